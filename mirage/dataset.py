@@ -1,0 +1,244 @@
+"""Datasets: the queries of one language, with their passages and what is known of them."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
+from importlib import resources
+from pathlib import Path
+from typing import Any, TypeVar, overload
+
+from pydantic import BaseModel, ValidationError
+
+from mirage.errors import DatasetError, UnknownNameError
+from mirage.languages import LANGUAGES, language
+from mirage.models import Passage, Query, Response, Run
+
+__all__ = ["MirageDataset", "read_jsonl", "read_run", "write_jsonl", "write_run"]
+
+R = TypeVar("R", bound=BaseModel)
+
+
+class MirageDataset(Sequence[Query]):
+    """Queries of one language, in a fixed order, looked up by position or by id.
+
+    Build one from :meth:`bundled` data, JSON Lines (:meth:`from_jsonl`), TREC files
+    (:meth:`from_trec`) or from any iterable of :class:`~mirage.Query`. It is immutable: slicing,
+    :meth:`sample` and :meth:`filter` give new ones.
+
+    Raises:
+        DatasetError: no query, two languages, or one query id twice.
+    """
+
+    def __init__(self, queries: Iterable[Query], *, name: str = "dataset") -> None:
+        self._queries = tuple(queries)
+        self.name = name
+        if not self._queries:
+            raise DatasetError(f"{name} has no query")
+        languages = sorted({query.language for query in self._queries})
+        if len(languages) > 1:
+            raise DatasetError(
+                f"{name} mixes the languages {', '.join(languages)}; make one dataset a language"
+            )
+        self.language = languages[0]
+        self._by_id = {query.id: query for query in self._queries}
+        if len(self._by_id) != len(self._queries):
+            twice = Counter(query.id for query in self._queries).most_common(1)[0][0]
+            raise DatasetError(f"{name} holds query {twice!r} twice; query ids are unique")
+
+    @classmethod
+    def bundled(cls, language_code: str) -> MirageDataset:
+        """The small corpus that ships with the library: 14 parallel queries a language."""
+        code = language(language_code).code
+        source = resources.files("mirage") / "data" / "mini" / f"{code}.jsonl"
+        queries = _records(Query, source.read_text(encoding="utf-8"), f"bundled {code}")
+        return cls(queries, name=f"bundled-{code}")
+
+    @classmethod
+    def from_jsonl(cls, path: str | Path) -> MirageDataset:
+        """Read a file with one query a line, as :meth:`to_jsonl` writes it.
+
+        Raises:
+            DatasetError: names the file, the line and the field that is wrong.
+        """
+        return cls(read_jsonl(Query, path), name=Path(path).stem)
+
+    def to_jsonl(self, path: str | Path) -> None:
+        """Write one query a line; :meth:`from_jsonl` reads back an equal dataset."""
+        write_jsonl(self._queries, path)
+
+    @classmethod
+    def from_trec(
+        cls,
+        topics: str | Path,
+        qrels: str | Path,
+        passages: str | Path | None = None,
+        *,
+        language: str,
+    ) -> MirageDataset:
+        """Read TREC topics and qrels, and the passages they name where there is a file of them.
+
+        ``topics`` has lines ``id<TAB>text``; ``qrels`` has lines ``id Q0 passage-id relevance``,
+        relevance above 0 meaning relevant; ``passages`` is JSON Lines of
+        :class:`~mirage.Passage` (``docid`` is understood for ``id``). A query shows the passages
+        judged for it, in the order of the qrels; without a passage file it shows none.
+
+        Raises:
+            DatasetError: names the file and line; also for a judged passage without a text.
+        """
+        from mirage.sources import trec
+
+        return cls(
+            trec.queries(Path(topics), Path(qrels), passages and Path(passages), language),
+            name=Path(topics).stem,
+        )
+
+    def __len__(self) -> int:
+        return len(self._queries)
+
+    def __iter__(self) -> Iterator[Query]:
+        return iter(self._queries)
+
+    @overload
+    def __getitem__(self, key: int | str) -> Query: ...
+
+    @overload
+    def __getitem__(self, key: slice) -> MirageDataset: ...
+
+    def __getitem__(self, key: int | str | slice) -> Query | MirageDataset:
+        if isinstance(key, slice):
+            return self._with(self._queries[key])
+        if isinstance(key, int):
+            return self._queries[key]
+        try:
+            return self._by_id[key]
+        except KeyError:
+            raise UnknownNameError(f"query of {self.name}", key, self._by_id) from None
+
+    def __contains__(self, key: object) -> bool:
+        return key in self._by_id if isinstance(key, str) else key in self._queries
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, MirageDataset) and self._queries == other._queries
+
+    def __hash__(self) -> int:
+        return hash(self.query_ids)
+
+    def __repr__(self) -> str:
+        return f"MirageDataset({self.name!r}, language={self.language!r}, queries={len(self)})"
+
+    @cached_property
+    def query_ids(self) -> tuple[str, ...]:
+        """The ids of the queries, in order."""
+        return tuple(query.id for query in self._queries)
+
+    def sample(self, n: int, seed: int = 0) -> MirageDataset:
+        """``n`` queries drawn without replacement, in the dataset's order."""
+        if not 1 <= n <= len(self):
+            raise DatasetError(f"cannot sample {n} of the {len(self)} queries of {self.name}")
+        kept = sorted(random.Random(seed).sample(range(len(self)), n))
+        return self._with([self._queries[i] for i in kept])
+
+    def describe(self) -> dict[str, Any]:
+        """What is in the dataset, as plain numbers."""
+        n = len(self)
+        shown = [len(query.passages) for query in self]
+        known = [query.answerable for query in self if query.answerable is not None]
+        return {
+            "name": self.name,
+            "language": self.language,
+            "queries": n,
+            "passages": sum(shown),
+            "passages_per_query": sum(shown) / n,
+            "relevant_per_query": sum(len(query.relevant) for query in self) / n,
+            "with_reference": sum(query.reference is not None for query in self),
+            "answerable": sum(known),
+            "unanswerable": len(known) - sum(known),
+        }
+
+    def _with(self, queries: Sequence[Query]) -> MirageDataset:
+        return MirageDataset(queries, name=self.name)
+
+
+def read_jsonl(record: type[R], path: str | Path) -> list[R]:
+    """Read records of one kind from a JSON Lines file.
+
+    Raises:
+        DatasetError: names the file, the line and the field that is wrong.
+    """
+    return _records(record, _read_text(Path(path)), str(path))
+
+
+def write_jsonl(records: Iterable[BaseModel], path: str | Path) -> None:
+    """Write records as JSON Lines, leaving out what is at its default."""
+    with Path(path).open("w", encoding="utf-8", newline="\n") as file:
+        for record in records:
+            file.write(record.model_dump_json(exclude_defaults=True) + "\n")
+
+
+def read_run(path: str | Path, *, language: str, model: str = "") -> Run:
+    """Read a run from JSON Lines with one :class:`~mirage.Response` a line.
+
+    ``output`` and ``response`` are understood for ``text``. The model is named after the file
+    unless ``model`` is given.
+    """
+    path = Path(path)
+    responses = []
+    for where, row in _json_rows(_read_text(path), str(path)):
+        for alias in ("output", "response"):
+            if alias in row and "text" not in row:
+                row["text"] = row.pop(alias)
+        responses.append(_validated(Response, row, where))
+    if not responses:
+        raise DatasetError(f"{path}: no response in this file")
+    return _validated(
+        Run,
+        {"model": model or path.stem, "language": language, "responses": responses},
+        str(path),
+    )
+
+
+def write_run(run: Run, path: str | Path) -> None:
+    """Write a run's responses as JSON Lines; :func:`read_run` reads them back."""
+    write_jsonl(run.responses, path)
+
+
+def _read_text(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8-sig")
+    except FileNotFoundError:
+        raise DatasetError(f"{path}: no such file") from None
+    except UnicodeDecodeError as error:
+        raise DatasetError(f"{path}: not UTF-8 at byte {error.start}; save it as UTF-8") from None
+
+
+def _json_rows(text: str, source: str) -> Iterator[tuple[str, dict[str, Any]]]:
+    # Only \n parts lines: str.splitlines would also split at U+2028 inside a string.
+    for number, line in enumerate(text.split("\n"), 1):
+        if not line.strip():
+            continue
+        where = f"{source}, line {number}"
+        try:
+            row = json.loads(line)
+        except json.JSONDecodeError as error:
+            raise DatasetError(f"{where}: not JSON ({error})") from None
+        if not isinstance(row, dict):
+            raise DatasetError(f"{where}: expected a JSON object, found {type(row).__name__}")
+        yield where, row
+
+
+def _records(record: type[R], text: str, source: str) -> list[R]:
+    return [_validated(record, row, where) for where, row in _json_rows(text, source)]
+
+
+def _validated(record: type[R], row: Mapping[str, Any], where: str) -> R:
+    try:
+        return record.model_validate(row)
+    except ValidationError as error:
+        first = error.errors()[0]
+        field = ".".join(str(part) for part in first["loc"]) or record.__name__
+        more = f" (and {error.error_count() - 1} more)" if error.error_count() > 1 else ""
+        raise DatasetError(f"{where}, field {field!r}: {first['msg']}{more}") from None

@@ -1,0 +1,67 @@
+"""The errors a user can meet.
+
+Every error of this library derives from :class:`MirageError`, and its message says what was
+wrong, where (file and line, model, query id), and what to do about it.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+__all__ = [
+    "ArtifactError",
+    "DatasetError",
+    "FeatureError",
+    "GenerationError",
+    "JudgmentError",
+    "MirageError",
+    "NotFittedError",
+    "UnknownNameError",
+]
+
+
+class MirageError(Exception):
+    """Base class of every error that this library raises on purpose."""
+
+
+class DatasetError(MirageError, ValueError):
+    """A dataset, run or qrels file does not say what it should; names file, line and field."""
+
+
+class FeatureError(MirageError, ValueError):
+    """A feature suite or a feature table cannot be used as it is."""
+
+
+class GenerationError(MirageError, RuntimeError):
+    """A model gave no usable response at all."""
+
+
+class JudgmentError(MirageError, ValueError):
+    """Judgments cannot be fitted: none left, unknown models, or a graph in several pieces."""
+
+
+class NotFittedError(MirageError, RuntimeError):
+    """Something was asked of an object that has to be fitted or loaded first."""
+
+
+class ArtifactError(MirageError, RuntimeError):
+    """A stored surrogate is missing, unknown to the manifest, or not what it claims to be."""
+
+
+class UnknownNameError(MirageError, KeyError, ValueError):
+    """A language, feature, model or query that does not exist, with the nearest that does."""
+
+    def __init__(self, kind: str, name: object, known: Iterable[str]) -> None:
+        self.kind, self.name, self.known = kind, name, tuple(known)
+        near = difflib.get_close_matches(str(name), self.known, n=1, cutoff=0.4)
+        hint = f"did you mean {near[0]!r}?" if near else f"known: {_shorten(self.known)}"
+        super().__init__(f"unknown {kind} {name!r}; {hint}")
+
+    def __str__(self) -> str:
+        return str(self.args[0])  # KeyError would print the message's repr
+
+
+def _shorten(names: tuple[str, ...], most: int = 20) -> str:
+    shown = ", ".join(names[:most])
+    return shown + (f", ... ({len(names)} in all)" if len(names) > most else "")

@@ -1,0 +1,96 @@
+"""The numbers that features give: one run's responses by one suite's features."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mirage.errors import FeatureError, UnknownNameError
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["FeatureTable"]
+
+
+@dataclass(frozen=True, eq=False)
+class FeatureTable:
+    """One model's features: a row a query, a column a feature.
+
+    ``values`` has shape ``(queries, features)``, float64; NaN stands where a feature could not be
+    computed, and ``reasons`` says why, by ``(query id, feature name)``.
+    """
+
+    model: str
+    language: str
+    query_ids: tuple[str, ...]
+    features: tuple[str, ...]
+    values: NDArray[np.float64]
+    reasons: Mapping[tuple[str, str], str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if self.values.shape != (len(self.query_ids), len(self.features)):
+            raise FeatureError(
+                f"feature table of {self.model!r}: values have shape {self.values.shape}, expected "
+                f"({len(self.query_ids)} queries, {len(self.features)} features)"
+            )
+
+    def __len__(self) -> int:
+        return len(self.query_ids)
+
+    def __getitem__(self, feature: str) -> NDArray[np.float64]:
+        """One feature's column, in the order of :attr:`query_ids`."""
+        if feature not in self.features:
+            raise UnknownNameError("feature", feature, self.features)
+        column: NDArray[np.float64] = self.values[:, self.features.index(feature)]
+        return column
+
+    def mean(self, counts: NDArray[Any] | None = None) -> NDArray[np.float64]:
+        """Mean of each feature over the queries that have it; NaN where none has.
+
+        ``counts`` weights the queries: shape ``(queries,)``, or ``(draws, queries)`` for many
+        draws at once, which gives shape ``(draws, features)``.
+        """
+        weights = np.ones(len(self)) if counts is None else np.asarray(counts, dtype=np.float64)
+        present = ~np.isnan(self.values)
+        total = weights @ np.where(present, self.values, 0.0)
+        seen = weights @ present.astype(np.float64)
+        return np.divide(total, seen, out=np.full_like(total, np.nan), where=seen > 0)
+
+    def select(self, query_ids: Sequence[str]) -> FeatureTable:
+        """The rows of these queries, in this order."""
+        row = {query_id: i for i, query_id in enumerate(self.query_ids)}
+        for query_id in query_ids:
+            if query_id not in row:
+                raise UnknownNameError(f"query of {self.model!r}", query_id, self.query_ids)
+        kept = set(query_ids)
+        return FeatureTable(
+            self.model,
+            self.language,
+            tuple(query_ids),
+            self.features,
+            self.values[[row[query_id] for query_id in query_ids]],
+            {key: why for key, why in self.reasons.items() if key[0] in kept},
+        )
+
+    def to_pandas(self) -> pd.DataFrame:
+        """A frame indexed by query id with a column a feature (needs pandas)."""
+        import pandas as pd
+
+        index = pd.Index(self.query_ids, name="query_id")
+        return pd.DataFrame(self.values, index=index, columns=list(self.features))
+
+    @classmethod
+    def from_pandas(cls, frame: pd.DataFrame, *, model: str, language: str) -> FeatureTable:
+        """The table of a frame as :meth:`to_pandas` gives it; NaN where the frame has none."""
+        return cls(
+            model,
+            language,
+            tuple(str(query_id) for query_id in frame.index),
+            tuple(str(column) for column in frame.columns),
+            frame.to_numpy(dtype=np.float64, na_value=np.nan),
+        )

@@ -1,0 +1,284 @@
+"""What differs by language, in one table; nowhere else does code ask which language it has."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Literal
+
+from mirage.errors import UnknownNameError
+
+__all__ = ["LANGUAGES", "Language", "language"]
+
+
+@dataclass(frozen=True, slots=True)
+class Language:
+    """One language and everything about it that code has to know.
+
+    Attributes:
+        code: ISO 639-1 code, ``sw``.
+        name: English name, ``Swahili``.
+        native_name: its name in itself, ``Kiswahili``.
+        script: Unicode script name, ``Latin``; ``Japanese`` stands for Han, Hiragana and Katakana
+            together, as in ISO 15924.
+        direction: ``ltr`` or ``rtl``.
+        splitter: the language code that sentencex splits sentences by, ``None`` where sentences
+            are parted by spaces instead (Thai).
+        tokens: what overlap measures count: ``word``, or ``character`` where the script puts no
+            spaces between words.
+        bleu_tokenizer: sacrebleu's tokenizer: ``13a`` (splits ASCII punctuation), ``intl``
+            (splits Unicode punctuation such as the danda), ``zh`` or ``char``. None of them needs
+            a download.
+        identifier: the library that knows the language: ``langid`` or ``lingua``.
+        digits: the script's own digits 0 to 9, empty where it uses ASCII digits only.
+        terminators: the characters that end a sentence.
+        brackets: the pairs that may enclose a citation, each opening then closing.
+        reason_headings: words that head the reason section, besides the English ones.
+        answer_headings: words that head the answer section, besides the English ones.
+    """
+
+    code: str
+    name: str
+    native_name: str
+    script: str = "Latin"
+    direction: Literal["ltr", "rtl"] = "ltr"
+    splitter: str | None = None
+    tokens: Literal["word", "character"] = "word"
+    bleu_tokenizer: Literal["13a", "intl", "zh", "char"] = "13a"
+    identifier: Literal["langid", "lingua"] = "langid"
+    digits: str = ""
+    terminators: str = ".!?…"
+    brackets: tuple[str, ...] = ("[]", "［］", "【】")
+    reason_headings: tuple[str, ...] = ()
+    answer_headings: tuple[str, ...] = ()
+
+
+_TABLE = (
+    Language(
+        code="ar",
+        name="Arabic",
+        native_name="العربية",
+        script="Arabic",
+        direction="rtl",
+        splitter="ar",
+        bleu_tokenizer="intl",
+        digits="٠١٢٣٤٥٦٧٨٩",
+        terminators=".!?…؟۔",
+        reason_headings=("السبب", "سبب", "التعليل", "التفسير", "الأسباب"),
+        answer_headings=("الإجابة", "الاجابة", "إجابة", "الجواب", "جواب"),
+    ),
+    Language(
+        code="bn",
+        name="Bengali",
+        native_name="বাংলা",
+        script="Bengali",
+        splitter="bn",
+        bleu_tokenizer="intl",
+        digits="০১২৩৪৫৬৭৮৯",
+        terminators=".!?…।॥",
+        reason_headings=("কারণ", "যুক্তি"),
+        answer_headings=("উত্তর", "জবাব"),
+    ),
+    Language(
+        code="de",
+        name="German",
+        native_name="Deutsch",
+        splitter="de",
+        reason_headings=("Begründung", "Grund", "Gründe"),
+        answer_headings=("Antwort",),
+    ),
+    Language(
+        code="en",
+        name="English",
+        native_name="English",
+        splitter="en",
+        reason_headings=("Reason", "Reasons", "Reasoning"),
+        answer_headings=("Answer", "Final Answer"),
+    ),
+    Language(
+        code="es",
+        name="Spanish",
+        native_name="español",
+        splitter="es",
+        reason_headings=("Razón", "Razones", "Razonamiento", "Motivo", "Justificación"),
+        answer_headings=("Respuesta",),
+    ),
+    Language(
+        code="fa",
+        name="Persian",
+        native_name="فارسی",
+        script="Arabic",
+        direction="rtl",
+        splitter="fa",
+        bleu_tokenizer="intl",
+        digits="۰۱۲۳۴۵۶۷۸۹",
+        terminators=".!?…؟۔",
+        reason_headings=("دلیل", "دلایل", "استدلال", "علت"),
+        answer_headings=("پاسخ", "جواب"),
+    ),
+    Language(
+        code="fi",
+        name="Finnish",
+        native_name="suomi",
+        splitter="fi",
+        reason_headings=("Perustelu", "Perustelut", "Syy"),
+        answer_headings=("Vastaus",),
+    ),
+    Language(
+        code="fr",
+        name="French",
+        native_name="français",
+        splitter="fr",
+        reason_headings=("Raison", "Raisons", "Raisonnement", "Justification"),
+        answer_headings=("Réponse",),
+    ),
+    Language(
+        code="hi",
+        name="Hindi",
+        native_name="हिन्दी",
+        script="Devanagari",
+        splitter="hi",
+        bleu_tokenizer="intl",
+        digits="०१२३४५६७८९",
+        terminators=".!?…।॥",
+        reason_headings=("कारण", "तर्क"),
+        answer_headings=("उत्तर", "जवाब"),
+    ),
+    Language(
+        code="id",
+        name="Indonesian",
+        native_name="Bahasa Indonesia",
+        splitter="id",
+        reason_headings=("Alasan",),
+        answer_headings=("Jawaban",),
+    ),
+    Language(
+        code="ja",
+        name="Japanese",
+        native_name="日本語",
+        script="Japanese",
+        splitter="ja",
+        tokens="character",
+        bleu_tokenizer="char",
+        terminators="。！？…．.!?｡",
+        brackets=("[]", "［］", "【】", "〔〕"),
+        reason_headings=("理由", "根拠"),
+        answer_headings=("回答", "答え", "解答"),
+    ),
+    Language(
+        code="ko",
+        name="Korean",
+        native_name="한국어",
+        script="Hangul",
+        splitter="ko",
+        # Words carry their particles, so characters come nearer to morphemes than words do.
+        bleu_tokenizer="char",
+        terminators=".!?…。！？",
+        reason_headings=("이유", "근거"),
+        answer_headings=("답변", "답", "정답", "대답"),
+    ),
+    Language(
+        code="ru",
+        name="Russian",
+        native_name="русский",
+        script="Cyrillic",
+        splitter="ru",
+        reason_headings=("Причина", "Обоснование", "Объяснение", "Рассуждение"),
+        answer_headings=("Ответ",),
+    ),
+    Language(
+        code="sw",
+        name="Swahili",
+        native_name="Kiswahili",
+        splitter="sw",
+        reason_headings=("Sababu",),
+        answer_headings=("Jibu",),
+    ),
+    Language(
+        code="te",
+        name="Telugu",
+        native_name="తెలుగు",
+        script="Telugu",
+        splitter="te",
+        bleu_tokenizer="intl",
+        digits="౦౧౨౩౪౫౬౭౮౯",
+        terminators=".!?…।॥",
+        reason_headings=("కారణం", "కారణాలు"),
+        answer_headings=("సమాధానం", "జవాబు"),
+    ),
+    Language(
+        code="th",
+        name="Thai",
+        native_name="ไทย",
+        script="Thai",
+        splitter=None,
+        tokens="character",
+        bleu_tokenizer="char",
+        digits="๐๑๒๓๔๕๖๗๘๙",
+        reason_headings=("เหตุผล",),
+        answer_headings=("คำตอบ",),
+    ),
+    Language(
+        code="yo",
+        name="Yoruba",
+        native_name="Yorùbá",
+        splitter="yo",
+        identifier="lingua",
+        reason_headings=("Ìdí", "Idi"),
+        answer_headings=("Ìdáhùn", "Idahun"),
+    ),
+    Language(
+        code="zh",
+        name="Chinese",
+        native_name="中文",
+        script="Han",
+        splitter="zh",
+        tokens="character",
+        bleu_tokenizer="zh",
+        terminators="。！？…．.!?｡",
+        brackets=("[]", "［］", "【】", "〔〕"),
+        reason_headings=("理由", "原因", "推理"),
+        answer_headings=("答案", "回答", "解答"),
+    ),
+)
+
+LANGUAGES: Mapping[str, Language] = MappingProxyType({entry.code: entry for entry in _TABLE})
+"""The 18 languages by ISO 639-1 code, in alphabetical order of code."""
+
+
+def language(code: str | Language) -> Language:
+    """The language with this ISO 639-1 code; a :class:`Language` is returned as it is.
+
+    Raises:
+        UnknownNameError: no such code; the message names the nearest one, also for a language's
+            name (``Kiswahili``) or a longer tag (``en-US``).
+    """
+    if isinstance(code, Language):
+        return code
+    try:
+        return LANGUAGES[code]
+    except (KeyError, TypeError):  # TypeError: something unhashable
+        raise _unknown(code) from None
+
+
+def _unknown(code: object) -> UnknownNameError:
+    error = UnknownNameError("language", code, LANGUAGES)
+    nearest = _nearest(str(code))
+    if nearest is not None:
+        error.args = (f"unknown language {code!r}; did you mean {nearest.code!r}?",)
+    return error
+
+
+def _nearest(wanted: str) -> Language | None:
+    """The language whose code, English name or native name comes nearest."""
+    wanted = wanted.strip().casefold()
+    tag = wanted.replace("_", "-").split("-")[0]
+    if tag in LANGUAGES:
+        return LANGUAGES[tag]
+    names = {
+        name.casefold(): entry for entry in _TABLE for name in (entry.name, entry.native_name)
+    }
+    near = difflib.get_close_matches(wanted, names, n=1, cutoff=0.6)
+    return names[near[0]] if near else None

@@ -1,0 +1,160 @@
+"""The records: what a dataset, a run and a judgment consist of.
+
+All are frozen pydantic models, validated where they enter (files, networks, users) and trusted
+inside. Bulk numbers live elsewhere, in numpy columns: see :class:`mirage.FeatureTable` and
+:class:`mirage.Judgments`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cached_property
+from typing import Annotated, Literal, Self
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints, model_validator
+
+from mirage.errors import UnknownNameError
+from mirage.languages import language
+
+__all__ = ["Judgment", "Passage", "Query", "Response", "Run", "Verdict"]
+
+Name = Annotated[str, StringConstraints(min_length=1)]
+LanguageCode = Annotated[str, AfterValidator(lambda code: language(code).code)]
+
+Verdict = Literal["a", "b", "tie"]
+
+
+class _Record(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class Passage(_Record):
+    """A text that a model may answer from.
+
+    ``id`` is the id of the corpus (``36897421#2``); it is what citations and qrels name.
+    """
+
+    id: Name
+    text: str
+    title: str = ""
+
+
+class Query(_Record):
+    """A question, with its passages in the order in which the prompt shows them.
+
+    ``relevant`` are the ids of the passages that answer the question, as in TREC qrels; it may
+    name passages that are not shown. ``reference`` is a response to compare with, in the form of
+    a response. ``answerable`` says whether any passage answers the question, ``None`` where
+    nobody knows. ``metadata`` is the user's own: it is kept, and never read by the features.
+    """
+
+    id: Name
+    language: LanguageCode
+    text: Name
+    passages: tuple[Passage, ...] = ()
+    relevant: tuple[str, ...] = ()
+    reference: str | None = None
+    answerable: bool | None = None
+    metadata: dict[str, str] = Field(default_factory=dict)
+
+    @model_validator(mode="after")
+    def _passages_are_distinct(self) -> Self:
+        ids = [passage.id for passage in self.passages]
+        if len(set(ids)) != len(ids):
+            twice = next(id_ for id_ in ids if ids.count(id_) > 1)
+            raise ValueError(f"query {self.id!r} shows passage {twice!r} twice; ids are unique")
+        return self
+
+    @cached_property
+    def passage_ids(self) -> tuple[str, ...]:
+        """The ids of the passages, in the order of :attr:`passages`."""
+        return tuple(passage.id for passage in self.passages)
+
+    def __getitem__(self, passage_id: str) -> Passage:
+        for passage in self.passages:
+            if passage.id == passage_id:
+                return passage
+        raise UnknownNameError(f"passage of query {self.id!r}", passage_id, self.passage_ids)
+
+
+class Response(_Record):
+    """A model's raw text for one query.
+
+    ``text`` is ``None`` when the model failed; ``error`` then says why. An empty text is a
+    response (an empty one), not a failure. ``shown`` are the passage ids in the order in which
+    the prompt showed them, where that differs from the query's own order: a citation ``[2]``
+    counts positions there.
+    """
+
+    query_id: Name
+    text: str | None
+    error: str | None = None
+    shown: tuple[str, ...] | None = None
+
+    @model_validator(mode="after")
+    def _failed_or_not(self) -> Self:
+        if (self.text is None) != (self.error is not None):
+            raise ValueError(
+                f"response to query {self.query_id!r} needs either a text or an error that says "
+                "why there is none, and not both"
+            )
+        return self
+
+
+class Run(_Record):
+    """All of one model's responses on one dataset, at most one a query, as in TREC."""
+
+    model: Name
+    language: LanguageCode
+    responses: tuple[Response, ...]
+
+    @model_validator(mode="after")
+    def _one_response_a_query(self) -> Self:
+        if len(self._by_query) != len(self.responses):
+            ids = [response.query_id for response in self.responses]
+            twice = next(id_ for id_ in ids if ids.count(id_) > 1)
+            raise ValueError(f"run of model {self.model!r} answers query {twice!r} twice")
+        return self
+
+    @cached_property
+    def _by_query(self) -> dict[str, Response]:
+        return {response.query_id: response for response in self.responses}
+
+    @property
+    def failed(self) -> tuple[Response, ...]:
+        """The responses that are failures, with their reasons."""
+        return tuple(response for response in self.responses if response.error is not None)
+
+    def get(self, query_id: str) -> Response | None:
+        """The response to one query, ``None`` where the run has none."""
+        return self._by_query.get(query_id)
+
+    def __getitem__(self, query_id: str) -> Response:
+        try:
+            return self._by_query[query_id]
+        except KeyError:
+            raise UnknownNameError(
+                f"query in the run of model {self.model!r}", query_id, self._by_query
+            ) from None
+
+    def __len__(self) -> int:
+        return len(self.responses)
+
+    def __iter__(self) -> Iterator[Response]:  # type: ignore[override]
+        return iter(self.responses)
+
+
+class Judgment(_Record):
+    """One verdict of one judge on two models' responses to one query."""
+
+    query_id: Name
+    model_a: Name
+    model_b: Name
+    verdict: Verdict
+    judge: str = ""
+
+    @model_validator(mode="after")
+    def _two_models(self) -> Self:
+        if self.model_a == self.model_b:
+            raise ValueError(f"model {self.model_a!r} is compared with itself")
+        return self

@@ -1,0 +1,1 @@
+"""Readers of other projects' files, each giving this library's records."""
