@@ -2,32 +2,28 @@
 
 from __future__ import annotations
 
-import json
 import random
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 from importlib import resources
 from pathlib import Path
-from typing import Any, TypeVar, overload
+from typing import Any, overload
 
-from pydantic import BaseModel, ValidationError
-
+from mirage._files import parse_rows, read_records, read_rows, validated, write_records
 from mirage.errors import DatasetError, UnknownNameError
-from mirage.languages import LANGUAGES, language
-from mirage.models import Passage, Query, Response, Run
+from mirage.languages import language
+from mirage.models import Query, Response, Run
 
-__all__ = ["MirageDataset", "read_jsonl", "read_run", "write_jsonl", "write_run"]
-
-R = TypeVar("R", bound=BaseModel)
+__all__ = ["MirageDataset", "read_run", "write_run"]
 
 
 class MirageDataset(Sequence[Query]):
     """Queries of one language, in a fixed order, looked up by position or by id.
 
     Build one from :meth:`bundled` data, JSON Lines (:meth:`from_jsonl`), TREC files
-    (:meth:`from_trec`) or from any iterable of :class:`~mirage.Query`. It is immutable: slicing,
-    :meth:`sample` and :meth:`filter` give new ones.
+    (:meth:`from_trec`) or from any iterable of :class:`~mirage.Query`. It is immutable: slicing
+    and :meth:`sample` give new ones.
 
     Raises:
         DatasetError: no query, two languages, or one query id twice.
@@ -54,8 +50,8 @@ class MirageDataset(Sequence[Query]):
         """The small corpus that ships with the library: 14 parallel queries a language."""
         code = language(language_code).code
         source = resources.files("mirage") / "data" / "mini" / f"{code}.jsonl"
-        queries = _records(Query, source.read_text(encoding="utf-8"), f"bundled {code}")
-        return cls(queries, name=f"bundled-{code}")
+        rows = parse_rows(source.read_text(encoding="utf-8"), f"bundled {code}")
+        return cls((validated(Query, row, where) for where, row in rows), name=f"bundled-{code}")
 
     @classmethod
     def from_jsonl(cls, path: str | Path) -> MirageDataset:
@@ -64,11 +60,11 @@ class MirageDataset(Sequence[Query]):
         Raises:
             DatasetError: names the file, the line and the field that is wrong.
         """
-        return cls(read_jsonl(Query, path), name=Path(path).stem)
+        return cls(read_records(Query, Path(path)), name=Path(path).stem)
 
     def to_jsonl(self, path: str | Path) -> None:
         """Write one query a line; :meth:`from_jsonl` reads back an equal dataset."""
-        write_jsonl(self._queries, path)
+        write_records(self._queries, Path(path))
 
     @classmethod
     def from_trec(
@@ -91,10 +87,9 @@ class MirageDataset(Sequence[Query]):
         """
         from mirage.sources import trec
 
-        return cls(
-            trec.queries(Path(topics), Path(qrels), passages and Path(passages), language),
-            name=Path(topics).stem,
-        )
+        texts = None if passages is None else Path(passages)
+        queries = trec.queries(Path(topics), Path(qrels), texts, language)
+        return cls(queries, name=Path(topics).stem)
 
     def __len__(self) -> int:
         return len(self._queries)
@@ -163,22 +158,6 @@ class MirageDataset(Sequence[Query]):
         return MirageDataset(queries, name=self.name)
 
 
-def read_jsonl(record: type[R], path: str | Path) -> list[R]:
-    """Read records of one kind from a JSON Lines file.
-
-    Raises:
-        DatasetError: names the file, the line and the field that is wrong.
-    """
-    return _records(record, _read_text(Path(path)), str(path))
-
-
-def write_jsonl(records: Iterable[BaseModel], path: str | Path) -> None:
-    """Write records as JSON Lines, leaving out what is at its default."""
-    with Path(path).open("w", encoding="utf-8", newline="\n") as file:
-        for record in records:
-            file.write(record.model_dump_json(exclude_defaults=True) + "\n")
-
-
 def read_run(path: str | Path, *, language: str, model: str = "") -> Run:
     """Read a run from JSON Lines with one :class:`~mirage.Response` a line.
 
@@ -187,14 +166,14 @@ def read_run(path: str | Path, *, language: str, model: str = "") -> Run:
     """
     path = Path(path)
     responses = []
-    for where, row in _json_rows(_read_text(path), str(path)):
+    for where, row in read_rows(path):
         for alias in ("output", "response"):
             if alias in row and "text" not in row:
                 row["text"] = row.pop(alias)
-        responses.append(_validated(Response, row, where))
+        responses.append(validated(Response, row, where))
     if not responses:
         raise DatasetError(f"{path}: no response in this file")
-    return _validated(
+    return validated(
         Run,
         {"model": model or path.stem, "language": language, "responses": responses},
         str(path),
@@ -203,42 +182,4 @@ def read_run(path: str | Path, *, language: str, model: str = "") -> Run:
 
 def write_run(run: Run, path: str | Path) -> None:
     """Write a run's responses as JSON Lines; :func:`read_run` reads them back."""
-    write_jsonl(run.responses, path)
-
-
-def _read_text(path: Path) -> str:
-    try:
-        return path.read_text(encoding="utf-8-sig")
-    except FileNotFoundError:
-        raise DatasetError(f"{path}: no such file") from None
-    except UnicodeDecodeError as error:
-        raise DatasetError(f"{path}: not UTF-8 at byte {error.start}; save it as UTF-8") from None
-
-
-def _json_rows(text: str, source: str) -> Iterator[tuple[str, dict[str, Any]]]:
-    # Only \n parts lines: str.splitlines would also split at U+2028 inside a string.
-    for number, line in enumerate(text.split("\n"), 1):
-        if not line.strip():
-            continue
-        where = f"{source}, line {number}"
-        try:
-            row = json.loads(line)
-        except json.JSONDecodeError as error:
-            raise DatasetError(f"{where}: not JSON ({error})") from None
-        if not isinstance(row, dict):
-            raise DatasetError(f"{where}: expected a JSON object, found {type(row).__name__}")
-        yield where, row
-
-
-def _records(record: type[R], text: str, source: str) -> list[R]:
-    return [_validated(record, row, where) for where, row in _json_rows(text, source)]
-
-
-def _validated(record: type[R], row: Mapping[str, Any], where: str) -> R:
-    try:
-        return record.model_validate(row)
-    except ValidationError as error:
-        first = error.errors()[0]
-        field = ".".join(str(part) for part in first["loc"]) or record.__name__
-        more = f" (and {error.error_count() - 1} more)" if error.error_count() > 1 else ""
-        raise DatasetError(f"{where}, field {field!r}: {first['msg']}{more}") from None
+    write_records(run.responses, Path(path))

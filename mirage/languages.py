@@ -277,8 +277,6 @@ def _nearest(wanted: str) -> Language | None:
     tag = wanted.replace("_", "-").split("-")[0]
     if tag in LANGUAGES:
         return LANGUAGES[tag]
-    names = {
-        name.casefold(): entry for entry in _TABLE for name in (entry.name, entry.native_name)
-    }
+    names = {name.casefold(): entry for entry in _TABLE for name in (entry.name, entry.native_name)}
     near = difflib.get_close_matches(wanted, names, n=1, cutoff=0.6)
     return names[near[0]] if near else None

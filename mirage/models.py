@@ -11,7 +11,15 @@ from collections.abc import Iterator
 from functools import cached_property
 from typing import Annotated, Literal, Self
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints, model_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    StringConstraints,
+    model_validator,
+)
 
 from mirage.errors import UnknownNameError
 from mirage.languages import language
@@ -19,6 +27,8 @@ from mirage.languages import language
 __all__ = ["Judgment", "Passage", "Query", "Response", "Run", "Verdict"]
 
 Name = Annotated[str, StringConstraints(min_length=1)]
+# Many files write ids as numbers; a query id 34 is the id "34".
+Id = Annotated[Name, BeforeValidator(lambda value: str(value) if type(value) is int else value)]
 LanguageCode = Annotated[str, AfterValidator(lambda code: language(code).code)]
 
 Verdict = Literal["a", "b", "tie"]
@@ -34,7 +44,7 @@ class Passage(_Record):
     ``id`` is the id of the corpus (``36897421#2``); it is what citations and qrels name.
     """
 
-    id: Name
+    id: Id
     text: str
     title: str = ""
 
@@ -48,11 +58,11 @@ class Query(_Record):
     nobody knows. ``metadata`` is the user's own: it is kept, and never read by the features.
     """
 
-    id: Name
+    id: Id
     language: LanguageCode
     text: Name
     passages: tuple[Passage, ...] = ()
-    relevant: tuple[str, ...] = ()
+    relevant: tuple[Id, ...] = ()
     reference: str | None = None
     answerable: bool | None = None
     metadata: dict[str, str] = Field(default_factory=dict)
@@ -86,10 +96,10 @@ class Response(_Record):
     counts positions there.
     """
 
-    query_id: Name
+    query_id: Id
     text: str | None
     error: str | None = None
-    shown: tuple[str, ...] | None = None
+    shown: tuple[Id, ...] | None = None
 
     @model_validator(mode="after")
     def _failed_or_not(self) -> Self:
@@ -147,7 +157,7 @@ class Run(_Record):
 class Judgment(_Record):
     """One verdict of one judge on two models' responses to one query."""
 
-    query_id: Name
+    query_id: Id
     model_a: Name
     model_b: Name
     verdict: Verdict

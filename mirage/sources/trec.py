@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 
-from mirage.dataset import _json_rows, _read_text, _validated
+from mirage._files import lines, read_rows, validated
 from mirage.errors import DatasetError
 from mirage.models import Passage, Query
 
 __all__ = ["queries", "read_passages", "read_qrels", "read_topics"]
 
-Qrels = Mapping[str, Mapping[str, int]]
 
-
-def queries(
-    topics: Path, qrels: Path, passages: Path | None, language: str
-) -> Iterator[Query]:
+def queries(topics: Path, qrels: Path, passages: Path | None, language: str) -> Iterator[Query]:
     """The queries of a topics file, with the passages that the qrels judge for them."""
     judged = read_qrels(qrels)
     texts = None if passages is None else read_passages(passages)
@@ -43,7 +39,7 @@ def queries(
 def read_topics(path: Path) -> dict[str, str]:
     """Query texts by id, from lines ``id<TAB>text``."""
     topics: dict[str, str] = {}
-    for where, line in _lines(path):
+    for where, line in lines(path):
         query_id, tab, text = line.partition("\t")
         if not tab or not query_id.strip() or not text.strip():
             raise DatasetError(f"{where}: expected 'id<TAB>text', found {line[:80]!r}")
@@ -56,7 +52,7 @@ def read_topics(path: Path) -> dict[str, str]:
 def read_qrels(path: Path) -> dict[str, dict[str, int]]:
     """Relevance by query id and passage id, from lines ``id Q0 passage-id relevance``."""
     qrels: dict[str, dict[str, int]] = {}
-    for where, line in _lines(path):
+    for where, line in lines(path):
         fields = line.split()
         try:
             query_id, _, passage_id, grade = fields
@@ -77,15 +73,9 @@ def read_qrels(path: Path) -> dict[str, dict[str, int]]:
 def read_passages(path: Path) -> dict[str, Passage]:
     """Passages by id, from JSON Lines with ``id`` (or ``docid``), ``text`` and ``title``."""
     passages: dict[str, Passage] = {}
-    for where, row in _json_rows(_read_text(path), str(path)):
+    for where, row in read_rows(path):
         if "docid" in row and "id" not in row:
             row["id"] = row.pop("docid")
-        passage = _validated(Passage, row, where)
+        passage = validated(Passage, row, where)
         passages[passage.id] = passage
     return passages
-
-
-def _lines(path: Path) -> Iterator[tuple[str, str]]:
-    for number, line in enumerate(_read_text(path).split("\n"), 1):
-        if line.strip():
-            yield f"{path}, line {number}", line.rstrip("\r")

@@ -1,0 +1,1 @@
+"""Mirage ranks retrieval-augmented generation systems in 18 languages."""

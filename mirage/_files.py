@@ -1,0 +1,93 @@
+"""Reading and writing text, JSON Lines and records, with errors that name file, line and field."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, TypeVar
+
+from pydantic import BaseModel, ValidationError
+
+from mirage.errors import DatasetError
+
+__all__ = ["lines", "parse_rows", "read_records", "read_rows", "validated", "write_records"]
+
+R = TypeVar("R", bound=BaseModel)
+
+
+def lines(path: Path) -> Iterator[tuple[str, str]]:
+    """The lines of a UTF-8 file that are not blank, each after its place (``file, line n``).
+
+    Raises:
+        DatasetError: there is no such file, or it is not UTF-8.
+    """
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise DatasetError(f"{path}: not UTF-8 at byte {error.start}; save it as UTF-8") from None
+    except OSError as error:
+        raise DatasetError(f"{path}: cannot be read ({error.strerror})") from None
+    return _lines(text, str(path))
+
+
+def _lines(text: str, source: str) -> Iterator[tuple[str, str]]:
+    # Only \n parts lines: str.splitlines would also split at U+2028 inside a JSON string.
+    for number, line in enumerate(text.split("\n"), 1):
+        if line.strip():
+            yield f"{source}, line {number}", line.rstrip("\r")
+
+
+def read_rows(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
+    """The objects of a JSON Lines file, each after its place.
+
+    Raises:
+        DatasetError: names the file and the line that is not a JSON object.
+    """
+    return (_row(where, line) for where, line in lines(path))
+
+
+def parse_rows(text: str, source: str) -> Iterator[tuple[str, dict[str, Any]]]:
+    """As :func:`read_rows`, from JSON Lines that are already in memory."""
+    return (_row(where, line) for where, line in _lines(text, source))
+
+
+def _row(where: str, line: str) -> tuple[str, dict[str, Any]]:
+    try:
+        row = json.loads(line)
+    except (json.JSONDecodeError, RecursionError) as error:
+        raise DatasetError(f"{where}: not JSON ({error})") from None
+    if not isinstance(row, dict):
+        raise DatasetError(f"{where}: expected a JSON object, found {type(row).__name__}")
+    return where, row
+
+
+def read_records(record: type[R], path: Path) -> list[R]:
+    """Records of one kind from a JSON Lines file.
+
+    Raises:
+        DatasetError: names the file, the line and the field that is wrong.
+    """
+    return [validated(record, row, where) for where, row in read_rows(path)]
+
+
+def write_records(records: Iterable[BaseModel], path: Path) -> None:
+    """Write records as JSON Lines, leaving out what is at its default."""
+    with path.open("w", encoding="utf-8", newline="\n") as file:
+        for record in records:
+            file.write(record.model_dump_json(exclude_defaults=True) + "\n")
+
+
+def validated(record: type[R], row: Mapping[str, Any], where: str) -> R:
+    """One record from a plain mapping.
+
+    Raises:
+        DatasetError: names the place and the field that is wrong.
+    """
+    try:
+        return record.model_validate(row)
+    except ValidationError as error:
+        first = error.errors()[0]
+        field = ".".join(str(part) for part in first["loc"]) or record.__name__
+        more = f" (and {error.error_count() - 1} more)" if error.error_count() > 1 else ""
+        raise DatasetError(f"{where}, field {field!r}: {first['msg']}{more}") from None

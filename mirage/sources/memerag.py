@@ -1,0 +1,81 @@
+"""MEMERAG: real questions, passages and answers, with human labels for every answer sentence.
+
+The files are those of amazon-science/MEMERAG (Blandón et al. 2025, arXiv 2502.17163).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from mirage._files import read_rows
+from mirage.dataset import MirageDataset
+from mirage.errors import DatasetError
+from mirage.models import Passage, Query, Response, Run
+
+__all__ = ["LabelledSentence", "Memerag", "load"]
+
+
+class LabelledSentence(NamedTuple):
+    """One sentence of an answer, with one label an annotator.
+
+    ``factuality`` labels are ``Supported``, ``Not Supported`` and ``Challenging to determine``;
+    ``relevance`` labels are ``Directly answers the question``, ``Adds context to the answer`` and
+    ``Unrelated to the question`` (paper, section 3).
+    """
+
+    query_id: str
+    text: str
+    factuality: tuple[str, ...]
+    relevance: tuple[str, ...]
+
+
+class Memerag(NamedTuple):
+    """One language of MEMERAG: its queries, the recorded answers, and their labelled sentences."""
+
+    dataset: MirageDataset
+    run: Run
+    sentences: list[LabelledSentence]
+
+
+def load(path: str | Path, language: str) -> Memerag:
+    """Read one file of MEMERAG, such as ``memerag/de.jsonl`` or ``memerag_ext/de.jsonl``.
+
+    A query's passages get the ids ``{query id}/1``, ``{query id}/2``, ... The file holds neither
+    qrels nor references, and does not name the LLM of an answer: the run's model is ``memerag``.
+
+    Raises:
+        DatasetError: names the file, the line and what is wrong with it.
+    """
+    queries, responses, sentences = [], [], []
+    for where, row in read_rows(Path(path)):
+        try:
+            query = _query(row, language)
+            labelled = [_sentence(query.id, sentence) for sentence in row["answer"]]
+        except KeyError as error:
+            raise DatasetError(f"{where}: field {error} is missing") from None
+        queries.append(query)
+        text = " ".join(sentence.text for sentence in labelled)
+        responses.append(Response(query_id=query.id, text=text))
+        sentences.extend(labelled)
+    run = Run(model="memerag", language=language, responses=tuple(responses))
+    return Memerag(MirageDataset(queries, name=f"memerag-{language}"), run, sentences)
+
+
+def _query(row: Mapping[str, Any], language: str) -> Query:
+    passages = (
+        Passage(id=f"{row['query_id']}/{number}", text=passage["text"])
+        for number, passage in enumerate(row["context"], 1)
+    )
+    return Query(id=row["query_id"], language=language, text=row["query"], passages=tuple(passages))
+
+
+def _sentence(query_id: str, row: Mapping[str, Any]) -> LabelledSentence:
+    return LabelledSentence(
+        query_id, row["sentence"], _labels(row["factuality"]), _labels(row["relevance"])
+    )
+
+
+def _labels(value: str | list[str]) -> tuple[str, ...]:
+    return (value,) if isinstance(value, str) else tuple(value)

@@ -1,0 +1,128 @@
+"""NoMIRACL: real queries with ten passages each, and the recorded outputs of real LLMs.
+
+The files are those of project-miracl/nomiracl (Thakur et al. 2024, arXiv 2312.11361). A query in
+the folder ``relevant`` can be answered from its passages, one in ``non_relevant`` cannot, so the
+right output is known and two models are compared without a judge.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from itertools import combinations
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from mirage._files import read_rows
+from mirage.dataset import MirageDataset
+from mirage.errors import DatasetError
+from mirage.models import Judgment, Passage, Query, Response, Run, Verdict
+
+__all__ = ["NoMiracl", "load"]
+
+REFERENCE_MODEL = "gpt-4-azure"
+_PRESENT = "yes, answer is present"
+_UNKNOWN = "i don't know"
+_PASSAGE = re.compile(r"^\[(\d+)\] ", re.MULTILINE)
+
+
+class NoMiracl(NamedTuple):
+    """One language of NoMIRACL: its queries, a run a model, and a judgment a pair and query."""
+
+    dataset: MirageDataset
+    runs: dict[str, Run]
+    judgments: list[Judgment]
+
+
+def load(folder: str | Path, language: str) -> NoMiracl:
+    """Read ``folder/relevant/{language}.jsonl`` and ``folder/non_relevant/{language}.jsonl``.
+
+    GPT-4's output becomes the reference response of a query, so GPT-4 is no model here. An
+    output is right if it states that the answer is present where it is, or that it does not know
+    where it is not, and does not state both. In a judgment right beats wrong; else it is a tie.
+    The files hold no qrels, so ``relevant`` is empty: leave the citation features, which need
+    them, out of the suite.
+
+    Raises:
+        DatasetError: names the file, the line and what is wrong with it.
+    """
+    queries: list[Query] = []
+    outputs: dict[str, dict[str, str]] = {}
+    for subset, answerable in (("relevant", True), ("non_relevant", False)):
+        for where, row in read_rows(Path(folder) / subset / f"{language}.jsonl"):
+            query, results = _query(row, where, language, answerable)
+            queries.append(query)
+            for model, text in results.items():
+                outputs.setdefault(model, {})[query.id] = text
+    dataset = MirageDataset(queries, name=f"nomiracl-{language}")
+    runs = {
+        model: Run(
+            model=model,
+            language=language,
+            responses=tuple(Response(query_id=id_, text=text) for id_, text in texts.items()),
+        )
+        for model, texts in sorted(outputs.items())
+    }
+    return NoMiracl(dataset, runs, list(_judgments(dataset, runs)))
+
+
+def is_right(output: str, answerable: bool) -> bool:
+    """Whether an output says what it should, and not the opposite as well."""
+    said = output.casefold().replace("’", "'")
+    present, unknown = _PRESENT in said, _UNKNOWN in said
+    return present != unknown and present == answerable
+
+
+def _query(
+    row: Mapping[str, Any], where: str, language: str, answerable: bool
+) -> tuple[Query, dict[str, str]]:
+    try:
+        query_id, docids, prompt = row["query_id"], row["docids"], row["prompt"]
+        results = dict(row["results"])
+        reference = results.pop(REFERENCE_MODEL)
+    except KeyError as error:
+        raise DatasetError(f"{where}: field {error} is missing") from None
+    question, contexts = _sections(prompt, where)
+    texts = [text.strip() for text in _PASSAGE.split(contexts)[2::2]]
+    if len(texts) != len(docids):
+        raise DatasetError(
+            f"{where}: the prompt shows {len(texts)} passages, but 'docids' names {len(docids)}"
+        )
+    query = Query(
+        id=query_id,
+        language=language,
+        text=question,
+        passages=tuple(_passage(*both) for both in zip(docids, texts, strict=True)),
+        reference=reference,
+        answerable=answerable,
+    )
+    return query, results
+
+
+def _sections(prompt: str, where: str) -> tuple[str, str]:
+    """The question and the numbered contexts of a prompt."""
+    _, _, rest = prompt.partition("QUESTION:\n")
+    question, found, rest = rest.partition("\n\nCONTEXTS:\n")
+    contexts, ended, _ = rest.rpartition("\n\nOUTPUT:")
+    if not found or not ended:
+        raise DatasetError(f"{where}: the prompt lacks QUESTION, CONTEXTS or OUTPUT")
+    return question.strip(), contexts
+
+
+def _passage(docid: str, text: str) -> Passage:
+    title, colon, body = text.partition(": ")
+    return Passage(id=docid, title=title, text=body) if colon else Passage(id=docid, text=text)
+
+
+def _judgments(dataset: MirageDataset, runs: Mapping[str, Run]) -> Iterator[Judgment]:
+    for query in dataset:
+        right = {
+            model: is_right(response.text or "", bool(query.answerable))
+            for model, run in runs.items()
+            if (response := run.get(query.id)) is not None
+        }
+        for a, b in combinations(right, 2):
+            verdict: Verdict = "tie" if right[a] == right[b] else "a" if right[a] else "b"
+            yield Judgment(
+                query_id=query.id, model_a=a, model_b=b, verdict=verdict, judge="nomiracl"
+            )
