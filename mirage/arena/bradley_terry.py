@@ -1,0 +1,436 @@
+"""Judgments to logits, with intervals: one fit, or many bootstrapped tournaments."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Literal, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mirage.arena import estimation
+from mirage.arena.estimation import Floats
+from mirage.arena.judgments import Judgments
+from mirage.errors import JudgmentError, UnknownNameError
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["BradleyTerry", "BradleyTerryFit", "Ties", "Tournaments"]
+
+Ties = Literal["half", "drop", "davidson"]
+
+_CELLS = 1 << 18  # numbers in the win matrices of the tournaments that are fitted at a time
+_DENSE = 1 << 23  # numbers in the win matrices of all queries, beyond which rows are counted
+
+
+@dataclass(frozen=True)
+class BradleyTerry:
+    """The Bradley-Terry model: P(a is preferred to b) = 1 / (1 + exp(logit_b - logit_a)).
+
+    Args:
+        ties: ``"half"`` counts a tie as half a win for each; ``"drop"`` leaves ties out, as the
+            paper's code does; ``"davidson"`` gives them a probability of their own (Davidson
+            1970), with one parameter for all pairs.
+        ridge: holds back the logits of models that won or lost everything. It is an L2 penalty in
+            units of judgments: each model's logit is drawn towards the mean as strongly as by
+            that many tied judgments against a model at the mean. The default of a tenth moves the
+            logits of ordinary models by less than a thousandth where each has 100 judgments or
+            more; one that won 1,800 of 1,800 is put some 9 above the mean. 0 is plain maximum
+            likelihood.
+
+    Formulas and sources are in :mod:`mirage.arena.estimation`, as functions on arrays.
+    """
+
+    ties: Ties = "half"
+    ridge: float = 0.1
+
+    def __post_init__(self) -> None:
+        if self.ties not in get_args(Ties):
+            raise UnknownNameError("treatment of ties", self.ties, get_args(Ties))
+        if not 0 <= self.ridge < np.inf:
+            raise JudgmentError(f"ridge is a finite number of 0 or more, not {self.ridge}")
+
+    def fit(self, judgments: Judgments) -> BradleyTerryFit:
+        """Logits of all models from all judgments, with cluster-robust covariance.
+
+        Raises:
+            JudgmentError: ties are dropped and nothing is left; the models fall into pieces never
+                compared with each other; or, without a ridge, some models won or lost everything.
+                The message names the models.
+        """
+        kept = self._kept(judgments)
+        wins = estimation.win_matrix(kept.a, kept.b, kept.score, len(kept.models))
+        tied = int(np.count_nonzero(kept.score == 0.5))
+        self._check(wins, tied, kept)
+        logits, log_nu = self._solve(wins, np.float64(tied))
+        nu = None if log_nu is None else float(log_nu)
+        covariance = estimation.sandwich(
+            wins, logits, kept.query, kept.a, kept.b, kept.score, self.ridge, nu
+        )
+        return BradleyTerryFit(
+            models=kept.models,
+            logits=logits,
+            covariance=covariance,
+            queries=int(np.count_nonzero(np.bincount(kept.query))),
+            separated=_pick(kept.models, estimation.separated(wins)),
+            log_nu=nu,
+        )
+
+    def bootstrap(
+        self,
+        judgments: Judgments,
+        tournaments: int = 200,
+        queries: int | None = 100,
+        seed: int = 0,
+        progress: bool = False,
+    ) -> Tournaments:
+        """Logits from many tournaments, each on queries drawn with replacement.
+
+        As in the paper (MIRAGE-Bench, arXiv 2410.13716): a tournament draws
+        ``queries`` of the judged queries (``None``: as many as there are), and every judgment on
+        a query enters as often as the query was drawn. All tournaments are fitted together.
+        Where a tournament happens to separate or cut off a model, the ridge decides, and
+        :attr:`Tournaments.separated` says so.
+
+        Raises:
+            JudgmentError: as :meth:`fit`, for all judgments together; without a ridge, also where
+                a single tournament has no finite logits.
+        """
+        if tournaments < 1 or (queries is not None and queries < 1):
+            raise JudgmentError(
+                f"a bootstrap needs 1 tournament and 1 query or more, not {tournaments}, {queries}"
+            )
+        kept = self._kept(judgments)
+        sampler = _Sampler.of(kept)
+        tied = int(sampler.ties.sum())
+        self._check(sampler.pooled, tied, kept)
+        start, start_nu = self._solve(sampler.pooled, np.float64(tied))
+        if start_nu is not None:
+            start = np.append(start, start_nu)
+        drawn = len(kept.query_ids) if queries is None else queries
+        counts = estimation.draw_queries(len(kept.query_ids), drawn, tournaments, seed)
+        models = len(kept.models)
+        logits = np.empty((tournaments, models))
+        log_nu = None if start_nu is None else np.empty(tournaments)
+        alone = np.empty((tournaments, models), dtype=bool)
+        for rows in _blocks(tournaments, max(1, _CELLS // models**2), progress):
+            wins = sampler.wins(counts[rows])
+            ties = counts[rows] @ sampler.ties
+            alone[rows] = estimation.separated(wins)
+            if self.ridge == 0:
+                for i, one in enumerate(wins):
+                    where = f"tournament {rows.start + i}: "
+                    self._check(one, int(ties[i]), kept, where)
+            logits[rows], nu = self._solve(wins, ties, start)
+            if log_nu is not None and nu is not None:
+                log_nu[rows] = nu
+        return Tournaments(kept.models, kept.query_ids, counts, logits, alone, log_nu)
+
+    def _kept(self, judgments: Judgments) -> Judgments:
+        if self.ties != "drop":
+            return judgments
+        decided = judgments.score != 0.5
+        if decided.all():
+            return judgments
+        if not decided.any():
+            raise JudgmentError(
+                f"all {len(judgments)} judgments are ties and ties='drop' leaves none; "
+                "use ties='half'"
+            )
+        return replace(
+            judgments,
+            query=judgments.query[decided],
+            a=judgments.a[decided],
+            b=judgments.b[decided],
+            score=judgments.score[decided],
+        )
+
+    def _check(self, wins: Floats, tied: int, judgments: Judgments, where: str = "") -> None:
+        """That the likelihood, with the ridge, has a maximum worth reporting."""
+        pieces = estimation.comparison_pieces(wins)
+        if len(pieces) > 1:
+            named = "; ".join(_name(judgments.models, piece) for piece in pieces[:10])
+            dropped = " (ties were dropped)" if self.ties == "drop" else ""
+            raise JudgmentError(
+                f"{where}the models fall into {len(pieces)} pieces never compared with each "
+                f"other{dropped}: {named}; add judgments between them, or fit each on its own"
+            )
+        if self.ridge > 0:
+            return
+        groups = estimation.always_won(wins)
+        if groups is not None:
+            winners, losers = (_name(judgments.models, group) for group in groups)
+            raise JudgmentError(
+                f"{where}{winners} won every comparison with {losers}: without a ridge there are "
+                "no finite logits; set ridge=0.1"
+            )
+        if self.ties == "davidson" and tied == wins.sum():
+            raise JudgmentError(
+                f"{where}all judgments are ties, so Davidson's tie parameter is infinite; set "
+                "ridge=0.1 or ties='half'"
+            )
+
+    def _solve(
+        self, wins: Floats, tied: Any, start: Floats | None = None
+    ) -> tuple[Floats, Floats | None]:
+        """Logits, and log nu where ties have a probability of their own."""
+        if self.ties != "davidson":
+            return estimation.fit_bradley_terry(wins, self.ridge, start), None
+        return estimation.fit_davidson(wins, tied, self.ridge, start)
+
+
+@dataclass(frozen=True, eq=False)
+class BradleyTerryFit:
+    """Logits of models, fitted to judgments.
+
+    Attributes:
+        models: names, in the order of all arrays here.
+        logits: ``(models,)``, natural-log odds that sum to 0.
+        covariance: of the logits, ``(models, models)``: the sandwich with queries as clusters
+            (:func:`mirage.arena.estimation.sandwich`). NaN where there is only one query.
+        queries: number of queries with judgments.
+        separated: models that won or lost every judgment. The ridge alone keeps their logits
+            finite, so the size of these says little.
+        log_nu: log of Davidson's tie parameter; ``None`` unless ``ties="davidson"``.
+    """
+
+    models: tuple[str, ...]
+    logits: Floats
+    covariance: Floats
+    queries: int
+    separated: tuple[str, ...] = ()
+    log_nu: float | None = None
+
+    @property
+    def ranks(self) -> NDArray[np.int64]:
+        """Rank of each model, 1 for the largest logit; equal logits share the better rank."""
+        ranks: NDArray[np.int64] = _ranks(self.logits[None])[0]
+        return ranks
+
+    def interval(self, level: float = 0.95) -> Floats:
+        """Lower and upper end for each logit, ``(models, 2)``.
+
+        Student's t with one degree of freedom less than there are queries, the customary
+        allowance for few clusters (Cameron & Miller 2015, A Practitioner's Guide to
+        Cluster-Robust Inference, Journal of Human Resources 50, section VI.D).
+        """
+        from scipy.special import stdtrit
+
+        _check_level(level)
+        deviation = np.sqrt(np.maximum(np.diag(self.covariance), 0))
+        reach = stdtrit(self.queries - 1, (1 + level) / 2) * deviation
+        return np.stack([self.logits - reach, self.logits + reach], axis=1)
+
+    def p_better(self, a: str, b: str) -> float:
+        """Confidence that a's logit is larger than b's: one-sided, from the same t as intervals.
+
+        0.5 for a model against itself, NaN where there is only one query.
+        """
+        from scipy.special import stdtr
+
+        i, j = _index(self.models, a), _index(self.models, b)
+        if i == j:
+            return 0.5
+        variance = self.covariance[i, i] + self.covariance[j, j] - 2 * self.covariance[i, j]
+        difference = self.logits[i] - self.logits[j]
+        if variance <= 0:  # every query says exactly the same
+            return float(0.5 + 0.5 * np.sign(difference))
+        return float(stdtr(self.queries - 1, difference / np.sqrt(variance)))
+
+    def win_probability(self, a: str, b: str) -> float:
+        """Probability that a is preferred to b on a query, half of ties going to each."""
+        pair = [_index(self.models, a), _index(self.models, b)]
+        return float(estimation.win_probabilities(self.logits[pair], self.log_nu)[0, 1])
+
+    @property
+    def win_matrix(self) -> Floats:
+        """:meth:`win_probability` of each model over each, ``(models, models)``; diagonal 0.5."""
+        return estimation.win_probabilities(self.logits, self.log_nu)
+
+    def to_pandas(self, level: float = 0.95) -> pd.DataFrame:
+        """A frame indexed by model, best first: logit, lower, upper, rank, separated."""
+        import pandas as pd
+
+        ends = self.interval(level)
+        columns = {
+            "logit": self.logits,
+            "lower": ends[:, 0],
+            "upper": ends[:, 1],
+            "rank": self.ranks,
+            "separated": np.isin(self.models, self.separated),
+        }
+        frame = pd.DataFrame(columns, index=pd.Index(self.models, name="model"))
+        return frame.sort_values("logit", ascending=False, kind="stable")
+
+
+@dataclass(frozen=True, eq=False)
+class Tournaments:
+    """Logits of models in many tournaments, each on its own draw of queries.
+
+    Attributes:
+        models: names, in the order of all arrays here.
+        query_ids: the queries that could be drawn.
+        counts: how many times each tournament drew each query, int32 ``(tournaments, queries)``.
+        logits: ``(tournaments, models)``, natural-log odds; each row sums to 0.
+        separated: bool ``(tournaments, models)``: in this tournament the model won every
+            judgment, lost every one, or had none. The ridge alone keeps such a logit finite.
+        log_nu: log of Davidson's tie parameter, ``(tournaments,)``; ``None`` unless
+            ``ties="davidson"``.
+    """
+
+    models: tuple[str, ...]
+    query_ids: tuple[str, ...]
+    counts: NDArray[np.int32]
+    logits: Floats
+    separated: NDArray[np.bool_]
+    log_nu: Floats | None = None
+
+    def __len__(self) -> int:
+        return len(self.logits)
+
+    @property
+    def mean(self) -> Floats:
+        """Mean logit of each model over the tournaments, ``(models,)``."""
+        mean: Floats = self.logits.mean(axis=0)
+        return mean
+
+    @property
+    def ranks(self) -> NDArray[np.int64]:
+        """Rank of each model in each tournament, ``(tournaments, models)``.
+
+        1 is the largest logit; equal logits share the better rank.
+        """
+        return _ranks(self.logits)
+
+    def interval(self, level: float = 0.95) -> Floats:
+        """Bootstrap percentiles of each logit, lower and upper: ``(models, 2)``.
+
+        The percentile interval (Efron & Tibshirani 1993, An Introduction to the Bootstrap,
+        chapter 13).
+        """
+        return _percentiles(self.logits, level)
+
+    def rank_interval(self, level: float = 0.95) -> NDArray[np.int64]:
+        """Bootstrap percentiles of each rank, best and worst, rounded outwards: ``(models, 2)``."""
+        best, worst = _percentiles(self.ranks.astype(np.float64), level).T
+        ends: NDArray[np.int64] = np.stack([np.floor(best), np.ceil(worst)], axis=1).astype(
+            np.int64
+        )
+        return ends
+
+    def p_better(self, a: str, b: str) -> float:
+        """Share of tournaments in which a's logit is larger than b's; equal ones count half."""
+        i, j = _index(self.models, a), _index(self.models, b)
+        return float((np.sign(self.logits[:, i] - self.logits[:, j]).mean() + 1) / 2)
+
+    @property
+    def win_matrix(self) -> Floats:
+        """Probability that each model is preferred to each on a query: ``(models, models)``.
+
+        The mean over the tournaments; half of ties goes to each, and the diagonal is 0.5.
+        """
+        total = np.zeros((len(self.models), len(self.models)))
+        for rows in _blocks(len(self), max(1, _CELLS // total.size), progress=False):
+            nu = None if self.log_nu is None else self.log_nu[rows]
+            total += estimation.win_probabilities(self.logits[rows], nu).sum(axis=0)
+        return total / len(self)
+
+    def to_pandas(self, level: float = 0.95) -> pd.DataFrame:
+        """A frame indexed by model, best mean logit first.
+
+        Columns: logit (the mean), lower, upper, rank (of the mean), rank_best, rank_worst, and
+        separated (share of tournaments).
+        """
+        import pandas as pd
+
+        ends, rank_ends = self.interval(level), self.rank_interval(level)
+        columns = {
+            "logit": self.mean,
+            "lower": ends[:, 0],
+            "upper": ends[:, 1],
+            "rank": _ranks(self.mean[None])[0],
+            "rank_best": rank_ends[:, 0],
+            "rank_worst": rank_ends[:, 1],
+            "separated": self.separated.mean(axis=0),
+        }
+        frame = pd.DataFrame(columns, index=pd.Index(self.models, name="model"))
+        return frame.sort_values("logit", ascending=False, kind="stable")
+
+
+@dataclass(frozen=True, eq=False)
+class _Sampler:
+    """Win matrices of tournaments: from those of the queries, or row by row where these are big."""
+
+    judgments: Judgments
+    by_query: Floats | None
+    pooled: Floats
+    ties: NDArray[np.int64]
+
+    @classmethod
+    def of(cls, judgments: Judgments) -> _Sampler:
+        queries, models = len(judgments.query_ids), len(judgments.models)
+        a, b, score = judgments.a, judgments.b, judgments.score
+        ties = np.bincount(judgments.query[score == 0.5], minlength=queries)
+        if queries * models**2 > _DENSE:
+            return cls(judgments, None, estimation.win_matrix(a, b, score, models), ties)
+        by_query = estimation.query_win_matrices(judgments.query, a, b, score, queries, models)
+        return cls(judgments, by_query, by_query.sum(axis=0), ties)
+
+    def wins(self, counts: NDArray[np.int32]) -> Floats:
+        """The win matrix of each row of ``counts``: ``(tournaments, models, models)``."""
+        models = len(self.judgments.models)
+        if self.by_query is not None:
+            flat = self.by_query.reshape(len(self.by_query), -1)
+            return (counts.astype(np.float64) @ flat).reshape(-1, models, models)
+        j = self.judgments
+        return np.stack(
+            [estimation.win_matrix(j.a, j.b, j.score, models, row[j.query]) for row in counts]
+        )
+
+
+def _blocks(length: int, size: int, progress: bool) -> Iterator[slice]:
+    from tqdm import tqdm
+
+    # None: on a terminal only
+    with tqdm(total=length, desc="tournaments", disable=None if progress else True) as bar:
+        for low in range(0, length, size):
+            high = min(low + size, length)
+            yield slice(low, high)
+            bar.update(high - low)
+
+
+def _ranks(logits: Floats) -> NDArray[np.int64]:
+    from scipy.stats import rankdata
+
+    ranks: NDArray[np.int64] = rankdata(-logits, method="min", axis=1).astype(np.int64)
+    return ranks
+
+
+def _percentiles(values: Floats, level: float) -> Floats:
+    _check_level(level)
+    return np.quantile(values, [(1 - level) / 2, (1 + level) / 2], axis=0).T
+
+
+def _check_level(level: float) -> None:
+    if not 0 < level < 1:
+        raise ValueError(f"level is a share between 0 and 1, such as 0.95, not {level}")
+
+
+def _index(models: tuple[str, ...], model: str) -> int:
+    if model not in models:
+        raise UnknownNameError("model", model, models)
+    return models.index(model)
+
+
+def _pick(models: Sequence[str], chosen: NDArray[np.bool_]) -> tuple[str, ...]:
+    return tuple(models[i] for i in np.flatnonzero(chosen).tolist())
+
+
+def _name(models: Sequence[str], group: NDArray[np.intp], most: int = 8) -> str:
+    """A group of models for a message, such as ``{'x', 'y', ... 12 in all}``."""
+    shown = ", ".join(repr(models[i]) for i in group[:most].tolist())
+    if len(group) == 1:
+        return shown
+    return "{" + shown + (f", ... {len(group)} in all" if len(group) > most else "") + "}"

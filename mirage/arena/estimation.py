@@ -1,0 +1,421 @@
+"""Bradley-Terry and Davidson on plain arrays: win matrices in, logits and covariances out.
+
+``wins[..., i, j]`` is how often model i was preferred to model j, a tie counting one half to each;
+leading axes are tournaments, all fitted at once. Diagonals are 0. Logits are natural-log odds,
+centred so that they sum to 0.
+
+Sources, by the name under which the functions cite them:
+
+* Bradley & Terry (1952), Rank Analysis of Incomplete Block Designs: I. The Method of Paired
+  Comparisons. Biometrika 39, 324-345.
+* Davidson (1970), On Extending the Bradley-Terry Model to Accommodate Ties in Paired Comparison
+  Experiments. JASA 65, 317-328.
+* Ford (1957), Solution of a Ranking Problem from Binary Comparisons. American Mathematical Monthly
+  64, 28-33; Hunter (2004), MM Algorithms for Generalized Bradley-Terry Models. Annals of
+  Statistics 32, 384-406: when the maximum of the likelihood exists.
+* Sun & Tran-Dinh (2019), Generalized Self-Concordant Functions: A Recipe for Newton-Type Methods.
+  Mathematical Programming 178, 145-213.
+* Huber (1967), White (1982), and Liang & Zeger (1986), Longitudinal Data Analysis Using
+  Generalized Linear Models. Biometrika 73, 13-22: the sandwich with clusters.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mirage.errors import JudgmentError
+
+__all__ = [
+    "always_won",
+    "cluster_meat",
+    "comparison_pieces",
+    "draw_queries",
+    "fit_bradley_terry",
+    "fit_davidson",
+    "query_win_matrices",
+    "sandwich",
+    "separated",
+    "win_matrix",
+    "win_probabilities",
+]
+
+Floats = NDArray[np.float64]
+Bools = NDArray[np.bool_]
+_Derivatives = Callable[[Floats, NDArray[np.intp]], tuple[Floats, Floats]]
+
+_STEP = 1e-6  # Newton converges quadratically: after a step this small the error is near 1e-12
+_STEPS = 300
+_BLOCK = 1 << 20  # judgments counted at a time
+_ROWS = 1 << 18  # judgments whose gradients are held at a time
+
+
+def win_matrix(
+    a: NDArray[Any],
+    b: NDArray[Any],
+    score: NDArray[Any],
+    models: int,
+    weights: NDArray[Any] | None = None,
+) -> Floats:
+    """Wins of each model over each, shape ``(models, models)``, from judgments as columns.
+
+    ``score`` is what model a got: 1, 0, or 0.5 for a tie. ``weights`` counts each row (once).
+    """
+    wins = np.zeros(models * models)
+    for rows in _chunks(len(a), max(_BLOCK, models * models)):
+        first, second = a[rows].astype(np.intp), b[rows].astype(np.intp)
+        got = score[rows].astype(np.float64)
+        lost = 1 - got
+        if weights is not None:
+            got *= weights[rows]
+            lost *= weights[rows]
+        wins += np.bincount(first * models + second, weights=got, minlength=len(wins))
+        wins += np.bincount(second * models + first, weights=lost, minlength=len(wins))
+    return wins.reshape(models, models)
+
+
+def query_win_matrices(
+    query: NDArray[Any],
+    a: NDArray[Any],
+    b: NDArray[Any],
+    score: NDArray[Any],
+    queries: int,
+    models: int,
+) -> Floats:
+    """The win matrix of each query, shape ``(queries, models, models)``."""
+    row = query.astype(np.intp) * models
+    size = queries * models * models
+    got = score.astype(np.float64)
+    wins = np.bincount((row + a) * models + b, weights=got, minlength=size)
+    wins += np.bincount((row + b) * models + a, weights=1 - got, minlength=size)
+    return np.asarray(wins, dtype=np.float64).reshape(queries, models, models)
+
+
+def draw_queries(queries: int, drawn: int, tournaments: int, seed: int) -> NDArray[np.int32]:
+    """How often each tournament draws each query, with replacement: ``(tournaments, queries)``.
+
+    The resampling of the paper's tournaments (MIRAGE-Bench, arXiv 2410.13716).
+    """
+    picks = np.random.default_rng(seed).integers(queries, size=(tournaments, drawn))
+    cells = picks + np.arange(tournaments)[:, None] * queries
+    counts = np.bincount(cells.ravel(), minlength=tournaments * queries)
+    return counts.reshape(tournaments, queries).astype(np.int32)
+
+
+def fit_bradley_terry(wins: Floats, ridge: float = 0.0, start: Floats | None = None) -> Floats:
+    """Logits that maximise the Bradley-Terry likelihood, shape ``(..., models)``.
+
+    P(i beats j) = 1 / (1 + exp(logit_j - logit_i)) (Bradley & Terry 1952). ``ridge`` subtracts
+    ``ridge / 8`` times the sum of squared centred logits from the log-likelihood: to each model
+    the information that ``ridge`` tied judgments against a model of logit 0 would give. Without
+    it a model that won or lost everything has no finite logit (Ford 1957; Hunter 2004, section 2).
+
+    Newton steps are damped by log(1 + d) / d, d being the step's largest change of a difference
+    of logits. The logistic loss is generalised self-concordant with exponent 2, and so every such
+    step raises the likelihood, from any start (Sun & Tran-Dinh 2019, section 4).
+
+    Raises:
+        JudgmentError: no convergence, which takes separation and hardly any ridge.
+    """
+    flat, models, lead = _batch(wins)
+    games = flat + flat.swapaxes(1, 2)
+    gained = flat.sum(axis=2)
+    penalty = ridge / 4
+
+    def derivatives(logits: Floats, live: NDArray[np.intp]) -> tuple[Floats, Floats]:
+        strength = np.exp(logits)
+        share = games[live]
+        total = strength[:, :, None] + strength[:, None, :]
+        share /= total
+        gradient = gained[live] - strength * share.sum(axis=2) - penalty * logits
+        share *= strength[:, :, None]
+        share *= strength[:, None, :]
+        share /= total
+        return gradient, _information(share, penalty)
+
+    first = np.zeros((len(flat), models)) if start is None else _spread(start, len(flat))
+    return _newton(derivatives, first, models).reshape(*lead, models)
+
+
+def fit_davidson(
+    wins: Floats, ties: Floats, ridge: float = 0.0, start: Floats | None = None
+) -> tuple[Floats, Floats]:
+    """Logits, and the log of the tie parameter, that maximise Davidson's (1970) likelihood.
+
+    With strengths pi = exp(logit), P(i beats j) = pi_i / D and P(tie) = nu sqrt(pi_i pi_j) / D,
+    where D = pi_i + pi_j + nu sqrt(pi_i pi_j). ``ties``, shape ``(...)``, is the number of ties
+    among the judgments in ``wins`` (where each is one half to both). Returns logits
+    ``(..., models)`` and log nu ``(...)``.
+
+    ``ridge`` is as in :func:`fit_bradley_terry`, and likewise gives log nu the information of
+    ``ridge`` judgments (2/9 each, at logits 0 and nu 1). Without a ridge log nu is finite only if
+    some judgments are ties and some are not.
+
+    Raises:
+        JudgmentError: no convergence, which takes separation and hardly any ridge.
+    """
+    flat, models, lead = _batch(wins)
+    games = flat + flat.swapaxes(1, 2)
+    gained = flat.sum(axis=2)
+    tied = np.asarray(ties, dtype=np.float64).reshape(len(flat))
+    penalty, tie_penalty = ridge / 4, ridge * 2 / 9
+
+    def derivatives(params: Floats, live: NDArray[np.intp]) -> tuple[Floats, Floats]:
+        logits, log_nu = params[:, :models], params[:, models]
+        n = games[live]
+        win, tie = _davidson_probabilities(logits, log_nu)
+        gradient = np.empty_like(params)
+        gradient[:, :models] = gained[live] - (n * (win + tie / 2)).sum(axis=2) - penalty * logits
+        gradient[:, models] = tied[live] - (n * tie).sum(axis=(1, 2)) / 2 - tie_penalty * log_nu
+        information = _davidson_information(n, win, tie, ridge)
+        return gradient, information
+
+    first = np.zeros((len(flat), models + 1)) if start is None else _spread(start, len(flat))
+    params = _newton(derivatives, first, models)
+    return params[:, :models].reshape(*lead, models), params[:, models].reshape(lead)
+
+
+def win_probabilities(logits: Floats, log_nu: Floats | float | None = None) -> Floats:
+    """Probability that each model is preferred to each, shape ``(..., models, models)``.
+
+    Under Davidson's model (``log_nu`` given, shape ``(...)``) half the probability of a tie goes
+    to each, so that ``[i, j] + [j, i]`` is 1 in either case. The diagonal is 0.5.
+    """
+    if log_nu is None:
+        difference = logits[..., :, None] - logits[..., None, :]
+        return np.asarray(0.5 + 0.5 * np.tanh(difference / 2), dtype=np.float64)
+    win, tie = _davidson_probabilities(logits, np.asarray(log_nu, dtype=np.float64))
+    return win + tie / 2
+
+
+def comparison_pieces(wins: Floats) -> list[NDArray[np.intp]]:
+    """The connected pieces of the graph that joins models compared with each other.
+
+    Models of different pieces have no logits on a common scale. ``wins`` is one win matrix; each
+    piece is an array of model indices, the largest piece first.
+    """
+    compared = (wins + wins.T) > 0
+    left = np.ones(len(wins), dtype=bool)
+    pieces = []
+    while left.any():
+        piece = _reached(compared, int(np.argmax(left)))
+        pieces.append(np.flatnonzero(piece))
+        left &= ~piece
+    return sorted(pieces, key=len, reverse=True)
+
+
+def separated(wins: Floats) -> Bools:
+    """Which models won, or lost, every judgment they were in: ``(..., models)``.
+
+    Their likelihood alone puts no bound on their logits. A tie is half a win to both, so a model
+    that tied once is not separated; one without any judgment is.
+    """
+    gained, lost = wins.sum(axis=-1), wins.sum(axis=-2)
+    return np.asarray((gained == 0) | (lost == 0))
+
+
+def always_won(wins: Floats) -> tuple[NDArray[np.intp], NDArray[np.intp]] | None:
+    """A group of models that won every judgment against all others, and those others.
+
+    ``None`` if there is no such group: then, and only then, does the likelihood of connected
+    judgments have a maximum (Ford 1957; Hunter 2004, assumption 1). ``wins`` is one win matrix.
+    """
+    alone = np.flatnonzero(separated(wins))
+    start = int(alone[0]) if len(alone) else 0
+    beaten = _reached(wins > 0, start)  # the models outside were never beaten by those inside
+    if not beaten.all():
+        return np.flatnonzero(~beaten), np.flatnonzero(beaten)
+    beaters = _reached(wins.T > 0, start)
+    if not beaters.all():
+        return np.flatnonzero(beaters), np.flatnonzero(~beaters)
+    return None
+
+
+def sandwich(
+    wins: Floats,
+    logits: Floats,
+    query: NDArray[Any],
+    a: NDArray[Any],
+    b: NDArray[Any],
+    score: NDArray[Any],
+    ridge: float = 0.0,
+    log_nu: float | None = None,
+) -> Floats:
+    """Covariance of the logits, robust to dependence within a query: ``(models, models)``.
+
+    The sandwich ``A^-1 B A^-1`` of Huber (1967) and White (1982) with clusters (Liang & Zeger
+    1986): A is the information at ``logits``, B the sum over queries of ``g g'`` with g the
+    gradient of one query's judgments, times ``G / (G - 1)`` for G queries. Inverses are taken
+    within logits that sum to 0. The columns are those that gave ``wins``.
+
+    The ridge enters A, and B with the same weight, as observations of its own would. For ordinary
+    models that changes nothing that matters; it keeps the variance of a separated model, whose
+    residuals are all but 0, from vanishing. NaN throughout where there is only one query.
+    """
+    models = len(logits)
+    clusters = int(np.count_nonzero(np.bincount(query)))
+    if clusters < 2:
+        return np.full((models, models), np.nan)
+    games = wins + wins.T
+    if log_nu is None:
+        tie_probability = None
+        expected = win_probabilities(logits)
+        information = _information(games * expected * expected.T, ridge / 4)
+    else:
+        win, tie_probability = _davidson_probabilities(logits, np.asarray(log_nu))
+        expected = win + tie_probability / 2
+        information = _davidson_information(games[None], win[None], tie_probability[None], ridge)[0]
+    meat = cluster_meat(query, a, b, score, expected, tie_probability)
+    meat *= clusters / (clusters - 1)
+    meat[:models, :models] += ridge / 4 * (np.eye(models) - 1 / models)
+    meat[models:, models:] += ridge * 2 / 9
+    half = np.linalg.solve(information, meat)
+    covariance = np.linalg.solve(information, half.T)[:models, :models]
+    return (covariance + covariance.T) / 2
+
+
+def cluster_meat(
+    query: NDArray[Any],
+    a: NDArray[Any],
+    b: NDArray[Any],
+    score: NDArray[Any],
+    expected: Floats,
+    tie_probability: Floats | None = None,
+) -> Floats:
+    """Sum over queries of the outer product of a query's gradient with itself.
+
+    ``expected[i, j]`` is what model i is expected to get against j. Shape ``(models, models)``,
+    with one more row and column for log nu where ``tie_probability[i, j]`` is given (Davidson).
+    Memory is bounded: some 2^18 judgments are worked on at a time.
+    """
+    size = len(expected) + (tie_probability is not None)
+    meat = np.zeros((size, size))
+    for rows in _query_blocks(query):
+        first, second = a[rows].astype(np.intp), b[rows].astype(np.intp)
+        cluster = np.unique(query[rows], return_inverse=True)[1]
+        residual = score[rows] - expected[first, second]
+        places, values = [first, second], [residual, -residual]
+        if tie_probability is not None:
+            places.append(np.full_like(first, size - 1))
+            values.append((score[rows] == 0.5) - tie_probability[first, second])
+        meat += _gram(cluster, places, values, size)
+    return meat
+
+
+def _gram(
+    cluster: NDArray[np.intp], places: list[NDArray[np.intp]], values: list[Floats], size: int
+) -> Floats:
+    """G'G for the matrix G, a row a cluster, that adds up ``values`` at ``places``."""
+    height = int(cluster.max()) + 1
+    if height * size <= 32 * len(cluster):
+        cells = [cluster * size + place for place in places]
+        flat = sum(
+            np.bincount(cell, weights=value, minlength=height * size)
+            for cell, value in zip(cells, values, strict=True)
+        )
+        dense = np.asarray(flat, dtype=np.float64).reshape(height, size)
+        return np.asarray(dense.T @ dense)
+    from scipy.sparse import csr_array  # few models a query: G is nearly all zeros
+
+    rows = np.tile(cluster, len(places))
+    entries = (np.concatenate(values), (rows, np.concatenate(places)))
+    sparse = csr_array(entries, shape=(height, size))
+    return np.asarray((sparse.T @ sparse).toarray())
+
+
+def _query_blocks(query: NDArray[Any]) -> Iterator[slice | NDArray[np.intp]]:
+    """Rows in blocks that keep each query's rows together."""
+    ordered = bool(np.all(query[1:] >= query[:-1]))
+    order = None if ordered else np.argsort(query, kind="stable")
+    key = query if order is None else query[order]
+    cuts = np.searchsorted(key, key[_ROWS::_ROWS])
+    edges = np.unique(np.concatenate(([0], cuts, [len(key)])))
+    for low, high in zip(edges[:-1].tolist(), edges[1:].tolist(), strict=True):
+        yield slice(low, high) if order is None else order[low:high]
+
+
+def _chunks(length: int, size: int) -> Iterator[slice]:
+    for low in range(0, length, size):
+        yield slice(low, low + size)
+
+
+def _reached(edges: Bools, start: int) -> Bools:
+    """Which nodes a walk along ``edges[from, to]`` reaches from ``start``."""
+    seen = np.zeros(len(edges), dtype=bool)
+    seen[start] = True
+    front = seen.copy()
+    while front.any():
+        front = edges[front].any(axis=0) & ~seen
+        seen |= front
+    return seen
+
+
+def _batch(wins: Floats) -> tuple[Floats, int, tuple[int, ...]]:
+    models = wins.shape[-1]
+    flat = np.ascontiguousarray(wins, dtype=np.float64).reshape(-1, models, models)
+    return flat, models, wins.shape[:-2]
+
+
+def _spread(start: Floats, batch: int) -> Floats:
+    return np.array(np.broadcast_to(start, (batch, start.shape[-1])), dtype=np.float64)
+
+
+def _information(curvature: Floats, penalty: float) -> Floats:
+    """The information about logits from each pair's curvature: ``(..., models, models)``.
+
+    It has no inverse along the direction that moves all logits alike. A multiple of the matrix of
+    ones fills that in, and leaves solutions alone because gradients sum to 0.
+    """
+    models = curvature.shape[-1]
+    total = curvature.sum(axis=-1) + penalty
+    fill = total.mean(axis=-1) / models
+    information = fill[..., None, None] - curvature
+    information[..., range(models), range(models)] += total
+    return np.asarray(information)
+
+
+def _davidson_probabilities(logits: Floats, log_nu: Floats) -> tuple[Floats, Floats]:
+    """Win of i over j, and tie of i and j, each ``(..., models, models)``."""
+    root = np.exp(logits / 2)
+    win = np.square(root)[..., :, None] * np.ones(logits.shape[-1])
+    tie = root[..., :, None] * root[..., None, :] * np.exp(log_nu)[..., None, None]
+    total = win + win.swapaxes(-1, -2) + tie
+    return win / total, tie / total
+
+
+def _davidson_information(games: Floats, win: Floats, tie: Floats, ridge: float) -> Floats:
+    models = games.shape[-1]
+    lose = win.swapaxes(-1, -2)
+    information = np.empty((len(games), models + 1, models + 1))
+    curvature = games * (win * lose + tie * (win + lose) / 4)
+    cross = -(games * tie * (win - lose)).sum(axis=-1) / 2
+    information[:, :models, :models] = _information(curvature, ridge / 4)
+    information[:, :models, models] = information[:, models, :models] = cross
+    spread = (games * tie * (1 - tie)).sum(axis=(-1, -2)) / 2
+    information[:, models, models] = spread + ridge * 2 / 9
+    return information
+
+
+def _newton(derivatives: _Derivatives, params: Floats, models: int) -> Floats:
+    """Maximise all rows of ``params`` at once; the first ``models`` columns are logits."""
+    live = np.arange(len(params))
+    for _ in range(_STEPS):
+        gradient, information = derivatives(params[live], live)
+        try:
+            step = np.linalg.solve(information, gradient[:, :, None])[:, :, 0]
+        except np.linalg.LinAlgError:
+            break
+        size = np.ptp(step[:, :models], axis=1) + np.abs(step[:, models:]).sum(axis=1)
+        moved = params[live] + step * (np.log1p(size) / np.maximum(size, 1e-300))[:, None]
+        moved[:, :models] -= moved[:, :models].mean(axis=1, keepdims=True)
+        params[live] = moved
+        live = live[~(size <= _STEP)]
+        if not len(live):
+            return params
+    raise JudgmentError(
+        f"the logits of {len(live)} of {len(params)} fits do not converge: some models won or lost "
+        "every comparison and nothing holds them; set a ridge, 0.1 say"
+    )

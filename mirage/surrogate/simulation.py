@@ -1,0 +1,405 @@
+"""The simulated arena: RAG systems with known faults, and a judge that knows the faults.
+
+No LLM and no human label is needed: a system answers with the reference response of the bundled
+corpus, or with sentences of the relevant passages, after faults of known kinds in known amounts
+were done to it. The judge sees what was done, not the text. What a surrogate learns here is how
+features react to faults, in each language; it has not seen the style of any real LLM.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mirage.arena import Judgments
+from mirage.dataset import MirageDataset
+from mirage.languages import LANGUAGES, Language, language
+from mirage.models import Passage, Query, Response, Run
+from mirage.text import Sentence, parse, split_sentences
+
+__all__ = ["FAULTS", "SYSTEMS", "Quality", "System", "judge", "simulate"]
+
+Random = np.random.Generator
+
+
+@dataclass(frozen=True, slots=True)
+class Quality:
+    """What the judge knows of one response, each from 0 (worst) to 1."""
+
+    correct: float = 1.0
+    grounded: float = 1.0
+    language: float = 1.0
+    complete: float = 1.0
+    form: float = 1.0
+
+    def times(self, **factors: float) -> Quality:
+        """This quality with some of its parts multiplied."""
+        return replace(self, **{name: getattr(self, name) * by for name, by in factors.items()})
+
+    @property
+    def utility(self) -> float:
+        """The judge's preference in natural-log odds: correctness counts most, form least."""
+        return (
+            2.5 * self.correct
+            + 1.6 * self.grounded
+            + 1.2 * self.language
+            + 0.6 * self.complete
+            + 0.5 * self.form
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """A response in the making: its parts, and what the judge thinks of it."""
+
+    reason: str
+    sentences: tuple[Sentence, ...]
+    quality: Quality = Quality()
+    headings: bool = True
+
+    def with_citations(self, cite: Callable[[Sentence], tuple[str, ...]]) -> Draft:
+        """The same draft, each sentence citing something else."""
+        cited = tuple(Sentence(sentence.text, cite(sentence)) for sentence in self.sentences)
+        return replace(self, sentences=cited)
+
+
+@dataclass(frozen=True, slots=True)
+class Scene:
+    """What a fault may draw on: the query, and the corpus around it in this and other languages."""
+
+    query: Query
+    corpus: MirageDataset
+    foreign: Sequence[MirageDataset]
+
+    @property
+    def language(self) -> Language:
+        """The language of the query."""
+        return language(self.query.language)
+
+    @property
+    def misleading(self) -> tuple[Passage, ...]:
+        """The shown passages that do not answer the query."""
+        return tuple(p for p in self.query.passages if p.id not in self.query.relevant)
+
+    def sentences_of(self, passage: Passage) -> tuple[Sentence, ...]:
+        """A passage's sentences, each citing that passage."""
+        texts = split_sentences(passage.text, self.language)
+        return tuple(Sentence(text, (passage.id,)) for text in texts)
+
+
+Fault = Callable[[Draft, Scene, Random], Draft]
+
+
+def _uncited(draft: Draft, _: Scene, __: Random) -> Draft:
+    bare = draft.with_citations(lambda sentence: ())
+    if not any(sentence.citations for sentence in draft.sentences):
+        return draft
+    return replace(bare, reason="", quality=draft.quality.times(grounded=0.4))
+
+
+def _wrongly_cited(draft: Draft, scene: Scene, rng: Random) -> Draft:
+    if not any(sentence.citations for sentence in draft.sentences):
+        return draft
+    wrong = [passage.id for passage in scene.misleading]
+    cited = draft.with_citations(lambda _: (str(rng.choice(wrong)),))
+    return replace(cited, reason="", quality=draft.quality.times(grounded=0.1))
+
+
+def _over_cited(draft: Draft, scene: Scene, _: Random) -> Draft:
+    everything = scene.query.passage_ids
+    cited = draft.with_citations(lambda sentence: everything if sentence.citations else ())
+    if cited.sentences == draft.sentences:
+        return draft
+    return replace(cited, reason="", quality=draft.quality.times(grounded=0.7))
+
+
+def _wrong_language(draft: Draft, scene: Scene, _: Random) -> Draft:
+    there = _reference(scene.foreign[0][scene.query.id])
+    return replace(
+        draft,
+        reason=there.reason,
+        sentences=there.sentences,
+        quality=draft.quality.times(language=0.0),
+    )
+
+
+def _mixed_language(draft: Draft, scene: Scene, _: Random) -> Draft:
+    there = _reference(scene.foreign[-1][scene.query.id]).sentences
+    mixed = [there[i] if i % 2 and i < len(there) else s for i, s in enumerate(draft.sentences)]
+    if len(mixed) == 1:
+        mixed.append(there[-1])
+    return replace(draft, sentences=tuple(mixed), quality=draft.quality.times(language=0.4))
+
+
+def _truncated(draft: Draft, _: Scene, __: Random) -> Draft:
+    kept = draft.sentences[: max(1, len(draft.sentences) // 2)]
+    if len(kept) == len(draft.sentences):
+        return draft
+    share = len(kept) / len(draft.sentences)
+    return replace(draft, sentences=kept, quality=draft.quality.times(complete=share))
+
+
+def _cut_off(draft: Draft, _: Scene, __: Random) -> Draft:
+    last = draft.sentences[0].text
+    kept = (Sentence(last[: len(last) * 2 // 3].rstrip(), ()),)
+    quality = draft.quality.times(complete=0.2, form=0.5, grounded=0.5)
+    return replace(draft, sentences=kept, quality=quality)
+
+
+def _padded(draft: Draft, scene: Scene, rng: Random) -> Draft:
+    passages = scene.misleading or scene.query.passages
+    extra = scene.sentences_of(passages[int(rng.integers(len(passages)))])
+    sentences = draft.sentences + extra + draft.sentences[-1:]
+    return replace(draft, sentences=sentences, quality=draft.quality.times(complete=0.6, form=0.7))
+
+
+def _off_topic(draft: Draft, scene: Scene, rng: Random) -> Draft:
+    if not scene.query.answerable:
+        return draft
+    passage = scene.misleading[int(rng.integers(len(scene.misleading)))]
+    quality = draft.quality.times(correct=0.0, grounded=0.5, complete=0.3)
+    return replace(draft, reason="", sentences=scene.sentences_of(passage), quality=quality)
+
+
+def _hallucinated(draft: Draft, scene: Scene, rng: Random) -> Draft:
+    if not scene.query.answerable:
+        return draft
+    others = [query for query in scene.corpus if query.id != scene.query.id]
+    elsewhere = others[int(rng.integers(len(others)))]
+    passage = elsewhere.passages[int(rng.integers(len(elsewhere.passages)))]
+    cited = scene.query.relevant[:1]
+    made_up = tuple(Sentence(s.text, cited) for s in scene.sentences_of(passage)[:2])
+    quality = draft.quality.times(correct=0.6, grounded=0.5)
+    return replace(draft, sentences=draft.sentences + made_up, quality=quality)
+
+
+def _wrong_entity(draft: Draft, scene: Scene, _: Random) -> Draft:
+    if not scene.query.answerable:
+        return draft
+    right, wrong = (scene.query.metadata[key] for key in ("answer", "wrong_answer"))
+    changed = tuple(
+        Sentence(sentence.text.replace(right, wrong), sentence.citations)
+        for sentence in draft.sentences
+    )
+    quality = draft.quality.times(correct=0.0, grounded=0.6)
+    return replace(draft, sentences=changed, quality=quality)
+
+
+def _wrong_number(draft: Draft, _: Scene, rng: Random) -> Draft:
+    def other(match: re.Match[str]) -> str:
+        zero = ord(match[0]) - int(match[0])  # the script's own digit zero
+        return chr(zero + (int(match[0]) + 1 + int(rng.integers(8))) % 10)
+
+    changed = tuple(
+        Sentence(re.sub(r"\d", other, sentence.text), sentence.citations)
+        for sentence in draft.sentences
+    )
+    if changed == draft.sentences:
+        return draft
+    quality = draft.quality.times(correct=0.4, grounded=0.6)
+    return replace(draft, sentences=changed, quality=quality)
+
+
+def _refusal(draft: Draft, scene: Scene, _: Random) -> Draft:
+    if not scene.query.answerable:
+        return draft
+    refused = next(query for query in scene.corpus if query.answerable is False)
+    sentences = _reference(refused).sentences[-1:]
+    quality = draft.quality.times(correct=0.0, grounded=0.0, complete=0.0)
+    return replace(draft, reason="", sentences=sentences, quality=quality)
+
+
+def _answered_anyway(draft: Draft, scene: Scene, rng: Random) -> Draft:
+    if scene.query.answerable:
+        return draft
+    passage = scene.query.passages[int(rng.integers(len(scene.query.passages)))]
+    quality = draft.quality.times(correct=0.0, grounded=0.4)
+    return replace(draft, reason="", sentences=scene.sentences_of(passage), quality=quality)
+
+
+def _garbled(draft: Draft, _: Scene, rng: Random) -> Draft:
+    text = [character for sentence in draft.sentences for character in sentence.text]
+    noise = Sentence("".join(rng.permutation(text)), ())
+    quality = draft.quality.times(correct=0.0, grounded=0.0, language=0.1, complete=0.0, form=0.0)
+    return replace(draft, reason="", sentences=(noise,), headings=False, quality=quality)
+
+
+def _format_broken(draft: Draft, _: Scene, __: Random) -> Draft:
+    return replace(draft, headings=False, quality=draft.quality.times(form=0.0))
+
+
+# Faults that write another text come before those that change it, and these before those that
+# change its citations: a system with several faults suffers them in this order.
+FAULTS: Mapping[str, Fault] = {
+    "wrong-language": _wrong_language,
+    "off-topic": _off_topic,
+    "answered-anyway": _answered_anyway,
+    "refusal": _refusal,
+    "wrong-entity": _wrong_entity,
+    "wrong-number": _wrong_number,
+    "hallucinated": _hallucinated,
+    "mixed-language": _mixed_language,
+    "padded": _padded,
+    "truncated": _truncated,
+    "cut-off": _cut_off,
+    "wrongly-cited": _wrongly_cited,
+    "over-cited": _over_cited,
+    "uncited": _uncited,
+    "garbled": _garbled,
+    "format-broken": _format_broken,
+}
+"""The kinds of fault by name, in the order in which they are done to a response."""
+
+
+@dataclass(frozen=True, slots=True)
+class System:
+    """A simulated RAG system.
+
+    ``faults`` gives the share of queries, 0 to 1, that each kind of fault hits. ``source`` is what
+    it would answer without them: the ``reference`` response, or the sentences of the relevant
+    ``passages``, which say the same in other words.
+    """
+
+    name: str
+    faults: Mapping[str, float]
+    source: str = "reference"
+
+
+def _systems() -> tuple[System, ...]:
+    single = [System(kind, {kind: 1.0}) for kind in FAULTS]
+    half = [
+        System(f"half-{kind}", {kind: 0.5})
+        for kind in FAULTS
+        if kind not in ("answered-anyway", "cut-off", "format-broken", "over-cited")
+    ]
+    quoting = [
+        System(f"quoting-{kind}", {kind: amount}, "passages")
+        for kind, amount in {
+            "uncited": 1.0,
+            "over-cited": 1.0,
+            "wrong-entity": 1.0,
+            "truncated": 1.0,
+            "wrongly-cited": 0.5,
+            "mixed-language": 0.5,
+            "refusal": 0.3,
+            "hallucinated": 0.3,
+        }.items()
+    ]
+    mixtures = [
+        System("mixture-" + "+".join(faults), faults, source)
+        for faults, source in (
+            ({"truncated": 1.0, "uncited": 1.0}, "reference"),
+            ({"wrong-entity": 0.4, "over-cited": 1.0}, "reference"),
+            ({"refusal": 0.3, "mixed-language": 0.5}, "reference"),
+            ({"hallucinated": 0.5, "padded": 1.0}, "reference"),
+            ({"wrong-language": 0.5, "uncited": 0.5, "garbled": 0.2}, "reference"),
+            ({"off-topic": 0.3, "answered-anyway": 1.0, "truncated": 0.3}, "passages"),
+            ({"wrong-number": 0.5, "wrongly-cited": 0.3}, "passages"),
+            ({"refusal": 0.5, "uncited": 0.5, "format-broken": 1.0}, "passages"),
+        )
+    ]
+    clean = [System("reference", {}), System("quoting", {}, "passages")]
+    return (*clean, *single, *half, *quoting, *mixtures)
+
+
+SYSTEMS: tuple[System, ...] = _systems()
+"""The systems that the pretrained surrogates learn from; their names become ``anchor/<name>``."""
+
+
+def simulate(
+    corpora: Mapping[str, MirageDataset], code: str, systems: Sequence[System], *, seed: int
+) -> tuple[list[Run], NDArray[np.float64]]:
+    """What each system answers to the corpus of language ``code``, and how good that is.
+
+    ``corpora`` are parallel datasets by language. Gives a run a system, and the judge's utilities
+    of shape ``(systems, queries)``. The same seed gives the same texts.
+    """
+    corpus = corpora[code]
+    foreign = _foreign(corpora, code)
+    runs, utilities = [], np.empty((len(systems), len(corpus)))
+    for i, system in enumerate(systems):
+        # One stream a system and language: adding a system changes no other one.
+        rng = np.random.default_rng([seed, *code.encode(), *system.name.encode()])
+        hit = {
+            kind: set(rng.permutation(len(corpus))[: round(share * len(corpus))].tolist())
+            for kind, share in system.faults.items()
+        }
+        responses = []
+        for j, query in enumerate(corpus):
+            scene = Scene(query, corpus, foreign)
+            draft = _clean(scene, system.source)
+            for kind, fault in FAULTS.items():
+                if j in hit.get(kind, ()):
+                    draft = fault(draft, scene, rng)
+            responses.append(Response(query_id=query.id, text=_write(draft, scene.language)))
+            utilities[i, j] = draft.quality.utility
+        runs.append(Run(model=system.name, language=code, responses=tuple(responses)))
+    return runs, utilities
+
+
+def judge(
+    utilities: NDArray[np.float64],
+    models: Sequence[str],
+    query_ids: Sequence[str],
+    *,
+    seed: int,
+    tie_below: float = 0.4,
+) -> Judgments:
+    """Verdicts on every pair of models and every query, given utilities ``(models, queries)``.
+
+    The judge prefers the response with the higher utility after logistic noise of scale 1, so
+    that without ties the verdicts follow Bradley-Terry with utilities for logits. A noisy
+    difference of less than ``tie_below`` is a tie.
+    """
+    a, b = np.triu_indices(len(models), k=1)
+    noise = np.random.default_rng(seed).logistic(size=(len(a), len(query_ids)))
+    difference = utilities[a] - utilities[b] + noise
+    score = np.where(np.abs(difference) < tie_below, 0.5, difference > 0)
+    names = np.asarray(models)
+    return Judgments.from_arrays(
+        query=np.tile(np.asarray(query_ids), len(a)),
+        model_a=np.repeat(names[a], len(query_ids)),
+        model_b=np.repeat(names[b], len(query_ids)),
+        score=score.ravel(),
+    )
+
+
+def _foreign(corpora: Mapping[str, MirageDataset], code: str) -> tuple[MirageDataset, ...]:
+    """The corpora that a wrong and a mixed answer are taken from: English, and one nearby."""
+    codes = [other for other in LANGUAGES if other in corpora]
+    following = codes[codes.index(code) + 1 :] + codes
+    neighbour = next(other for other in following if other not in (code, "en"))
+    main = next(other for other in ("en", "es") if other != code)
+    return corpora[main], corpora[neighbour]
+
+
+def _clean(scene: Scene, source: str) -> Draft:
+    draft = _reference(scene.query)
+    if source == "reference" or not scene.query.relevant:
+        return draft
+    relevant = [scene.query[id_] for id_ in scene.query.relevant]
+    quoted = [sentence for passage in relevant for sentence in scene.sentences_of(passage)]
+    return replace(draft, sentences=tuple(quoted))
+
+
+def _reference(query: Query) -> Draft:
+    parsed = parse(query.reference or "", query.language, query.passage_ids)
+    return Draft(parsed.reason, parsed.sentences)
+
+
+def _write(draft: Draft, language: Language) -> str:
+    answer = " ".join(_with_brackets(sentence, language) for sentence in draft.sentences)
+    if not draft.headings:
+        return f"{draft.reason}\n{answer}".strip()
+    return f"##Reason: {draft.reason}\n##Answer: {answer}"
+
+
+def _with_brackets(sentence: Sentence, language: Language) -> str:
+    """The sentence with its citations before its final punctuation."""
+    body = sentence.text.rstrip(language.terminators)
+    citations = "".join(f"[{citation}]" for citation in sentence.citations)
+    return f"{body} {citations}{sentence.text[len(body) :]}" if citations else sentence.text
