@@ -21,6 +21,7 @@ __all__ = ["BradleyTerry", "BradleyTerryFit", "Ties", "Tournaments"]
 
 Ties = Literal["half", "drop", "davidson"]
 
+_DECIMALS = 9  # to which logits are fitted, with a margin
 _CELLS = 1 << 18  # numbers in the win matrices of the tournaments that are fitted at a time
 _DENSE = 1 << 23  # numbers in the win matrices of all queries, beyond which rows are counted
 
@@ -36,9 +37,9 @@ class BradleyTerry:
         ridge: holds back the logits of models that won or lost everything. It is an L2 penalty in
             units of judgments: each model's logit is drawn towards the mean as strongly as by
             that many tied judgments against a model at the mean. The default of a tenth moves the
-            logits of ordinary models by less than a thousandth where each has 100 judgments or
-            more; one that won 1,800 of 1,800 is put some 9 above the mean. 0 is plain maximum
-            likelihood.
+            logits of ordinary models by about 0.1 % where each has 100 judgments, and by less
+            where there are more; one that won 1,800 of 1,800 is put some 9 above the mean. 0 is
+            plain maximum likelihood.
 
     Formulas and sources are in :mod:`mirage.arena.estimation`, as functions on arrays.
     """
@@ -166,10 +167,11 @@ class BradleyTerry:
                 f"{where}{winners} won every comparison with {losers}: without a ridge there are "
                 "no finite logits; set ridge=0.1"
             )
-        if self.ties == "davidson" and tied == wins.sum():
+        if self.ties == "davidson" and tied in (0, wins.sum()):
+            every = "all judgments are ties" if tied else "no judgment is a tie"
             raise JudgmentError(
-                f"{where}all judgments are ties, so Davidson's tie parameter is infinite; set "
-                "ridge=0.1 or ties='half'"
+                f"{where}{every}: without a ridge the log of Davidson's tie parameter is infinite; "
+                "set ridge=0.1 or ties='half'"
             )
 
     def _solve(
@@ -321,9 +323,10 @@ class Tournaments:
         return ends
 
     def p_better(self, a: str, b: str) -> float:
-        """Share of tournaments in which a's logit is larger than b's; equal ones count half."""
-        i, j = _index(self.models, a), _index(self.models, b)
-        return float((np.sign(self.logits[:, i] - self.logits[:, j]).mean() + 1) / 2)
+        """Share of tournaments in which a ranks before b; equal ranks count half."""
+        pair = [_index(self.models, a), _index(self.models, b)]
+        first, second = _ranks(self.logits[:, pair]).T
+        return float((np.sign(second - first).mean() + 1) / 2)
 
     @property
     def win_matrix(self) -> Floats:
@@ -402,9 +405,11 @@ def _blocks(length: int, size: int, progress: bool) -> Iterator[slice]:
 
 
 def _ranks(logits: Floats) -> NDArray[np.int64]:
+    """Ranks within each row; logits equal but for the error of the fit are equal."""
     from scipy.stats import rankdata
 
-    ranks: NDArray[np.int64] = rankdata(-logits, method="min", axis=1).astype(np.int64)
+    descending = -np.round(logits, _DECIMALS)
+    ranks: NDArray[np.int64] = rankdata(descending, method="min", axis=1).astype(np.int64)
     return ranks
 
 

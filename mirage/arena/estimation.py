@@ -114,8 +114,9 @@ def fit_bradley_terry(wins: Floats, ridge: float = 0.0, start: Floats | None = N
     it a model that won or lost everything has no finite logit (Ford 1957; Hunter 2004, section 2).
 
     Newton steps are damped by log(1 + d) / d, d being the step's largest change of a difference
-    of logits. The logistic loss is generalised self-concordant with exponent 2, and so every such
-    step raises the likelihood, from any start (Sun & Tran-Dinh 2019, section 4).
+    of logits. The logistic loss is generalised self-concordant with exponent 2 in that measure of
+    a step, and so every step raises the likelihood, from any start (Sun & Tran-Dinh 2019,
+    section 4).
 
     Raises:
         JudgmentError: no convergence, which takes separation and hardly any ridge.
@@ -148,7 +149,8 @@ def fit_davidson(
     With strengths pi = exp(logit), P(i beats j) = pi_i / D and P(tie) = nu sqrt(pi_i pi_j) / D,
     where D = pi_i + pi_j + nu sqrt(pi_i pi_j). ``ties``, shape ``(...)``, is the number of ties
     among the judgments in ``wins`` (where each is one half to both). Returns logits
-    ``(..., models)`` and log nu ``(...)``.
+    ``(..., models)`` and log nu ``(...)``. Steps are damped as in :func:`fit_bradley_terry`, the
+    change of log nu being added to d.
 
     ``ridge`` is as in :func:`fit_bradley_terry`, and likewise gives log nu the information of
     ``ridge`` judgments (2/9 each, at logits 0 and nu 1). Without a ridge log nu is finite only if

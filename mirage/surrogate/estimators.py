@@ -82,7 +82,7 @@ def _monotone_boosting(monotone: list[int], seed: int) -> Regressor:
 def _ridge(_: list[int], __: int) -> Regressor:
     from sklearn.linear_model import Ridge
 
-    return Ridge(alpha=10.0)
+    return Ridge(alpha=100.0)
 
 
 def _svr(_: list[int], __: int) -> Regressor:
