@@ -61,6 +61,10 @@ class UnknownNameError(MirageError, KeyError, ValueError):
     def __str__(self) -> str:
         return str(self.args[0])  # KeyError would print the message's repr
 
+    def __reduce__(self) -> tuple[type[UnknownNameError], tuple[object, ...], dict[str, object]]:
+        # Errors travel between processes; by default they are rebuilt from their message alone.
+        return type(self), (self.kind, self.name, self.known), {"args": self.args}
+
 
 def _shorten(names: tuple[str, ...], most: int = 20) -> str:
     shown = ", ".join(names[:most])

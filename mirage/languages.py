@@ -33,10 +33,15 @@ class Language:
             a download.
         identifier: the library that knows the language: ``langid`` or ``lingua``.
         digits: the script's own digits 0 to 9, empty where it uses ASCII digits only.
+        inner_stops: what a full stop may follow without ending the sentence, where sentencex does
+            not know it, as a regular expression: titles (``Bw.``), ordinals (``17.``).
         terminators: the characters that end a sentence.
         brackets: the pairs that may enclose a citation, each opening then closing.
         reason_headings: words that head the reason section, besides the English ones.
         answer_headings: words that head the answer section, besides the English ones.
+        passage_words: words that may stand before a passage's number in a citation, besides the
+            English ones.
+        conjunctions: words for "and" between the numbers of a citation, besides the English ones.
     """
 
     code: str
@@ -49,10 +54,13 @@ class Language:
     bleu_tokenizer: Literal["13a", "intl", "zh", "char"] = "13a"
     identifier: Literal["langid", "lingua"] = "langid"
     digits: str = ""
+    inner_stops: str = ""
     terminators: str = ".!?…"
     brackets: tuple[str, ...] = ("[]", "［］", "【】")
     reason_headings: tuple[str, ...] = ()
     answer_headings: tuple[str, ...] = ()
+    passage_words: tuple[str, ...] = ()
+    conjunctions: tuple[str, ...] = ()
 
 
 _TABLE = (
@@ -63,11 +71,29 @@ _TABLE = (
         script="Arabic",
         direction="rtl",
         splitter="ar",
+        inner_stops="د|أ",
         bleu_tokenizer="intl",
         digits="٠١٢٣٤٥٦٧٨٩",
         terminators=".!?…؟۔",
         reason_headings=("السبب", "سبب", "التعليل", "التفسير", "الأسباب"),
         answer_headings=("الإجابة", "الاجابة", "إجابة", "الجواب", "جواب"),
+        passage_words=(
+            "السياق",
+            "سياق",
+            "المقطع",
+            "مقطع",
+            "الفقرة",
+            "فقرة",
+            "الوثيقة",
+            "وثيقة",
+            "المستند",
+            "مستند",
+            "المصدر",
+            "مصدر",
+            "النص",
+            "المرجع",
+        ),
+        conjunctions=("و",),
     ),
     Language(
         code="bn",
@@ -75,19 +101,25 @@ _TABLE = (
         native_name="বাংলা",
         script="Bengali",
         splitter="bn",
+        inner_stops="ড|ডা|মো",
         bleu_tokenizer="intl",
         digits="০১২৩৪৫৬৭৮৯",
         terminators=".!?…।॥",
         reason_headings=("কারণ", "যুক্তি"),
         answer_headings=("উত্তর", "জবাব"),
+        passage_words=("প্রসঙ্গ", "অনুচ্ছেদ", "নথি", "উৎস", "প্যাসেজ", "ডকুমেন্ট"),
+        conjunctions=("এবং", "ও"),
     ),
     Language(
         code="de",
         name="German",
         native_name="Deutsch",
         splitter="de",
+        inner_stops=r"\d{1,2}",
         reason_headings=("Begründung", "Grund", "Gründe"),
         answer_headings=("Antwort",),
+        passage_words=("Kontext", "Dokument", "Quelle", "Abschnitt", "Textstelle", "Absatz"),
+        conjunctions=("und",),
     ),
     Language(
         code="en",
@@ -96,14 +128,47 @@ _TABLE = (
         splitter="en",
         reason_headings=("Reason", "Reasons", "Reasoning"),
         answer_headings=("Answer", "Final Answer"),
+        passage_words=(
+            "Context",
+            "Passage",
+            "Passages",
+            "Document",
+            "Documents",
+            "Doc",
+            "Docs",
+            "Source",
+            "Sources",
+            "Reference",
+            "Ref",
+            "Citation",
+            "Cite",
+            "Paragraph",
+            "Snippet",
+            "Chunk",
+            "Text",
+            "ID",
+            "DocID",
+        ),
+        conjunctions=("and", "&"),
     ),
     Language(
         code="es",
         name="Spanish",
         native_name="español",
         splitter="es",
+        inner_stops=r"[ad]\. ?C",
         reason_headings=("Razón", "Razones", "Razonamiento", "Motivo", "Justificación"),
         answer_headings=("Respuesta",),
+        passage_words=(
+            "Contexto",
+            "Pasaje",
+            "Documento",
+            "Fuente",
+            "Fragmento",
+            "Párrafo",
+            "Texto",
+        ),
+        conjunctions=("y", "e"),
     ),
     Language(
         code="fa",
@@ -117,22 +182,38 @@ _TABLE = (
         terminators=".!?…؟۔",
         reason_headings=("دلیل", "دلایل", "استدلال", "علت"),
         answer_headings=("پاسخ", "جواب"),
+        passage_words=("متن", "سند", "منبع", "بند", "پاراگراف", "قطعه", "زمینه"),
+        conjunctions=("و",),
     ),
     Language(
         code="fi",
         name="Finnish",
         native_name="suomi",
         splitter="fi",
+        inner_stops=r"\d{1,2}",
         reason_headings=("Perustelu", "Perustelut", "Syy"),
         answer_headings=("Vastaus",),
+        passage_words=(
+            "Konteksti",
+            "Kappale",
+            "Katkelma",
+            "Asiakirja",
+            "Dokumentti",
+            "Lähde",
+            "Teksti",
+        ),
+        conjunctions=("ja",),
     ),
     Language(
         code="fr",
         name="French",
         native_name="français",
         splitter="fr",
+        inner_stops=r"MM?|Mme|Mlle|J(?=\.-)",
         reason_headings=("Raison", "Raisons", "Raisonnement", "Justification"),
         answer_headings=("Réponse",),
+        passage_words=("Contexte", "Extrait", "Paragraphe", "Texte"),
+        conjunctions=("et",),
     ),
     Language(
         code="hi",
@@ -140,11 +221,14 @@ _TABLE = (
         native_name="हिन्दी",
         script="Devanagari",
         splitter="hi",
+        inner_stops="डॉ|श्री|प्रो",
         bleu_tokenizer="intl",
         digits="०१२३४५६७८९",
         terminators=".!?…।॥",
         reason_headings=("कारण", "तर्क"),
         answer_headings=("उत्तर", "जवाब"),
+        passage_words=("संदर्भ", "सन्दर्भ", "प्रसंग", "अनुच्छेद", "गद्यांश", "दस्तावेज़", "दस्तावेज", "स्रोत"),
+        conjunctions=("और", "एवं", "व"),
     ),
     Language(
         code="id",
@@ -153,6 +237,8 @@ _TABLE = (
         splitter="id",
         reason_headings=("Alasan",),
         answer_headings=("Jawaban",),
+        passage_words=("Konteks", "Bagian", "Kutipan", "Dokumen", "Sumber", "Paragraf", "Teks"),
+        conjunctions=("dan",),
     ),
     Language(
         code="ja",
@@ -166,6 +252,18 @@ _TABLE = (
         brackets=("[]", "［］", "【】", "〔〕"),
         reason_headings=("理由", "根拠"),
         answer_headings=("回答", "答え", "解答"),
+        passage_words=(
+            "コンテキスト",
+            "文脈",
+            "パッセージ",
+            "文書",
+            "ドキュメント",
+            "段落",
+            "一節",
+            "資料",
+            "出典",
+        ),
+        conjunctions=("と", "および"),
     ),
     Language(
         code="ko",
@@ -178,6 +276,8 @@ _TABLE = (
         terminators=".!?…。！？",
         reason_headings=("이유", "근거"),
         answer_headings=("답변", "답", "정답", "대답"),
+        passage_words=("컨텍스트", "문맥", "맥락", "지문", "구절", "문서", "단락", "출처", "자료"),
+        conjunctions=("와", "과", "및"),
     ),
     Language(
         code="ru",
@@ -187,14 +287,28 @@ _TABLE = (
         splitter="ru",
         reason_headings=("Причина", "Обоснование", "Объяснение", "Рассуждение"),
         answer_headings=("Ответ",),
+        passage_words=(
+            "Контекст",
+            "Отрывок",
+            "Фрагмент",
+            "Пассаж",
+            "Документ",
+            "Источник",
+            "Абзац",
+            "Текст",
+        ),
+        conjunctions=("и",),
     ),
     Language(
         code="sw",
         name="Swahili",
         native_name="Kiswahili",
         splitter="sw",
+        inner_stops="Dkt|Bw|Bi",
         reason_headings=("Sababu",),
         answer_headings=("Jibu",),
+        passage_words=("Muktadha", "Kifungu", "Aya", "Hati", "Chanzo"),
+        conjunctions=("na",),
     ),
     Language(
         code="te",
@@ -202,11 +316,14 @@ _TABLE = (
         native_name="తెలుగు",
         script="Telugu",
         splitter="te",
+        inner_stops="డా|శ్రీ",
         bleu_tokenizer="intl",
         digits="౦౧౨౩౪౫౬౭౮౯",
         terminators=".!?…।॥",
         reason_headings=("కారణం", "కారణాలు"),
         answer_headings=("సమాధానం", "జవాబు"),
+        passage_words=("సందర్భం", "ప్యాసేజ్", "పేరా", "భాగం", "పత్రం", "మూలం"),
+        conjunctions=("మరియు",),
     ),
     Language(
         code="th",
@@ -219,6 +336,8 @@ _TABLE = (
         digits="๐๑๒๓๔๕๖๗๘๙",
         reason_headings=("เหตุผล",),
         answer_headings=("คำตอบ",),
+        passage_words=("บริบท", "ข้อความ", "ย่อหน้า", "เอกสาร", "แหล่งที่มา"),
+        conjunctions=("และ",),
     ),
     Language(
         code="yo",
@@ -228,6 +347,8 @@ _TABLE = (
         identifier="lingua",
         reason_headings=("Ìdí", "Idi"),
         answer_headings=("Ìdáhùn", "Idahun"),
+        passage_words=("Àyọkà", "Ayoka", "Ìwé", "Iwe", "Orísun", "Orisun"),
+        conjunctions=("àti", "ati"),
     ),
     Language(
         code="zh",
@@ -241,6 +362,20 @@ _TABLE = (
         brackets=("[]", "［］", "【】", "〔〕"),
         reason_headings=("理由", "原因", "推理"),
         answer_headings=("答案", "回答", "解答"),
+        passage_words=(
+            "上下文",
+            "语境",
+            "段落",
+            "文档",
+            "文檔",
+            "文件",
+            "资料",
+            "資料",
+            "来源",
+            "來源",
+            "文献",
+        ),
+        conjunctions=("和", "与", "與", "及"),
     ),
 )
 

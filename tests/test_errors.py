@@ -1,0 +1,31 @@
+"""Errors as a user meets them."""
+
+from __future__ import annotations
+
+import pickle
+
+import pytest
+
+import mirage.errors
+from mirage.errors import MirageError, UnknownNameError
+from mirage.languages import language
+
+
+def test_every_error_is_a_mirage_error() -> None:
+    errors = [getattr(mirage.errors, name) for name in mirage.errors.__all__]
+    assert all(issubclass(error, MirageError) for error in errors)
+
+
+def test_an_unknown_name_hints_at_the_nearest_and_reads_well() -> None:
+    error = UnknownNameError("feature", "answer_blue", ["answer_bleu", "citation_recall@10"])
+    assert str(error) == "unknown feature 'answer_blue'; did you mean 'answer_bleu'?"
+    assert isinstance(error, KeyError)
+    assert isinstance(error, ValueError)
+
+
+def test_an_unknown_name_survives_the_way_between_processes() -> None:
+    with pytest.raises(UnknownNameError) as caught:
+        language("Kiswahili")
+    again = pickle.loads(pickle.dumps(caught.value))
+    assert str(again) == str(caught.value) == "unknown language 'Kiswahili'; did you mean 'sw'?"
+    assert again.known == caught.value.known

@@ -1,0 +1,679 @@
+"""Parsing: tables of the forms that models write, properties of any text, and real outputs."""
+
+from __future__ import annotations
+
+import json
+import re
+import time
+import unicodedata
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import mirage
+from mirage.errors import UnknownNameError
+from mirage.languages import LANGUAGES
+from mirage.text import ParsedResponse, Sentence, parse, split_sentences, tokenize
+
+MINI = Path(mirage.__file__).parent / "data" / "mini"
+SHOWN = ("1001#0", "1001#1", "1001#2", "1001#3", "1001#4")
+CODES = list(LANGUAGES)
+
+
+def ids(*positions: int) -> tuple[str, ...]:
+    """The shown ids at these positions, from 1."""
+    return tuple(SHOWN[position - 1] for position in positions)
+
+
+# --- Sections
+
+R, A = "It says so [2].", "The Nile is long."
+WELL_FORMED = [
+    ("en", f"##Reason: {R}\n##Answer: {A}"),
+    ("en", f"##Reason:{R} ##Answer:{A}"),
+    ("en", f"## Reason: {R}\n\n## Answer: {A}\n"),
+    ("en", f"# REASON : {R}\n###### answer :{A}"),
+    ("en", f"##Reason\n{R}\n##Answer\n{A}"),
+    ("en", f"## **Reason**:\n{R}\n## **Answer**:\n{A}"),
+    ("en", f"**##Reason:** {R}\n**##Answer:** {A}"),
+    ("en", f"**Reason:** {R}\n\n**Answer:** {A}"),
+    ("en", f"**Reason**: {R}\n\n**Answer**: {A}"),
+    ("en", f"__Reason__\n{R}\n_Answer_\n{A}"),
+    ("en", f"Reason: {R}\nAnswer: {A}"),
+    ("en", f"  reason:  {R}\r\n  ANSWER:  {A}\r\n"),
+    ("en", f"> Reason: {R}\n> Answer: {A}"),
+    ("en", f"- Reason: {R}\n- Answer: {A}"),
+    ("en", f"1. Reason: {R}\n2. Final Answer: {A}"),
+    ("en", f"\ufeff##Reason: {R}\u2028##Answer: {A}"),
+    ("en", f"##Reasoning: {R}\n##Answer: {A}"),
+    ("en", f"Sure, here it is:\n##Reason: {R}\n##Answer: {A}"),
+    ("sw", f"##Sababu: {R}\n##Jibu: {A}"),
+    ("sw", f"##Reason: {R}\n##Answer: {A}"),
+    ("yo", f"##Ìdí: {R}\n##Ìdáhùn: {A}"),
+    ("yo", unicodedata.normalize("NFD", f"##Ìdí: {R}\n##ÌDÁHÙN: {A}")),
+    ("de", f"**Begründung:** {R}\n**Antwort:** {A}"),
+    ("hi", f"##कारण: {R}\n##उत्तर: {A}"),
+    ("ar", f"\u200f##السبب: {R}\n\u200f##الإجابة: {A}"),
+    ("fa", f"##دلیل: {R}\n##پاسخ: {A}"),
+    ("zh", f"##理由：{R}\n##答案：{A}"),
+    ("zh", f"【理由】{R}\n【答案】{A}".replace("】", "】：")),
+    ("ja", f"## 理由\n{R}\n## 回答\n{A}"),
+    ("ko", f"이유: {R}\n답변: {A}"),
+    ("th", f"##เหตุผล: {R}\n##คำตอบ: {A}"),
+    ("te", f"##కారణం: {R}\n##సమాధానం: {A}"),
+]
+
+
+@pytest.mark.parametrize(("code", "text"), WELL_FORMED)
+def test_headings(code: str, text: str) -> None:
+    parsed = parse(text, code, SHOWN)
+    assert (parsed.reason, parsed.answer, parsed.well_formed) == (R, A, True)
+    assert parsed.citations == ids(2)
+
+
+ILL_FORMED = [
+    # text, reason, answer
+    ("", "", ""),
+    ("  \n ", "", ""),
+    (A, "", A),
+    (f"##Answer: {A}", "", A),
+    (f"{R}\n##Answer: {A}", "", A),
+    (f"##Reason: {R}", R, ""),
+    (f"{A}\n##Reason: {R}", R, A),
+    (f"##Answer: {A}\n##Reason: {R}", R, A),
+    (f"##Reason: {R}\n##Answer:", R, ""),
+    ("##Reason:##Answer:", "", ""),
+    (f"##Reason: {R}\n##Answer: {A}\n##Answer: So.", R, f"{A}\nSo."),
+    (f"##Reason: {R}\n##Reason: So.\n##Answer: {A}", f"{R}\nSo.", A),
+    (f"##Reason: {R}\n##Answer: {A}\n##Reason: So.\n##Answer: Yes.", f"{R}\nSo.", f"{A}\nYes."),
+]
+
+
+@pytest.mark.parametrize(("text", "reason", "answer"), ILL_FORMED)
+def test_sections_that_are_missing_swapped_or_repeated(text: str, reason: str, answer: str) -> None:
+    parsed = parse(text, "en", SHOWN)
+    assert (parsed.reason, parsed.answer, parsed.well_formed) == (reason, answer, False)
+
+
+@pytest.mark.parametrize(
+    "prose",
+    [
+        "So the answer: 5 metres.",
+        "The reason: it rains.",
+        "Answer",
+        "Answer the question.\nReason",
+        "The answer is **Answer**.",
+        "####### Answer: five",
+        "Jibu: tano",  # Swahili, where the language is English
+        "Reasonable: yes",
+    ],
+)
+def test_a_heading_word_in_prose_is_no_heading(prose: str) -> None:
+    parsed = parse(prose, "en", SHOWN)
+    assert (parsed.reason, parsed.answer) == ("", prose)
+    inside = parse(f"##Reason: a\n##Answer: {prose}", "en", SHOWN)
+    assert (inside.answer, inside.well_formed) == (prose, True)
+
+
+def test_beside_headings_with_marks_a_bare_one_is_prose() -> None:
+    text = "##Reason: It follows.\nReason: rain.\n##Answer: Two things.\n原因：雨。"
+    parsed = parse(text, "zh", SHOWN)
+    assert parsed.reason == "It follows.\nReason: rain."
+    assert parsed.answer == "Two things.\n原因：雨。"
+    assert parsed.well_formed
+
+
+def test_bold_of_the_answer_is_not_taken_for_the_headings() -> None:
+    assert parse("Reason: x\nAnswer:**Nile** it is", "en", ()).answer == "**Nile** it is"
+    assert parse("**Reason:**x\n**Answer:**Nile", "en", ()).answer == "Nile"
+    assert parse("**Reason**: x\n**Answer**: **Nile**", "en", ()).answer == "**Nile**"
+
+
+# --- Citations
+
+CITATIONS = [
+    # language, citation, what it cites
+    ("en", "[1001#2]", ids(3)),
+    ("en", "[1001#2][1001#0]", ids(3, 1)),
+    ("en", "[1001#2, 1001#0]", ids(3, 1)),
+    ("en", "[1001#2 1001#0]", ids(3, 1)),
+    ("en", "[1001#2; 1001#0; 1001#2]", ids(3, 1)),
+    ("en", "[ 1001#2 ]", ids(3)),
+    ("en", "[1]", ids(1)),
+    ("en", "[1, 3]", ids(1, 3)),
+    ("en", "[3,1]", ids(3, 1)),
+    ("en", "[1][3]", ids(1, 3)),
+    ("en", "[1], [3]", ids(1, 3)),
+    ("en", "[1;3]", ids(1, 3)),
+    ("en", "[1 3]", ids(1, 3)),
+    ("en", "[1-3]", ids(1, 2, 3)),
+    ("en", "[1–3]", ids(1, 2, 3)),
+    ("en", "[1 — 3, 5]", ids(1, 2, 3, 5)),
+    ("en", "[4-17]", ids(4, 5)),
+    ("en", "[0-2]", ids(1, 2)),
+    ("en", "[1 and 3]", ids(1, 3)),
+    ("en", "[1, 2, and 3]", ids(1, 2, 3)),
+    ("en", "[1 & 3]", ids(1, 3)),
+    ("en", "[1001#4, 2]", ids(5, 2)),
+    ("en", "[Context 2]", ids(2)),
+    ("en", "[Passage 2]", ids(2)),
+    ("en", "[Document 2]", ids(2)),
+    ("en", "[Doc 2]", ids(2)),
+    ("en", "[doc2]", ids(2)),
+    ("en", "[passage #2]", ids(2)),
+    ("en", "[Context: 2]", ids(2)),
+    ("en", "[citation:2]", ids(2)),
+    ("en", "[Passage 1001#2]", ids(3)),
+    ("en", "[ID: 1001#2]", ids(3)),
+    ("en", "[Context 1, Context 3]", ids(1, 3)),
+    ("en", "[Passages 1 and 3]", ids(1, 3)),
+    ("en", "[#2]", ids(2)),
+    ("en", "[^2]", ids(2)),
+    ("en", "[`1001#2`]", ids(3)),
+    ("en", "【1】", ids(1)),
+    ("en", "［1］", ids(1)),
+    ("en", "［１００１＃２］", ids(3)),
+    ("en", "[[1]]", ids(1)),
+    ("en", r"\[1\]", ids(1)),
+    ("en", r"\[1\]\[3\]", ids(1, 3)),
+    ("en", "[1](#passage-1)", ids(1)),
+    ("en", "[1](https://example.org/1)", ids(1)),
+    ("en", "([1])", ids(1)),
+    ("en", "([1], [1001#2])", ids(1, 3)),
+    ("en", "[2, 17]", ids(2)),
+    ("en", "[१]", ids(1)),  # any script's digits, whatever the language
+    ("hi", "[१]", ids(1)),
+    ("hi", "[१००१#२]", ids(3)),
+    ("hi", "[संदर्भ २]", ids(2)),
+    ("hi", "[१ और ३]", ids(1, 3)),
+    ("bn", "[১, ৩]", ids(1, 3)),
+    ("ar", "[١]", ids(1)),
+    ("ar", "[١، ٣]", ids(1, 3)),
+    ("ar", "[١ و٣]", ids(1, 3)),
+    ("ar", "[المقطع ٢]", ids(2)),
+    ("fa", "[۱-۳]", ids(1, 2, 3)),
+    ("th", "[๒]", ids(2)),
+    ("th", "[เอกสาร 2]", ids(2)),
+    ("te", "[౨]", ids(2)),
+    ("ja", "〔1〕", ids(1)),
+    ("ja", "【1、3】", ids(1, 3)),
+    ("ja", "［１～３］", ids(1, 2, 3)),
+    ("zh", "【1】【3】", ids(1, 3)),
+    ("zh", "[1，3]", ids(1, 3)),
+    ("zh", "[1和3]", ids(1, 3)),
+    ("zh", "[文档2]", ids(2)),
+    ("ko", "[문서 2]", ids(2)),
+    ("ru", "[Отрывок 2]", ids(2)),
+    ("ru", "[1 и 3]", ids(1, 3)),
+    ("de", "[Kontext 2]", ids(2)),
+    ("es", "[1 y 3]", ids(1, 3)),
+    ("fr", "[Passage 2 et 3]", ids(2, 3)),
+    ("fi", "[1 ja 3]", ids(1, 3)),
+    ("id", "[Konteks 2]", ids(2)),
+    ("sw", "[1 na 3]", ids(1, 3)),
+    ("yo", "[Àyọkà 2]", ids(2)),
+    # made like a citation, but it points nowhere
+    ("en", "[17]", ()),
+    ("en", "[0]", ()),
+    ("en", "[123#4]", ()),
+    ("en", "[1001#5]", ()),
+    ("en", "[3-1]", ()),
+    ("en", "[12-15]", ()),
+    ("en", "[Context 9]", ()),
+]
+
+
+@pytest.mark.parametrize(("code", "citation", "cited"), CITATIONS)
+def test_citation_forms(code: str, citation: str, cited: tuple[str, ...]) -> None:
+    parsed = parse(f"##Reason: So.\n##Answer: Nile longa {citation}. Nova.", code, SHOWN)
+    assert parsed.citations == cited
+    assert parsed.answer_text == "Nile longa. Nova."
+    assert parsed.sentences[0].citations == cited
+
+
+@pytest.mark.parametrize(
+    "bracket",
+    [
+        "[sic]",
+        "[2019]",
+        "[1990-1995]",
+        "[Context]",
+        "[see 2]",
+        "[Figure 2]",
+        "[Source 1984]",
+        "[1, Smith]",
+        "[1.5]",
+        "[-1]",
+        "[...]",
+        "[]",
+        "[ ]",
+        "[and]",
+        "[text](https://example.org/2)",
+        "[" + "9" * 5000 + "]",
+        "(2)",
+        "{2}",
+        "[2",
+        "2]",
+    ],
+)
+def test_what_is_no_citation_stays(bracket: str) -> None:
+    parsed = parse(f"The Nile {bracket} is long.", "en", SHOWN)
+    assert parsed.citations == ()
+    assert parsed.answer_text == f"The Nile {bracket} is long."
+
+
+def test_a_bracket_of_another_language_is_none() -> None:
+    assert parse("Nile 〔1〕.", "en", SHOWN).citations == ()
+
+
+def test_an_id_wins_over_a_position() -> None:
+    shown = ("3", "1", "2", "2019", "9")
+    assert parse("a [1] b [3] c [2019] d [4] e [1-3]", "en", shown).citations == (
+        "1",
+        "3",
+        "2019",
+        "2",
+    )
+    assert parse("[1-3]", "en", ("a", "1-3", "c")).citations == ("1-3",)
+    assert parse("[101-102, 1]", "en", ("101", "102", "103")).citations == ("101", "102")
+
+
+def test_ids_of_any_shape() -> None:
+    shown = ("Nile, the (river)", "Congo River", "doc-7", "B", "uuid:9f-1", "Ñandú")
+    text = "a [Nile, the (river)] b [doc-7; Congo River] c [b] d [UUID:9F-1] e [Ñandú]"
+    assert parse(text, "en", shown).citations == (*shown[:1], "doc-7", "Congo River", *shown[3:])
+
+
+def test_of_ids_that_differ_by_case_the_exact_one_then_the_first_is_meant() -> None:
+    assert parse("[Ab] [ab]", "en", ("AB", "Ab")).citations == ("Ab", "AB")
+
+
+def test_an_id_is_not_taken_apart_at_a_conjunction() -> None:
+    assert parse("a [3e1; 1y2]", "es", ("1y2", "b", "3e1")).citations == ("3e1", "1y2")
+
+
+def test_positions_above_999_are_positions() -> None:
+    shown = [f"p{i}" for i in range(1, 1201)]
+    assert parse("[1100] and [1990]", "en", shown).citations == ("p1100",)
+
+
+def test_nothing_shown_nothing_cited() -> None:
+    parsed = parse("The Nile [1] is long [1001#2].", "en", ())
+    assert parsed.citations == ()
+    assert parsed.answer_text == "The Nile is long."
+
+
+def test_citations_are_those_of_the_whole_response_in_its_order() -> None:
+    text = "Intro [5].\n##Reason: See [3] and [1].\n##Answer: A thing [2]. Another [1]."
+    parsed = parse(text, "en", SHOWN)
+    assert parsed.citations == ids(5, 3, 1, 2)
+    assert [sentence.citations for sentence in parsed.sentences] == [ids(2), ids(1)]
+    swapped = parse("##Answer: A thing [2].\n##Reason: See [3] and [2].", "en", SHOWN)
+    assert swapped.citations == ids(2, 3)
+
+
+@pytest.mark.parametrize(
+    ("code", "answer", "text"),
+    [
+        ("en", "Long [1] .", "Long."),
+        ("en", "Long[1].", "Long."),
+        ("en", "Long [1], wide [2]; deep [3]!", "Long, wide; deep!"),
+        ("en", "Long [1][2] and wide", "Long and wide"),
+        ("en", "Long[1]wide", "Long wide"),
+        ("en", "Long.[1]Wide.", "Long. Wide."),
+        ("en", "Long. [1] Wide.", "Long. Wide."),
+        ("en", "Long ([1], [2]), wide", "Long, wide"),
+        ("en", "Long (see [1]).", "Long (see)."),
+        ("en", "[1] Long\n[2] Wide", "Long\nWide"),
+        ("en", "Long [1]\nWide", "Long\nWide"),
+        ("en", "foo() is [1] (or not)", "foo() is (or not)"),
+        ("en", "[1]", ""),
+        ("zh", "尼罗河[1]很长【2】。", "尼罗河很长。"),
+        ("ja", "ナイル川は長い [1] 。", "ナイル川は長い。"),
+        ("hi", "नील लंबी है [१] ।", "नील लंबी है।"),
+        ("ar", "هل هو طويل [١] ؟", "هل هو طويل؟"),
+        ("th", "แม่น้ำ[1]ไนล์", "แม่น้ำไนล์"),
+    ],
+)
+def test_answer_text_is_tidy(code: str, answer: str, text: str) -> None:
+    assert parse(answer, code, SHOWN).answer_text == text
+
+
+# --- Sentences
+
+
+@pytest.mark.parametrize(
+    ("code", "answer", "sentences"),
+    [
+        (
+            "en",
+            "It ends in Egypt [1]. It rises there. [2] Next one.[3]",
+            [("It ends in Egypt.", (1,)), ("It rises there.", (2,)), ("Next one.", (3,))],
+        ),
+        (
+            "en",
+            "[1] It is long.\n[2]: It is wide.\n- [3] It is deep.\nIt ends\n[4]",
+            [
+                ("It is long.", (1,)),
+                (": It is wide.", (2,)),
+                ("- It is deep.", (3,)),
+                ("It ends", (4,)),
+            ],
+        ),
+        (
+            "en",
+            "Two rivers:\n1. The Nile [1]\n2. The Niger [2][3]\n\n---\n",
+            [("Two rivers:", ()), ("1. The Nile", (1,)), ("2. The Niger", (2, 3))],
+        ),
+        ("en", "Dr. Smith paid 3.5 m [1].", [("Dr. Smith paid 3.5 m.", (1,))]),
+        ("en", "**It is long.** It is [1] wide.", [("**It is long.**", ()), ("It is wide.", (1,))]),
+        ("en", "[1][2]", []),
+        ("en", "...", []),
+        ("zh", "尼罗河很长[1]。1908年发现[2]。它向北流。[3]", [
+            ("尼罗河很长。", (1,)), ("1908年发现。", (2,)), ("它向北流。", (3,)),
+        ]),
+        ("hi", "नील लंबी है [१]। डॉ. राव ने लिखा [२]।", [
+            ("नील लंबी है।", (1,)), ("डॉ. राव ने लिखा।", (2,)),
+        ]),
+        ("ar", "هل هو طويل؟ [١] نعم هو طويل [٢].", [
+            ("هل هو طويل؟", (1,)), ("نعم هو طويل.", (2,)),
+        ]),
+        ("de", "Es entstand im 17. Jahrhundert [1]. 1914 endete alles [2].", [
+            ("Es entstand im 17. Jahrhundert.", (1,)), ("1914 endete alles.", (2,)),
+        ]),
+        ("th", "แม่น้ำไนล์ยาวที่สุด ในแอฟริกา [1] ไหลไปทางทิศเหนือ [2]", [
+            ("แม่น้ำไนล์ยาวที่สุด ในแอฟริกา", (1,)), ("ไหลไปทางทิศเหนือ", (2,)),
+        ]),
+        ("th", "ใช่ [1]", [("ใช่", (1,))]),
+        ("th", "ตาม [1] แม่น้ำไนล์ยาวที่สุดในแอฟริกา", [
+            ("ตาม แม่น้ำไนล์ยาวที่สุดในแอฟริกา", (1,)),
+        ]),
+    ],
+)  # fmt: skip
+def test_sentences_and_their_citations(
+    code: str, answer: str, sentences: Sequence[tuple[str, tuple[int, ...]]]
+) -> None:
+    expected = tuple(Sentence(text, ids(*cited)) for text, cited in sentences)
+    assert parse(answer, code, SHOWN).sentences == expected
+
+
+def test_thai_is_split_at_spaces_between_long_clauses() -> None:
+    long = "แม่น้ำไนล์เป็นแม่น้ำที่ยาวที่สุดในทวีปแอฟริกา"
+    assert split_sentences(f"{long} {long}\nสั้น มาก", "th") == [long, long, "สั้น มาก"]
+    number = f"{long} 6,600 กิโลเมตร"
+    assert split_sentences(number, "th") == [number]
+    repeated = f"{long}ยาวมาก ๆ ยาวที่สุด"
+    assert split_sentences(repeated, "th") == [repeated]
+
+
+def test_sentences_of_any_length_are_found() -> None:
+    sentences = [f"Sentence number {n} is about the Nile." for n in range(1000)]
+    assert split_sentences(" ".join(sentences), "en") == sentences
+
+
+@pytest.mark.parametrize("space", ["\xa0", "\x85", "\u2028", "\u3000", "\t"])
+def test_odd_spaces_before_a_full_stop(space: str) -> None:
+    """sentencex itself panics here."""
+    assert tokenize(" ".join(split_sentences(f"Z{space}. Nile", "fi")), "fi") == ["z", "nile"]
+
+
+# --- Tokens
+
+
+@pytest.mark.parametrize(
+    ("code", "text", "tokens"),
+    [
+        ("en", "The Nile's 6,600 km!", ["the", "nile", "s", "6", "600", "km"]),
+        ("en", "STRASSE Straße", ["strasse", "strasse"]),
+        ("en", "snake_case **bold** ❤️ €5 ½", ["snake", "case", "bold", "5", "½"]),
+        ("hi", "हिन्दी में १९१४ है।", ["हिन्दी", "में", "1914", "है"]),
+        ("te", "తెలుగు, భాష", ["తెలుగు", "భాష"]),
+        ("yo", "Ọjọ́ rere", ["ọjọ́", "rere"]),
+        ("yo", unicodedata.normalize("NFD", "Ọjọ́ rere"), ["ọjọ́", "rere"]),
+        ("ar", "العـــربية ١٢٣", ["العربية", "123"]),
+        ("fa", "می‌رود ۱۲", ["میرود", "12"]),
+        ("ko", "나일강은 길다.", ["나일강은", "길다"]),
+        ("zh", "尼罗河长6650km。", ["尼", "罗", "河", "长", "6650km"]),
+        ("zh", "ＮＡＳＡ２号", ["nasa2", "号"]),
+        ("ja", "ﾅｲﾙ川、Café", ["ナ", "イ", "ル", "川", "café"]),
+        ("ja", "カ\u3099ス", ["ガ", "ス"]),
+        ("th", "น้ำ ๑๒", ["น้", "ำ", "12"]),
+        ("en", "zero\u200bwidth soft\xadhyphen", ["zero", "width", "softhyphen"]),
+        ("en", "", []),
+        ("zh", "。！\u0301", []),
+    ],
+)
+def test_tokens(code: str, text: str, tokens: list[str]) -> None:
+    assert tokenize(text, code) == tokens
+
+
+# --- Any text at all
+
+SNIPPETS = st.sampled_from(
+    ["##Reason:", "##Answer:", "\n**Answer**:", "\nJibu:", "[", "]", "[1]", "[1, 9]", "【2】", "(",
+     ")", "[1001#2]", "[1-3]", "[7]", "〔1〕", ". ", "。", "। ", "\n", "\r\n", " ", "-", ",", "1. ",
+     "Nile", "नील", "尼罗河", "แม่น้ำไนล์", "نهر", "\ud800", "\u0301", "\xa0", "\u200f", "A\x85."]
+)  # fmt: skip
+CHARACTERS = st.characters(exclude_categories=())
+TEXTS = st.lists(SNIPPETS | st.text(CHARACTERS, max_size=8), max_size=25).map("".join)
+any_code = st.sampled_from(CODES)
+modest = settings(max_examples=200, deadline=None)
+
+
+@modest
+@given(TEXTS, any_code, st.lists(st.sampled_from(SHOWN) | st.text(max_size=4), max_size=6))
+def test_any_text_gives_a_consistent_result(text: str, code: str, shown: list[str]) -> None:
+    parsed = parse(text, code, shown)
+    assert parse(text, code, tuple(shown)) == parsed
+    assert set(parsed.citations) <= set(shown)
+    assert len(set(parsed.citations)) == len(parsed.citations)
+    for sentence in parsed.sentences:
+        assert set(sentence.citations) <= set(parsed.citations)
+        assert len(set(sentence.citations)) == len(sentence.citations)
+        assert sentence.text == sentence.text.strip()
+        assert sentence.text in parsed.answer_text
+        assert any(char.isalnum() for char in sentence.text)
+    joined = " ".join(sentence.text for sentence in parsed.sentences)
+    assert tokenize(joined, code) == tokenize(parsed.answer_text, code)
+    if parsed.well_formed:
+        assert parsed.answer
+
+
+@modest
+@given(TEXTS, any_code)
+def test_any_text_splits_without_loss(text: str, code: str) -> None:
+    sentences = split_sentences(text, code)
+    assert tokenize(" ".join(sentences), code) == tokenize(text, code)
+
+
+@modest
+@given(TEXTS, any_code)
+def test_tokens_are_words(text: str, code: str) -> None:
+    tokens = tokenize(text, code)
+    assert tokenize(" ".join(tokens), code) == tokens
+    for token in tokens:
+        assert token[0].isalnum()
+        assert not any(char.isspace() for char in token)
+
+
+@modest
+@given(st.text(CHARACTERS, max_size=40))
+def test_without_brackets_and_headings_an_answer_stays(text: str) -> None:
+    text = re.sub(r"[\[\]［］【】:：#*_]", "", text)
+    parsed = parse(text, "en", SHOWN)
+    clean = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    assert parsed.answer == parsed.answer_text == unicodedata.normalize("NFC", clean).strip()
+
+
+# Ways to write the citation of some positions, each over ids() of the same positions.
+FORMS: dict[str, Callable[[Sequence[int], str], str]] = {
+    "ids": lambda at, _: "".join(f"[{SHOWN[n - 1]}]" for n in at),
+    "ids in one": lambda at, _: f"[{', '.join(SHOWN[n - 1] for n in at)}]",
+    "numbers": lambda at, _: "".join(f"[{n}]" for n in at),
+    "numbers in one": lambda at, _: f"[{', '.join(map(str, at))}]",
+    "own digits": lambda at, digits: f"[{'; '.join(digits[n] for n in at)}]",
+    "lenticular": lambda at, _: f"【{'，'.join(map(str, at))}】",
+    "full width": lambda at, _: f"［{'、'.join(chr(0xFF10 + n) for n in at)}］",
+    "context": lambda at, _: f"[{', '.join(f'Context {n}' for n in at)}]",
+    "passage": lambda at, _: " ".join(f"[passage {n}]" for n in at),
+    "ranges": lambda at, _: f"[{', '.join(f'{n}–{n}' for n in at)}]",
+    "mixed": lambda at, _: f"[{', '.join([SHOWN[at[0] - 1], *map(str, at[1:])])}]",
+    "escaped": lambda at, _: rf"\[{', '.join(map(str, at))}\]",
+    "and": lambda at, _: f"[{' and '.join(map(str, at))}]",
+}  # fmt: skip
+
+PLAIN = {
+    "en": ("The Nile flows north", "Egypt lies on its banks", "Its water is brown"),
+    "es": ("El Nilo fluye al norte", "Egipto está en sus orillas", "Su agua es parda"),
+    "ru": ("Нил течёт на север", "Египет лежит на его берегах", "Вода в нём бурая"),
+    "yo": ("Odò Náílì ń ṣàn lọ sí àríwá", "Íjíbítì wà ní etí rẹ̀", "Omi rẹ̀ pọ̀"),
+    "hi": ("नील उत्तर की ओर बहती है", "मिस्र उसके किनारे बसा है", "उसका पानी भूरा है"),
+    "ar": ("يجري النيل شمالا", "تقع مصر على ضفافه", "ماؤه بني اللون"),
+    "te": ("నైలు ఉత్తరానికి ప్రవహిస్తుంది", "ఈజిప్టు దాని ఒడ్డున ఉంది", "దాని నీరు గోధుమ రంగు"),
+    "zh": ("尼罗河向北流", "埃及位于河岸", "河水呈褐色"),
+    "ja": ("ナイル川は北へ流れる", "エジプトは岸辺にある", "水は茶色い"),
+    "th": ("แม่น้ำไนล์ไหลไปทางทิศเหนือ", "อียิปต์ตั้งอยู่ริมฝั่งแม่น้ำ", "น้ำมีสีน้ำตาลเข้มมาก"),
+}
+FULL_STOPS = {"hi": "। ", "zh": "。", "ja": "。", "th": " "}
+
+cited_sentences = st.lists(
+    st.tuples(
+        st.integers(0, 2),
+        st.lists(st.integers(1, 5), min_size=1, max_size=3, unique=True),
+        st.sampled_from(sorted(FORMS)),
+        st.booleans(),
+    ),
+    min_size=1,
+    max_size=5,
+)
+
+
+@modest
+@given(st.sampled_from(sorted(PLAIN)), cited_sentences, cited_sentences)
+def test_what_is_cited_is_found_again(code: str, reason: Any, answer: Any) -> None:
+    digits = LANGUAGES[code].digits or "0123456789"
+    stop = FULL_STOPS.get(code, ". ")
+
+    def written(parts: Any) -> str:
+        texts = []
+        for sentence, positions, form, behind in parts:
+            citation = FORMS[form](positions, digits)
+            plain = PLAIN[code][sentence]
+            texts.append(f"{plain}{stop}{citation} " if behind else f"{plain} {citation}{stop}")
+        return "".join(texts)
+
+    parsed = parse(f"##Reason: {written(reason)}\n##Answer: {written(answer)}", code, SHOWN)
+    assert parsed.well_formed
+    assert parsed.citations == tuple(
+        dict.fromkeys(SHOWN[n - 1] for _, positions, _, _ in [*reason, *answer] for n in positions)
+    )
+    assert [sentence.citations for sentence in parsed.sentences] == [
+        ids(*positions) for _, positions, _, _ in answer
+    ]
+    plain = " ".join(PLAIN[code][sentence] for sentence, _, _, _ in answer)
+    assert tokenize(parsed.answer_text, code) == tokenize(plain, code)
+
+
+GARBAGE = ["[", "[1,", "[1]", "[[1]]", "[1] a", "[1-999]", "([1])", "[1](#", "[context", "#", "# ",
+           "##Answer:", "\nAnswer:", "**Answer", "*", "> ", "1. ", "\n", "x. [1] - ", "(“",
+           "「あ。", "a\u0301\u0323", "\u0323\u0301", "\ud800", "\\", "Z\xa0. ", "กก ",
+           "ﷺ"]  # fmt: skip
+
+
+@pytest.mark.parametrize("unit", GARBAGE)
+@pytest.mark.parametrize("code", ["en", "th"])
+def test_time_grows_with_length_not_with_its_square(unit: str, code: str) -> None:
+    def seconds(length: int) -> float:
+        text = "##Answer: " + unit * (length // len(unit))
+        start = time.process_time()
+        parse(text, code, SHOWN)
+        split_sentences(text, code)
+        tokenize(text, code)
+        return time.process_time() - start
+
+    # Eight times the text takes 8 times as long, or 64 times if it goes by the square.
+    assert seconds(40_000) < 30 * max(min(seconds(5_000), seconds(5_000)), 0.005)
+
+
+@pytest.mark.parametrize("digits", ["9" * 60_000, "1-" * 30_000, "1 " * 30_000, "1 and " * 10_000])
+def test_one_huge_bracket(digits: str) -> None:
+    assert set(parse(f"a [{digits}1] b", "en", SHOWN).citations) <= set(SHOWN)
+
+
+# --- Errors
+
+
+def test_unknown_language() -> None:
+    calls: list[Callable[[], object]] = [
+        lambda: parse("a", "xx", ()),
+        lambda: split_sentences("a", "xx"),
+        lambda: tokenize("a", "xx"),
+    ]
+    for call in calls:
+        with pytest.raises(UnknownNameError, match="unknown language 'xx'"):
+            call()
+
+
+# --- The bundled corpus and real outputs
+
+
+def bundled(code: str) -> list[dict[str, Any]]:
+    lines = (MINI / f"{code}.jsonl").read_text(encoding="utf-8").split("\n")
+    return [json.loads(line) for line in lines if line]
+
+
+def parsed_reference(query: dict[str, Any]) -> ParsedResponse:
+    shown = [passage["id"] for passage in query["passages"]]
+    return parse(query["reference"], query["language"], shown)
+
+
+@pytest.mark.parametrize("path", sorted(MINI.glob("*.jsonl")), ids=lambda path: path.stem)
+def test_bundled_references(path: Path) -> None:
+    english = {query["id"]: parsed_reference(query) for query in bundled("en")}
+    for query in bundled(path.stem):
+        parsed = parsed_reference(query)
+        assert parsed.well_formed, query["id"]
+        assert "[" not in parsed.answer_text
+        cited = [sentence.citations for sentence in parsed.sentences]
+        assert {id_ for ids_ in cited for id_ in ids_} <= set(query.get("relevant", ()))
+        assert cited == [sentence.citations for sentence in english[query["id"]].sentences]
+
+
+def nomiracl(data_dir: Path) -> Iterator[tuple[str, list[str], str]]:
+    for path in sorted((data_dir / "nomiracl").glob("*/*.jsonl")):
+        for line in path.read_text(encoding="utf-8").split("\n"):
+            if line:
+                row = json.loads(line)
+                for output in row["results"].values():
+                    yield path.stem, row["docids"], output
+
+
+def test_real_outputs_of_nomiracl(data_dir: Path) -> None:
+    cited = 0
+    for code, docids, output in nomiracl(data_dir):
+        parsed = parse(output, code, docids)
+        assert set(parsed.citations) <= set(docids)
+        joined = " ".join(sentence.text for sentence in parsed.sentences)
+        assert tokenize(joined, code) == tokenize(parsed.answer_text, code)
+        brackets = re.findall(r"\[.*?\]", output)
+        if brackets and all(re.fullmatch(r"\[(10|[1-9])\]", bracket) for bracket in brackets):
+            numbers = [int(bracket[1:-1]) for bracket in brackets]
+            assert parsed.citations == tuple(dict.fromkeys(docids[n - 1] for n in numbers))
+            cited += 1
+    assert cited > 500
+
+
+def test_sentences_of_memerag_are_those_its_annotators_saw(data_dir: Path) -> None:
+    same, answers = 0, 0
+    for path in sorted((data_dir / "memerag" / "memerag").glob("*.jsonl")):
+        for line in path.read_text(encoding="utf-8").split("\n"):
+            if line:
+                theirs = [part["sentence"] for part in json.loads(line)["answer"]]
+                ours = split_sentences(" ".join(theirs), path.stem)
+                answers += 1
+                same += len(ours) == len(theirs)
+    assert same / answers > 0.97
