@@ -7,9 +7,17 @@ from dataclasses import dataclass
 from typing import NamedTuple, Protocol, runtime_checkable
 
 from mirage.models import Query, Response
-from mirage.text import ParsedResponse
+from mirage.text import ParsedResponse, parse
 
-__all__ = ["Answered", "Feature", "FunctionFeature", "NotComputed"]
+__all__ = [
+    "NOTHING_SHOWN",
+    "Answered",
+    "AnsweredFeature",
+    "Feature",
+    "FunctionFeature",
+    "NotComputed",
+    "answered",
+]
 
 
 class Answered(NamedTuple):
@@ -18,6 +26,26 @@ class Answered(NamedTuple):
     query: Query
     response: Response
     parsed: ParsedResponse
+
+    @property
+    def shown(self) -> tuple[str, ...]:
+        """The passage ids in the order in which the prompt showed them."""
+        return _shown(self.query, self.response)
+
+    @property
+    def shown_is_known(self) -> bool:
+        """Whether anything says which passages the prompt showed; a response may say: none."""
+        return self.response.shown is not None or bool(self.query.passages)
+
+
+def answered(query: Query, response: Response) -> Answered:
+    """Parse a response that has a text, and put it beside its query."""
+    parsed = parse(response.text or "", query.language, _shown(query, response))
+    return Answered(query, response, parsed)
+
+
+def _shown(query: Query, response: Response) -> tuple[str, ...]:
+    return query.passage_ids if response.shown is None else response.shown
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,20 +60,50 @@ class Feature(Protocol):
     """Anything with a name and this method is a feature and can join a suite.
 
     ``compute`` gets many answered queries at once, so that a model behind a feature can batch
-    them, and returns one number for each, or :class:`NotComputed` where there is none.
-    A suite hands it successful responses only.
+    them, and returns one number for each, or :class:`NotComputed` where there is none. A number
+    depends on its own query and response only, not on what else is in the batch. A suite hands it
+    successful responses only.
     """
 
     @property
-    def name(self) -> str: ...
+    def name(self) -> str:
+        """The name of the column; unique in a suite."""
 
-    def compute(self, batch: Sequence[Answered]) -> Sequence[float | NotComputed]: ...
+    def compute(self, batch: Sequence[Answered]) -> Sequence[float | NotComputed]:
+        """One value for each answered query, in order."""
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class AnsweredFeature:
+    """A function of one answered query as a feature; the features of this library are such."""
+
+    name: str
+    function: Callable[[Answered], float | NotComputed]
+
+    def __repr__(self) -> str:
+        return self.name
+
+    def compute(self, batch: Sequence[Answered]) -> list[float | NotComputed]:
+        """Call the function on each answered query; what it raises goes to the caller."""
+        return [self.function(item) for item in batch]
+
+
+NOTHING_SHOWN = NotComputed(
+    "neither the query nor the response says which passages were shown, so there is no telling "
+    "what is cited"
+)
 
 
 class FunctionFeature:
-    """A plain function ``(query, response) -> float`` as a feature, named after the function."""
+    """A plain function ``(query, response) -> float`` as a feature, named after the function.
 
-    def __init__(self, function: Callable[[Query, Response], float], name: str = "") -> None:
+    The function may return :class:`NotComputed` where it has no value. To be scored with
+    ``n_jobs`` it has to be picklable by cloudpickle, as nearly every function is.
+    """
+
+    def __init__(
+        self, function: Callable[[Query, Response], float | NotComputed], name: str = ""
+    ) -> None:
         self.function = function
         self.name = name or getattr(function, "__name__", type(function).__name__)
 
@@ -54,4 +112,4 @@ class FunctionFeature:
 
     def compute(self, batch: Sequence[Answered]) -> list[float | NotComputed]:
         """Call the function on each pair; what it raises goes to the caller."""
-        return [float(self.function(item.query, item.response)) for item in batch]
+        return [self.function(item.query, item.response) for item in batch]

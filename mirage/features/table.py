@@ -17,12 +17,15 @@ if TYPE_CHECKING:
 __all__ = ["FeatureTable"]
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class FeatureTable:
     """One model's features: a row a query, a column a feature.
 
     ``values`` has shape ``(queries, features)``, float64; NaN stands where a feature could not be
     computed, and ``reasons`` says why, by ``(query id, feature name)``.
+
+    Raises:
+        FeatureError: the values have another shape, or a query or feature is named twice.
     """
 
     model: str
@@ -39,8 +42,21 @@ class FeatureTable:
                 f"({len(self.query_ids)} queries, {len(self.features)} features)"
             )
 
+        for kind, names in (("query", self.query_ids), ("feature", self.features)):
+            if len(set(names)) != len(names):
+                twice = next(name for name in names if names.count(name) > 1)
+                raise FeatureError(
+                    f"feature table of {self.model!r}: {kind} {twice!r} stands twice"
+                )
+
     def __len__(self) -> int:
         return len(self.query_ids)
+
+    def __repr__(self) -> str:
+        return (
+            f"FeatureTable({self.model!r}, language={self.language!r}, queries={len(self)}, "
+            f"features={list(self.features)!r}, not_computed={int(np.isnan(self.values).sum())})"
+        )
 
     def __getitem__(self, feature: str) -> NDArray[np.float64]:
         """One feature's column, in the order of :attr:`query_ids`."""

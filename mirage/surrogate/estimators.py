@@ -95,7 +95,7 @@ def _mlp(_: list[int], seed: int) -> Regressor:
     from sklearn.neural_network import MLPRegressor
 
     return MLPRegressor(
-        hidden_layer_sizes=(16,), activation="tanh", alpha=3.0, solver="lbfgs", max_iter=300,
+        hidden_layer_sizes=(16,), activation="tanh", alpha=3.0, solver="lbfgs", max_iter=2000,
         random_state=seed,
     )
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import astuple, dataclass, fields, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,16 +40,9 @@ class Quality:
         """This quality with some of its parts multiplied."""
         return replace(self, **{name: getattr(self, name) * by for name, by in factors.items()})
 
-    @property
-    def utility(self) -> float:
-        """The judge's preference in natural-log odds: correctness counts most, form least."""
-        return (
-            2.5 * self.correct
-            + 1.6 * self.grounded
-            + 1.2 * self.language
-            + 0.6 * self.complete
-            + 0.5 * self.form
-        )
+
+WEIGHTS = Quality(correct=4.5, grounded=3.0, language=2.1, complete=1.5, form=0.9)
+"""The judge's utility of each part, in natural-log odds: correctness counts most, form least."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,7 +139,7 @@ def _truncated(draft: Draft, _: Scene, __: Random) -> Draft:
 def _cut_off(draft: Draft, _: Scene, __: Random) -> Draft:
     last = draft.sentences[0].text
     kept = (Sentence(last[: len(last) * 2 // 3].rstrip(), ()),)
-    quality = draft.quality.times(complete=0.2, form=0.5, grounded=0.5)
+    quality = draft.quality.times(correct=0.5, grounded=0.5, complete=0.2, form=0.5)
     return replace(draft, sentences=kept, quality=quality)
 
 
@@ -185,7 +178,7 @@ def _wrong_entity(draft: Draft, scene: Scene, _: Random) -> Draft:
         Sentence(sentence.text.replace(right, wrong), sentence.citations)
         for sentence in draft.sentences
     )
-    quality = draft.quality.times(correct=0.0, grounded=0.6)
+    quality = draft.quality.times(correct=0.4, grounded=0.6)
     return replace(draft, sentences=changed, quality=quality)
 
 
@@ -200,7 +193,7 @@ def _wrong_number(draft: Draft, _: Scene, rng: Random) -> Draft:
     )
     if changed == draft.sentences:
         return draft
-    quality = draft.quality.times(correct=0.4, grounded=0.6)
+    quality = draft.quality.times(correct=0.5, grounded=0.6)
     return replace(draft, sentences=changed, quality=quality)
 
 
@@ -270,27 +263,19 @@ class System:
 
 
 def _systems() -> tuple[System, ...]:
-    single = [System(kind, {kind: 1.0}) for kind in FAULTS]
-    half = [
-        System(f"half-{kind}", {kind: 0.5})
+    clean = [System("reference", {}), System("quoting", {}, "passages")]
+    single = [
+        System(f"{kind}-{share:.0%}", {kind: share})
         for kind in FAULTS
-        if kind not in ("answered-anyway", "cut-off", "format-broken", "over-cited")
+        for share in ((1.0,) if kind == "answered-anyway" else (0.3, 0.6, 1.0))
     ]
     quoting = [
-        System(f"quoting-{kind}", {kind: amount}, "passages")
-        for kind, amount in {
-            "uncited": 1.0,
-            "over-cited": 1.0,
-            "wrong-entity": 1.0,
-            "truncated": 1.0,
-            "wrongly-cited": 0.5,
-            "mixed-language": 0.5,
-            "refusal": 0.3,
-            "hallucinated": 0.3,
-        }.items()
+        System(f"quoting-{kind}-{share:.0%}", {kind: share}, "passages")
+        for kind in FAULTS
+        for share in ((1.0,) if kind == "answered-anyway" else (0.5, 1.0))
     ]
     mixtures = [
-        System("mixture-" + "+".join(faults), faults, source)
+        System("+".join(faults), faults, source)
         for faults, source in (
             ({"truncated": 1.0, "uncited": 1.0}, "reference"),
             ({"wrong-entity": 0.4, "over-cited": 1.0}, "reference"),
@@ -302,8 +287,7 @@ def _systems() -> tuple[System, ...]:
             ({"refusal": 0.5, "uncited": 0.5, "format-broken": 1.0}, "passages"),
         )
     ]
-    clean = [System("reference", {}), System("quoting", {}, "passages")]
-    return (*clean, *single, *half, *quoting, *mixtures)
+    return (*clean, *single, *quoting, *mixtures)
 
 
 SYSTEMS: tuple[System, ...] = _systems()
@@ -320,12 +304,12 @@ def simulate(
     """
     corpus = corpora[code]
     foreign = _foreign(corpora, code)
-    runs, utilities = [], np.empty((len(systems), len(corpus)))
+    runs, qualities = [], np.empty((len(systems), len(corpus), len(fields(Quality))))
     for i, system in enumerate(systems):
         # One stream a system and language: adding a system changes no other one.
         rng = np.random.default_rng([seed, *code.encode(), *system.name.encode()])
         hit = {
-            kind: set(rng.permutation(len(corpus))[: round(share * len(corpus))].tolist())
+            kind: _hit(kind, share, len(corpus), [seed, *code.encode()])
             for kind, share in system.faults.items()
         }
         responses = []
@@ -336,9 +320,9 @@ def simulate(
                 if j in hit.get(kind, ()):
                     draft = fault(draft, scene, rng)
             responses.append(Response(query_id=query.id, text=_write(draft, scene.language)))
-            utilities[i, j] = draft.quality.utility
+            qualities[i, j] = astuple(draft.quality)
         runs.append(Run(model=system.name, language=code, responses=tuple(responses)))
-    return runs, utilities
+    return runs, qualities @ astuple(WEIGHTS)
 
 
 def judge(
@@ -366,6 +350,12 @@ def judge(
         model_b=np.repeat(names[b], len(query_ids)),
         score=score.ravel(),
     )
+
+
+def _hit(kind: str, share: float, queries: int, seed: Sequence[int]) -> set[int]:
+    """The queries that a fault hits; those of a smaller share are among those of a larger one."""
+    order = np.random.default_rng([*seed, *kind.encode()]).permutation(queries)
+    return set(order[: round(share * queries)].tolist())
 
 
 def _foreign(corpora: Mapping[str, MirageDataset], code: str) -> tuple[MirageDataset, ...]:

@@ -1,0 +1,66 @@
+"""Features: one number for one response, each with a name, and suites of them."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from mirage.features.base import (
+        Answered,
+        AnsweredFeature,
+        Feature,
+        FunctionFeature,
+        NotComputed,
+        answered,
+    )
+    from mirage.features.lexical import SUPPORTED_AT, sentence_support
+    from mirage.features.registry import ALIASES, canonical_name, feature, feature_names
+    from mirage.features.suite import FeatureSuite
+    from mirage.features.table import FeatureTable
+
+__all__ = [
+    "ALIASES",
+    "SUPPORTED_AT",
+    "Answered",
+    "AnsweredFeature",
+    "Feature",
+    "FeatureSuite",
+    "FeatureTable",
+    "FunctionFeature",
+    "NotComputed",
+    "answered",
+    "canonical_name",
+    "feature",
+    "feature_names",
+    "sentence_support",
+]
+
+_HOME = {
+    "ALIASES": "registry",
+    "SUPPORTED_AT": "lexical",
+    "Answered": "base",
+    "AnsweredFeature": "base",
+    "Feature": "base",
+    "FeatureSuite": "suite",
+    "FeatureTable": "table",
+    "FunctionFeature": "base",
+    "NotComputed": "base",
+    "answered": "base",
+    "canonical_name": "registry",
+    "feature": "registry",
+    "feature_names": "registry",
+    "sentence_support": "lexical",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(import_module(f"{__name__}.{_HOME[name]}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(set(globals()) | set(__all__))

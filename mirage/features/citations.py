@@ -1,0 +1,47 @@
+"""How well a response's citations find the relevant passages.
+
+MIRAGE-Bench (arXiv 2410.13716), section 4.1 and appendix A, "Citation quality": the cited
+passages, in the order in which the response first cites them, are a ranking, and the query's
+relevant passages are its qrels.
+"""
+
+from __future__ import annotations
+
+from mirage.features.base import NOTHING_SHOWN, Answered, NotComputed
+
+__all__ = ["citation_map", "citation_recall"]
+
+_NO_RELEVANT = NotComputed("the query has no relevant passage")
+
+
+def citation_recall(item: Answered, k: int) -> float | NotComputed:
+    """Share of the relevant passages among the first ``k`` cited ones; TREC's ``R@k``."""
+    hits = _hits(item, k)
+    return hits if isinstance(hits, NotComputed) else sum(hits) / len(set(item.query.relevant))
+
+
+def citation_map(item: Answered, k: int) -> float | NotComputed:
+    """Average precision of the first ``k`` cited passages; TREC's ``AP@k``.
+
+    The sum of the precisions at each relevant cited passage, over the number of all relevant
+    passages; over queries its mean is MAP.
+    """
+    hits = _hits(item, k)
+    if isinstance(hits, NotComputed):
+        return hits
+    found, total = 0, 0.0
+    for position, hit in enumerate(hits, 1):
+        if hit:
+            found += 1
+            total += found / position
+    return total / len(set(item.query.relevant))
+
+
+def _hits(item: Answered, k: int) -> list[bool] | NotComputed:
+    """For each of the first ``k`` citations, whether its passage is relevant."""
+    if not item.query.relevant:
+        return _NO_RELEVANT
+    if not item.shown_is_known:
+        return NOTHING_SHOWN
+    relevant = set(item.query.relevant)
+    return [passage in relevant for passage in item.parsed.citations[:k]]

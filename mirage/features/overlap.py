@@ -1,0 +1,94 @@
+"""How much of an answer's wording is that of the reference's answer.
+
+MIRAGE-Bench (arXiv 2410.13716), section 4.1 and appendix A, "Answer overlap".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Any
+
+from mirage.features.base import Answered, NotComputed
+from mirage.languages import language
+from mirage.text import parse, tokenize
+
+__all__ = ["answer_bleu", "answer_rouge_l", "longest_common_subsequence", "rouge_l"]
+
+_NO_REFERENCE = NotComputed("the query has no reference")
+_EMPTY_REFERENCE = NotComputed("the reference of the query has an empty answer")
+
+
+def answer_bleu(item: Answered) -> float | NotComputed:
+    """sacrebleu's sentence BLEU / 100 of the answer against the reference's answer.
+
+    With the language's tokenizer and effective order (Post 2018, arXiv 1804.08771), in [0, 1].
+    """
+    reference = _reference(item)
+    if isinstance(reference, NotComputed):
+        return reference
+    bleu = _bleu(language(item.query.language).bleu_tokenizer)
+    return float(bleu.sentence_score(item.parsed.answer_text, [reference]).score) / 100
+
+
+def answer_rouge_l(item: Answered) -> float | NotComputed:
+    """ROUGE-L F-measure of the answer against the reference's answer, in [0, 1]."""
+    reference = _reference(item)
+    if isinstance(reference, NotComputed):
+        return reference
+    code = item.query.language
+    return rouge_l(_reference_tokens(reference, code), tokenize(item.parsed.answer_text, code))
+
+
+def rouge_l(reference: Sequence[str], prediction: Sequence[str]) -> float:
+    """F-measure of the longest common subsequence of two token sequences (Lin 2004).
+
+    Equal to the ``rougeL`` F-measure of the rouge_score package on the same tokens. Computed here
+    because importing that package takes longer than everything else that a ranking does.
+    """
+    if not reference or not prediction:
+        return 0.0
+    common = longest_common_subsequence(reference, prediction)
+    precision, recall = common / len(prediction), common / len(reference)
+    if precision + recall == 0:
+        return 0.0
+    return 2 * precision * recall / (precision + recall)
+
+
+def longest_common_subsequence(a: Sequence[str], b: Sequence[str]) -> int:
+    """Length of the longest common subsequence, by bit vectors (Hyyrö 2004)."""
+    positions: dict[str, int] = {}
+    for i, token in enumerate(a):
+        positions[token] = positions.get(token, 0) | 1 << i
+    everything = (1 << len(a)) - 1
+    # A zero bit at i: the best subsequence with a[: i + 1] is one longer than with a[:i].
+    row = everything
+    for token in b:
+        matches = row & positions.get(token, 0)
+        row = ((row + matches) | (row - matches)) & everything
+    return len(a) - row.bit_count()
+
+
+def _reference(item: Answered) -> str | NotComputed:
+    query = item.query
+    if query.reference is None:
+        return _NO_REFERENCE
+    answer = _reference_answer(query.reference, query.language, query.passage_ids)
+    return answer if answer.strip() else _EMPTY_REFERENCE
+
+
+@lru_cache(maxsize=4096)
+def _reference_answer(reference: str, code: str, shown: tuple[str, ...]) -> str:
+    return parse(reference, code, shown).answer_text
+
+
+@lru_cache(maxsize=4096)
+def _reference_tokens(answer: str, code: str) -> tuple[str, ...]:
+    return tuple(tokenize(answer, code))
+
+
+@lru_cache(maxsize=8)
+def _bleu(tokenizer: str) -> Any:
+    from sacrebleu.metrics.bleu import BLEU
+
+    return BLEU(tokenize=tokenizer, effective_order=True)

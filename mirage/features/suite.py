@@ -1,0 +1,250 @@
+"""A suite: features, in an order, that score a run together."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from numbers import Real
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from mirage.errors import FeatureError
+from mirage.features.base import Answered, Feature, FunctionFeature, NotComputed, answered
+from mirage.features.registry import OFFLINE, feature
+from mirage.features.table import FeatureTable
+from mirage.languages import Language
+from mirage.languages import language as _language
+from mirage.models import Query, Response, Run
+
+if TYPE_CHECKING:
+    from mirage.dataset import MirageDataset
+
+__all__ = ["FeatureLike", "FeatureSuite"]
+
+FeatureLike = str | Feature | Callable[[Query, Response], float | NotComputed]
+"""A feature, the name of one, or a function ``(query, response) -> float``."""
+
+# Large enough for a model behind a feature to batch, small enough to show progress.
+_BATCH = 64
+
+
+class FeatureSuite:
+    """Features that score runs together; iterates over them, in order.
+
+    Make one from names, functions ``(query, response) -> float`` and :class:`Feature` objects,
+    or take :meth:`offline`. ``suite + feature`` is a suite with one more.
+
+    Args:
+        features: the features; names as :func:`mirage.features.feature` takes them.
+        language: the only language that the suite is for, ``None`` for any.
+
+    Raises:
+        UnknownNameError: no feature has such a name, or there is no such language.
+        FeatureError: no feature, two of one name, or something that is not a feature.
+    """
+
+    def __init__(
+        self, features: Iterable[FeatureLike], language: str | Language | None = None
+    ) -> None:
+        self.features = tuple(_as_feature(item) for item in features)
+        self.language = None if language is None else _language(language).code
+        if not self.features:
+            raise FeatureError("a feature suite needs at least one feature")
+        twice = next((name for name in self.names if self.names.count(name) > 1), None)
+        if twice is not None:
+            raise FeatureError(f"feature {twice!r} is in the suite twice; names are unique")
+
+    @classmethod
+    def offline(cls, language: str | Language | None = None) -> FeatureSuite:
+        """The eight features that need no model and no network.
+
+        ``target_language``, ``english_language``, ``citation_recall@10``, ``citation_map@10``,
+        ``answer_bleu``, ``answer_rougeL`` (MIRAGE-Bench, section 4.1), and ``support_lexical``
+        and ``relevance_lexical`` in place of its NLI model and reranker.
+        """
+        return cls(OFFLINE, language)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of the features, in order."""
+        return tuple(item.name for item in self.features)
+
+    def __iter__(self) -> Iterator[Feature]:
+        return iter(self.features)
+
+    def __len__(self) -> int:
+        return len(self.features)
+
+    def __add__(self, other: FeatureLike | Iterable[FeatureLike]) -> FeatureSuite:
+        more = other if isinstance(other, Iterable) and not isinstance(other, str) else (other,)
+        return FeatureSuite((*self.features, *more), self.language)
+
+    def __repr__(self) -> str:
+        return f"FeatureSuite({list(self.names)!r}, language={self.language!r})"
+
+    def score(
+        self, dataset: MirageDataset, run: Run, *, n_jobs: int = 1, progress: bool = False
+    ) -> FeatureTable:
+        """Compute every feature of every response.
+
+        Args:
+            dataset: the queries; the table has a row for each, in their order.
+            run: the responses. A query that it does not answer, or where the model failed, is
+                NaN in every column, with the reason.
+            n_jobs: processes to use, as in joblib: -1 is one a core. The result does not depend
+                on it.
+            progress: show a progress bar on stderr, if that is a terminal.
+
+        Raises:
+            FeatureError: suite, dataset and run differ in language; the run answers a query that
+                the dataset does not have; a feature raises an exception or returns something
+                other than one number a response. Names the feature, the query and the model.
+        """
+        self._check(dataset, run)
+        gaps = _gaps(dataset, run)
+        pairs = [(query, run[query.id]) for query in dataset if query.id not in gaps]
+        scored: dict[str, Row] = {}
+        with _bar(len(pairs), run.model, progress) as bar:
+            for rows in _map(self.features, run.model, pairs, n_jobs):
+                scored.update(rows)
+                bar.update(len(rows))
+        empty = {query_id: [NotComputed(reason)] * len(self) for query_id, reason in gaps.items()}
+        return _table(dataset, run, self.names, scored | empty)
+
+    def _check(self, dataset: MirageDataset, run: Run) -> None:
+        if run.language != dataset.language:
+            raise FeatureError(
+                f"run of model {run.model!r} is in {run.language!r}, but {dataset.name} is in "
+                f"{dataset.language!r}; score it against a dataset of its own language"
+            )
+        if self.language not in (None, dataset.language):
+            raise FeatureError(
+                f"this suite is for {self.language!r}, but {dataset.name} is in "
+                f"{dataset.language!r}; make a suite for that language"
+            )
+        known = set(dataset.query_ids)
+        unknown = next((r.query_id for r in run if r.query_id not in known), None)
+        if unknown is not None:
+            raise FeatureError(
+                f"run of model {run.model!r} answers query {unknown!r}, which {dataset.name} does "
+                "not have; score it against the dataset that it was made from"
+            )
+
+
+def _as_feature(item: FeatureLike) -> Feature:
+    if isinstance(item, str):
+        return feature(item)
+    made = item if isinstance(item, Feature) else None
+    if made is None and callable(item):
+        made = FunctionFeature(item)
+    if made is None or isinstance(item, type):
+        raise FeatureError(
+            f"{item!r} is not a feature: give a name, a function (query, response) -> float, or an "
+            "object with a name and a compute method"
+        )
+    if not isinstance(made.name, str) or made.name in ("", "<lambda>"):
+        raise FeatureError(f"{item!r} has no name; use FunctionFeature(function, name=...)")
+    return made
+
+
+# Scoring ------------------------------------------------------------------------------------------
+
+Pair = tuple[Query, Response]
+Row = Sequence[float | NotComputed]  # one query's values, in the order of the features
+
+
+def _gaps(dataset: MirageDataset, run: Run) -> dict[str, str]:
+    """The queries that have no response text, and why."""
+    gaps = {}
+    for query in dataset:
+        response = run.get(query.id)
+        if response is None:
+            gaps[query.id] = "no response to this query"
+        elif response.text is None:
+            gaps[query.id] = f"the model failed: {response.error}"
+    return gaps
+
+
+def _map(
+    features: Sequence[Feature], model: str, pairs: Sequence[Pair], n_jobs: int
+) -> Iterable[dict[str, Row]]:
+    """The rows by query id, a batch at a time; batches are the same for every ``n_jobs``."""
+    batches = (pairs[i : i + _BATCH] for i in range(0, len(pairs), _BATCH))
+    if n_jobs == 1:
+        return (_score_batch(features, model, batch) for batch in batches)
+    from joblib import Parallel, delayed
+
+    jobs = (delayed(_score_batch)(features, model, batch) for batch in batches)
+    scored: Iterable[dict[str, Row]] = Parallel(n_jobs=n_jobs, return_as="generator")(jobs)
+    return scored
+
+
+def _score_batch(features: Sequence[Feature], model: str, pairs: Sequence[Pair]) -> dict[str, Row]:
+    batch = [answered(query, response) for query, response in pairs]
+    columns = [_column(item, model, batch) for item in features]
+    ids = [query.id for query, _ in pairs]
+    return dict(zip(ids, zip(*columns, strict=True), strict=True))
+
+
+def _column(item: Feature, model: str, batch: Sequence[Answered]) -> list[float | NotComputed]:
+    try:
+        values = list(item.compute(batch))
+    except Exception as error:
+        query = _culprit(item, batch)
+        raise FeatureError(
+            f"feature {item.name!r} failed on {query} of model {model!r}: "
+            f"{type(error).__name__}: {error}"
+        ) from error
+    if len(values) != len(batch):
+        raise FeatureError(
+            f"feature {item.name!r} returned {len(values)} values for {len(batch)} responses of "
+            f"model {model!r}, queries {batch[0].query.id!r} to {batch[-1].query.id!r}; it has to "
+            "return one for each"
+        )
+    return [
+        _checked(value, item.name, answer.query.id, model)
+        for value, answer in zip(values, batch, strict=True)
+    ]
+
+
+def _culprit(item: Feature, batch: Sequence[Answered]) -> str:
+    """Which query a feature fails on, by asking for one after the other."""
+    for answer in batch:
+        try:
+            list(item.compute([answer]))
+        except Exception:
+            return f"query {answer.query.id!r}"
+    return f"queries {batch[0].query.id!r} to {batch[-1].query.id!r} together"
+
+
+def _checked(value: Any, name: str, query_id: str, model: str) -> float | NotComputed:
+    if isinstance(value, NotComputed):
+        return value
+    if not isinstance(value, Real) or math.isinf(value):
+        raise FeatureError(
+            f"feature {name!r} returned {value!r} for query {query_id!r} of model {model!r}; it "
+            "has to return a finite number, or NotComputed(reason)"
+        )
+    return NotComputed("the feature returned NaN") if math.isnan(value) else float(value)
+
+
+def _table(
+    dataset: MirageDataset, run: Run, names: tuple[str, ...], rows: Mapping[str, Row]
+) -> FeatureTable:
+    values = np.full((len(dataset), len(names)), np.nan)
+    reasons = {}
+    for i, query_id in enumerate(dataset.query_ids):
+        for j, value in enumerate(rows[query_id]):
+            if isinstance(value, NotComputed):
+                reasons[query_id, names[j]] = value.reason
+            else:
+                values[i, j] = value
+    return FeatureTable(run.model, dataset.language, dataset.query_ids, names, values, reasons)
+
+
+def _bar(total: int, model: str, progress: bool) -> Any:
+    from tqdm import tqdm
+
+    # None: on a terminal only.
+    return tqdm(total=total, desc=f"features of {model}", disable=None if progress else True)

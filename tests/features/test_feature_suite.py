@@ -1,0 +1,341 @@
+"""Suites: names, aliases, own features, gaps, errors, processes."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from mirage.dataset import MirageDataset
+from mirage.errors import FeatureError, UnknownNameError
+from mirage.features import (
+    Answered,
+    Feature,
+    FeatureSuite,
+    FunctionFeature,
+    NotComputed,
+    canonical_name,
+    feature,
+    feature_names,
+)
+from mirage.models import Query, Response, Run
+from mirage.sources import memerag
+
+OFFLINE = (
+    "target_language",
+    "english_language",
+    "citation_recall@10",
+    "citation_map@10",
+    "answer_bleu",
+    "answer_rougeL",
+    "support_lexical",
+    "relevance_lexical",
+)
+
+
+def length(query: Query, response: Response) -> float:
+    """A user's own feature."""
+    assert response.query_id == query.id
+    return len(response.text or "")
+
+
+def reference_run(dataset: MirageDataset, model: str = "reference") -> Run:
+    responses = tuple(Response(query_id=q.id, text=q.reference) for q in dataset)
+    return Run(model=model, language=dataset.language, responses=responses)
+
+
+@pytest.fixture(scope="module")
+def english() -> MirageDataset:
+    return MirageDataset.bundled("en")
+
+
+# Names --------------------------------------------------------------------------------------------
+
+
+def test_features_print_as_their_names() -> None:
+    for name in (*OFFLINE, "support_lexical_all", "citation_map@3"):
+        assert repr(feature(name)) == str(feature(name)) == feature(name).name == name
+        assert isinstance(feature(name), Feature)
+        assert feature(name) == feature(name)
+    assert set(OFFLINE) <= set(feature_names())
+    assert all(feature(name).name == name for name in feature_names())
+
+
+@pytest.mark.parametrize(
+    ("alias", "name"),
+    [
+        ("citation_MAP@10", "citation_map@10"),
+        ("citation_Recall@6", "citation_recall@6"),
+        ("language_detection", "target_language"),
+        ("en_detection", "english_language"),
+    ],
+)
+def test_aliases_make_features(alias: str, name: str) -> None:
+    assert feature(alias).name == canonical_name(alias) == name
+
+
+@pytest.mark.parametrize(
+    ("alias", "name"),
+    [
+        ("answer_overlap_score", "answer_overlap"),
+        ("fluency_score", "fluency"),
+        ("Meta-Llama-3-8B-Instruct-fluency", "fluency"),
+        ("Meta-Llama-3-8B-Instruct-answer-eval", "answer_overlap"),
+        ("xlni_context_entailment", "support_entailment"),
+        ("xlni_context_neutral", "support_neutral"),
+        ("bge-reranker-v2-m3-score", "reranker_score"),
+        ("answer_rougeL", "answer_rougeL"),
+        ("something@3", "something@3"),
+    ],
+)
+def test_aliases_of_published_columns(alias: str, name: str) -> None:
+    assert canonical_name(alias) == name
+
+
+@pytest.mark.parametrize(
+    ("name", "nearest"),
+    [
+        ("answer_blue", "answer_bleu"),
+        ("citation_recall", "citation_recall@10"),
+        ("citation_recall@0", "citation_recall@10"),
+        ("citation_map@ten", "citation_map@10"),
+        ("answer_bleu@10", "answer_bleu"),
+        ("", "known:"),
+    ],
+)
+def test_unknown_names_come_with_the_nearest(name: str, nearest: str) -> None:
+    with pytest.raises(UnknownNameError, match=nearest):
+        feature(name)
+    with pytest.raises(UnknownNameError, match=nearest):
+        FeatureSuite(["answer_rougeL", name])
+
+
+# Composition --------------------------------------------------------------------------------------
+
+
+def test_offline_suite() -> None:
+    suite = FeatureSuite.offline("sw")
+    assert suite.names == OFFLINE
+    assert tuple(item.name for item in suite) == OFFLINE
+    assert len(suite) == 8
+    assert suite.language == "sw"
+    assert "'answer_bleu'" in repr(suite)
+
+
+def test_own_features_join() -> None:
+    named = FunctionFeature(lambda *_: 1.0, name="one")
+    suite = FeatureSuite(["citation_recall@5", length, named])
+    assert suite.names == ("citation_recall@5", "length", "one")
+    assert (FeatureSuite.offline("sw") + length).names == (*OFFLINE, "length")
+    assert (FeatureSuite.offline("sw") + "citation_map@3").language == "sw"
+    assert (suite + FeatureSuite(["answer_bleu"]) + [FunctionFeature(length, "again")]).names == (
+        *suite.names,
+        "answer_bleu",
+        "again",
+    )
+
+
+def test_what_is_no_suite() -> None:
+    with pytest.raises(FeatureError, match="at least one"):
+        FeatureSuite([])
+    with pytest.raises(FeatureError, match="'length' is in the suite twice"):
+        FeatureSuite([length, length])
+    with pytest.raises(FeatureError, match="twice"):
+        FeatureSuite(["citation_map@10", "citation_MAP@10"])
+    with pytest.raises(FeatureError, match="3 is not a feature"):
+        FeatureSuite([3])  # type: ignore[list-item]
+    with pytest.raises(FeatureError, match="is not a feature"):
+        FeatureSuite([FunctionFeature])  # type: ignore[list-item]
+    with pytest.raises(FeatureError, match="has no name"):
+        FeatureSuite([lambda *_: 1.0])
+    with pytest.raises(UnknownNameError, match="'sw'"):
+        FeatureSuite.offline("Swahili")
+
+
+# Scoring ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("code", ["ar", "en", "th", "zh"])
+def test_references_score_well(code: str) -> None:
+    dataset = MirageDataset.bundled(code)
+    table = FeatureSuite.offline(code).score(dataset, reference_run(dataset))
+    assert table.query_ids == dataset.query_ids
+    assert table.features == OFFLINE
+    assert (table.model, table.language) == ("reference", code)
+    means = dict(zip(table.features, table.mean(), strict=True))
+    assert means["target_language"] > 0.9
+    assert means["citation_recall@10"] == means["citation_map@10"] == 1
+    assert means["answer_bleu"] == pytest.approx(1)
+    assert means["answer_rougeL"] == 1
+    assert means["support_lexical"] > 0.35
+    assert means["relevance_lexical"] > 0.6
+    assert np.nanmin(table.values) >= 0
+    assert np.nanmax(table.values) <= 1 + 1e-12
+    unanswerable = {query.id for query in dataset if not query.relevant}
+    assert {query_id for query_id, _ in table.reasons} == unanswerable
+    assert set(table.reasons.values()) == {"the query has no relevant passage"}
+
+
+def test_missing_and_failed_responses_are_nan_with_a_reason(english: MirageDataset) -> None:
+    first, second, third, *_ = english.query_ids
+    responses = (
+        Response(query_id=second, text=None, error="429 Too Many Requests"),
+        Response(query_id=third, text=""),
+    )
+    run = Run(model="m", language="en", responses=responses)
+    suite = FeatureSuite(["target_language", "support_lexical", length])
+    table = suite.score(english, run)
+    assert np.isnan(table.values[:2]).all()
+    assert np.isnan(table.values[3:]).all()
+    assert table.values[2].tolist() == [0, 0, 0]  # an empty response is a response
+    assert table.reasons[first, "length"] == "no response to this query"
+    assert table.reasons[second, "target_language"] == "the model failed: 429 Too Many Requests"
+    assert len(table.reasons) == (len(english) - 1) * len(suite)
+
+
+def test_a_run_without_any_text(english: MirageDataset) -> None:
+    table = FeatureSuite.offline("en").score(english, Run(model="m", language="en", responses=()))
+    assert np.isnan(table.values).all()
+    assert len(table.reasons) == table.values.size
+
+
+def test_a_feature_may_say_that_it_has_no_value(english: MirageDataset) -> None:
+    def sometimes(query: Query, _: Response) -> float | NotComputed:
+        return NotComputed("no judge") if query.id == english[0].id else math.nan
+
+    table = FeatureSuite([sometimes]).score(english, reference_run(english))
+    assert np.isnan(table["sometimes"]).all()
+    assert table.reasons[english[0].id, "sometimes"] == "no judge"
+    assert table.reasons[english[1].id, "sometimes"] == "the feature returned NaN"
+
+
+def test_rows_follow_the_dataset_not_the_run(english: MirageDataset) -> None:
+    run = reference_run(english)
+    turned = run.model_copy(update={"responses": run.responses[::-1]})
+    suite = FeatureSuite.offline("en") + length
+    assert np.array_equal(
+        suite.score(english, run).values, suite.score(english, turned).values, equal_nan=True
+    )
+
+
+class Batch:
+    """A feature object of the user's own, over batches."""
+
+    name = "batch"
+
+    def __init__(self, values: Any) -> None:
+        self.values = values
+
+    def compute(self, batch: Sequence[Answered]) -> Any:
+        return self.values(batch)
+
+
+def test_feature_objects(english: MirageDataset) -> None:
+    counting = Batch(lambda batch: np.array([len(item.parsed.citations) for item in batch]))
+    table = FeatureSuite([counting]).score(english, reference_run(english))
+    assert table["batch"].dtype == np.float64
+    assert table["batch"].max() >= 1
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        (lambda batch: [1.0] * (len(batch) + 1), "returned 15 values for 14 responses"),
+        (lambda _: [], "returned 0 values for 14 responses"),
+        (lambda batch: ["0.5"] * len(batch), "returned '0.5' for query 'q01'"),
+        (lambda batch: [None] * len(batch), "returned None for query 'q01'"),
+        (lambda batch: [1j] * len(batch), "returned 1j for query 'q01'"),
+        (lambda batch: [math.inf] * len(batch), "returned inf for query 'q01'"),
+        (lambda _: 1.0, "TypeError"),
+    ],
+)
+def test_what_a_feature_must_not_return(english: MirageDataset, values: Any, message: str) -> None:
+    with pytest.raises(FeatureError, match=message) as caught:
+        FeatureSuite([Batch(values)]).score(english, reference_run(english, "my-rag"))
+    assert "'batch'" in str(caught.value)
+    assert "'my-rag'" in str(caught.value)
+
+
+@pytest.mark.parametrize("n_jobs", [1, 2])
+def test_an_exception_names_feature_query_and_model(english: MirageDataset, n_jobs: int) -> None:
+    wanted = english[3].id
+
+    def fragile(query: Query, _: Response) -> float:
+        if query.id == wanted:
+            raise RuntimeError("out of paper")
+        return 1.0
+
+    with pytest.raises(
+        FeatureError,
+        match=f"feature 'fragile' failed on query '{wanted}' of model 'm': "
+        "RuntimeError: out of paper",
+    ):
+        FeatureSuite([fragile]).score(english, reference_run(english, "m"), n_jobs=n_jobs)
+
+
+def test_a_batch_that_fails_only_as_a_whole(english: MirageDataset) -> None:
+    def too_many(batch: Sequence[Answered]) -> list[float]:
+        if len(batch) > 1:
+            raise MemoryError("too many")
+        return [1.0]
+
+    with pytest.raises(FeatureError, match=r"queries 'q01' to 'q\d+' together.*too many"):
+        FeatureSuite([Batch(too_many)]).score(english, reference_run(english))
+
+
+def test_languages_have_to_agree(english: MirageDataset) -> None:
+    with pytest.raises(FeatureError, match=r"run of model 'reference' is in 'en', but .* in 'sw'"):
+        FeatureSuite.offline().score(MirageDataset.bundled("sw"), reference_run(english))
+    with pytest.raises(FeatureError, match="suite is for 'sw'"):
+        FeatureSuite.offline("sw").score(english, reference_run(english))
+
+
+def test_a_run_of_another_dataset(english: MirageDataset) -> None:
+    stray = Run(
+        model="m", language="en", responses=(Response(query_id="elsewhere", text="There."),)
+    )
+    with pytest.raises(FeatureError, match="answers query 'elsewhere'"):
+        FeatureSuite.offline("en").score(english, stray)
+
+
+def test_processes_give_the_same_bits() -> None:
+    bundled = MirageDataset.bundled("hi")
+    copies = [
+        query.model_copy(update={"id": f"{query.id}-{i}"}) for i in range(10) for query in bundled
+    ]
+    dataset = MirageDataset(copies)
+    run = reference_run(dataset)
+    suite = FeatureSuite.offline("hi") + "support_lexical_all" + length
+    alone = suite.score(dataset, run)
+    together = suite.score(dataset, run, n_jobs=2, progress=True)
+    assert len(alone) == 140  # three batches
+    assert np.array_equal(alone.values, together.values, equal_nan=True)
+    assert alone.reasons == together.reasons
+
+
+def test_progress_is_silent_off_a_terminal(
+    english: MirageDataset, capfd: pytest.CaptureFixture[str]
+) -> None:
+    FeatureSuite([length]).score(english, reference_run(english), progress=True)
+    assert capfd.readouterr() == ("", "")
+
+
+@pytest.mark.parametrize("code", ["en", "de", "es"])
+def test_memerag_through_the_suite(data_dir: Path, code: str) -> None:
+    source = memerag.load(data_dir / "memerag" / "memerag" / f"{code}.jsonl", code)
+    dataset = source.dataset[:60]
+    responses = tuple(source.run[query_id] for query_id in dataset.query_ids)
+    run = source.run.model_copy(update={"responses": responses})
+    table = (FeatureSuite.offline(code) + "support_lexical_all").score(dataset, run)
+    means = dict(zip(table.features, table.mean(), strict=True))
+    assert means["target_language"] > 0.9
+    assert 0.4 < means["support_lexical_all"] < 0.7
+    assert means["support_lexical"] == means["relevance_lexical"] == 0  # these answers cite nothing
+    for name in ("citation_recall@10", "citation_map@10", "answer_bleu", "answer_rougeL"):
+        assert math.isnan(means[name])
+    reasons = {reason for (_, name), reason in table.reasons.items() if name == "answer_bleu"}
+    assert reasons == {"the query has no reference"}

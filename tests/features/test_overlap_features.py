@@ -1,0 +1,99 @@
+"""BLEU against sacrebleu and ROUGE-L against rouge_score, on real texts of every language."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+import sacrebleu
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from mirage.dataset import MirageDataset
+from mirage.features import NotComputed, answered, feature
+from mirage.features.overlap import rouge_l
+from mirage.languages import LANGUAGES
+from mirage.models import Query, Response
+from mirage.text import parse, tokenize
+
+
+class Tokenizer:
+    """Our tokenizer as rouge_score takes one."""
+
+    def __init__(self, code: str) -> None:
+        self.code = code
+
+    def tokenize(self, text: str) -> list[str]:
+        return tokenize(text, self.code)
+
+
+def rouge_score_l(code: str, reference: str, prediction: str) -> float:
+    from rouge_score.rouge_scorer import RougeScorer
+
+    scorer = RougeScorer(["rougeL"], tokenizer=Tokenizer(code))
+    return float(scorer.score(reference, prediction)["rougeL"].fmeasure)
+
+
+def cases(code: str) -> list[tuple[Query, str, str]]:
+    """Queries with the reference's answer, and answers that resemble it more or less."""
+    rows = []
+    for query in MirageDataset.bundled(code)[:4]:
+        reference = parse(query.reference or "", code, query.passage_ids).answer_text
+        relevant = query[query.relevant[0]].text if query.relevant else query.text
+        for answer in (reference, relevant, reference[len(reference) // 3 :], query.text, "", "?!"):
+            rows.append((query, reference, answer))
+    return rows
+
+
+def value(name: str, query: Query, answer: str) -> float | NotComputed:
+    response = Response(query_id=query.id, text=f"##Reason: so.\n##Answer: {answer}")
+    return feature(name).compute([answered(query, response)])[0]
+
+
+@pytest.mark.parametrize("code", LANGUAGES)
+def test_bleu_is_sacrebleu_s(code: str) -> None:
+    tokenizer = LANGUAGES[code].bleu_tokenizer
+    for query, reference, answer in cases(code):
+        parsed = parse(f"##Answer: {answer}", code, query.passage_ids).answer_text
+        expected = sacrebleu.sentence_bleu(
+            parsed, [reference], tokenize=tokenizer, use_effective_order=True
+        ).score
+        assert value("answer_bleu", query, answer) == pytest.approx(expected / 100, abs=1e-12)
+
+
+@pytest.mark.parametrize("code", LANGUAGES)
+def test_rouge_l_is_rouge_score_s(code: str) -> None:
+    for query, reference, answer in cases(code):
+        parsed = parse(f"##Answer: {answer}", code, query.passage_ids).answer_text
+        assert value("answer_rougeL", query, answer) == rouge_score_l(code, reference, parsed)
+
+
+@settings(max_examples=100, deadline=None)
+@given(*[st.lists(st.sampled_from("abcdef"), max_size=90)] * 2)
+def test_rouge_l_of_any_tokens(reference: Sequence[str], prediction: Sequence[str]) -> None:
+    expected = rouge_score_l("en", " ".join(reference), " ".join(prediction))
+    assert rouge_l(reference, prediction) == expected
+
+
+def test_the_reference_itself_scores_one() -> None:
+    for code in ("en", "hi", "th", "zh"):
+        query, reference, _ = cases(code)[0]
+        assert value("answer_bleu", query, reference) == pytest.approx(1)
+        assert value("answer_rougeL", query, reference) == 1
+
+
+@pytest.mark.parametrize("name", ["answer_bleu", "answer_rougeL"])
+def test_without_a_reference_nothing_is_computed(name: str) -> None:
+    bare = Query(id="q", language="en", text="Where?")
+    missing = value(name, bare, "There.")
+    assert isinstance(missing, NotComputed)
+    assert "no reference" in missing.reason
+    empty = value(name, bare.model_copy(update={"reference": "##Reason: so\n##Answer: "}), "There.")
+    assert isinstance(empty, NotComputed)
+    assert "empty answer" in empty.reason
+
+
+@pytest.mark.parametrize("name", ["answer_bleu", "answer_rougeL"])
+def test_an_empty_answer_scores_zero(name: str) -> None:
+    query = Query(id="q", language="en", text="Where?", reference="##Answer: In the north.")
+    assert value(name, query, "") == 0
