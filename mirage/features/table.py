@@ -93,6 +93,17 @@ class FeatureTable:
             {key: why for key, why in self.reasons.items() if key[0] in kept},
         )
 
+    def columns(self, features: Sequence[str]) -> FeatureTable:
+        """The columns of these features, in this order."""
+        return FeatureTable(
+            self.model,
+            self.language,
+            self.query_ids,
+            tuple(features),
+            np.stack([self[feature] for feature in features], axis=1),
+            {key: why for key, why in self.reasons.items() if key[1] in features},
+        )
+
     def to_pandas(self) -> pd.DataFrame:
         """A frame indexed by query id with a column a feature (needs pandas)."""
         import pandas as pd

@@ -50,7 +50,8 @@ def make_regressor(name: str, features: Sequence[str], *, seed: int) -> Regresso
     """
     if name not in ESTIMATORS:
         raise UnknownNameError("estimator", name, ESTIMATORS)
-    return ESTIMATORS[name](directions(features), seed)
+    regressor: Regressor = ESTIMATORS[name](directions(features), seed)
+    return regressor
 
 
 def directions(features: Sequence[str]) -> list[int]:
@@ -58,53 +59,64 @@ def directions(features: Sequence[str]) -> list[int]:
     return [int(feature.partition("@")[0] in INCREASING) for feature in features]
 
 
-def _forest(_: list[int], seed: int) -> Regressor:
+def _forest(_: list[int], seed: int) -> Any:
     from sklearn.ensemble import RandomForestRegressor
 
     return RandomForestRegressor(n_estimators=100, random_state=seed)
 
 
-def _monotone_forest(monotone: list[int], seed: int) -> Regressor:
+def _monotone_forest(monotone: list[int], seed: int) -> Any:
     from sklearn.ensemble import RandomForestRegressor
 
     return RandomForestRegressor(n_estimators=100, monotonic_cst=monotone, random_state=seed)
 
 
-def _monotone_boosting(monotone: list[int], seed: int) -> Regressor:
+def _monotone_boosting(monotone: list[int], seed: int) -> Any:
     from sklearn.ensemble import HistGradientBoostingRegressor
 
     return HistGradientBoostingRegressor(
-        max_iter=150, learning_rate=0.08, max_leaf_nodes=6, min_samples_leaf=10,
-        l2_regularization=1.0, monotonic_cst=monotone, early_stopping=False, random_state=seed,
+        max_iter=150,
+        learning_rate=0.08,
+        max_leaf_nodes=6,
+        min_samples_leaf=10,
+        l2_regularization=1.0,
+        monotonic_cst=monotone,
+        early_stopping=False,
+        random_state=seed,
     )
 
 
-def _ridge(_: list[int], __: int) -> Regressor:
+def _ridge(_: list[int], __: int) -> Any:
     from sklearn.linear_model import Ridge
 
     return Ridge(alpha=100.0)
 
 
-def _svr(_: list[int], __: int) -> Regressor:
+def _svr(_: list[int], __: int) -> Any:
     from sklearn.svm import SVR
 
     return SVR(C=10.0, gamma=0.05, epsilon=0.05)
 
 
-def _mlp(_: list[int], seed: int) -> Regressor:
+def _mlp(_: list[int], seed: int) -> Any:
     from sklearn.neural_network import MLPRegressor
 
     return MLPRegressor(
-        hidden_layer_sizes=(16,), activation="tanh", alpha=3.0, solver="lbfgs", max_iter=2000,
+        hidden_layer_sizes=(16,),
+        activation="tanh",
+        alpha=3.0,
+        solver="lbfgs",
+        max_iter=2000,
         random_state=seed,
     )
 
 
-ESTIMATORS: Mapping[str, Callable[[list[int], int], Regressor]] = {
-    "forest": _forest,
+ESTIMATORS: Mapping[str, Callable[[list[int], int], Any]] = {
     "ridge": _ridge,
     "svr": _svr,
     "mlp": _mlp,
-    "monotone_forest": _monotone_forest,
     "monotone_boosting": _monotone_boosting,
+    "monotone_forest": _monotone_forest,
+    "forest": _forest,
 }
+"""Factories ``(directions, seed) -> regressor`` by name, from the stiffest to the most flexible."""

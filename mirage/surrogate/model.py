@@ -9,28 +9,27 @@ once, for a model is likely good or bad in several).
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from itertools import product
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mirage.errors import FeatureError
-from mirage.surrogate.estimators import ESTIMATORS, Regressor, make_regressor
+from mirage.surrogate.estimators import Regressor, make_regressor
 from mirage.surrogate.training import TrainingData
 
-__all__ = ["PooledModel", "Recipe", "Residuals", "fit_model", "select_recipe"]
+__all__ = ["Candidate", "PooledModel", "Recipe", "evaluate", "fit_model", "select"]
 
 Array = NDArray[np.float64]
 Data = Mapping[str, TrainingData]
 Residuals = dict[str, Array]
 
-ALPHAS = (None, 100.0, 30.0, 10.0, 3.0)
-"""Strengths of the ridge of the language part; the first leaves it out."""
+ALPHAS = (30.0, 10.0, 3.0)
+"""Strengths of the ridge of the language part."""
 
 ROWS_PER_MODEL = 10
-"""Tournaments that the shared regressor sees of each model: more cost time and change little."""
+"""Tournaments that the shared regressor sees of each model: more take time and change little."""
 
 FOLDS = 6
 
@@ -73,69 +72,113 @@ class PooledModel:
         return np.asarray(logits.reshape(X.shape[:-1]), dtype=np.float64)
 
 
-def select_recipe(
-    data: Data, estimators: Sequence[str], *, seed: int
-) -> tuple[Recipe, Residuals, Residuals]:
-    """The recipe that predicts held-out models best, and its residuals on them by language.
+@dataclass(frozen=True)
+class Candidate:
+    """A recipe, with its residuals ``actual - predicted`` on models that it had not seen.
 
-    The criterion is the mean R2 over languages. Residuals are ``actual - predicted`` logits in
-    the order of the language's models: first those of the shared part alone, then those of all.
+    Residuals are by language, in the order of the language's models: ``of_shared`` of the shared
+    part alone, ``of_all`` of both parts.
+    """
+
+    recipe: Recipe
+    of_shared: Residuals
+    of_all: Residuals
+
+
+def select(data: Data, estimators: Sequence[str], *, seed: int) -> Candidate:
+    """The simplest recipe that predicts held-out models about as well as the best one does.
+
+    Recipes are tried from the stiffest to the most flexible. A model's loss is the mean over its
+    languages of its squared residual over the variance of the language's logits. Taken is the
+    first recipe whose mean loss is within one standard error (of the paired difference, over
+    models) of the smallest: with few models the smallest one is often luck. This is the
+    one-standard-error rule of Breiman et al. (1984), Classification and Regression Trees.
 
     Raises:
         FeatureError: too few models to hold any out.
     """
-    shared: list[str | None] = [*estimators]
-    alphas: tuple[float | None, ...] = (None,)
-    if len(data) > 1:
-        shared, alphas = [None, *shared], ALPHAS
+    candidates = list(_candidates(data, estimators, seed))
+    losses = np.array([_losses(data, candidate.of_all) for candidate in candidates])
+    best = losses[losses.mean(axis=1).argmin()]
+    excess = losses - best
+    error = excess.std(axis=1, ddof=1) / np.sqrt(losses.shape[1])
+    return candidates[int(np.argmax(excess.mean(axis=1) <= error))]
+
+
+def _candidates(data: Data, estimators: Sequence[str], seed: int) -> Iterator[Candidate]:
     folds = _folds(data, seed)
-    best: tuple[float, Recipe, Residuals, Residuals] | None = None
+    shared: list[str | None] = [*estimators]
+    alphas: list[float | None] = [None]
+    if len(data) > 1:
+        shared, alphas = [None, *shared], [None, *ALPHAS]
     for name in shared:
         of_shared = _held_out_residuals(data, name, folds, seed)
         for alpha in alphas:
-            if name is None and alpha is None:
-                continue
-            residuals = {
-                code: _residuals_after_ridge(data[code], left, alpha, folds)
-                for code, left in of_shared.items()
-            }
-            score = np.mean([_r2(data[code], left) for code, left in residuals.items()])
-            if best is None or score > best[0]:
-                best = (float(score), Recipe(name, alpha), of_shared, residuals)
-    assert best is not None  # there is always an estimator to try
-    return best[1:]
+            if name or alpha:  # without either nothing would be learnt
+                yield _with_language_part(data, Recipe(name, alpha), of_shared, folds)
 
 
-def fit_model(data: Data, recipe: Recipe, of_shared: Residuals, *, seed: int) -> PooledModel:
-    """The model of a recipe, given the held-out residuals of its shared part.
+def _with_language_part(
+    data: Data, recipe: Recipe, of_shared: Residuals, folds: Sequence[set[str]]
+) -> Candidate:
+    scale = _scale(data)
+    of_all = {
+        code: _residuals_after_ridge(data[code], left, recipe.alpha, folds, scale)
+        for code, left in of_shared.items()
+    }
+    return Candidate(recipe, of_shared, of_all)
 
-    The language part learns from residuals on models that the shared part had not seen: on those
-    it has seen, a forest leaves next to nothing.
+
+def _losses(data: Data, residuals: Residuals) -> Array:
+    """Each model's loss, in the order of :func:`_model_names`."""
+    by_model: dict[str, list[float]] = {name: [] for name in _model_names(data)}
+    for code, one in data.items():
+        losses = residuals[code] ** 2 / max(float(one.mean_y.var()), 1e-12)
+        for model, loss in zip(one.models, losses, strict=True):
+            by_model[model].append(float(loss))
+    return np.array([np.mean(losses) for losses in by_model.values()])
+
+
+def evaluate(data: Data, recipe: Recipe, *, seed: int) -> Candidate:
+    """One recipe, with its residuals on held-out models."""
+    folds = _folds(data, seed)
+    of_shared = _held_out_residuals(data, recipe.shared, folds, seed)
+    return _with_language_part(data, recipe, of_shared, folds)
+
+
+def fit_model(data: Data, candidate: Candidate, *, seed: int) -> PooledModel:
+    """The model of a recipe, fitted to all the data.
+
+    The language part learns from the residuals of the shared part on models that this had not
+    seen: on those it has seen, a forest leaves next to nothing.
     """
-    model = _fit_shared(data, recipe.shared, seed)
-    if recipe.alpha is None:
+    model = _fit_shared(data, candidate.recipe.shared, seed)
+    alpha = candidate.recipe.alpha
+    if alpha is None:
         return model
     slopes = {
-        code: _ridge((one.X.mean(axis=0) - model.centres[code]) / model.scale, left, recipe.alpha)
-        for (code, one), left in zip(data.items(), of_shared.values(), strict=True)
+        code: _ridge(
+            (one.mean_X - model.centres[code]) / model.scale, candidate.of_shared[code], alpha
+        )
+        for code, one in data.items()
     }
-    return PooledModel(model.shared, model.scale, model.centres, model.offsets, slopes)
+    return replace(model, slopes=slopes)
 
 
 def _fit_shared(data: Data, name: str | None, seed: int) -> PooledModel:
     features = next(iter(data.values())).features
-    means = {code: one.X.mean(axis=0) for code, one in data.items()}
-    centres = {code: mean.mean(axis=0) for code, mean in means.items()}
-    offsets = {code: float(one.y.mean()) for code, one in data.items()}
-    variance = np.mean([mean.var(axis=0) for mean in means.values()], axis=0)
-    scale = np.where(variance > 1e-12, np.sqrt(variance), 1.0)
+    centres = {code: one.mean_X.mean(axis=0) for code, one in data.items()}
+    offsets = {code: float(one.mean_y.mean()) for code, one in data.items()}
+    scale = _scale(data)
     shared = None
     if name is not None:
-        rows = [one.thinned(ROWS_PER_MODEL) for one in data.values()]
-        X = [((one.X - centres[one.language]) / scale).reshape(-1, len(features)) for one in rows]
-        y = [(one.y - offsets[one.language]).ravel() for one in rows]
+        X = [(one.X[:ROWS_PER_MODEL] - centres[code]) / scale for code, one in data.items()]
+        y = [one.y[:ROWS_PER_MODEL] - offsets[code] for code, one in data.items()]
         shared = make_regressor(name, features, seed=seed)
-        shared.fit(np.concatenate(X), np.concatenate(y))
+        shared.fit(
+            np.concatenate([rows.reshape(-1, len(features)) for rows in X]),
+            np.concatenate([rows.ravel() for rows in y]),
+        )
     slopes = dict.fromkeys(data, np.zeros(len(features)))
     return PooledModel(shared, scale, centres, offsets, slopes)
 
@@ -155,39 +198,46 @@ def _held_out_residuals(
         fitted = _fit_shared(kept, name, seed)
         for code, one in data.items():
             rows = [i for i, model in enumerate(one.models) if model in held]
-            predicted = fitted.predict(code, one.X.mean(axis=0)[rows])
-            residuals[code][rows] = one.y.mean(axis=0)[rows] - predicted
+            predicted = fitted.predict(code, one.mean_X[rows])
+            residuals[code][rows] = one.mean_y[rows] - predicted
     return residuals
 
 
 def _folds(data: Data, seed: int) -> list[set[str]]:
     """The models of all languages in up to six groups of nearly one size."""
-    models = sorted({model for one in data.values() for model in one.models})
+    models = _model_names(data)
     shuffled = np.random.default_rng(seed).permutation(len(models))
     groups = np.array_split(shuffled, min(FOLDS, len(models)))
     return [{models[i] for i in group} for group in groups]
 
 
+def _model_names(data: Data) -> list[str]:
+    return sorted({model for one in data.values() for model in one.models})
+
+
 def _residuals_after_ridge(
-    one: TrainingData, of_shared: Array, alpha: float | None, folds: Sequence[set[str]]
+    one: TrainingData,
+    of_shared: Array,
+    alpha: float | None,
+    folds: Sequence[set[str]],
+    scale: Array,
 ) -> Array:
     """What shared and language part together leave of the logits of models neither has seen."""
     if alpha is None:
         return of_shared
     left = np.empty_like(of_shared)
-    mean = one.X.mean(axis=0)
     for held in folds:
         out = np.array([model in held for model in one.models])
-        centre, scale = mean[~out].mean(axis=0), mean[~out].std(axis=0)
-        Z = (mean - centre) / np.where(scale > 1e-6, scale, 1.0)
+        Z = (one.mean_X - one.mean_X[~out].mean(axis=0)) / scale
         left[out] = of_shared[out] - Z[out] @ _ridge(Z[~out], of_shared[~out], alpha)
     return left
 
 
+def _scale(data: Data) -> Array:
+    """Standard deviation of each feature between a language's models; 1 where there is none."""
+    variance = np.mean([one.mean_X.var(axis=0) for one in data.values()], axis=0)
+    return np.where(variance > 1e-12, np.sqrt(variance), 1.0)
+
+
 def _ridge(Z: Array, y: Array, alpha: float) -> Array:
     return np.asarray(np.linalg.solve(Z.T @ Z + alpha * np.eye(Z.shape[1]), Z.T @ y))
-
-
-def _r2(one: TrainingData, residuals: Array) -> float:
-    logits = one.y.mean(axis=0)
-    return float(1.0 - np.sum(residuals**2) / max(np.sum((logits - logits.mean()) ** 2), 1e-12))

@@ -2,22 +2,406 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import combinations, islice
+from math import comb
 from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mirage.arena import Tournaments
+from mirage.arena.estimation import draw_queries
 from mirage.errors import FeatureError, NotFittedError, UnknownNameError
 from mirage.features import FeatureTable
-from mirage.surrogate.estimators import ESTIMATORS, Regressor, make_regressor
-from mirage.surrogate.training import TrainingData, mean_features, training_data
+from mirage.surrogate import artifacts
+from mirage.surrogate.estimators import ESTIMATORS
+from mirage.surrogate.model import Candidate, PooledModel, Recipe, evaluate, fit_model, select
+from mirage.surrogate.training import (
+    TrainingData,
+    mean_features,
+    require_values,
+    training_data,
+)
 
-__all__ = ["SurrogateRanker"]
+__all__ = ["Prediction", "SurrogateRanker", "Validation"]
 
 Array = NDArray[np.float64]
-Data = Mapping[str, TrainingData]
 
-POOLING = (0.0, 0.5, 1.0)
+RESIDUALS_FROM_OTHERS = 5
+"""How many models' worth of the residuals of all languages a language's own are mixed with."""
+
+
+@dataclass(frozen=True, eq=False)
+class Prediction:
+    """A model's predicted logit, natural-log odds on the scale of the training models.
+
+    ``draws`` (tournaments,) are logits in the tournaments of the training data: the t-th has the
+    queries of the t-th tournament, and an error such as the surrogate makes on models that it has
+    not seen. They compare with the t-th logits of the training models.
+    """
+
+    model: str
+    language: str
+    logit: float
+    draws: Array
+
+    def interval(self, level: float = 0.95) -> tuple[float, float]:
+        """Lower and upper percentile of the draws."""
+        tail = (1 - level) / 2
+        low, high = np.quantile(self.draws, [tail, 1 - tail])
+        return float(low), float(high)
+
+
+@dataclass(frozen=True, eq=False)
+class Validation:
+    """How well models that were held out are predicted; arrays are ``(splits, held out)``.
+
+    Attributes:
+        held_out: the models of each split.
+        predicted: predicted logits, by language.
+        actual: their Bradley-Terry logits, mean over tournaments, by language.
+        covered: whether the 95 % interval holds the actual logit, by language.
+        spread: sum of squares of the actual logits about the mean of all models of the language,
+            an array of the same shape, by language.
+    """
+
+    held_out: tuple[tuple[str, ...], ...]
+    predicted: Mapping[str, Array]
+    actual: Mapping[str, Array]
+    covered: Mapping[str, NDArray[np.bool_]]
+    spread: Mapping[str, Array]
+
+    @property
+    def tau(self) -> dict[str, float]:
+        """Kendall's tau-b between predicted and actual order of a split, mean over splits.
+
+        A split whose predictions are all equal counts 0.
+        """
+        return {
+            code: float(np.mean([_tau(*both) for both in zip(predicted, actual, strict=True)]))
+            for code, predicted, actual in self._by_language()
+        }
+
+    @property
+    def r2(self) -> dict[str, float]:
+        """Share of the variance of held-out logits that is predicted, over all splits together.
+
+        ``1 - sum (actual - predicted)^2 / sum (actual - mean)^2``, the mean being that of all
+        models of the language. 0 is no better than the mean, and it can be far below.
+        """
+        return {
+            code: float(1 - np.sum((actual - predicted) ** 2) / np.sum(self.spread[code]))
+            for code, predicted, actual in self._by_language()
+        }
+
+    @property
+    def coverage(self) -> dict[str, float]:
+        """Share of held-out logits inside their 95 % interval."""
+        return {code: float(inside.mean()) for code, inside in self.covered.items()}
+
+    def _by_language(self) -> Iterator[tuple[str, Array, Array]]:
+        return ((code, self.predicted[code], self.actual[code]) for code in self.predicted)
+
+
+class SurrogateRanker:
+    """Learns from feature tables and tournaments, and ranks a new model without a judge.
+
+    For each tournament the mean features of each model on its queries stand against that
+    tournament's logits (Algorithm 1 of MIRAGE-Bench, arXiv 2410.13716). Learn from one language
+    or, better, from several at once: see :mod:`mirage.surrogate.model`.
+
+    Args:
+        estimator: a name of :data:`~mirage.surrogate.estimators.ESTIMATORS`, ``"forest"`` being
+            the paper's; or ``"auto"``, which selects one on held-out models.
+        seed: of everything random in fitting and in the draws of predictions.
+
+    Raises:
+        UnknownNameError: no estimator has this name.
+    """
+
+    def __init__(self, estimator: str = "auto", *, seed: int = 0) -> None:
+        if estimator not in ("auto", *ESTIMATORS):
+            raise UnknownNameError("estimator", estimator, ("auto", *ESTIMATORS))
+        self.estimator = estimator
+        self.seed = seed
+        self._data: dict[str, TrainingData] = {}
+        self._candidate: Candidate | None = None
+        self._model: PooledModel | None = None
+
+    def __repr__(self) -> str:
+        state = f", recipe={self.recipe}, languages={list(self._data)}" if self._candidate else ""
+        return f"SurrogateRanker({self.estimator!r}, seed={self.seed}{state})"
+
+    def fit(
+        self, tables: Sequence[FeatureTable], tournaments: Tournaments | Mapping[str, Tournaments]
+    ) -> Self:
+        """Learn from tables of models, of one language or several, and their tournaments.
+
+        Args:
+            tables: a table for every model of the tournaments, with the same features.
+            tournaments: those of the tables' language; of several languages, a mapping.
+
+        Raises:
+            FeatureError: tables or tournaments do not fit together, a model has some feature on
+                no query, or a language has fewer than three models.
+            UnknownNameError: a model or a query of the tournaments has no features.
+        """
+        return self.fit_data(training_data(tables, tournaments))
+
+    def fit_data(self, data: Mapping[str, TrainingData]) -> Self:
+        """Learn from numbers that were put together before."""
+        estimators = tuple(ESTIMATORS) if self.estimator == "auto" else (self.estimator,)
+        self._data = dict(data)
+        self._candidate = select(self._data, estimators, seed=self.seed)
+        self._model = fit_model(self._data, self._candidate, seed=self.seed)
+        return self
+
+    @property
+    def data(self) -> Mapping[str, TrainingData]:
+        """What was learnt from, by language."""
+        self._fitted()
+        return self._data
+
+    @property
+    def features(self) -> tuple[str, ...]:
+        """The names of the features that a table needs."""
+        return next(iter(self.data.values())).features
+
+    @property
+    def recipe(self) -> Recipe:
+        """The estimator and the pooling of languages that was chosen."""
+        return self._fitted()[0].recipe
+
+    def predict(self, table: FeatureTable) -> Prediction:
+        """The logit of a model, with draws that cover which queries were asked and the surrogate.
+
+        The draws take the queries of the training tournaments where the table has them all, and
+        else as many of the table's own, with replacement. To each they add an error from
+        Student's t with one degree of freedom fewer than the language has models, scaled to the
+        errors that the recipe made on held-out models; a language's own are mixed with those of
+        all languages, as much as if they came from five more models.
+
+        Args:
+            table: the model's features; it may have more of them than needed, in any order.
+
+        Raises:
+            FeatureError: a feature is missing, or the model has one on no query; nothing is
+                filled in.
+            UnknownNameError: the table's language was not learnt from.
+        """
+        candidate, model = self._fitted()
+        if table.language not in self._data:
+            raise UnknownNameError("language of this surrogate", table.language, self._data)
+        missing = [name for name in self.features if name not in table.features]
+        if missing:
+            raise FeatureError(
+                f"the features of {table.model!r} lack {', '.join(missing)}, which this surrogate "
+                "was trained on; score the model with a suite that has them"
+            )
+        one = self._data[table.language]
+        needed = table.columns(self.features)
+        require_values(needed)
+        if set(one.query_ids) <= set(table.query_ids):
+            needed, counts = needed.select(one.query_ids), one.counts
+        else:
+            n = len(needed)
+            counts = draw_queries(n, n, len(one.counts), self.seed)
+        logit, draws = _predict(model, candidate, one, needed, counts, self.seed)
+        return Prediction(table.model, table.language, logit, draws)
+
+    def cross_validate(self, holdout: int = 2, repeats: int = 20, *, n_jobs: int = 1) -> Validation:
+        """Predict models that were held out of everything, selection included.
+
+        Args:
+            holdout: models held out at a time, in all languages at once. With several languages
+                only models that all of them have are held out.
+            repeats: splits. If there are no more different ones than this, each is taken once;
+                else models are shuffled and dealt out, so that each is held out equally often.
+            n_jobs: processes, as in joblib. The result does not depend on it.
+
+        Raises:
+            FeatureError: too few models to hold so many out.
+            NotFittedError: nothing was fitted or loaded.
+        """
+        from joblib import Parallel, delayed
+
+        splits = list(_splits(_shared_models(self.data), holdout, repeats, self.seed))
+        results = Parallel(n_jobs=n_jobs)(
+            delayed(_predict_held_out)(self.estimator, self.seed, self._data, held)
+            for held in splits
+        )
+        by_language = {code: [result[code] for result in results] for code in self._data}
+        return Validation(
+            held_out=tuple(splits),
+            predicted={c: np.array([r[0] for r in rows]) for c, rows in by_language.items()},
+            actual={c: np.array([r[1] for r in rows]) for c, rows in by_language.items()},
+            covered={c: np.array([r[2] for r in rows]) for c, rows in by_language.items()},
+            spread={
+                c: np.array([(r[1] - self._data[c].mean_y.mean()) ** 2 for r in rows])
+                for c, rows in by_language.items()
+            },
+        )
+
+    def importances(self, holdout: int = 2, repeats: int = 20) -> dict[str, float]:
+        """How much worse held-out models are predicted when a feature is another model's.
+
+        Permutation importance (Breiman 2001, Random Forests, section 10), on held-out models:
+        the rise of the mean squared error, over the variance of the logits, when a held-out
+        model's value is replaced by that of each other model in turn; mean over languages. The
+        recipe is kept, and refitted without the held-out models. Largest first.
+
+        Raises:
+            FeatureError: too few models to hold so many out.
+            NotFittedError: nothing was fitted or loaded.
+        """
+        candidate, _ = self._fitted()
+        rise = np.zeros(len(self.features))
+        splits = list(_splits(_shared_models(self._data), holdout, repeats, self.seed))
+        for held in splits:
+            kept = {code: _without(one, held) for code, one in self._data.items()}
+            model = fit_model(
+                kept, evaluate(kept, candidate.recipe, seed=self.seed), seed=self.seed
+            )
+            for one in self._data.values():
+                rise += _rise_of_error(model, one, held) / (len(splits) * len(self._data))
+        order = np.argsort(-rise, kind="stable")
+        return {self.features[i]: float(rise[i]) for i in order}
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write what was learnt from and the chosen recipe; :meth:`load` refits from them."""
+        candidate, _ = self._fitted()
+        artifacts.write(path, artifacts.Artifact(self.estimator, self.seed, candidate, self._data))
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str], *, trust: bool = False) -> Self:
+        """Read a surrogate that :meth:`save` wrote, under any version of scikit-learn.
+
+        Args:
+            path: the file.
+            trust: read it though its SHA-256 is in no manifest beside it. Reading a joblib file
+                runs code that the file brings along: trust only files of your own.
+
+        Raises:
+            ArtifactError: no such file, not one of ours, not what the manifest says, or in no
+                manifest and not trusted.
+        """
+        return cls._restored(artifacts.read(path, trust=trust))
+
+    @classmethod
+    def pretrained(cls, language: str) -> Self:
+        """The surrogate that ships for a language: trained on the simulated arena."""
+        return cls._restored(artifacts.read_pretrained(language))
+
+    @classmethod
+    def _restored(cls, artifact: artifacts.Artifact) -> Self:
+        ranker = cls(artifact.estimator, seed=artifact.seed)
+        ranker._data = dict(artifact.data)
+        ranker._candidate = artifact.candidate
+        ranker._model = fit_model(ranker._data, artifact.candidate, seed=artifact.seed)
+        return ranker
+
+    def _fitted(self) -> tuple[Candidate, PooledModel]:
+        if self._candidate is None or self._model is None:
+            raise NotFittedError("this surrogate has learnt nothing yet: call fit or load first")
+        return self._candidate, self._model
+
+
+def _predict(
+    model: PooledModel,
+    candidate: Candidate,
+    one: TrainingData,
+    table: FeatureTable,
+    counts: NDArray[np.int32],
+    seed: int,
+) -> tuple[float, Array]:
+    """A model's logit, and its draws for these ``counts`` of queries."""
+    logit = model.predict(one.language, np.nanmean(table.values, axis=0))
+    draws = model.predict(one.language, mean_features(table.values, counts))
+    return float(logit), draws + _errors(candidate, one, len(draws), [seed, *table.model.encode()])
+
+
+def _errors(candidate: Candidate, one: TrainingData, draws: int, seed: list[int]) -> Array:
+    """Errors as the recipe makes on models it has not seen, in random order."""
+    from scipy.special import stdtrit
+
+    own = candidate.of_all[one.language]
+    everyone = np.concatenate(list(candidate.of_all.values()))
+    weight = RESIDUALS_FROM_OTHERS
+    scale = np.sqrt((np.sum(own**2) + weight * np.mean(everyone**2)) / (len(own) + weight))
+    # Evenly spread quantiles: the interval does not hang on the luck of few draws.
+    quantiles = (np.random.default_rng(seed).permutation(draws) + 0.5) / draws
+    return np.asarray(scale * stdtrit(max(len(own) - 1, 1), quantiles))
+
+
+def _shared_models(data: Mapping[str, TrainingData]) -> list[str]:
+    """The models that every language has, sorted."""
+    return sorted(set.intersection(*(set(one.models) for one in data.values())))
+
+
+def _splits(
+    models: Sequence[str], holdout: int, repeats: int, seed: int
+) -> Iterator[tuple[str, ...]]:
+    if not 1 <= holdout <= len(models) - 3:
+        raise FeatureError(
+            f"cannot hold {holdout} of {len(models)} models out and learn from three or more"
+        )
+    if comb(len(models), holdout) <= repeats:
+        return combinations(models, holdout)
+    return islice(_deals(models, holdout, np.random.default_rng(seed)), repeats)
+
+
+def _deals(
+    models: Sequence[str], holdout: int, rng: np.random.Generator
+) -> Iterator[tuple[str, ...]]:
+    while True:
+        order = rng.permutation(len(models))
+        for start in range(0, len(models) - holdout + 1, holdout):
+            yield tuple(models[i] for i in sorted(order[start : start + holdout]))
+
+
+def _without(one: TrainingData, held: Iterable[str]) -> TrainingData:
+    gone = set(held)
+    return one.of(model for model in one.models if model not in gone)
+
+
+def _predict_held_out(
+    estimator: str, seed: int, data: Mapping[str, TrainingData], held: tuple[str, ...]
+) -> dict[str, tuple[Array, Array, NDArray[np.bool_]]]:
+    """By language: predicted and actual logits of the held-out models, and who is covered."""
+    ranker = SurrogateRanker(estimator, seed=seed)
+    ranker.fit_data({code: _without(one, held) for code, one in data.items()})
+    results = {}
+    for code, one in data.items():
+        rows = [one.models.index(model) for model in held]
+        predictions = [ranker.predict(one.table(row)) for row in rows]
+        actual = one.mean_y[rows]
+        ends = np.array([prediction.interval() for prediction in predictions])
+        covered = (ends[:, 0] <= actual) & (actual <= ends[:, 1])
+        predicted = np.array([prediction.logit for prediction in predictions])
+        results[code] = (predicted, actual, covered)
+    return results
+
+
+def _rise_of_error(model: PooledModel, one: TrainingData, held: Sequence[str]) -> Array:
+    """Rise of the mean squared error, over the variance of logits, per replaced feature."""
+    rows = [one.models.index(name) for name in held]
+    actual, variance = one.mean_y[rows], one.mean_y.var()
+    before = np.mean((model.predict(one.language, one.mean_X[rows]) - actual) ** 2)
+    rise = np.zeros(len(one.features))
+    for j in range(len(one.features)):
+        # (other models, held-out models, features), one feature replaced by the others' values.
+        X = np.broadcast_to(one.mean_X[rows], (len(one.models), len(rows), len(rise))).copy()
+        X[:, :, j] = one.mean_X[:, None, j]
+        after = np.mean((model.predict(one.language, X) - actual) ** 2)
+        rise[j] = (after - before) / max(variance, 1e-12)
+    return rise
+
+
+def _tau(predicted: Array, actual: Array) -> float:
+    from scipy.stats import kendalltau
+
+    tau = float(kendalltau(predicted, actual).statistic)
+    return 0.0 if np.isnan(tau) else tau

@@ -9,8 +9,9 @@ features react to faults, in each language; it has not seen the style of any rea
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import astuple, dataclass, fields, replace
+from typing import Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,9 +22,11 @@ from mirage.languages import LANGUAGES, Language, language
 from mirage.models import Passage, Query, Response, Run
 from mirage.text import Sentence, parse, split_sentences
 
-__all__ = ["FAULTS", "SYSTEMS", "Quality", "System", "judge", "simulate"]
+__all__ = ["ANCHORS", "FAULTS", "SYSTEMS", "Quality", "System", "judge", "simulate"]
 
 Random = np.random.Generator
+Source = Literal["reference", "passages"]
+SOURCES: tuple[Source, ...] = get_args(Source)
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +44,7 @@ class Quality:
         return replace(self, **{name: getattr(self, name) * by for name, by in factors.items()})
 
 
-WEIGHTS = Quality(correct=4.5, grounded=3.0, language=2.1, complete=1.5, form=0.9)
+WEIGHTS = Quality(correct=4.0, grounded=3.0, language=2.0, complete=1.5, form=0.5)
 """The judge's utility of each part, in natural-log odds: correctness counts most, form least."""
 
 
@@ -88,10 +91,10 @@ Fault = Callable[[Draft, Scene, Random], Draft]
 
 
 def _uncited(draft: Draft, _: Scene, __: Random) -> Draft:
-    bare = draft.with_citations(lambda sentence: ())
+    bare = draft.with_citations(lambda _: ())
     if not any(sentence.citations for sentence in draft.sentences):
         return draft
-    return replace(bare, reason="", quality=draft.quality.times(grounded=0.4))
+    return replace(bare, reason="", quality=draft.quality.times(grounded=0.25))
 
 
 def _wrongly_cited(draft: Draft, scene: Scene, rng: Random) -> Draft:
@@ -178,7 +181,7 @@ def _wrong_entity(draft: Draft, scene: Scene, _: Random) -> Draft:
         Sentence(sentence.text.replace(right, wrong), sentence.citations)
         for sentence in draft.sentences
     )
-    quality = draft.quality.times(correct=0.4, grounded=0.6)
+    quality = draft.quality.times(correct=0.5, grounded=0.7)
     return replace(draft, sentences=changed, quality=quality)
 
 
@@ -193,7 +196,7 @@ def _wrong_number(draft: Draft, _: Scene, rng: Random) -> Draft:
     )
     if changed == draft.sentences:
         return draft
-    quality = draft.quality.times(correct=0.5, grounded=0.6)
+    quality = draft.quality.times(correct=0.6, grounded=0.7)
     return replace(draft, sentences=changed, quality=quality)
 
 
@@ -222,7 +225,8 @@ def _garbled(draft: Draft, _: Scene, rng: Random) -> Draft:
 
 
 def _format_broken(draft: Draft, _: Scene, __: Random) -> Draft:
-    return replace(draft, headings=False, quality=draft.quality.times(form=0.0))
+    # The reasoning runs into the answer, which therefore says more than was asked.
+    return replace(draft, headings=False, quality=draft.quality.times(complete=0.7, form=0.0))
 
 
 # Faults that write another text come before those that change it, and these before those that
@@ -259,39 +263,32 @@ class System:
 
     name: str
     faults: Mapping[str, float]
-    source: str = "reference"
+    source: Source = "reference"
 
 
-def _systems() -> tuple[System, ...]:
-    clean = [System("reference", {}), System("quoting", {}, "passages")]
-    single = [
-        System(f"{kind}-{share:.0%}", {kind: share})
-        for kind in FAULTS
-        for share in ((1.0,) if kind == "answered-anyway" else (0.3, 0.6, 1.0))
-    ]
-    quoting = [
-        System(f"quoting-{kind}-{share:.0%}", {kind: share}, "passages")
-        for kind in FAULTS
-        for share in ((1.0,) if kind == "answered-anyway" else (0.5, 1.0))
-    ]
-    mixtures = [
-        System("+".join(faults), faults, source)
-        for faults, source in (
-            ({"truncated": 1.0, "uncited": 1.0}, "reference"),
-            ({"wrong-entity": 0.4, "over-cited": 1.0}, "reference"),
-            ({"refusal": 0.3, "mixed-language": 0.5}, "reference"),
-            ({"hallucinated": 0.5, "padded": 1.0}, "reference"),
-            ({"wrong-language": 0.5, "uncited": 0.5, "garbled": 0.2}, "reference"),
-            ({"off-topic": 0.3, "answered-anyway": 1.0, "truncated": 0.3}, "passages"),
-            ({"wrong-number": 0.5, "wrongly-cited": 0.3}, "passages"),
-            ({"refusal": 0.5, "uncited": 0.5, "format-broken": 1.0}, "passages"),
-        )
-    ]
-    return (*clean, *single, *quoting, *mixtures)
+ANCHORS = ("reference", "quoting", *FAULTS)
+"""The systems that a leaderboard shows: two without a fault, and one a fault, on every query."""
 
 
-SYSTEMS: tuple[System, ...] = _systems()
-"""The systems that the pretrained surrogates learn from; their names become ``anchor/<name>``."""
+def _mixtures(number: int, seed: int) -> Iterator[System]:
+    """Systems with one to four kinds of fault, each on a fifth of the queries or more."""
+    rng = np.random.default_rng(seed)
+    for i in range(number):
+        kinds = rng.choice(list(FAULTS), size=rng.integers(1, 5), replace=False)
+        shares = rng.choice([0.2, 0.4, 0.6, 0.8, 1.0], size=len(kinds))
+        faults = dict(zip(map(str, kinds), shares.tolist(), strict=True))
+        yield System(f"mixture-{i + 1:03d}", faults, SOURCES[int(rng.integers(2))])
+
+
+SYSTEMS: tuple[System, ...] = (
+    System("reference", {}),
+    System("quoting", {}, "passages"),
+    *(System(kind, {kind: 1.0}) for kind in FAULTS),
+    *(System(f"{kind}-half", {kind: 0.5}) for kind in FAULTS),
+    *(System(f"quoting-{kind}", {kind: 1.0}, "passages") for kind in FAULTS),
+    *_mixtures(100, seed=0),
+)
+"""The 150 systems that the pretrained surrogates learn from."""
 
 
 def simulate(
@@ -367,7 +364,7 @@ def _foreign(corpora: Mapping[str, MirageDataset], code: str) -> tuple[MirageDat
     return corpora[main], corpora[neighbour]
 
 
-def _clean(scene: Scene, source: str) -> Draft:
+def _clean(scene: Scene, source: Source) -> Draft:
     draft = _reference(scene.query)
     if source == "reference" or not scene.query.relevant:
         return draft

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,17 +20,50 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class TrainingData:
-    """One language's models: ``X`` (tournaments, models, features), ``y`` (tournaments, models).
+    """One language's models, with what their features and logits were in each tournament.
 
-    A row of ``X`` is a model's mean features over the queries of one tournament, the matching
-    entry of ``y`` its logit in that tournament (Algorithm 1 of the paper).
+    Attributes:
+        language: ISO 639-1 code.
+        models: names, in the order of all arrays here.
+        features: names, in the order of the last axis of ``values`` and ``X``.
+        query_ids: the queries that tournaments draw from.
+        values: each feature of each response, ``(models, queries, features)``, NaN where missing.
+        counts: how many times each tournament drew each query, ``(tournaments, queries)``.
+        y: logits, ``(tournaments, models)``.
     """
 
     language: str
     models: tuple[str, ...]
     features: tuple[str, ...]
-    X: Array
+    query_ids: tuple[str, ...]
+    values: Array
+    counts: NDArray[np.int32]
     y: Array
+
+    @cached_property
+    def X(self) -> Array:
+        """Mean features over the queries of each tournament, ``(tournaments, models, features)``.
+
+        With :attr:`y` these are the rows that Algorithm 1 of the paper (MIRAGE-Bench, arXiv
+        2410.13716) learns from.
+        """
+        return np.stack([mean_features(values, self.counts) for values in self.values], axis=1)
+
+    @cached_property
+    def mean_X(self) -> Array:
+        """Mean features over all queries, ``(models, features)``."""
+        return np.asarray(np.nanmean(self.values, axis=1))
+
+    @cached_property
+    def mean_y(self) -> Array:
+        """Mean logits over the tournaments, ``(models,)``."""
+        return np.asarray(self.y.mean(axis=0))
+
+    def table(self, row: int) -> FeatureTable:
+        """The features of one model, as a table."""
+        return FeatureTable(
+            self.models[row], self.language, self.query_ids, self.features, self.values[row]
+        )
 
     def of(self, models: Iterable[str]) -> TrainingData:
         """The same data with some of the models only."""
@@ -38,13 +72,9 @@ class TrainingData:
         return replace(
             self,
             models=tuple(self.models[i] for i in rows),
-            X=self.X[:, rows],
+            values=self.values[rows],
             y=self.y[:, rows],
         )
-
-    def thinned(self, tournaments: int) -> TrainingData:
-        """The same data with at most so many tournaments."""
-        return replace(self, X=self.X[:tournaments], y=self.y[:tournaments])
 
 
 def training_data(
@@ -88,38 +118,53 @@ def _of_one_language(
     features: tuple[str, ...],
 ) -> TrainingData:
     by_model = {table.model: table for table in tables}
-    columns = []
+    values = []
     for model in tournaments.models:
         if model not in by_model:
             raise UnknownNameError(f"feature table of language {code!r} for model", model, by_model)
-        table = by_model[model].select(tournaments.query_ids)
+        table = by_model[model]
         if table.features != features:
             raise FeatureError(
                 f"model {model!r} ({code}) has the features {', '.join(table.features)}; "
                 f"the first table has {', '.join(features)}"
             )
-        columns.append(mean_features(table, tournaments.counts))
+        require_values(table)
+        values.append(table.select(tournaments.query_ids).values)
     return TrainingData(
-        code, tournaments.models, features, np.stack(columns, axis=1), tournaments.logits
+        code,
+        tournaments.models,
+        features,
+        tournaments.query_ids,
+        np.stack(values),
+        tournaments.counts,
+        tournaments.logits,
     )
 
 
-def mean_features(table: FeatureTable, counts: NDArray[np.int32]) -> Array:
-    """Mean features ``(draws, features)`` over the drawn queries, for ``counts (draws, queries)``.
-
-    Where a draw happens to hold no query that has a feature, the mean over all queries stands in.
+def require_values(table: FeatureTable) -> None:
+    """Check that a model has every feature on some query.
 
     Raises:
-        FeatureError: the model has some feature on no query at all; says why.
+        FeatureError: it has some feature on none; says which, and why.
     """
-    overall = table.mean()
-    for feature, value in zip(table.features, overall, strict=True):
-        if np.isnan(value):
+    for feature, mean in zip(table.features, table.mean(), strict=True):
+        if np.isnan(mean):
             why = next((w for (_, name), w in table.reasons.items() if name == feature), "")
             raise FeatureError(
                 f"model {table.model!r} ({table.language}) has {feature!r} on no query"
-                + (f": {why}" if why else "")
+                + (f" ({why})" if why else "")
                 + "; leave this feature out of the suite, or give what it needs"
             )
-    drawn = table.mean(counts)
-    return np.where(np.isnan(drawn), overall, drawn)
+
+
+def mean_features(values: Array, counts: NDArray[np.int32]) -> Array:
+    """Means ``(draws, features)`` of ``values (queries, features)``, given ``counts``.
+
+    ``counts (draws, queries)`` says how often a draw holds each query. Where a draw happens to
+    hold no query that has a feature, the mean over all queries stands in.
+    """
+    present = ~np.isnan(values)
+    total = counts @ np.where(present, values, 0.0)
+    seen = counts @ present.astype(np.float64)
+    overall = np.broadcast_to(np.nanmean(values, axis=0), total.shape)
+    return np.asarray(np.divide(total, seen, out=overall.copy(), where=seen > 0))

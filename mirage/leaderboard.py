@@ -1,0 +1,381 @@
+"""The leaderboard: where a model stands among models that were ranked before."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from importlib import resources
+from typing import TYPE_CHECKING, overload
+
+import numpy as np
+
+from mirage.dataset import MirageDataset
+from mirage.errors import DatasetError, FeatureError, UnknownNameError
+from mirage.languages import LANGUAGES
+from mirage.languages import language as _language
+from mirage.models import Run
+from mirage.ranking import Entry, Floats, MultilingualRanking, Ranking, rank_intervals, ranks
+from mirage.responding import Answer, ModelLike, respond
+
+if TYPE_CHECKING:
+    from mirage.features import FeatureSuite
+    from mirage.surrogate.ranker import SurrogateRanker
+
+__all__ = ["Leaderboard", "MultilingualLeaderboard"]
+
+MultilingualModelLike = Answer | Mapping[str, ModelLike]
+"""A function for the queries of all languages, or something that answers for each language."""
+
+
+class Leaderboard:
+    """Ranks a model among the models that a surrogate was trained on, without a judge.
+
+    Args:
+        dataset: the queries that a model answers.
+        suite: the features of its responses; all those that the ranker needs, or more.
+        ranker: the surrogate from features to logits.
+        anchors: the ranker's training models to show, all of them by default.
+        prefix: put before the names of the anchors.
+
+    Raises:
+        FeatureError: suite, ranker and dataset differ in language, or a feature is missing.
+        UnknownNameError: an anchor is no training model.
+    """
+
+    def __init__(
+        self,
+        dataset: MirageDataset,
+        suite: FeatureSuite,
+        ranker: SurrogateRanker,
+        anchors: Sequence[str] | None = None,
+        *,
+        prefix: str = "",
+    ) -> None:
+        self.dataset, self.suite, self.ranker = dataset, suite, ranker
+        _check_parts(dataset, suite, ranker)
+        models = ranker.data[dataset.language].models
+        self.anchors = models if anchors is None else tuple(anchors)
+        self.prefix = prefix
+        for anchor in self.anchors:
+            if anchor not in models:
+                raise UnknownNameError("training model of the ranker", anchor, models)
+
+    @overload
+    @classmethod
+    def bundled(cls, language: str) -> Leaderboard: ...
+
+    @overload
+    @classmethod
+    def bundled(cls, language: None = None) -> MultilingualLeaderboard: ...
+
+    @classmethod
+    def bundled(cls, language: str | None = None) -> Leaderboard | MultilingualLeaderboard:
+        """The leaderboard that ships with the library: bundled corpus, pretrained surrogate.
+
+        The anchors are simulated systems with known faults, such as ``anchor/uncited``. Without
+        a language: one leaderboard for each of the 18.
+        """
+        if language is None:
+            return MultilingualLeaderboard({code: cls.bundled(code) for code in LANGUAGES})
+        from mirage.features import FeatureSuite
+        from mirage.surrogate.ranker import SurrogateRanker
+        from mirage.surrogate.simulation import ANCHORS
+
+        code = _language(language).code
+        return cls(
+            MirageDataset.bundled(code),
+            FeatureSuite.offline(code),
+            SurrogateRanker.pretrained(code),
+            ANCHORS,
+            prefix="anchor/",
+        )
+
+    @staticmethod
+    def published(language: str) -> Ranking:
+        """The ranking of 19 LLMs that the MIRAGE-Bench paper publishes.
+
+        Logits and 95 % intervals are those of its Tables 7 and 8 (arXiv 2410.13716), fitted to
+        the judgments of GPT-4o. It has no logits for Yoruba: there logits and intervals are NaN,
+        and ranks come from Figure 4.
+        """
+        return _published(_language(language).code)
+
+    def __repr__(self) -> str:
+        return f"Leaderboard({self.dataset!r}, anchors={len(self.anchors)})"
+
+    def rank(
+        self,
+        model: ModelLike,
+        name: str = "my-model",
+        *,
+        progress: bool = True,
+        n_jobs: int = 1,
+        concurrency: int = 8,
+    ) -> Ranking:
+        """Rank one model among the anchors.
+
+        Args:
+            model: a function ``(query) -> str``, sync or async; a :class:`~mirage.Run`; a mapping
+                from query id to text; or the path of a JSON Lines file of responses. To keep what
+                a function answers, make a run of it first with
+                :func:`mirage.responding.respond`.
+            name: the model's name in the ranking.
+            progress: show progress bars on stderr, if that is a terminal.
+            n_jobs: processes that compute features, as in joblib.
+            concurrency: calls of an async function under way at a time.
+
+        Returns:
+            The ranking. A query that the model fails on has no part in its features, and is
+            listed under the table.
+
+        Raises:
+            GenerationError: the model failed on every query.
+            UnknownNameError: it answers a query that the dataset does not have.
+            DatasetError: a run or file cannot be used, or the name is empty or an anchor's.
+            FeatureError: a feature fails, or cannot be computed for any response.
+        """
+        return self.rank_all(
+            {name: model}, progress=progress, n_jobs=n_jobs, concurrency=concurrency
+        )
+
+    def rank_all(
+        self,
+        models: Mapping[str, ModelLike],
+        *,
+        progress: bool = True,
+        n_jobs: int = 1,
+        concurrency: int = 8,
+    ) -> Ranking:
+        """Rank several models, by name, among the anchors and each other; see :meth:`rank`."""
+        for name in models:
+            self._check_name(name)
+        runs = [
+            respond(model, self.dataset, name, progress=progress, concurrency=concurrency)
+            for name, model in models.items()
+        ]
+        scored = [self._score(run, n_jobs, progress) for run in runs]
+        return _ranking([*self._anchors(), *scored], self.dataset)
+
+    def _check_name(self, name: str) -> None:
+        if not name.strip() or name in {self.prefix + anchor for anchor in self.anchors}:
+            why = "is the name of an anchor" if name.strip() else "is empty"
+            raise DatasetError(f"the model name {name!r} {why}; choose another one")
+
+    def _anchors(self) -> list[_Scored]:
+        data = self.ranker.data[self.dataset.language]
+        found = []
+        for anchor in self.anchors:
+            row = data.models.index(anchor)
+            low, high = np.quantile(data.y[:, row], [0.025, 0.975])
+            scored = _Scored(
+                model=self.prefix + anchor,
+                logit=float(data.mean_y[row]),
+                interval=(float(low), float(high)),
+                draws=data.y[:, row],
+                features=dict(zip(data.features, data.mean_X[row].tolist(), strict=True)),
+                anchor=True,
+            )
+            found.append(scored)
+        return found
+
+    def _score(self, run: Run, n_jobs: int, progress: bool) -> _Scored:
+        table = self.suite.score(self.dataset, run, n_jobs=n_jobs, progress=progress)
+        prediction = self.ranker.predict(table)
+        failures = {response.query_id: response.error or "" for response in run.failed}
+        return _Scored(
+            model=run.model,
+            logit=prediction.logit,
+            interval=prediction.interval(0.95),
+            draws=prediction.draws,
+            features=dict(zip(table.features, table.mean().tolist(), strict=True)),
+            answered=len(run) - len(failures),
+            failures=failures,
+        )
+
+
+class MultilingualLeaderboard(Mapping[str, Leaderboard]):
+    """Leaderboards by language code, and the mean rank over all of them.
+
+    Raises:
+        DatasetError: no leaderboard, or one under the code of another language.
+    """
+
+    def __init__(self, leaderboards: Mapping[str, Leaderboard]) -> None:
+        self._leaderboards = dict(leaderboards)
+        if not self._leaderboards:
+            raise DatasetError("a leaderboard over languages needs at least one language")
+        for code, leaderboard in self._leaderboards.items():
+            if leaderboard.dataset.language != code:
+                raise DatasetError(
+                    f"the leaderboard given for {code!r} is in {leaderboard.dataset.language!r}"
+                )
+
+    def __getitem__(self, language: str) -> Leaderboard:
+        if language not in self._leaderboards:
+            raise UnknownNameError("language of this leaderboard", language, self._leaderboards)
+        return self._leaderboards[language]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._leaderboards)
+
+    def __len__(self) -> int:
+        return len(self._leaderboards)
+
+    def __repr__(self) -> str:
+        return f"MultilingualLeaderboard(languages={list(self)})"
+
+    def rank(
+        self,
+        model: MultilingualModelLike,
+        name: str = "my-model",
+        *,
+        progress: bool = True,
+        n_jobs: int = 1,
+        concurrency: int = 8,
+    ) -> MultilingualRanking:
+        """Rank one model in every language.
+
+        Args:
+            model: a function as :meth:`Leaderboard.rank` takes it, called for the queries of all
+                languages (``query.language`` tells which); or a mapping from every language code
+                to anything that :meth:`Leaderboard.rank` takes.
+            name: the model's name in the ranking.
+            progress: show progress bars on stderr, if that is a terminal.
+            n_jobs: processes that compute features, as in joblib.
+            concurrency: calls of an async function under way at a time.
+
+        Raises:
+            DatasetError: the mapping lacks a language, or ``model`` is in one language only.
+            UnknownNameError: the mapping has a key that is no language of this leaderboard.
+            GenerationError: the model failed on every query of some language.
+        """
+        return self.rank_all(
+            {name: model}, progress=progress, n_jobs=n_jobs, concurrency=concurrency
+        )
+
+    def rank_all(
+        self,
+        models: Mapping[str, MultilingualModelLike],
+        *,
+        progress: bool = True,
+        n_jobs: int = 1,
+        concurrency: int = 8,
+    ) -> MultilingualRanking:
+        """Rank several models, by name, in every language; see :meth:`rank`."""
+        by_language = {name: self._by_language(model, name) for name, model in models.items()}
+        return MultilingualRanking(
+            {
+                code: leaderboard.rank_all(
+                    {name: model[code] for name, model in by_language.items()},
+                    progress=progress,
+                    n_jobs=n_jobs,
+                    concurrency=concurrency,
+                )
+                for code, leaderboard in self.items()
+            }
+        )
+
+    def _by_language(self, model: MultilingualModelLike, name: str) -> Mapping[str, ModelLike]:
+        if isinstance(model, Mapping):
+            for code in model:
+                self[code]
+            missing = [code for code in self if code not in model]
+            if missing:
+                raise DatasetError(
+                    f"model {name!r} has nothing for the languages {', '.join(missing)}; give a "
+                    "mapping with every language of this leaderboard"
+                )
+            return model
+        if isinstance(model, Run) or not callable(model):
+            raise DatasetError(
+                f"model {name!r} is neither a function nor a mapping: give a mapping from language "
+                "code to a function, a Run, a mapping from query id to text, or a path"
+            )
+        return dict.fromkeys(self, model)
+
+
+@dataclass(frozen=True)
+class _Scored:
+    """A model with its logit, before it is known who else is in the ranking."""
+
+    model: str
+    logit: float
+    interval: tuple[float, float]
+    draws: Floats
+    features: Mapping[str, float]
+    anchor: bool = False
+    answered: int | None = None
+    failures: Mapping[str, str] = field(default_factory=dict)
+
+
+def _ranking(scored: Sequence[_Scored], dataset: MirageDataset) -> Ranking:
+    if not scored:
+        raise DatasetError("nothing to rank: there is no model, and the leaderboard has no anchors")
+    places = ranks(np.array([one.logit for one in scored]))
+    between = rank_intervals(np.stack([one.draws for one in scored], axis=1))
+    entries = [
+        Entry(
+            rank=int(rank),
+            model=one.model,
+            logit=one.logit,
+            interval=one.interval,
+            rank_interval=ends,
+            features=one.features,
+            anchor=one.anchor,
+            answered=one.answered,
+            failures=one.failures,
+        )
+        for one, rank, ends in zip(scored, places, between, strict=True)
+    ]
+    return Ranking(
+        entries,
+        language=dataset.language,
+        title=f"{dataset.name}: {_language(dataset.language).name}, {len(dataset)} queries",
+        draws={one.model: one.draws for one in scored},
+    )
+
+
+def _check_parts(dataset: MirageDataset, suite: FeatureSuite, ranker: SurrogateRanker) -> None:
+    code = dataset.language
+    if suite.language not in (None, code):
+        raise FeatureError(
+            f"the suite is for {suite.language!r}, but {dataset.name} is in {code!r}; make a suite "
+            "for that language"
+        )
+    if code not in ranker.data:
+        raise FeatureError(
+            f"the ranker was trained on {', '.join(ranker.data)}, but {dataset.name} is in "
+            f"{code!r}; train one on that language"
+        )
+    missing = [name for name in ranker.features if name not in suite.names]
+    if missing:
+        raise FeatureError(
+            f"the suite lacks {', '.join(map(repr, missing))}, which the ranker was trained on; "
+            f"add to the suite, as in suite + {missing[0]!r}"
+        )
+
+
+# Published figures --------------------------------------------------------------------------------
+
+
+def _published(code: str) -> Ranking:
+    source = resources.files("mirage") / "data" / "published" / "mirage_bench.json"
+    figures = json.loads(source.read_text(encoding="utf-8"))
+    models, columns = figures["models"], figures["languages"][code]
+    logits = columns.get("logit", [math.nan] * len(models))
+    offsets = columns.get("ci95", [(math.nan, math.nan)] * len(models))
+    # The paper's ranks contradict its logits here and there, so they serve only without logits.
+    places = ranks(np.array(logits)).tolist() if "logit" in columns else columns["judge_rank"]
+    entries = [  # the paper prints ends as distances from the logit, all to three decimals
+        Entry(rank, model, logit, (round(logit + low, 3), round(logit + high, 3)), anchor=True)
+        for model, logit, (low, high), rank in zip(models, logits, offsets, places, strict=True)
+    ]
+    errata = figures["errata"]
+    return Ranking(
+        entries,
+        language=code,
+        title=f"MIRAGE-Bench: {_language(code).name}, judged by GPT-4o",
+        notes=[f"Source: {figures['source']}.", *([errata[code]] if code in errata else [])],
+    )

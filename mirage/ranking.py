@@ -1,0 +1,420 @@
+"""Rankings: models ordered by logit, with intervals, in one language or in several."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mirage._tables import Table, to_html, to_markdown, to_text
+from mirage.errors import MirageError, UnknownNameError
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["Entry", "MultilingualRanking", "Ranking", "rank_intervals", "ranks"]
+
+Floats = NDArray[np.float64]
+
+
+# Logits of one fit differ by less than this through rounding alone.
+DECIMALS = 8
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One model's place in a ranking.
+
+    Attributes:
+        rank: 1 is the best; equal logits share the better rank.
+        model: the model's name.
+        logit: natural-log odds; NaN in a ranking that was published without logits.
+        interval: 95 % interval of the logit, lower and upper; NaN where there is none.
+        rank_interval: 95 % interval of the rank, best and worst; ``None`` without draws.
+        features: mean of each feature over the queries that have it; empty for published models.
+        anchor: whether the model was there before: a training model, or a published one.
+        answered: queries with a response; ``None`` for anchors, whose responses are not at hand.
+        failures: why the model failed, by query id. A failure is left out of the features' means.
+    """
+
+    rank: int
+    model: str
+    logit: float
+    interval: tuple[float, float]
+    rank_interval: tuple[int, int] | None = None
+    features: Mapping[str, float] = field(default_factory=dict, hash=False)
+    anchor: bool = False
+    answered: int | None = None
+    failures: Mapping[str, str] = field(default_factory=dict, hash=False)
+
+    @property
+    def failed(self) -> int:
+        """Number of queries that the model failed on."""
+        return len(self.failures)
+
+
+class Ranking:
+    """Models ordered by logit, best first.
+
+    Iterates over its :class:`Entry` objects; ``ranking["my-rag"]`` is the entry of one model.
+
+    Args:
+        entries: one a model, with their ranks.
+        language: ISO 639-1 code.
+        title: what was ranked on, a line above the table.
+        draws: logits of each model in each of many tournaments, arrays of one length that are
+            paired with each other; without them :meth:`p_better` goes by the intervals.
+        notes: lines below the table.
+
+    Raises:
+        MirageError: a model is there twice, or none is there.
+    """
+
+    def __init__(
+        self,
+        entries: Iterable[Entry],
+        *,
+        language: str,
+        title: str = "",
+        draws: Mapping[str, Floats] | None = None,
+        notes: Iterable[str] = (),
+    ) -> None:
+        self.entries = tuple(sorted(entries, key=lambda entry: (entry.rank, entry.model)))
+        self.language, self.title, self.notes = language, title, tuple(notes)
+        self._draws = draws
+        self._by_model = {entry.model: entry for entry in self.entries}
+        if not self.entries:
+            raise MirageError("a ranking needs at least one model")
+        if len(self._by_model) != len(self.entries):
+            twice = next(name for name in self.models if self.models.count(name) > 1)
+            raise MirageError(f"model {twice!r} is in the ranking twice; names are unique")
+
+    @property
+    def models(self) -> tuple[str, ...]:
+        """The names of the models, best first."""
+        return tuple(entry.model for entry in self.entries)
+
+    def __getitem__(self, model: str) -> Entry:
+        if model not in self._by_model:
+            raise UnknownNameError("model of this ranking", model, self.models)
+        return self._by_model[model]
+
+    def __contains__(self, model: object) -> bool:
+        return model in self._by_model
+
+    def __iter__(self) -> Iterator[Entry]:
+        return iter(self.entries)
+
+    def __len__(self) -> int:
+        return len(self.entries)
+
+    def __repr__(self) -> str:
+        return f"Ranking({self.title!r}, language={self.language!r}, models={len(self)})"
+
+    def __str__(self) -> str:
+        return self.to_text()
+
+    def p_better(self, a: str, b: str) -> float:
+        """Confidence that a's logit is larger than b's, from 0 to 1.
+
+        With draws: the share of tournaments in which a is ahead of b, ties counting half. Without
+        (published rankings): from normal distributions with the logits for means and a standard
+        deviation of the interval's length / (2 * 1.96), taken as independent though both models
+        answered the same queries.
+
+        Raises:
+            UnknownNameError: a or b is not in the ranking.
+            MirageError: the ranking has neither draws nor intervals (published for Yoruba).
+        """
+        first, second = self[a], self[b]
+        if a == b:
+            return 0.5
+        if self._draws is not None:
+            ahead = np.sign(np.round(self._draws[a] - self._draws[b], DECIMALS))
+            return float((ahead.mean() + 1) / 2)
+        difference = first.logit - second.logit
+        spread = math.hypot(_deviation(first), _deviation(second))
+        if math.isnan(difference) or math.isnan(spread):
+            raise MirageError(
+                f"the ranking {self.title!r} has ranks only, no logits with intervals, so nothing "
+                f"says how sure it is that {a!r} is better than {b!r}; compare their ranks"
+            )
+        if spread == 0:
+            return float((np.sign(difference) + 1) / 2)
+        return 0.5 * math.erfc(-difference / (spread * math.sqrt(2)))
+
+    def kendall_tau(self, other: Ranking | Mapping[str, float]) -> float:
+        """Kendall's tau-b between two orders of the models that both have, -1 to 1.
+
+        Args:
+            other: a ranking, or numbers by model of which a larger one is better.
+
+        Returns:
+            tau-b (Kendall 1945, The treatment of ties in ranking problems, Biometrika 33); NaN
+            if all models are equal in one of the orders.
+
+        Raises:
+            MirageError: fewer than two models are in both, or a number is NaN.
+        """
+        from scipy.stats import kendalltau
+
+        shared = [model for model in self.models if model in other]
+        if len(shared) < 2:
+            raise MirageError(
+                f"Kendall's tau needs two models that are in both rankings, found {len(shared)}; "
+                f"this one has {', '.join(self.models[:5])}, ..."
+            )
+        ours = [-self[model].rank for model in shared]
+        theirs = [
+            -other[model].rank if isinstance(other, Ranking) else float(other[model])
+            for model in shared
+        ]
+        for model, value in zip(shared, theirs, strict=True):
+            if math.isnan(value):
+                raise MirageError(f"the number to compare model {model!r} by is NaN; leave it out")
+        return float(kendalltau(ours, theirs).statistic)
+
+    def to_text(self) -> str:
+        """A table of at most 80 columns; ``*`` marks the models that are not anchors.
+
+        Longer names are cut. Failures and notes stand below.
+        """
+        return to_text(self._table())
+
+    def to_markdown(self) -> str:
+        """The same table in GitHub's Markdown; the models that are not anchors are bold."""
+        return to_markdown(self._table())
+
+    def _repr_html_(self) -> str:
+        return to_html(self._table())
+
+    def to_json(self) -> str:
+        """A JSON object with everything but the draws; what is NaN or not there is null."""
+        return json.dumps(self._plain(), ensure_ascii=False, allow_nan=False)
+
+    def to_pandas(self) -> pd.DataFrame:
+        """A frame indexed by model, best first.
+
+        Columns: rank, logit, lower, upper, rank_best, rank_worst, anchor, answered, failed, and
+        one a feature.
+
+        Raises:
+            MirageError: pandas is not installed.
+        """
+        names = dict.fromkeys(name for entry in self for name in entry.features)
+        columns: dict[str, list[Any]] = {
+            "rank": [e.rank for e in self],
+            "logit": [e.logit for e in self],
+            "lower": [e.interval[0] for e in self],
+            "upper": [e.interval[1] for e in self],
+            "rank_best": [e.rank_interval and e.rank_interval[0] for e in self],
+            "rank_worst": [e.rank_interval and e.rank_interval[1] for e in self],
+            "anchor": [e.anchor for e in self],
+            "answered": [e.answered for e in self],
+            "failed": [e.failed for e in self],
+            **{name: [e.features.get(name, math.nan) for e in self] for name in names},
+        }
+        # Int64 is pandas' integer that may be missing.
+        whole = dict.fromkeys(("rank_best", "rank_worst", "answered"), "Int64")
+        return _frame(columns, self.models).astype(whole)
+
+    def _table(self) -> Table:
+        return Table(
+            title=self.title,
+            header=("rank", "model", "logit", "95 % interval", "rank interval"),
+            rows=tuple(_cells(entry) for entry in self),
+            marked=tuple(not entry.anchor for entry in self),
+            notes=(*_failure_notes(self, most=5), *self.notes),
+        ).filled()
+
+    def _plain(self) -> dict[str, Any]:
+        return {
+            "language": self.language,
+            "title": self.title,
+            "entries": [_plain_entry(entry) for entry in self],
+            "notes": list(self.notes),
+        }
+
+
+class MultilingualRanking(Mapping[str, Ranking]):
+    """Rankings of the same models in several languages, and their mean ranks.
+
+    A mapping from language code to :class:`Ranking`.
+
+    Raises:
+        MirageError: no ranking, or no model that is in all of them.
+    """
+
+    def __init__(self, rankings: Mapping[str, Ranking]) -> None:
+        self._rankings = dict(rankings)
+        if not self._rankings:
+            raise MirageError("a ranking over languages needs at least one language")
+        first, *others = self._rankings.values()
+        shared = [model for model in first.models if all(model in other for other in others)]
+        if not shared:
+            raise MirageError("no model is ranked in all of the languages")
+        means = {model: float(np.mean([r[model].rank for r in self.values()])) for model in shared}
+        self._means = dict(sorted(means.items(), key=lambda item: item[1]))
+
+    def __getitem__(self, language: str) -> Ranking:
+        if language not in self._rankings:
+            raise UnknownNameError("language of this ranking", language, self._rankings)
+        return self._rankings[language]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._rankings)
+
+    def __len__(self) -> int:
+        return len(self._rankings)
+
+    def __repr__(self) -> str:
+        return f"MultilingualRanking(languages={list(self)}, models={len(self._means)})"
+
+    def __str__(self) -> str:
+        return self.to_text()
+
+    @property
+    def mean_ranks(self) -> Mapping[str, float]:
+        """Mean rank over the languages of each model that all of them have, best first.
+
+        As in Figure 4 of MIRAGE-Bench (arXiv 2410.13716).
+        """
+        return MappingProxyType(self._means)
+
+    def to_text(self) -> str:
+        """A table of at most 80 columns: mean rank, and the best and worst language.
+
+        ``*`` marks the models that are not anchors. Failures stand below.
+        """
+        rows = []
+        for model in self._means:
+            places = sorted((ranking[model].rank, code) for code, ranking in self.items())
+            worst = max(places, key=lambda place: place[0])
+            ends = [f"{rank} ({code})" for rank, code in (places[0], worst)]
+            rows.append((f"{self._means[model]:.1f}", model, *ends))
+        return to_text(self._table(("mean rank", "model", "best", "worst"), rows))
+
+    def to_markdown(self) -> str:
+        """The rank in each language and their mean, in GitHub's Markdown."""
+        return to_markdown(self._map())
+
+    def _repr_html_(self) -> str:
+        return to_html(self._map())
+
+    def to_json(self) -> str:
+        """A JSON object with the mean ranks and the ranking of each language."""
+        plain = {
+            "mean_ranks": self._means,
+            "languages": {code: ranking._plain() for code, ranking in self.items()},
+        }
+        return json.dumps(plain, ensure_ascii=False, allow_nan=False)
+
+    def to_pandas(self) -> pd.DataFrame:
+        """A frame of ranks indexed by model, best mean first: a column a language, and ``mean``.
+
+        Raises:
+            MirageError: pandas is not installed.
+        """
+        columns: dict[str, list[Any]] = {
+            code: [ranking[model].rank for model in self._means] for code, ranking in self.items()
+        }
+        return _frame(columns | {"mean": list(self._means.values())}, tuple(self._means))
+
+    def _map(self) -> Table:
+        rows = [
+            (f"{mean:.1f}", model, *(str(ranking[model].rank) for ranking in self.values()))
+            for model, mean in self._means.items()
+        ]
+        return self._table(("mean rank", "model", *self), rows)
+
+    def _table(self, header: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> Table:
+        first = next(iter(self.values()))
+        return Table(
+            title=f"Mean rank over {len(self)} languages",
+            header=header,
+            rows=tuple(rows),
+            marked=tuple(not first[model].anchor for model in self._means),
+            notes=tuple(
+                f"{code}: {note}" for code, r in self.items() for note in _failure_notes(r, most=1)
+            ),
+        )
+
+
+def ranks(logits: Floats) -> NDArray[np.int64]:
+    """Ranks along the last axis, 1 for the largest logit; equal logits share the better rank."""
+    rounded = np.round(logits, DECIMALS)
+    better = rounded[..., None, :] > rounded[..., :, None]
+    return np.asarray(better.sum(axis=-1) + 1, dtype=np.int64)
+
+
+def rank_intervals(draws: Floats, level: float = 0.95) -> list[tuple[int, int]]:
+    """Percentiles of each model's rank over draws ``(draws, models)``, rounded outwards."""
+    tail = (1 - level) / 2
+    best, worst = np.quantile(ranks(draws), [tail, 1 - tail], axis=0)
+    return [(math.floor(low), math.ceil(high)) for low, high in zip(best, worst, strict=True)]
+
+
+def _deviation(entry: Entry) -> float:
+    low, high = entry.interval
+    return (high - low) / (2 * 1.959964)
+
+
+def _cells(entry: Entry) -> tuple[str, ...]:
+    low, high = entry.interval
+    return (
+        str(entry.rank),
+        entry.model,
+        "" if math.isnan(entry.logit) else f"{entry.logit:.2f}",
+        "" if math.isnan(low) else f"[{low:.2f}, {high:.2f}]",
+        "" if entry.rank_interval is None else "{}-{}".format(*entry.rank_interval),
+    )
+
+
+def _failure_notes(ranking: Ranking, most: int) -> list[str]:
+    """A line a model that failed on queries, with the reasons for ``most`` of them."""
+    return [_failure_note(entry, most) for entry in ranking if entry.failures]
+
+
+def _failure_note(entry: Entry, most: int) -> str:
+    total = (entry.answered or 0) + entry.failed
+    shown = list(entry.failures.items())[:most]
+    reasons = ", ".join(f"{query_id} ({_short(reason)})" for query_id, reason in shown)
+    more = f", and {entry.failed - len(shown)} more" if entry.failed > len(shown) else ""
+    return f"{entry.model}: {entry.failed} of {total} queries failed: {reasons}{more}"
+
+
+def _short(reason: str, most: int = 100) -> str:
+    return reason if len(reason) <= most else reason[: most - 1].rstrip() + "…"
+
+
+def _plain_entry(entry: Entry) -> dict[str, Any]:
+    return {
+        "rank": entry.rank,
+        "model": entry.model,
+        "logit": _number(entry.logit),
+        "interval": [_number(end) for end in entry.interval],
+        "rank_interval": entry.rank_interval and list(entry.rank_interval),
+        "features": {name: _number(value) for name, value in entry.features.items()},
+        "anchor": entry.anchor,
+        "answered": entry.answered,
+        "failed": entry.failed,
+        "failures": dict(entry.failures),
+    }
+
+
+def _number(value: float) -> float | None:
+    return None if math.isnan(value) else float(value)
+
+
+def _frame(columns: Mapping[str, list[Any]], models: tuple[str, ...]) -> pd.DataFrame:
+    try:
+        import pandas as pd
+    except ImportError:
+        raise MirageError("to_pandas needs pandas: pip install pandas") from None
+    return pd.DataFrame(columns, index=pd.Index(models, name="model"))

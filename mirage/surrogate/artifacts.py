@@ -1,0 +1,153 @@
+"""Surrogates on disk: what was learnt from, never the fitted regressor.
+
+A pickled scikit-learn regressor is tied to the version that wrote it. The numbers it was fitted to
+are not, and fitting takes less than a second, so an artifact holds the numbers and loading refits.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from importlib import resources
+from importlib.resources.abc import Traversable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from mirage.errors import ArtifactError
+from mirage.languages import language
+from mirage.surrogate.model import Candidate, Recipe
+from mirage.surrogate.training import TrainingData
+
+__all__ = ["MANIFEST", "Artifact", "read", "read_pretrained", "write", "write_manifest"]
+
+FORMAT = 1
+MANIFEST = "manifest.json"
+PRETRAINED = resources.files("mirage.surrogate") / "pretrained"
+
+
+@dataclass(frozen=True)
+class Artifact:
+    """What a stored surrogate consists of."""
+
+    estimator: str
+    seed: int
+    candidate: Candidate
+    data: Mapping[str, TrainingData]
+
+
+def write(path: str | os.PathLike[str], artifact: Artifact) -> None:
+    """Write an artifact with joblib, compressed; the same artifact gives the same bytes."""
+    import joblib
+
+    payload = {
+        "format": FORMAT,
+        "estimator": artifact.estimator,
+        "seed": artifact.seed,
+        "recipe": asdict(artifact.candidate.recipe),
+        "of_shared": artifact.candidate.of_shared,
+        "of_all": artifact.candidate.of_all,
+        "data": {code: _packed(one) for code, one in artifact.data.items()},
+    }
+    joblib.dump(payload, Path(path), compress=("zlib", 9))
+
+
+def read(path: str | os.PathLike[str], *, trust: bool = False) -> Artifact:
+    """Read an artifact; without ``trust`` only if the manifest beside it has its SHA-256.
+
+    The bytes are checked before joblib sees them.
+
+    Raises:
+        ArtifactError: no such file, not an artifact, not the bytes that the manifest names, or in
+            no manifest and not trusted.
+    """
+    path = Path(path)
+    if not path.is_file():
+        raise ArtifactError(f"{path}: no such file")
+    return _read(str(path), path, path.parent / MANIFEST, trust)
+
+
+def read_pretrained(code: str) -> Artifact:
+    """The artifact that ships for a language.
+
+    Raises:
+        UnknownNameError: no such language.
+        ArtifactError: the installation lacks it, or it was changed.
+    """
+    name = f"{language(code).code}.joblib"
+    source = PRETRAINED / name
+    if not source.is_file():
+        raise ArtifactError(f"the surrogate {name} is missing: install mirage-rag again")
+    return _read(name, source, PRETRAINED / MANIFEST, trust=False)
+
+
+def write_manifest(folder: Path) -> None:
+    """Write the SHA-256 of every artifact of a folder beside them."""
+    digests = {path.name: _digest(path.read_bytes()) for path in sorted(folder.glob("*.joblib"))}
+    (folder / MANIFEST).write_text(json.dumps(digests, indent=1) + "\n", encoding="utf-8")
+
+
+def _read(name: str, source: Traversable, manifest: Traversable, trust: bool) -> Artifact:
+    import joblib
+
+    content = source.read_bytes()
+    if not trust:
+        _check(name, content, manifest)
+    try:
+        return _unpacked(joblib.load(io.BytesIO(content)))
+    except Exception as error:  # unpickling foreign bytes raises anything
+        raise ArtifactError(f"{name}: no surrogate that this version reads ({error})") from error
+
+
+def _check(name: str, content: bytes, manifest: Traversable) -> None:
+    known = json.loads(manifest.read_text("utf-8")) if manifest.is_file() else {}
+    digest = known.get(Path(name).name)
+    if digest is None:
+        raise ArtifactError(
+            f"{name}: there is no {MANIFEST} beside it that names it; reading a joblib file runs "
+            "code that it brings along, so pass trust=True only if you made it or trust who did"
+        )
+    if digest != _digest(content):
+        raise ArtifactError(
+            f"{name}: its SHA-256 is not the one in {MANIFEST}, so it was changed or cut short"
+        )
+
+
+def _digest(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()
+
+
+def _packed(one: TrainingData) -> dict[str, Any]:
+    """Training data as plain arrays, in the smallest types that keep what matters."""
+    return {
+        "models": one.models,
+        "features": one.features,
+        "query_ids": one.query_ids,
+        "values": one.values.astype(np.float32),
+        "counts": one.counts.astype(np.uint16),
+        "y": one.y.astype(np.float32),
+    }
+
+
+def _unpacked(payload: Mapping[str, Any]) -> Artifact:
+    if payload["format"] != FORMAT:
+        raise ValueError(f"format {payload['format']}, this version reads {FORMAT}")
+    data = {
+        code: TrainingData(
+            language=code,
+            models=tuple(one["models"]),
+            features=tuple(one["features"]),
+            query_ids=tuple(one["query_ids"]),
+            values=one["values"].astype(np.float64),
+            counts=one["counts"].astype(np.int32),
+            y=one["y"].astype(np.float64),
+        )
+        for code, one in payload["data"].items()
+    }
+    candidate = Candidate(Recipe(**payload["recipe"]), payload["of_shared"], payload["of_all"])
+    return Artifact(payload["estimator"], payload["seed"], candidate, data)

@@ -1,0 +1,47 @@
+"""How the surrogates that ship were made, from the bundled corpora alone."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from mirage.arena import BradleyTerry, Tournaments
+from mirage.dataset import MirageDataset
+from mirage.features import FeatureSuite, FeatureTable
+from mirage.languages import LANGUAGES
+from mirage.surrogate.artifacts import write_manifest
+from mirage.surrogate.ranker import SurrogateRanker
+from mirage.surrogate.simulation import SYSTEMS, judge, simulate
+
+__all__ = ["simulated_arena", "write_pretrained"]
+
+TOURNAMENTS = 200
+
+
+def simulated_arena(code: str, *, seed: int = 0) -> tuple[list[FeatureTable], Tournaments]:
+    """Features and tournaments of the simulated systems on the bundled corpus of a language.
+
+    A tournament draws as many queries as the corpus has: more would pretend to more evidence
+    than there is.
+    """
+    corpora = {other: MirageDataset.bundled(other) for other in LANGUAGES}
+    corpus = corpora[code]
+    runs, utilities = simulate(corpora, code, SYSTEMS, seed=seed)
+    judgments = judge(utilities, [run.model for run in runs], corpus.query_ids, seed=seed)
+    tournaments = BradleyTerry().bootstrap(
+        judgments, tournaments=TOURNAMENTS, queries=len(corpus), seed=seed
+    )
+    suite = FeatureSuite.offline(code)
+    return [suite.score(corpus, run) for run in runs], tournaments
+
+
+def write_pretrained(folder: Path, *, n_jobs: int = 1) -> None:
+    """Train the surrogate of every language and write it, and the manifest, into a folder."""
+    from joblib import Parallel, delayed
+
+    folder.mkdir(parents=True, exist_ok=True)
+    Parallel(n_jobs=n_jobs)(delayed(_write_one)(folder, code) for code in LANGUAGES)
+    write_manifest(folder)
+
+
+def _write_one(folder: Path, code: str) -> None:
+    SurrogateRanker().fit(*simulated_arena(code)).save(folder / f"{code}.joblib")

@@ -1,0 +1,302 @@
+"""Leaderboards: from a model to its ranking among anchors, in one language and in several."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from mirage.dataset import MirageDataset, write_run
+from mirage.errors import DatasetError, FeatureError, GenerationError, UnknownNameError
+from mirage.features import FeatureSuite
+from mirage.languages import LANGUAGES
+from mirage.leaderboard import Leaderboard, MultilingualLeaderboard
+from mirage.models import Query, Response, Run
+from mirage.ranking import MultilingualRanking
+from mirage.surrogate.ranker import SurrogateRanker
+from mirage.surrogate.simulation import ANCHORS
+from mirage.surrogate.training import TrainingData
+
+TRAINED = tuple(f"trained-{i}" for i in range(8))
+
+
+def words(_: Query, response: Response) -> float:
+    return len((response.text or "").split())
+
+
+def brackets(_: Query, response: Response) -> float:
+    return (response.text or "").count("[")
+
+
+def length(_: Query, response: Response) -> float:
+    return len(response.text or "")
+
+
+def training(code: str, tournaments: int = 40) -> TrainingData:
+    """Eight models that are the better the more words they write: 5, 10, ... 40."""
+    rng = np.random.default_rng(0)
+    query_ids = MirageDataset.bundled(code).query_ids
+    n = len(query_ids)
+    values = np.stack([[[5.0 * i, rng.integers(3)] for _ in query_ids] for i in range(1, 9)])
+    counts = rng.multinomial(n, [1 / n] * n, size=tournaments).astype(np.int32)
+    y = np.linspace(-3, 3, 8) + rng.normal(0, 0.2, (tournaments, 8))
+    names = ("words", "brackets")
+    return TrainingData(code, TRAINED, names, query_ids, values, counts, y - y.mean(1)[:, None])
+
+
+@pytest.fixture(scope="module")
+def ranker() -> SurrogateRanker:
+    return SurrogateRanker("ridge").fit_data({code: training(code) for code in ("sw", "en")})
+
+
+@pytest.fixture(scope="module")
+def board(ranker: SurrogateRanker) -> Leaderboard:
+    return Leaderboard(MirageDataset.bundled("sw"), FeatureSuite([brackets, length, words]), ranker)
+
+
+def write(count: int) -> Callable[[Query], str]:
+    return lambda _: " ".join(["neno"] * count)
+
+
+# Ranking ------------------------------------------------------------------------------------------
+
+
+def test_a_model_finds_its_place(board: Leaderboard) -> None:
+    ranking = board.rank(write(28), "mine", progress=False)
+    assert len(ranking) == 9
+    assert ranking.language == "sw"
+    # 28 words are between trained-4 (25) and trained-5 (30).
+    assert ranking["trained-4"].logit < ranking["mine"].logit < ranking["trained-5"].logit
+    assert ranking["mine"].rank == 4
+    mine = ranking["mine"]
+    assert mine.interval[0] < mine.logit < mine.interval[1]
+    assert mine.rank_interval is not None
+    assert mine.rank_interval[0] <= 4 <= mine.rank_interval[1]
+    assert mine.features == {"brackets": 0, "length": 28 * 5 - 1, "words": 28}
+    assert (mine.anchor, mine.answered, mine.failed) == (False, 14, 0)
+    assert ranking.p_better("trained-7", "mine") > 0.8 > 0.2 > ranking.p_better("trained-0", "mine")
+
+
+def test_anchors_are_what_was_trained_on(board: Leaderboard, ranker: SurrogateRanker) -> None:
+    data = ranker.data["sw"]
+    ranking = board.rank(write(28), progress=False)
+    for i, name in enumerate(TRAINED):
+        entry = ranking[name]
+        assert entry.logit == pytest.approx(data.y[:, i].mean())
+        assert entry.interval == pytest.approx(tuple(np.percentile(data.y[:, i], [2.5, 97.5])))
+        assert entry.features["words"] == 5 * (i + 1)
+        assert (entry.anchor, entry.answered, entry.failed) == (True, None, 0)
+    ahead = (data.y[:, 5] > data.y[:, 4]).mean()
+    assert ranking.p_better("trained-5", "trained-4") == pytest.approx(ahead)
+
+
+def test_more_words_never_rank_lower(board: Leaderboard) -> None:
+    ranking = board.rank_all({f"w{n}": write(n) for n in (30, 3, 12, 22)}, progress=False)
+    own = [entry.model for entry in ranking if not entry.anchor]
+    assert own == ["w30", "w22", "w12", "w3"]
+    assert len(ranking) == 12
+    assert ranking.p_better("w30", "w3") > 0.9
+
+
+def test_every_way_of_giving_a_model_gives_the_same_ranking(
+    board: Leaderboard, tmp_path: Path
+) -> None:
+    async def later(query: Query) -> str:
+        await asyncio.sleep(0)
+        return write(12)(query)
+
+    answers = {query.id: write(12)(query) for query in board.dataset}
+    run = Run(
+        model="other",
+        language="sw",
+        responses=tuple(Response(query_id=id_, text=text) for id_, text in answers.items()),
+    )
+    write_run(run, tmp_path / "run.jsonl")
+    expected = board.rank(write(12), "m", progress=False).to_json()
+    for model in (later, answers, run, tmp_path / "run.jsonl", str(tmp_path / "run.jsonl")):
+        assert board.rank(model, "m", progress=False).to_json() == expected
+
+    async def notebook() -> str:
+        return board.rank(later, "m", progress=False).to_json()
+
+    assert asyncio.run(notebook()) == expected
+
+
+def test_failures_are_told_and_cost_nothing(board: Leaderboard) -> None:
+    def sometimes(query: Query) -> str:
+        if query.id in ("q03", "q07"):
+            raise TimeoutError("too slow")
+        return write(28)(query)
+
+    ranking = board.rank(sometimes, "mine", progress=False)
+    mine = ranking["mine"]
+    assert (mine.answered, mine.failed) == (12, 2)
+    assert mine.failures == {"q03": "TimeoutError: too slow", "q07": "TimeoutError: too slow"}
+    assert mine.features["words"] == 28  # not 24, as if failures were empty responses
+    assert mine.logit == pytest.approx(board.rank(write(28), progress=False)["my-model"].logit)
+    assert "mine: 2 of 14 queries failed: q03 (TimeoutError: too slow)" in str(ranking)
+
+
+def test_failing_altogether_is_an_error(board: Leaderboard) -> None:
+    def broken(_: Query) -> str:
+        raise ConnectionError("no route")
+
+    with pytest.raises(GenerationError, match=r"'b' failed on all 14 .*ConnectionError: no route"):
+        board.rank_all({"a": write(3), "b": broken}, progress=False)
+
+
+def test_unknown_query_is_an_error(board: Leaderboard) -> None:
+    with pytest.raises(UnknownNameError, match="'q3'; did you mean 'q"):
+        board.rank({"q3": "tatu"})
+
+
+@pytest.mark.parametrize(("name", "why"), [("", "is empty"), ("trained-3", "name of an anchor")])
+def test_names_that_cannot_be_used(board: Leaderboard, name: str, why: str) -> None:
+    with pytest.raises(DatasetError, match=why):
+        board.rank(write(3), name)
+
+
+# Parts --------------------------------------------------------------------------------------------
+
+
+def test_chosen_anchors_and_their_prefix(ranker: SurrogateRanker) -> None:
+    dataset, suite = MirageDataset.bundled("sw"), FeatureSuite([words, brackets])
+    board = Leaderboard(dataset, suite, ranker, ["trained-7", "trained-0"], prefix="anchor/")
+    ranking = board.rank(write(20), "trained-0", progress=False)
+    assert ranking.models == ("anchor/trained-7", "trained-0", "anchor/trained-0")
+    with pytest.raises(DatasetError, match="name of an anchor"):
+        board.rank(write(20), "anchor/trained-0")
+    with pytest.raises(UnknownNameError, match="did you mean 'trained-1'"):
+        Leaderboard(dataset, suite, ranker, ["trained-11"])
+    alone = Leaderboard(dataset, suite, ranker, [])
+    assert alone.rank(write(20), progress=False)["my-model"].rank == 1
+    with pytest.raises(DatasetError, match="nothing to rank"):
+        alone.rank_all({})
+
+
+def test_parts_that_do_not_fit_are_refused(ranker: SurrogateRanker) -> None:
+    swahili, suite = MirageDataset.bundled("sw"), FeatureSuite([words, brackets])
+    with pytest.raises(FeatureError, match="lacks 'brackets', which the ranker was trained on"):
+        Leaderboard(swahili, FeatureSuite([words]), ranker)
+    with pytest.raises(FeatureError, match="suite is for 'de', but bundled-sw is in 'sw'"):
+        Leaderboard(swahili, FeatureSuite([words, brackets], "de"), ranker)
+    with pytest.raises(FeatureError, match="trained on sw, en, but bundled-de is in 'de'"):
+        Leaderboard(MirageDataset.bundled("de"), suite, ranker)
+
+
+# Several languages --------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def boards(ranker: SurrogateRanker) -> MultilingualLeaderboard:
+    suite = FeatureSuite([words, brackets])
+    return MultilingualLeaderboard(
+        {code: Leaderboard(MirageDataset.bundled(code), suite, ranker) for code in ("en", "sw")}
+    )
+
+
+def test_mean_rank_over_languages(boards: MultilingualLeaderboard) -> None:
+    def model(query: Query) -> str:
+        return write({"en": 28, "sw": 12}[query.language])(query)
+
+    ranking = boards.rank(model, "mine", progress=False)
+    assert isinstance(ranking, MultilingualRanking)
+    assert (ranking["en"]["mine"].rank, ranking["sw"]["mine"].rank) == (4, 7)
+    assert ranking.mean_ranks["mine"] == 5.5
+    assert ranking.mean_ranks["trained-7"] == 1
+    by_language = {"en": {q.id: write(28)(q) for q in boards["en"].dataset}, "sw": write(12)}
+    assert boards.rank(by_language, "mine", progress=False).to_json() == ranking.to_json()
+
+
+def test_what_is_not_there_in_every_language_is_refused(boards: MultilingualLeaderboard) -> None:
+    with pytest.raises(DatasetError, match="'m' has nothing for the languages sw"):
+        boards.rank({"en": write(3)}, "m")
+    with pytest.raises(UnknownNameError, match="language of this leaderboard 'q01'"):
+        boards.rank({"q01": "moja"})
+    run = Run(model="m", language="en", responses=(Response(query_id="q01", text="one"),))
+    for one_language in (run, "run.jsonl"):
+        unusable: Any = one_language
+        with pytest.raises(DatasetError, match="mapping from language code"):
+            boards.rank(unusable)
+
+
+def test_leaderboards_stand_under_their_own_language(boards: MultilingualLeaderboard) -> None:
+    assert list(boards) == ["en", "sw"]
+    with pytest.raises(UnknownNameError):
+        boards["de"]
+    with pytest.raises(DatasetError, match="given for 'de' is in 'sw'"):
+        MultilingualLeaderboard({"de": boards["sw"]})
+    with pytest.raises(DatasetError, match="at least one language"):
+        MultilingualLeaderboard({})
+
+
+# What ships ---------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def bundled() -> Leaderboard:
+    return Leaderboard.bundled("sw")
+
+
+def test_bundled_ranks_offline(bundled: Leaderboard) -> None:
+    def reference(query: Query) -> str:
+        return query.reference or ""
+
+    garbage = {query.id: "zzz qqq xxx" for query in bundled.dataset}
+    ranking = bundled.rank_all({"good": reference, "garbage": garbage}, progress=False)
+    anchors = [entry for entry in ranking if entry.anchor]
+    assert len(anchors) >= 16
+    assert all(entry.model.startswith("anchor/") for entry in anchors)
+    assert "anchor/uncited" in ranking
+    assert ranking["good"].logit > ranking["anchor/uncited"].logit > ranking["garbage"].logit
+    assert ranking.p_better("good", "garbage") > 0.9
+    lines = str(ranking).splitlines()
+    assert lines[0] == "bundled-sw: Swahili, 14 queries"
+    assert max(map(len, lines)) <= 80
+    assert len(json.loads(ranking.to_json())["entries"]) == len(ranking)
+
+
+def test_bundled_takes_any_of_the_languages_only() -> None:
+    with pytest.raises(UnknownNameError, match="did you mean 'en'"):
+        Leaderboard.bundled("english")
+
+
+def test_bundled_without_a_language_is_all_of_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    # What ships takes a second a language to load; stand-ins of the same make do here.
+    features = FeatureSuite.offline().names
+
+    def pretrained(code: str) -> SurrogateRanker:
+        small = training(code, tournaments=5)
+        values = np.random.default_rng(0).random((len(ANCHORS), 14, len(features)))
+        y = np.tile(np.linspace(3, -3, len(ANCHORS)), (5, 1))
+        data = replace(small, models=ANCHORS, features=features, values=values, y=y)
+        return SurrogateRanker("ridge").fit_data({code: data})
+
+    monkeypatch.setattr(SurrogateRanker, "pretrained", pretrained)
+    boards = Leaderboard.bundled()
+    assert isinstance(boards, MultilingualLeaderboard)
+    assert list(boards) == list(LANGUAGES)
+    answers = {code: {"q01": boards[code].dataset["q01"].reference or ""} for code in boards}
+    ranking = boards.rank(answers, "mine", progress=False)
+    assert len(ranking.mean_ranks) == len(ANCHORS) + 1
+    assert f"anchor/{ANCHORS[0]}" in ranking.mean_ranks
+    assert ranking["yo"]["mine"].failed == 13
+    assert "| ar | bn | de | en |" in ranking.to_markdown()
+    assert max(map(len, str(ranking).splitlines())) <= 80
+
+
+def test_importing_loads_nothing_heavy() -> None:
+    code = (
+        "import sys, mirage.leaderboard; "
+        "print(*({'sklearn', 'scipy', 'pandas', 'joblib', 'torch'} & set(sys.modules)))"
+    )
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert found.stdout.strip() == ""

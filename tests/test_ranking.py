@@ -1,0 +1,441 @@
+"""Rankings: order, confidence, comparison, and every way of showing them."""
+
+from __future__ import annotations
+
+import html.parser
+import json
+import math
+import sys
+import unicodedata
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+from markdown_it import MarkdownIt
+
+from mirage.errors import MirageError, UnknownNameError
+from mirage.ranking import Entry, MultilingualRanking, Ranking, rank_intervals, ranks
+
+NAN = math.nan
+
+HARD_NAMES = (
+    "<script>alert('x')</script>",
+    "日本語の検索拡張生成システムその一とその二およびその三",
+    "نموذج الإجابة العربي 2",
+    "भारतीय-भाषा-मॉडल",
+    "ระบบตอบคำถามภาษาไทยรุ่นใหม่ล่าสุดและดีที่สุด",
+    "meta-llama/Meta-Llama-3-70B-Instruct-long",
+    "a|b*c_d`e\\f[g](h)",
+    "two\nlines \x1b[31mred\u202eback",
+)
+
+
+def ranking(
+    logits: Sequence[float],
+    names: Sequence[str] = "abcdefgh",
+    draws: dict[str, Any] | None = None,
+    **more: Any,
+) -> Ranking:
+    places = ranks(np.array(logits)).tolist()
+    entries = [
+        Entry(rank, name, logit, (logit - 0.5, logit + 0.25), (1, len(logits)))
+        for rank, name, logit in zip(places, names, logits, strict=False)
+    ]
+    return Ranking(entries, language="sw", title="maswali", draws=draws, **more)
+
+
+def full() -> Ranking:
+    """One of everything: anchors, a user's model, failures, something not computed."""
+    failures = {"q03": "TimeoutError: too slow", "q07": "KeyError: '<b>'"}
+    own = Entry(2, "mine", 0.5, (-1.0, 2.0), (1, 3), {"f": 0.25, "g": NAN}, False, 12, failures)
+    anchors = [
+        Entry(3, "anchor/bad", -1.5, (-2.0, -1.0), (2, 3), {"f": 0.0}, True),
+        Entry(1, "anchor/good", 1.0, (0.5, 1.5), (1, 2), {"f": 1.0}, True),
+    ]
+    return Ranking([*anchors, own], language="sw", title="maswali", notes=["A note."])
+
+
+# Order and lookup ---------------------------------------------------------------------------------
+
+
+def test_best_first_whatever_the_order_given() -> None:
+    ordered = ranking([-1, 2, 0.5])
+    assert ordered.models == ("b", "c", "a")
+    assert [entry.rank for entry in ordered] == [1, 2, 3]
+    assert len(ordered) == 3
+    assert ordered["c"].logit == 0.5
+    assert "a" in ordered
+    assert "z" not in ordered
+    with pytest.raises(UnknownNameError, match="did you mean 'mine'"):
+        full()["mime"]
+
+
+def test_one_model_twice_or_none_is_an_error() -> None:
+    with pytest.raises(MirageError, match="'a' is in the ranking twice"):
+        ranking([1, 2], "aa")
+    with pytest.raises(MirageError, match="at least one model"):
+        Ranking([], language="sw")
+
+
+def test_equal_logits_share_the_better_rank() -> None:
+    assert ranks(np.array([0.5, 2.0, 0.5, -1.0, 2.0 + 1e-12])).tolist() == [3, 1, 3, 5, 1]
+
+
+@settings(max_examples=50, deadline=None)
+@given(arrays(np.float64, (4, 6), elements=st.sampled_from([-1.5, 0.0, 0.1, 3.0])))
+def test_ranks_are_scipys(logits: Any) -> None:
+    from scipy.stats import rankdata
+
+    assert np.array_equal(ranks(logits), rankdata(-logits, method="min", axis=1))
+
+
+def test_rank_interval_by_hand() -> None:
+    # In 40 draws model 0 is best 38 times, model 1 twice; model 2 is always last.
+    draws = np.tile([2.0, 1.0, 0.0], (40, 1))
+    draws[:2] = [1.0, 2.0, 0.0]
+    assert rank_intervals(draws) == [(1, 2), (1, 2), (3, 3)]
+    assert rank_intervals(draws, level=0.5) == [(1, 1), (2, 2), (3, 3)]
+
+
+# Confidence ---------------------------------------------------------------------------------------
+
+
+def test_p_better_by_hand() -> None:
+    draws = {"a": np.array([1.0, 0.0, 2.0, 0.0]), "b": np.array([0.0, 1.0, 2.0, -1.0])}
+    paired = ranking([1, 0], draws=draws)
+    assert paired.p_better("a", "b") == 2.5 / 4  # two wins and a tie in four draws
+    assert paired.p_better("b", "a") == 1.5 / 4
+    assert paired.p_better("a", "a") == 0.5
+    with pytest.raises(UnknownNameError):
+        paired.p_better("a", "z")
+
+
+@given(arrays(np.float64, (2, 30), elements=st.floats(-5, 5)))
+@settings(max_examples=50, deadline=None)
+def test_one_of_two_is_better(draws: Any) -> None:
+    paired = ranking([1, 0], draws=dict(zip("ab", draws, strict=True)))
+    there, back = paired.p_better("a", "b"), paired.p_better("b", "a")
+    assert 0 <= there <= 1
+    assert there + back == pytest.approx(1)
+
+
+def test_without_draws_intervals_decide() -> None:
+    # Both intervals are 0.75 long: sd 0.191 each, 0.271 of the difference, z = 1 / 0.271 = 3.696.
+    assert ranking([1, 0]).p_better("a", "b") == pytest.approx(0.99989, abs=1e-5)
+    assert ranking([1, 1]).p_better("a", "b") == 0.5
+    certain = [Entry(i + 1, name, -i, (-i, -i)) for i, name in enumerate("ab")]
+    assert Ranking(certain, language="sw").p_better("a", "b") == 1
+
+
+def test_ranks_alone_give_no_confidence() -> None:
+    bare = [Entry(i, name, NAN, (NAN, NAN)) for i, name in enumerate("ab", 1)]
+    with pytest.raises(MirageError, match="ranks only"):
+        Ranking(bare, language="sw", title="maswali").p_better("a", "b")
+
+
+def test_kendall_tau_by_hand() -> None:
+    ours = ranking([4, 3, 2, 1])
+    assert ours.kendall_tau(ours) == 1
+    assert ours.kendall_tau(ranking([1, 2, 3, 4])) == -1
+    # One of six pairs is the other way round.
+    assert ours.kendall_tau({"a": 3, "b": 4, "c": 2, "d": 1}) == pytest.approx(4 / 6)
+    # tau-b with a tie on one side: 5 of 6 pairs agree, over sqrt(6 * 5).
+    assert ours.kendall_tau({"a": 4, "b": 4, "c": 2, "d": 1}) == pytest.approx(5 / math.sqrt(30))
+    # Only a, c and d are in both.
+    assert ours.kendall_tau(ranking([9, 5, 7], "axc" + "d")) == 1
+    assert math.isnan(ours.kendall_tau({"a": 1, "b": 1}))
+
+
+def test_kendall_tau_needs_two_shared_models_with_numbers() -> None:
+    with pytest.raises(MirageError, match="found 1"):
+        ranking([2, 1]).kendall_tau({"a": 1.0, "z": 2.0})
+    with pytest.raises(MirageError, match="model 'b' by is NaN"):
+        ranking([2, 1]).kendall_tau({"a": 1.0, "b": NAN})
+
+
+# Plain text ---------------------------------------------------------------------------------------
+
+
+def columns(text: str) -> int:
+    """Width in a terminal by Unicode's own tables, without rich."""
+    return sum(
+        0
+        if unicodedata.category(c) in ("Mn", "Me", "Cf")
+        else 2
+        if unicodedata.east_asian_width(c) in "WF"
+        else 1
+        for c in text
+    )
+
+
+def test_text_by_hand() -> None:
+    assert str(full()) == "\n".join(
+        [
+            "maswali",
+            "   rank  model        logit   95 % interval  rank interval",
+            "      1  anchor/good   1.00    [0.50, 1.50]            1-2",
+            "*     2  mine          0.50   [-1.00, 2.00]            1-3",
+            "      3  anchor/bad   -1.50  [-2.00, -1.00]            2-3",
+            "mine: 2 of 14 queries failed: q03 (TimeoutError: too slow), q07 (KeyError:",
+            "  '<b>')",
+            "A note.",
+        ]
+    )
+
+
+def test_many_and_long_failures_are_cut() -> None:
+    failures = {f"q{i:02d}": "x" * 500 for i in range(1, 11)}
+    entry = Entry(1, "mine", 0.0, (0.0, 0.0), failures=failures, answered=4)
+    shown = Ranking([entry], language="sw").to_text()
+    assert "mine: 10 of 14 queries failed: q01" in shown
+    assert "q05" in shown
+    assert "q06" not in shown
+    assert "and 5 more" in shown
+    assert max(map(columns, shown.splitlines())) <= 80
+
+
+@pytest.mark.parametrize("logit", [1.25, -12345.678])
+def test_text_fits_80_columns_in_all_scripts(logit: float) -> None:
+    many = ranking([logit] * len(HARD_NAMES), HARD_NAMES)
+    lines = str(many).splitlines()
+    assert max(map(columns, lines)) <= 80
+    assert len(lines) == 2 + len(HARD_NAMES)
+    ends = {columns(line) for line in lines[1:]}
+    assert len(ends) == 1  # the columns are aligned
+    assert "\x1b" not in str(many)
+    assert "\u202e" not in str(many)
+    # What runs right to left is isolated, or terminals that reorder would move the numbers.
+    assert any("\u2068نموذج" in line and "\u2069" in line for line in lines)
+
+
+def test_forty_characters_are_cut_only_where_they_must_be() -> None:
+    name = "meta-llama/Meta-Llama-3-70B-Instruct-abc"
+    assert len(name) == 40
+    shown = str(ranking([1.0], [name]))
+    assert name[:30] in shown
+    assert "…" in shown
+    short = Ranking([Entry(1, name, 1.0, (0.0, 2.0))], language="sw")
+    assert name in str(short)  # no rank interval, so there is room
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.text(min_size=1, max_size=60), min_size=1, max_size=4, unique=True), st.text())
+def test_any_names_give_an_aligned_table(names: list[str], reason: str) -> None:
+    from rich.cells import cell_len
+
+    def width(line: str) -> int:  # rich's, with a column for spacing marks as in `columns`
+        return cell_len(line) + sum(unicodedata.category(c) == "Mc" for c in line)
+
+    entries = [
+        Entry(i, name, -i, (-i - 1, -i + 1), failures={"q1": reason})
+        for i, name in enumerate(names, 1)
+    ]
+    shown = Ranking(entries, language="sw", title="maswali").to_text().split("\n")
+    assert all(width(line) <= 80 for line in shown)
+    assert len({width(line) for line in shown[1 : 2 + len(names)]}) == 1
+    assert [line.split()[:2] for line in shown[2 : 2 + len(names)]] == [
+        ["*", str(i)] for i in range(1, 1 + len(names))
+    ]
+
+
+# Markdown, HTML, JSON, pandas ---------------------------------------------------------------------
+
+
+class Page(html.parser.HTMLParser):
+    """The cells of the tables of an HTML text, and its tags."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.rows: list[list[str]] = []
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+        self.open: list[str] = []
+        self.feed(text)
+        self.close()
+        assert not self.open, "a tag was not closed"
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, dict(attrs)))
+        self.open.append(tag)
+        if tag == "tr":
+            self.rows.append([])
+        if tag in ("td", "th"):
+            self.rows[-1].append("")
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        if {"td", "th"} & set(self.open):
+            self.rows[-1][-1] += data
+
+
+def visible(name: str) -> str:
+    """A name without control and direction characters."""
+    return "".join(" " if unicodedata.category(c) in ("Cc", "Cf") else c for c in name)
+
+
+def test_markdown_parses_to_the_same_cells() -> None:
+    many = ranking(list(range(8, 0, -1)), HARD_NAMES)
+    page = Page(MarkdownIt("commonmark").enable("table").render(many.to_markdown()))
+    assert page.rows[0] == ["rank", "model", "logit", "95 % interval", "rank interval"]
+    assert [row[1] for row in page.rows[1:]] == [visible(name) for name in HARD_NAMES]
+    assert page.rows[1][2:] == ["8.00", "[7.50, 8.25]", "1-8"]
+    assert {tag for tag, _ in page.tags} == {
+        "p", "table", "thead", "tbody", "tr", "th", "td", "strong",
+    }  # fmt: skip
+
+
+def test_markdown_marks_own_models_and_lists_failures() -> None:
+    text = full().to_markdown()
+    assert "| 2 | **mine** | 0.50 |" in text
+    assert "| 1 | anchor/good | 1.00 |" in text
+    assert "2 of 14 queries failed" in text
+    assert text.endswith("A note.")
+
+
+def test_html_escapes_names_and_keeps_their_direction() -> None:
+    many = ranking(list(range(8, 0, -1)), HARD_NAMES)
+    shown = many._repr_html_()
+    page = Page(shown)
+    assert "<script>" not in shown
+    assert [row[1] for row in page.rows[1:]] == [visible(name) for name in HARD_NAMES]
+    assert page.tags[0] == ("div", {"class": "mirage-ranking", "dir": "ltr"})
+    assert page.tags.count(("bdi", {})) >= 8 * 5
+    assert "http" not in shown  # nothing is loaded from elsewhere
+
+
+def test_html_marks_own_models_and_lists_failures() -> None:
+    page = Page(full()._repr_html_())
+    assert page.tags.count(("tr", {"class": "own"})) == 1
+    assert "KeyError: &#x27;&lt;b&gt;&#x27;" in full()._repr_html_()
+
+
+def strictly(text: str) -> Any:
+    def refuse(name: str) -> None:
+        raise AssertionError(f"{name} is not JSON")
+
+    return json.loads(text, parse_constant=refuse)
+
+
+def test_json_has_everything() -> None:
+    plain = strictly(full().to_json())
+    assert plain["language"] == "sw"
+    assert [row["model"] for row in plain["entries"]] == ["anchor/good", "mine", "anchor/bad"]
+    assert plain["entries"][1] == {
+        "rank": 2,
+        "model": "mine",
+        "logit": 0.5,
+        "interval": [-1.0, 2.0],
+        "rank_interval": [1, 3],
+        "features": {"f": 0.25, "g": None},
+        "anchor": False,
+        "answered": 12,
+        "failed": 2,
+        "failures": {"q03": "TimeoutError: too slow", "q07": "KeyError: '<b>'"},
+    }
+    assert plain["entries"][0]["answered"] is None
+    many = ranking([0.1] * 8, HARD_NAMES)
+    assert {row["model"] for row in strictly(many.to_json())["entries"]} == set(HARD_NAMES)
+
+
+def test_pandas_frame() -> None:
+    frame = full().to_pandas()
+    assert list(frame.index) == ["anchor/good", "mine", "anchor/bad"]
+    assert list(frame.columns) == [
+        "rank", "logit", "lower", "upper", "rank_best", "rank_worst", "anchor", "answered",
+        "failed", "f", "g",
+    ]  # fmt: skip
+    mine = frame.loc["mine"]
+    assert (mine["rank"], mine["lower"], mine["rank_worst"]) == (2, -1.0, 3)
+    assert (mine["answered"], mine["failed"], mine["f"]) == (12, 2, 0.25)
+    assert frame["g"].isna().all()
+    assert frame["answered"].isna().tolist() == [True, False, True]
+
+
+def test_without_pandas_the_error_names_the_command(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "pandas", None)
+    with pytest.raises(MirageError, match="pip install pandas"):
+        full().to_pandas()
+
+
+def test_repr_is_short_and_hash_is_possible() -> None:
+    assert repr(full()) == "Ranking('maswali', language='sw', models=3)"
+    assert len({*full(), *full()}) == 3
+
+
+# Several languages --------------------------------------------------------------------------------
+
+
+def several() -> MultilingualRanking:
+    names = ("anchor", "mine", "third")
+    failed = Entry(1, "mine", 2.0, (1.0, 3.0), failures={"q01": "TimeoutError"}, answered=13)
+    yoruba = Ranking(
+        [failed, Entry(2, "third", 1, (0, 2)), Entry(3, "anchor", 0, (0, 1), anchor=True)],
+        language="yo",
+    )
+    return MultilingualRanking(
+        {
+            "ar": ranking([3, 2, 1], names),
+            "sw": ranking([2, 1, 3], names),
+            "yo": yoruba,
+            "zh": ranking([4, 3, 2, 1], (*names, "only-here")),
+        }
+    )
+
+
+def test_mean_ranks_by_hand() -> None:
+    # mine: 2, 3, 1, 2; anchor: 1, 2, 3, 1; third: 3, 1, 2, 3.
+    means = several().mean_ranks
+    assert list(means.items()) == [("anchor", 1.75), ("mine", 2.0), ("third", 2.25)]
+
+
+def test_it_is_a_mapping_from_language_to_ranking() -> None:
+    over = several()
+    assert list(over) == ["ar", "sw", "yo", "zh"]
+    assert over["yo"]["mine"].rank == 1
+    assert "de" not in over
+    with pytest.raises(UnknownNameError, match="language of this ranking"):
+        over["de"]
+
+
+def test_languages_as_text() -> None:
+    lines = str(several()).splitlines()
+    assert lines[0] == "Mean rank over 4 languages"
+    assert lines[1].split() == ["mean", "rank", "model", "best", "worst"]
+    assert lines[2].split() == ["*", "1.8", "anchor", "1", "(ar)", "3", "(yo)"]
+    assert lines[3].split() == ["*", "2.0", "mine", "1", "(yo)", "3", "(sw)"]
+    assert lines[-1] == "yo: mine: 1 of 14 queries failed: q01 (TimeoutError)"
+    many = MultilingualRanking({"th": ranking([1.0] * 8, HARD_NAMES)})
+    assert max(map(columns, str(many).splitlines())) <= 80
+
+
+def test_languages_as_markup_json_and_frame() -> None:
+    over = several()
+    for page in (
+        Page(over._repr_html_()),
+        Page(MarkdownIt("commonmark").enable("table").render(over.to_markdown())),
+    ):
+        assert page.rows[0] == ["mean rank", "model", "ar", "sw", "yo", "zh"]
+        assert page.rows[2] == ["2.0", "mine", "2", "3", "1", "2"]
+    plain = strictly(over.to_json())
+    assert plain["mean_ranks"] == {"anchor": 1.75, "mine": 2.0, "third": 2.25}
+    assert plain["languages"]["sw"]["entries"][0]["model"] == "third"
+    frame = over.to_pandas()
+    assert frame.loc["third"].tolist() == [3, 1, 2, 3, 2.25]
+
+
+def test_no_language_or_no_shared_model_is_an_error() -> None:
+    with pytest.raises(MirageError, match="at least one language"):
+        MultilingualRanking({})
+    with pytest.raises(MirageError, match="no model is ranked in all"):
+        MultilingualRanking({"ar": ranking([1], "a"), "sw": ranking([1], "b")})
+
+
+def test_ranks_fall_as_logits_rise() -> None:
+    ordered = ranking([0.3, -2, 5, 0.3])
+    assert all(a.rank <= b.rank and a.logit >= b.logit for a, b in pairwise(ordered))

@@ -1,0 +1,345 @@
+"""Runs from functions, sync and async, from runs, mappings and files."""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import os
+import signal
+import threading
+import time
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from mirage.dataset import MirageDataset, write_run
+from mirage.errors import DatasetError, GenerationError, UnknownNameError
+from mirage.models import Query, Response, Run
+from mirage.responding import respond
+
+QUERIES = MirageDataset(
+    [Query(id=f"q{i:02d}", language="sw", text=f"Swali {i}?") for i in range(1, 15)], name="maswali"
+)
+
+
+def echo(query: Query) -> str:
+    return f"jibu la {query.text}"
+
+
+async def echo_later(query: Query) -> str:
+    # Later queries come back first: the run has to be in the dataset's order all the same.
+    await asyncio.sleep(0.01 / int(query.id[1:]))
+    return echo(query)
+
+
+class Client:
+    """An object that is called, and counts how many calls are under way."""
+
+    def __init__(self) -> None:
+        self.active = self.most = 0
+
+    async def __call__(self, query: Query) -> str:
+        self.active += 1
+        self.most = max(self.most, self.active)
+        await asyncio.sleep(0.002)
+        self.active -= 1
+        return echo(query)
+
+
+def texts(run: Run) -> list[str | None]:
+    return [response.text for response in run]
+
+
+def reason(run: Run, query_id: str) -> str:
+    error = run[query_id].error
+    assert error is not None
+    return error
+
+
+EXPECTED = [f"jibu la Swali {i}?" for i in range(1, 15)]
+
+# Functions ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        echo,
+        echo_later,
+        lambda query: echo_later(query),
+        functools.partial(echo_later),
+        Client(),
+    ],
+    ids=["sync", "async", "lambda", "partial", "object"],
+)
+def test_functions_answer_every_query_in_order(
+    model: Callable[[Query], str] | Callable[[Query], Awaitable[str]],
+) -> None:
+    run = respond(model, QUERIES, "m", progress=False)
+    assert (run.model, run.language) == ("m", "sw")
+    assert [response.query_id for response in run] == list(QUERIES.query_ids)
+    assert texts(run) == EXPECTED
+
+    async def notebook() -> Run:
+        return respond(model, QUERIES, "m", progress=False)
+
+    assert asyncio.run(notebook()) == run
+
+
+@pytest.mark.parametrize("concurrency", [1, 3, 100])
+def test_async_calls_overlap_up_to_the_bound(concurrency: int) -> None:
+    client = Client()
+    assert texts(respond(client, QUERIES, concurrency=concurrency, progress=False)) == EXPECTED
+    assert client.most == min(concurrency, len(QUERIES))
+    assert client.active == 0
+
+
+def test_sync_function_is_called_in_this_thread_one_query_at_a_time() -> None:
+    threads = []
+
+    def model(query: Query) -> str:
+        threads.append(threading.current_thread())
+        return asyncio.run(echo_later(query))  # only possible outside a running loop
+
+    assert texts(respond(model, QUERIES, progress=False)) == EXPECTED
+    assert threads == [threading.current_thread()] * 14
+
+
+def test_concurrency_below_one_is_refused() -> None:
+    with pytest.raises(ValueError, match="not 0"):
+        respond(echo, QUERIES, concurrency=0)
+
+
+# Failures -----------------------------------------------------------------------------------------
+
+
+def fail(query: Query) -> str:
+    """A model that fails in a different way on each of four queries."""
+    match query.id:
+        case "q02":
+            raise TimeoutError
+        case "q03":
+            raise KeyError("haipo")
+        case "q05":
+            return None  # type: ignore[return-value]
+        case "q07":
+            return "\ud83d"  # half an emoji, as a cut JSON string gives it
+    return "" if query.id == "q08" else echo(query)
+
+
+async def fail_later(query: Query) -> str:
+    await asyncio.sleep(0)
+    return fail(query)
+
+
+def fail_or_later(query: Query) -> Any:
+    """Proves async on the third query only, after two that failed or answered at once."""
+    return fail(query) if query.id < "q03" else fail_later(query)
+
+
+@pytest.mark.parametrize("model", [fail, fail_later, fail_or_later])
+def test_failures_say_why_and_stop_nothing(model: Callable[[Query], Any]) -> None:
+    run = respond(model, QUERIES, progress=False)
+    assert len(run) == 14
+    assert {response.query_id for response in run.failed} == {"q02", "q03", "q05", "q07"}
+    assert reason(run, "q02") == "TimeoutError"
+    assert reason(run, "q03") == "KeyError: 'haipo'"
+    assert reason(run, "q05") == "the response is of type NoneType, not str"
+    assert reason(run, "q07").startswith("UnicodeEncodeError: ")
+    assert run["q08"].text == ""  # an empty response is one
+    assert run["q14"].text == EXPECTED[-1]
+
+
+def test_error_text_with_half_a_character_is_kept_readable() -> None:
+    def model(query: Query) -> str:
+        if query.id == "q01":
+            raise ValueError("bad \ud83d text")
+        return "x"
+
+    assert reason(respond(model, QUERIES, progress=False), "q01") == "ValueError: bad ? text"
+
+
+def test_function_that_cancels_itself_has_failed() -> None:
+    async def model(query: Query) -> str:
+        if query.id == "q04":
+            raise asyncio.CancelledError
+        return await echo_later(query)
+
+    run = respond(model, QUERIES, progress=False)
+    assert [response.query_id for response in run.failed] == ["q04"]
+    assert "cancelled" in reason(run, "q04")
+
+
+@pytest.mark.parametrize("is_async", [False, True])
+@pytest.mark.parametrize("in_loop", [False, True])
+def test_failing_on_every_query_is_an_error_that_shows_the_first(
+    is_async: bool, in_loop: bool
+) -> None:
+    calls = []
+
+    def model(query: Query) -> str:
+        calls.append(query.id)
+        raise ConnectionError(f"no route for {query.id}")
+
+    async def model_later(query: Query) -> str:
+        return model(query)
+
+    def ask() -> Run:
+        return respond(model_later if is_async else model, QUERIES, "m", progress=False)
+
+    async def notebook() -> Run:
+        return ask()
+
+    with pytest.raises(GenerationError) as caught:
+        asyncio.run(notebook()) if in_loop else ask()
+    message = str(caught.value)
+    assert "'m' failed on all 14 queries of maswali" in message
+    assert "'q01': ConnectionError: no route for q01" in message
+    assert isinstance(caught.value.__cause__, ConnectionError)
+    assert sorted(calls) == list(QUERIES.query_ids)
+
+
+@pytest.mark.parametrize("in_loop", [False, True])
+def test_interrupts_pass_through(in_loop: bool) -> None:
+    def model(query: Query) -> str:
+        if query.id == "q02":
+            raise KeyboardInterrupt
+        return "x"
+
+    async def model_later(query: Query) -> str:
+        return model(query)
+
+    for either in (model, model_later):
+
+        async def notebook(asked: Any = either) -> Run:
+            return respond(asked, QUERIES, progress=False)
+
+        with pytest.raises(KeyboardInterrupt):
+            asyncio.run(notebook()) if in_loop else respond(either, QUERIES, progress=False)
+
+
+@pytest.mark.skipif(os.name == "nt", reason="sends a POSIX signal")
+def test_interrupting_a_notebook_cancels_the_calls_under_way() -> None:
+    cancelled = []
+
+    async def model(query: Query) -> str:
+        try:
+            await asyncio.sleep(60)
+        except asyncio.CancelledError:
+            cancelled.append(query.id)
+            raise
+        return "x"
+
+    async def notebook() -> Run:
+        return respond(model, QUERIES, concurrency=3, progress=False)
+
+    # Not asyncio.run, which handles the signal itself; a notebook's kernel does not.
+    loop = asyncio.new_event_loop()
+    timer = threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT))
+    started = time.monotonic()
+    timer.start()
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            loop.run_until_complete(notebook())
+    finally:
+        timer.join()
+        loop.close()
+    assert time.monotonic() - started < 10
+    assert sorted(cancelled) == ["q01", "q02", "q03"]
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.sets(st.sampled_from(QUERIES.query_ids), max_size=13), st.booleans(), st.integers(1, 5))
+def test_whatever_fails_every_query_has_its_own_response(
+    failing: set[str], is_async: bool, concurrency: int
+) -> None:
+    def model(query: Query) -> str:
+        if query.id in failing:
+            raise RuntimeError(query.id)
+        return echo(query)
+
+    async def model_later(query: Query) -> str:
+        await asyncio.sleep(0)
+        return model(query)
+
+    asked = model_later if is_async else model
+    run = respond(asked, QUERIES, progress=False, concurrency=concurrency)
+    assert [response.query_id for response in run] == list(QUERIES.query_ids)
+    for query, response in zip(QUERIES, run, strict=True):
+        if query.id in failing:
+            assert (response.text, response.error) == (None, f"RuntimeError: {query.id}")
+        else:
+            assert (response.text, response.error) == (echo(query), None)
+
+
+# Runs, mappings, files ----------------------------------------------------------------------------
+
+
+def partial_run(**changes: Any) -> Run:
+    responses = (
+        Response(query_id="q03", text="tatu", shown=("p2", "p1")),
+        Response(query_id="q01", text="moja"),
+        Response(query_id="q02", text=None, error="ReadTimeout"),
+    )
+    return Run(**({"model": "other", "language": "sw", "responses": responses} | changes))
+
+
+def test_run_is_put_in_order_and_filled_with_failures(tmp_path: Path) -> None:
+    path = tmp_path / "run.jsonl"
+    write_run(partial_run(), path)
+    for given_as in (partial_run(), path, str(path)):
+        run = respond(given_as, QUERIES, "mine")
+        assert (run.model, run.language) == ("mine", "sw")
+        assert [response.query_id for response in run] == list(QUERIES.query_ids)
+        assert texts(run)[:3] == ["moja", None, "tatu"]
+        assert run["q03"].shown == ("p2", "p1")
+        assert reason(run, "q02") == "ReadTimeout"
+        assert reason(run, "q09") == "no response to this query"
+        assert len(run.failed) == 12
+
+
+def test_mapping_gives_texts_by_query_id() -> None:
+    mapping: Any = {"q02": "mbili", "q01": "", "q03": None, "q04": 4}
+    run = respond(mapping, QUERIES)
+    assert run.model == "my-model"
+    assert texts(run)[:4] == ["", "mbili", None, None]
+    assert reason(run, "q03") == reason(run, "q05") == "no response to this query"
+    assert reason(run, "q04") == "the response is of type int, not str"
+
+
+def test_mapping_may_have_numbers_for_ids_as_files_may() -> None:
+    queries = MirageDataset([Query(id=str(i), language="sw", text="?") for i in (7, 8)])
+    mapping: Any = {8: "nane", 7: "saba"}
+    assert texts(respond(mapping, queries)) == ["saba", "nane"]
+
+
+def test_unknown_query_ids_are_errors_with_the_nearest(tmp_path: Path) -> None:
+    stray = (Response(query_id="q1", text="moja"),)
+    path = tmp_path / "run.jsonl"
+    write_run(partial_run(responses=stray), path)
+    for given_as in ({"q1": "moja"}, partial_run(responses=stray), path):
+        with pytest.raises(UnknownNameError, match=r"maswali.*'m': 'q1'; did you mean 'q\d\d'"):
+            respond(given_as, QUERIES, "m")
+
+
+def test_run_in_another_language_is_an_error() -> None:
+    with pytest.raises(DatasetError, match="is in 'de', but maswali is in 'sw'"):
+        respond(partial_run(language="de"), QUERIES)
+
+
+@pytest.mark.parametrize("nothing", [{}, {"q01": None}, {"q01": 1}])
+def test_nothing_but_gaps_is_an_error(nothing: Any) -> None:
+    with pytest.raises(GenerationError, match="failed on all 14 queries"):
+        respond(nothing, QUERIES)
+
+
+def test_what_cannot_answer_is_an_error(tmp_path: Path) -> None:
+    nothing: Any = 34
+    with pytest.raises(DatasetError, match="34 cannot answer queries: give a function"):
+        respond(nothing, QUERIES)
+    with pytest.raises(DatasetError, match=r"absent\.jsonl"):
+        respond(tmp_path / "absent.jsonl", QUERIES)
