@@ -1,1 +1,104 @@
-"""Mirage ranks retrieval-augmented generation systems in 18 languages."""
+"""Mirage ranks retrieval-augmented generation (RAG) systems in 18 languages.
+
+The public names are imported when they are first used, so that ``import mirage`` is fast.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from mirage.arena import BradleyTerry, Judgments, Tournaments
+    from mirage.dataset import MirageDataset, read_run, write_run
+    from mirage.errors import (
+        ArtifactError,
+        DatasetError,
+        FeatureError,
+        GenerationError,
+        JudgmentError,
+        MirageError,
+        NotFittedError,
+        UnknownNameError,
+    )
+    from mirage.features import FeatureSuite, FeatureTable
+    from mirage.leaderboard import Leaderboard, MultilingualLeaderboard
+    from mirage.models import Judgment, Passage, Query, Response, Run
+    from mirage.ranking import MultilingualRanking, Ranking
+    from mirage.responding import respond
+    from mirage.surrogate import SurrogateRanker
+
+__version__ = "0.1.0"
+
+_HOME = {
+    "ArtifactError": "errors",
+    "BradleyTerry": "arena",
+    "DatasetError": "errors",
+    "FeatureError": "errors",
+    "FeatureSuite": "features",
+    "FeatureTable": "features",
+    "GenerationError": "errors",
+    "Judgment": "models",
+    "JudgmentError": "errors",
+    "Judgments": "arena",
+    "Leaderboard": "leaderboard",
+    "MirageDataset": "dataset",
+    "MirageError": "errors",
+    "MultilingualLeaderboard": "leaderboard",
+    "MultilingualRanking": "ranking",
+    "NotFittedError": "errors",
+    "Passage": "models",
+    "Query": "models",
+    "Ranking": "ranking",
+    "Response": "models",
+    "Run": "models",
+    "SurrogateRanker": "surrogate",
+    "Tournaments": "arena",
+    "UnknownNameError": "errors",
+    "read_run": "dataset",
+    "respond": "responding",
+    "write_run": "dataset",
+}
+
+__all__ = [
+    "ArtifactError",
+    "BradleyTerry",
+    "DatasetError",
+    "FeatureError",
+    "FeatureSuite",
+    "FeatureTable",
+    "GenerationError",
+    "Judgment",
+    "JudgmentError",
+    "Judgments",
+    "Leaderboard",
+    "MirageDataset",
+    "MirageError",
+    "MultilingualLeaderboard",
+    "MultilingualRanking",
+    "NotFittedError",
+    "Passage",
+    "Query",
+    "Ranking",
+    "Response",
+    "Run",
+    "SurrogateRanker",
+    "Tournaments",
+    "UnknownNameError",
+    "__version__",
+    "read_run",
+    "respond",
+    "write_run",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(import_module(f"{__name__}.{_HOME[name]}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(set(globals()) | set(__all__))

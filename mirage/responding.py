@@ -153,10 +153,17 @@ def _asked(
         else:
             if inspect.isawaitable(answer):
                 rest = _ask_concurrently(model, queries[i:], answer, concurrency, done)
-                return outcomes + _finished(rest)
+                try:
+                    return outcomes + _finished(rest)
+                except BaseExceptionGroup as group:
+                    raise group.exceptions[0].__cause__ or group from None
             outcomes.append(_outcome(query.id, answer))
         done()
     return outcomes
+
+
+class _InterruptError(Exception):
+    """Carries an interrupt out of a task: by itself it would break the loop off, not end it."""
 
 
 async def _ask_concurrently(
@@ -173,7 +180,10 @@ async def _ask_concurrently(
     async def work() -> None:
         for query in waiting:
             pending = first if query is queries[0] else None
-            outcomes[query.id] = await _ask(model, query, pending)
+            try:
+                outcomes[query.id] = await _ask(model, query, pending)
+            except (KeyboardInterrupt, SystemExit) as interrupt:
+                raise _InterruptError from interrupt
             done()
 
     async with asyncio.TaskGroup() as group:
