@@ -1,0 +1,59 @@
+"""From recorded outputs of real LLMs to a ranking: nothing simulated, no judge, no key.
+
+NoMIRACL records what LLMs said about real queries whose right answer is known: right beats wrong.
+Eight of ten models train a surrogate; the other two are ranked among them by features alone.
+
+    MIRAGE_DATA=../shared/data python examples/nomiracl_arena.py sw
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+from mirage import BradleyTerry, FeatureSuite, Judgments, Leaderboard, Ranking, SurrogateRanker
+from mirage.arena import BradleyTerryFit
+from mirage.sources import nomiracl
+
+# The offline features but for the two of citations: NoMIRACL's files hold no qrels.
+FEATURES = (
+    "target_language",
+    "english_language",
+    "answer_bleu",
+    "answer_rougeL",
+    "support_lexical",
+    "relevance_lexical",
+)
+
+
+def rank_held_out(
+    folder: Path, language: str, held_out: tuple[str, ...]
+) -> tuple[BradleyTerryFit, Ranking]:
+    """The judged logits of all models, and the predicted places of those that are held out."""
+    dataset, runs, judgments = nomiracl.load(folder, language)
+    judged = BradleyTerry().fit(Judgments.from_records(judgments))
+
+    known = [j for j in judgments if not {j.model_a, j.model_b} & set(held_out)]
+    tournaments = BradleyTerry().bootstrap(
+        Judgments.from_records(known), tournaments=200, queries=100, seed=0
+    )
+    suite = FeatureSuite(FEATURES, language)
+    tables = [suite.score(dataset, runs[model]) for model in tournaments.models]
+    ranker = SurrogateRanker().fit(tables, tournaments)
+    leaderboard = Leaderboard(dataset, suite, ranker)
+    return judged, leaderboard.rank_all({model: runs[model] for model in held_out})
+
+
+def main(language: str = "sw") -> None:
+    """Print both."""
+    folder = Path(os.environ.get("MIRAGE_DATA", "../shared/data")) / "nomiracl"
+    held_out = ("Mixtral-8x7B-Instruct-v0.1", "llama-2-7b-chat")
+    judged, ranking = rank_held_out(folder, language, held_out)
+    for logit, model in sorted(zip(judged.logits, judged.models, strict=True), reverse=True):
+        print(f"{logit:6.2f}  {model}")
+    print(ranking)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,17 @@
+"""Rank a system of your own on the Swahili leaderboard that ships with the library. No network."""
+
+from mirage import Leaderboard, Query
+
+
+def my_rag(query: Query) -> str:
+    """Quote the passage that shares most words with the question. Put your own system here."""
+    words = set(query.text.lower().split())
+    best = max(query.passages, key=lambda p: len(words & set(p.text.lower().split())))
+    first = best.text.split(". ")[0].rstrip(".")
+    return f"##Reason: [{best.id}]\n##Answer: {first} [{best.id}]."
+
+
+if __name__ == "__main__":
+    ranking = Leaderboard.bundled("sw").rank(my_rag, name="my-rag")
+    print(ranking)
+    print(f"P(my-rag is better than uncited) = {ranking.p_better('my-rag', 'anchor/uncited'):.2f}")
