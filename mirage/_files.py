@@ -11,7 +11,7 @@ from pydantic import BaseModel, ValidationError
 
 from mirage.errors import DatasetError
 
-__all__ = ["lines", "parse_rows", "read_records", "read_rows", "validated", "write_records"]
+__all__ = ["lines", "parse_rows", "read_rows", "validated", "write_records"]
 
 R = TypeVar("R", bound=BaseModel)
 
@@ -25,7 +25,8 @@ def lines(path: Path) -> Iterator[tuple[str, str]]:
     try:
         text = path.read_text(encoding="utf-8-sig")
     except UnicodeDecodeError as error:
-        raise DatasetError(f"{path}: not UTF-8 at byte {error.start}; save it as UTF-8") from None
+        line = error.object[: error.start].count(b"\n") + 1
+        raise DatasetError(f"{path}, line {line}: not UTF-8; save the file as UTF-8") from None
     except OSError as error:
         raise DatasetError(f"{path}: cannot be read ({error.strerror})") from None
     return _lines(text, str(path))
@@ -55,20 +56,11 @@ def parse_rows(text: str, source: str) -> Iterator[tuple[str, dict[str, Any]]]:
 def _row(where: str, line: str) -> tuple[str, dict[str, Any]]:
     try:
         row = json.loads(line)
-    except (json.JSONDecodeError, RecursionError) as error:
+    except (ValueError, RecursionError) as error:  # ValueError: also a number of 5,000 digits
         raise DatasetError(f"{where}: not JSON ({error})") from None
     if not isinstance(row, dict):
         raise DatasetError(f"{where}: expected a JSON object, found {type(row).__name__}")
     return where, row
-
-
-def read_records(record: type[R], path: Path) -> list[R]:
-    """Records of one kind from a JSON Lines file.
-
-    Raises:
-        DatasetError: names the file, the line and the field that is wrong.
-    """
-    return [validated(record, row, where) for where, row in read_rows(path)]
 
 
 def write_records(records: Iterable[BaseModel], path: Path) -> None:
@@ -88,6 +80,8 @@ def validated(record: type[R], row: Mapping[str, Any], where: str) -> R:
         return record.model_validate(row)
     except ValidationError as error:
         first = error.errors()[0]
-        field = ".".join(str(part) for part in first["loc"]) or record.__name__
+        field = ".".join(str(part) for part in first["loc"])
+        place = f"{where}, field {field!r}" if field else where
+        message = first["msg"].removeprefix("Value error, ")  # pydantic's mark on our own messages
         more = f" (and {error.error_count() - 1} more)" if error.error_count() > 1 else ""
-        raise DatasetError(f"{where}, field {field!r}: {first['msg']}{more}") from None
+        raise DatasetError(f"{place}: {message}{more}") from None

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from importlib import resources
 from pathlib import Path
-from typing import Any, overload
+from typing import Any, SupportsIndex, overload
 
-from mirage._files import parse_rows, read_records, read_rows, validated, write_records
+from mirage._files import parse_rows, read_rows, validated, write_records
 from mirage.errors import DatasetError, UnknownNameError
-from mirage.languages import language
+from mirage.languages import language as _language
 from mirage.models import Query, Response, Run
 
 __all__ = ["MirageDataset", "read_run", "write_run"]
@@ -48,7 +48,7 @@ class MirageDataset(Sequence[Query]):
     @classmethod
     def bundled(cls, language_code: str) -> MirageDataset:
         """The small corpus that ships with the library: 14 parallel queries a language."""
-        code = language(language_code).code
+        code = _language(language_code).code
         source = resources.files("mirage") / "data" / "mini" / f"{code}.jsonl"
         rows = parse_rows(source.read_text(encoding="utf-8"), f"bundled {code}")
         return cls((validated(Query, row, where) for where, row in rows), name=f"bundled-{code}")
@@ -60,7 +60,15 @@ class MirageDataset(Sequence[Query]):
         Raises:
             DatasetError: names the file, the line and the field that is wrong.
         """
-        return cls(read_records(Query, Path(path)), name=Path(path).stem)
+        path = Path(path)
+        queries: dict[str, Query] = {}
+        for where, row in read_rows(path):
+            query = validated(Query, row, where)
+            _check_addition(query, queries, where)
+            queries[query.id] = query
+        if not queries:
+            raise DatasetError(f"{path}: no query in this file")
+        return cls(queries.values(), name=path.stem)
 
     def to_jsonl(self, path: str | Path) -> None:
         """Write one query a line; :meth:`from_jsonl` reads back an equal dataset."""
@@ -84,11 +92,15 @@ class MirageDataset(Sequence[Query]):
 
         Raises:
             DatasetError: names the file and line; also for a judged passage without a text.
+            UnknownNameError: no such language.
         """
         from mirage.sources import trec
 
         texts = None if passages is None else Path(passages)
-        queries = trec.queries(Path(topics), Path(qrels), texts, language)
+        code = _language(language).code
+        queries = list(trec.queries(Path(topics), Path(qrels), texts, code))
+        if not queries:
+            raise DatasetError(f"{topics}: no query in this file")
         return cls(queries, name=Path(topics).stem)
 
     def __len__(self) -> int:
@@ -98,15 +110,15 @@ class MirageDataset(Sequence[Query]):
         return iter(self._queries)
 
     @overload
-    def __getitem__(self, key: int | str) -> Query: ...
+    def __getitem__(self, key: SupportsIndex | str) -> Query: ...
 
     @overload
     def __getitem__(self, key: slice) -> MirageDataset: ...
 
-    def __getitem__(self, key: int | str | slice) -> Query | MirageDataset:
+    def __getitem__(self, key: SupportsIndex | str | slice) -> Query | MirageDataset:
         if isinstance(key, slice):
             return self._with(self._queries[key])
-        if isinstance(key, int):
+        if not isinstance(key, str):
             return self._queries[key]
         try:
             return self._by_id[key]
@@ -158,26 +170,48 @@ class MirageDataset(Sequence[Query]):
         return MirageDataset(queries, name=self.name)
 
 
+def _check_addition(query: Query, queries: Mapping[str, Query], where: str) -> None:
+    """Refuse a query that cannot join those above it in its file."""
+    if query.id in queries:
+        raise DatasetError(
+            f"{where}, field 'id': query {query.id!r} stands here a second time; query ids are "
+            "unique"
+        )
+    first = next(iter(queries.values()), query)
+    if query.language != first.language:
+        raise DatasetError(
+            f"{where}, field 'language': {query.language!r}, but the queries above are in "
+            f"{first.language!r}; make one dataset a language"
+        )
+
+
 def read_run(path: str | Path, *, language: str, model: str = "") -> Run:
     """Read a run from JSON Lines with one :class:`~mirage.Response` a line.
 
     ``output`` and ``response`` are understood for ``text``. The model is named after the file
     unless ``model`` is given.
+
+    Raises:
+        DatasetError: names the file, the line and the field that is wrong.
+        UnknownNameError: no such language.
     """
     path = Path(path)
-    responses = []
+    code = _language(language).code
+    responses: dict[str, Response] = {}
     for where, row in read_rows(path):
         for alias in ("output", "response"):
             if alias in row and "text" not in row:
                 row["text"] = row.pop(alias)
-        responses.append(validated(Response, row, where))
+        response = validated(Response, row, where)
+        if response.query_id in responses:
+            raise DatasetError(
+                f"{where}, field 'query_id': query {response.query_id!r} is answered here a second "
+                "time; a run answers a query once"
+            )
+        responses[response.query_id] = response
     if not responses:
         raise DatasetError(f"{path}: no response in this file")
-    return validated(
-        Run,
-        {"model": model or path.stem, "language": language, "responses": responses},
-        str(path),
-    )
+    return Run(model=model or path.stem, language=code, responses=tuple(responses.values()))
 
 
 def write_run(run: Run, path: str | Path) -> None:

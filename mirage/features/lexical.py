@@ -53,6 +53,7 @@ def support_lexical(item: Answered) -> float | NotComputed:
     """Mean over the answer's sentences of :func:`sentence_support` by the passages each cites.
 
     In [0, 1]. A sentence that cites nothing counts 0, and so does an answer without a sentence.
+    Not computed where no passage answers the query: there a good response cites nothing.
     """
     return _mean_support(item, None)
 
@@ -63,8 +64,9 @@ def support_lexical_all(item: Answered) -> float | NotComputed:
 
 
 def _mean_support(item: Answered, passages: Sequence[str] | None) -> float | NotComputed:
-    if not item.shown_is_known:
-        return NOTHING_SHOWN
+    gap = _not_applicable(item)
+    if gap is not None:
+        return gap
     sentences = item.parsed.sentences
     if not sentences:
         return 0.0
@@ -186,10 +188,11 @@ def relevance_lexical(item: Answered) -> float | NotComputed:
     n-grams (2 to 5 characters, folded as in :func:`mirage.text.tokenize`); each weighs
     ``log(1 + (n - d + 0.5) / (d + 0.5))`` where ``d`` of the ``n`` shown passages hold it, the
     inverse document frequency of BM25 (Robertson and Zaragoza 2009). If no shown passage shares
-    anything with the query, all have nearness 0.
+    anything with the query, all have nearness 0. Not computed where no passage answers the query.
     """
-    if not item.shown_is_known:
-        return NOTHING_SHOWN
+    gap = _not_applicable(item)
+    if gap is not None:
+        return gap
     cited = item.parsed.citations
     if not cited:
         return 0.0
@@ -216,6 +219,18 @@ def _nearness(query: str, passages: tuple[str, ...], code: str) -> tuple[float, 
     weight = np.log(1 + (len(passages) - holders + 0.5) / (holders + 0.5))
     near = (holds * weight).sum(axis=1)
     return tuple((near / near.max()).tolist()) if near.any() else (0.0,) * len(passages)
+
+
+# Both ---------------------------------------------------------------------------------------------
+
+_NO_ANSWER = NotComputed("no passage answers the query, so that nothing should be cited")
+
+
+def _not_applicable(item: Answered) -> NotComputed | None:
+    """Why there is nothing to compute, if so."""
+    if item.query.answerable is False:
+        return _NO_ANSWER
+    return None if item.shown_is_known else NOTHING_SHOWN
 
 
 # Texts --------------------------------------------------------------------------------------------

@@ -9,10 +9,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from mirage._files import read_rows
+from mirage._files import read_rows, validated
 from mirage.dataset import MirageDataset
 from mirage.errors import DatasetError
-from mirage.models import Passage, Query, Response, Run
+from mirage.languages import language as _language
+from mirage.models import Query, Response, Run
 
 __all__ = ["LabelledSentence", "Memerag", "load"]
 
@@ -47,28 +48,38 @@ def load(path: str | Path, language: str) -> Memerag:
 
     Raises:
         DatasetError: names the file, the line and what is wrong with it.
+        UnknownNameError: no such language.
     """
+    code = _language(language).code
     queries, responses, sentences = [], [], []
     for where, row in read_rows(Path(path)):
         try:
-            query = _query(row, language)
+            query = _query(row, where, code)
             labelled = [_sentence(query.id, sentence) for sentence in row["answer"]]
         except KeyError as error:
             raise DatasetError(f"{where}: field {error} is missing") from None
+        except TypeError as error:
+            raise DatasetError(f"{where}: not a row of MEMERAG ({error})") from None
         queries.append(query)
         text = " ".join(sentence.text for sentence in labelled)
         responses.append(Response(query_id=query.id, text=text))
         sentences.extend(labelled)
-    run = Run(model="memerag", language=language, responses=tuple(responses))
-    return Memerag(MirageDataset(queries, name=f"memerag-{language}"), run, sentences)
+    run = Run(model="memerag", language=code, responses=tuple(responses))
+    return Memerag(MirageDataset(queries, name=f"memerag-{code}"), run, sentences)
 
 
-def _query(row: Mapping[str, Any], language: str) -> Query:
-    passages = (
-        Passage(id=f"{row['query_id']}/{number}", text=passage["text"])
+def _query(row: Mapping[str, Any], where: str, code: str) -> Query:
+    passages = [
+        {"id": f"{row['query_id']}/{number}", "text": passage["text"]}
         for number, passage in enumerate(row["context"], 1)
-    )
-    return Query(id=row["query_id"], language=language, text=row["query"], passages=tuple(passages))
+    ]
+    fields = {
+        "id": row["query_id"],
+        "language": code,
+        "text": row["query"],
+        "passages": passages,
+    }
+    return validated(Query, fields, where)
 
 
 def _sentence(query_id: str, row: Mapping[str, Any]) -> LabelledSentence:

@@ -13,10 +13,11 @@ from itertools import combinations
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from mirage._files import read_rows
+from mirage._files import read_rows, validated
 from mirage.dataset import MirageDataset
 from mirage.errors import DatasetError
-from mirage.models import Judgment, Passage, Query, Response, Run, Verdict
+from mirage.languages import language as _language
+from mirage.models import Judgment, Query, Response, Run, Verdict
 
 __all__ = ["NoMiracl", "load"]
 
@@ -45,23 +46,22 @@ def load(folder: str | Path, language: str) -> NoMiracl:
 
     Raises:
         DatasetError: names the file, the line and what is wrong with it.
+        UnknownNameError: no such language.
     """
+    code = _language(language).code
     queries: list[Query] = []
-    outputs: dict[str, dict[str, str]] = {}
+    outputs: dict[str, list[Response]] = {}
     for subset, answerable in (("relevant", True), ("non_relevant", False)):
-        for where, row in read_rows(Path(folder) / subset / f"{language}.jsonl"):
-            query, results = _query(row, where, language, answerable)
+        for where, row in read_rows(Path(folder) / subset / f"{code}.jsonl"):
+            query, results = _query(row, where, code, answerable)
             queries.append(query)
             for model, text in results.items():
-                outputs.setdefault(model, {})[query.id] = text
-    dataset = MirageDataset(queries, name=f"nomiracl-{language}")
+                response = validated(Response, {"query_id": query.id, "text": text}, where)
+                outputs.setdefault(model, []).append(response)
+    dataset = MirageDataset(queries, name=f"nomiracl-{code}")
     runs = {
-        model: Run(
-            model=model,
-            language=language,
-            responses=tuple(Response(query_id=id_, text=text) for id_, text in texts.items()),
-        )
-        for model, texts in sorted(outputs.items())
+        model: Run(model=model, language=code, responses=tuple(responses))
+        for model, responses in sorted(outputs.items())
     }
     return NoMiracl(dataset, runs, list(_judgments(dataset, runs)))
 
@@ -74,7 +74,7 @@ def is_right(output: str, answerable: bool) -> bool:
 
 
 def _query(
-    row: Mapping[str, Any], where: str, language: str, answerable: bool
+    row: Mapping[str, Any], where: str, code: str, answerable: bool
 ) -> tuple[Query, dict[str, str]]:
     try:
         query_id, docids, prompt = row["query_id"], row["docids"], row["prompt"]
@@ -82,21 +82,27 @@ def _query(
         reference = results.pop(REFERENCE_MODEL)
     except KeyError as error:
         raise DatasetError(f"{where}: field {error} is missing") from None
+    except (TypeError, ValueError) as error:
+        raise DatasetError(f"{where}: not a row of NoMIRACL ({error})") from None
+    if not isinstance(prompt, str) or not isinstance(docids, list):
+        raise DatasetError(
+            f"{where}: not a row of NoMIRACL ('prompt' has to be a text, 'docids' a list)"
+        )
     question, contexts = _sections(prompt, where)
     texts = [text.strip() for text in _PASSAGE.split(contexts)[2::2]]
     if len(texts) != len(docids):
         raise DatasetError(
             f"{where}: the prompt shows {len(texts)} passages, but 'docids' names {len(docids)}"
         )
-    query = Query(
-        id=query_id,
-        language=language,
-        text=question,
-        passages=tuple(_passage(*both) for both in zip(docids, texts, strict=True)),
-        reference=reference,
-        answerable=answerable,
-    )
-    return query, results
+    fields = {
+        "id": query_id,
+        "language": code,
+        "text": question,
+        "passages": [_passage(*both) for both in zip(docids, texts, strict=True)],
+        "reference": reference,
+        "answerable": answerable,
+    }
+    return validated(Query, fields, where), results
 
 
 def _sections(prompt: str, where: str) -> tuple[str, str]:
@@ -109,9 +115,9 @@ def _sections(prompt: str, where: str) -> tuple[str, str]:
     return question.strip(), contexts
 
 
-def _passage(docid: str, text: str) -> Passage:
+def _passage(docid: object, text: str) -> dict[str, object]:
     title, colon, body = text.partition(": ")
-    return Passage(id=docid, title=title, text=body) if colon else Passage(id=docid, text=text)
+    return {"id": docid, "title": title if colon else "", "text": body if colon else text}
 
 
 def _judgments(dataset: MirageDataset, runs: Mapping[str, Run]) -> Iterator[Judgment]:

@@ -77,5 +77,9 @@ def read_passages(path: Path) -> dict[str, Passage]:
         if "docid" in row and "id" not in row:
             row["id"] = row.pop("docid")
         passage = validated(Passage, row, where)
-        passages[passage.id] = passage
+        if passages.setdefault(passage.id, passage) != passage:
+            raise DatasetError(
+                f"{where}: passage {passage.id!r} stands here a second time, with another text or "
+                "title"
+            )
     return passages

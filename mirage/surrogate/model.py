@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mirage.errors import FeatureError
-from mirage.surrogate.estimators import Regressor, make_regressor
+from mirage.surrogate.estimators import Regressor, make_regressor, one_thread
 from mirage.surrogate.training import TrainingData
 
 __all__ = ["Candidate", "PooledModel", "Recipe", "evaluate", "fit_model", "select"]
@@ -68,7 +68,8 @@ class PooledModel:
         rows = ((X - self.centres[language]) / self.scale).reshape(-1, X.shape[-1])
         logits = rows @ self.slopes[language] + self.offsets[language]
         if self.shared is not None:
-            logits = logits + self.shared.predict(rows)
+            with one_thread():
+                logits = logits + self.shared.predict(rows)
         return np.asarray(logits.reshape(X.shape[:-1]), dtype=np.float64)
 
 
@@ -175,10 +176,11 @@ def _fit_shared(data: Data, name: str | None, seed: int) -> PooledModel:
         X = [(one.X[:ROWS_PER_MODEL] - centres[code]) / scale for code, one in data.items()]
         y = [one.y[:ROWS_PER_MODEL] - offsets[code] for code, one in data.items()]
         shared = make_regressor(name, features, seed=seed)
-        shared.fit(
-            np.concatenate([rows.reshape(-1, len(features)) for rows in X]),
-            np.concatenate([rows.ravel() for rows in y]),
-        )
+        with one_thread():
+            shared.fit(
+                np.concatenate([rows.reshape(-1, len(features)) for rows in X]),
+                np.concatenate([rows.ravel() for rows in y]),
+            )
     slopes = dict.fromkeys(data, np.zeros(len(features)))
     return PooledModel(shared, scale, centres, offsets, slopes)
 

@@ -1,0 +1,324 @@
+"""SurrogateRanker: learning, predicting, validating."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from sklearn.ensemble import RandomForestRegressor
+
+from mirage.arena import Tournaments
+from mirage.errors import FeatureError, NotFittedError, UnknownNameError
+from mirage.features import FeatureTable
+from mirage.surrogate import SurrogateRanker
+from mirage.surrogate.estimators import ESTIMATORS, make_regressor
+from mirage.surrogate.model import Recipe
+from mirage.surrogate.training import TrainingData, mean_features, training_data
+
+FEATURES = ("citation_recall@10", "answer_bleu", "noise")
+
+
+def arena(
+    language: str = "sw",
+    models: int = 12,
+    slopes: tuple[float, ...] = (2.0, 1.0, 0.0),
+    *,
+    seed: int = 0,
+    tournaments: int = 40,
+    queries: int = 30,
+) -> tuple[list[FeatureTable], Tournaments]:
+    """Models whose logits are a linear function of their mean features, but for a little noise."""
+    rng = np.random.default_rng(seed)
+    quality = rng.uniform(0.2, 0.8, size=(models, 3))
+    values = np.clip(quality[:, None] + rng.normal(0, 0.1, (models, queries, 3)), 0, 1)
+    counts = rng.multinomial(queries, np.full(queries, 1 / queries), size=tournaments)
+    counts = counts.astype(np.int32)
+    X = np.einsum("tq,mqf->tmf", counts, values) / queries
+    logits = X @ np.array(slopes) + rng.normal(0, 0.02, (tournaments, models))
+    logits -= logits.mean(axis=1, keepdims=True)
+    names = tuple(f"m{i:02d}" for i in range(models))
+    ids = tuple(f"q{i}" for i in range(queries))
+    tables = [
+        FeatureTable(name, language, ids, FEATURES, rows)
+        for name, rows in zip(names, values, strict=True)
+    ]
+    separated = np.zeros(logits.shape, dtype=np.bool_)
+    return tables, Tournaments(names, ids, counts, logits, separated)
+
+
+# Training data ------------------------------------------------------------------------------------
+
+
+def test_rows_are_mean_features_of_each_tournament() -> None:
+    tables, boot = arena()
+    data = training_data(tables, boot)["sw"]
+    for t in (0, 7):
+        drawn = np.repeat(np.arange(30), boot.counts[t])
+        assert np.allclose(data.X[t, 3], tables[3].values[drawn].mean(axis=0))
+    assert np.array_equal(data.y, boot.logits)
+
+
+def test_a_draw_without_a_value_takes_the_mean_of_all() -> None:
+    values = np.array([[1.0], [np.nan], [0.5]])
+    counts = np.array([[0, 3, 0], [1, 1, 1], [2, 1, 0]], dtype=np.int32)
+    assert mean_features(values, counts).ravel().tolist() == [0.75, 0.75, 1.0]
+
+
+def test_tables_in_any_order_are_matched_by_model() -> None:
+    tables, boot = arena()
+    a, b = training_data(tables, boot)["sw"], training_data(tables[::-1], boot)["sw"]
+    assert np.array_equal(a.values, b.values)
+
+
+def test_what_does_not_fit_together_is_an_error() -> None:
+    tables, boot = arena()
+    with pytest.raises(UnknownNameError, match="'m11'"):
+        training_data(tables[:-1], boot)
+    with pytest.raises(FeatureError, match="no feature table"):
+        training_data([], boot)
+    with pytest.raises(FeatureError, match="no tournaments for the language 'sw'"):
+        training_data(tables, {"de": boot})
+    other = tables[5].columns(FEATURES[:2])
+    with pytest.raises(FeatureError, match="'m05'.*has the features citation_recall@10, answer_b"):
+        training_data([*tables[:5], other, *tables[6:]], boot)
+
+
+def test_a_feature_on_no_query_is_an_error_that_says_why() -> None:
+    tables, boot = arena()
+    values = tables[2].values.copy()
+    values[:, 0] = np.nan
+    reasons = {("q0", FEATURES[0]): "the query has no relevant passage"}
+    tables[2] = replace(tables[2], values=values, reasons=reasons)
+    with pytest.raises(FeatureError, match=r"'m02' .* on no query \(the query has no relevant"):
+        SurrogateRanker("ridge").fit(tables, boot)
+
+
+# Estimators ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ESTIMATORS)
+def test_every_estimator_learns_a_plain_relation(name: str) -> None:
+    tables, boot = arena(models=20, tournaments=5)
+    ranker = SurrogateRanker(name).fit(tables, boot)
+    validation = ranker.cross_validate(holdout=5, repeats=4)
+    assert validation.tau["sw"] > 0.6
+    assert validation.r2["sw"] > 0.4  # ridge shrinks as by ten models, and here are fifteen
+
+
+@pytest.mark.parametrize("name", ["monotone_forest", "monotone_boosting"])
+def test_more_of_a_good_feature_never_costs(name: str) -> None:
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(200, 3))
+    y = -X[:, 0] + X[:, 2] + rng.normal(0, 0.1, 200)  # recall lowers the logit: not to be learnt
+    regressor = make_regressor(name, FEATURES, seed=0)
+    regressor.fit(X, y)
+    grid = np.zeros((50, 3))
+    grid[:, 0] = np.linspace(-3, 3, 50)
+    assert (np.diff(regressor.predict(grid)) >= 0).all()
+    grid = np.zeros((50, 3))
+    grid[:, 2] = np.linspace(-3, 3, 50)
+    assert regressor.predict(grid)[-1] > regressor.predict(grid)[0]  # other features are free
+
+
+def test_the_forest_is_scikit_learns() -> None:
+    tables, boot = arena()
+    ranker = SurrogateRanker("forest", seed=3).fit(tables, boot)
+    data = ranker.data["sw"]
+    mean, scale = data.mean_X.mean(axis=0), data.mean_X.std(axis=0)
+    rows = ((data.X[:10] - mean) / scale).reshape(-1, 3)
+    targets = data.y[:10] - data.mean_y.mean()
+    forest = RandomForestRegressor(100, random_state=3).fit(rows, targets.ravel())
+    expected = forest.predict((data.mean_X - mean) / scale)
+    got = [ranker.predict(table).logit for table in tables]
+    # Trees split between neighbouring values, so rounding in the last bit may move a few splits.
+    assert np.allclose(got, expected, atol=0.005)
+
+
+def test_auto_selects_and_says_what() -> None:
+    tables, boot = arena(models=8, tournaments=3)
+    ranker = SurrogateRanker().fit(tables, boot)
+    assert ranker.recipe.shared in ("ridge", "svr", "mlp")  # the relation is smooth
+    assert f"recipe={ranker.recipe}" in repr(ranker)
+
+
+# Several languages --------------------------------------------------------------------------------
+
+
+def several(**slopes: tuple[float, float, float]) -> SurrogateRanker:
+    arenas = {
+        code: arena(code, 8, slope, seed=i, tournaments=12)
+        for i, (code, slope) in enumerate(slopes.items())
+    }
+    tables = [table for tables, _ in arenas.values() for table in tables]
+    return SurrogateRanker("ridge").fit(tables, {code: boot for code, (_, boot) in arenas.items()})
+
+
+def test_languages_that_agree_share_one_model() -> None:
+    ranker = several(ar=(2, 1, 0), de=(2, 1, 0), es=(2, 1, 0), sw=(2, 1, 0), zh=(2, 1, 0))
+    assert ranker.recipe.shared == "ridge"
+    alone = SurrogateRanker("ridge").fit_data({"sw": ranker.data["sw"]})
+    pooled_tau = ranker.cross_validate(2, 28).tau["sw"]
+    assert pooled_tau >= alone.cross_validate(2, 28).tau["sw"]
+
+
+def test_languages_that_disagree_keep_a_part_of_their_own() -> None:
+    ranker = several(ar=(3, 0, 0), de=(-3, 0, 0), es=(3, 0, 0), sw=(-3, 0, 0))
+    assert ranker.recipe.alpha is not None
+    assert min(ranker.cross_validate(2, 28).tau.values()) > 0.5
+
+
+def test_models_are_held_out_in_all_languages_at_once() -> None:
+    ranker = several(ar=(2, 1, 0), de=(2, 1, 0))
+    validation = ranker.cross_validate(2, 28)
+    assert len(validation.held_out) == 28  # all pairs of 8 models
+    assert len(set(validation.held_out)) == 28
+    assert validation.predicted["ar"].shape == validation.actual["de"].shape == (28, 2)
+
+
+# Prediction ---------------------------------------------------------------------------------------
+
+
+def test_a_prediction_has_an_interval_around_it() -> None:
+    tables, boot = arena()
+    prediction = SurrogateRanker("ridge").fit(tables, boot).predict(tables[4])
+    low, high = prediction.interval()
+    assert low < prediction.logit < high
+    narrow = prediction.interval(0.5)
+    assert low < narrow[0] < narrow[1] < high
+    assert prediction.draws.shape == (40,)
+
+
+def test_intervals_hold_the_logits_of_models_never_seen() -> None:
+    tables, boot = arena(models=40)
+    validation = SurrogateRanker("ridge").fit(tables, boot).cross_validate(4, 20)
+    assert 0.85 <= validation.coverage["sw"] <= 1.0
+
+
+def test_the_interval_widens_with_what_the_surrogate_does_not_know() -> None:
+    sure, unsure = arena(models=30), arena(models=30)
+    noisy = np.random.default_rng(1).normal(0, 1, 30)
+    unsure = (unsure[0], replace(unsure[1], logits=unsure[1].logits + noisy - noisy.mean()))
+    widths = []
+    for tables, boot in (sure, unsure):
+        low, high = SurrogateRanker("ridge").fit(tables, boot).predict(tables[0]).interval()
+        widths.append(high - low)
+    assert widths[1] > 5 * widths[0]
+
+
+def test_other_queries_than_those_of_training_are_drawn_from_the_table() -> None:
+    tables, boot = arena()
+    ranker = SurrogateRanker("ridge").fit(tables, boot)
+    elsewhere = replace(tables[0], query_ids=tuple(f"x{i}" for i in range(30)))
+    assert ranker.predict(elsewhere).logit == ranker.predict(tables[0]).logit
+    assert ranker.predict(elsewhere).draws.shape == (40,)
+
+
+def test_columns_are_matched_by_name_and_none_is_filled_in() -> None:
+    tables, boot = arena()
+    ranker = SurrogateRanker("ridge").fit(tables, boot)
+    shuffled = tables[0].columns(FEATURES[::-1])
+    assert ranker.predict(shuffled).logit == ranker.predict(tables[0]).logit
+    with pytest.raises(FeatureError, match="lack noise, which this surrogate was trained on"):
+        ranker.predict(tables[0].columns(FEATURES[:2]))
+    empty = tables[0].values.copy()
+    empty[:, 1] = np.nan
+    with pytest.raises(FeatureError, match="has 'answer_bleu' on no query"):
+        ranker.predict(replace(tables[0], values=empty))
+    with pytest.raises(UnknownNameError, match="unknown language of this surrogate 'de'"):
+        ranker.predict(replace(tables[0], language="de"))
+
+
+def test_the_same_seed_gives_the_same_numbers() -> None:
+    tables, boot = arena(tournaments=8)
+    first, again = (SurrogateRanker("mlp", seed=5).fit(tables, boot) for _ in range(2))
+    assert np.array_equal(first.predict(tables[1]).draws, again.predict(tables[1]).draws)
+    one, two = (first.cross_validate(2, 3, n_jobs=n) for n in (1, 2))
+    assert np.array_equal(one.predicted["sw"], two.predicted["sw"])
+
+
+# Validation and importances -----------------------------------------------------------------------
+
+
+def test_r2_and_tau_by_hand() -> None:
+    tables, boot = arena()
+    ranker = SurrogateRanker("ridge").fit(tables, boot)
+    validation = ranker.cross_validate(3, 8)
+    predicted, actual = validation.predicted["sw"], validation.actual["sw"]
+    mean = ranker.data["sw"].mean_y.mean()
+    expected = 1 - np.sum((actual - predicted) ** 2) / np.sum((actual - mean) ** 2)
+    assert validation.r2["sw"] == pytest.approx(expected)
+    pairs = [(0, 1), (0, 2), (1, 2)]
+    concordant = [
+        np.sign(p[i] - p[j]) * np.sign(a[i] - a[j])
+        for p, a in zip(predicted, actual, strict=True)
+        for i, j in pairs
+    ]
+    assert validation.tau["sw"] == pytest.approx(np.mean(concordant))
+
+
+def test_models_are_held_out_equally_often() -> None:
+    tables, boot = arena()
+    validation = SurrogateRanker("ridge").fit(tables, boot).cross_validate(4, 6)
+    held = [model for split in validation.held_out for model in split]
+    assert {held.count(model) for model in boot.models} == {2}
+
+
+def test_importances_find_what_matters() -> None:
+    tables, boot = arena(models=20)
+    importances = SurrogateRanker("ridge").fit(tables, boot).importances(4, 10)
+    assert list(importances) == ["citation_recall@10", "answer_bleu", "noise"]
+    assert importances["citation_recall@10"] > 0.5
+    assert abs(importances["noise"]) < 0.05
+
+
+def test_a_held_out_model_has_no_say() -> None:
+    tables, boot = arena()
+    base = SurrogateRanker("ridge").fit(tables, boot).cross_validate(1, 12)
+    outlier = boot.logits.copy()
+    outlier[:, 0] += 100.0
+    spoilt = SurrogateRanker("ridge").fit(tables, replace(boot, logits=outlier))
+    after = spoilt.cross_validate(1, 12)
+    row = base.held_out.index(("m00",))
+    assert after.predicted["sw"][row] == pytest.approx(base.predicted["sw"][row])
+
+
+def test_too_few_models_are_an_error() -> None:
+    tables, boot = arena(models=4)
+    ranker = SurrogateRanker("ridge").fit(tables, boot)
+    with pytest.raises(FeatureError, match="cannot hold 2 of 4 models out"):
+        ranker.cross_validate(2)
+    tables, boot = arena(models=2)
+    with pytest.raises(FeatureError, match="three models or more"):
+        SurrogateRanker("ridge").fit(tables, boot)
+
+
+def test_nothing_learnt_is_an_error() -> None:
+    with pytest.raises(NotFittedError, match="learnt nothing yet"):
+        SurrogateRanker().predict(arena()[0][0])
+    with pytest.raises(UnknownNameError, match="did you mean 'forest'"):
+        SurrogateRanker("forests")
+
+
+def test_recipes_read_well() -> None:
+    assert str(Recipe("svr", None)) == "svr"
+    assert str(Recipe(None, 30.0)) == "ridge(30) per language"
+    assert str(Recipe("forest", 3.0)) == "forest + ridge(3) per language"
+
+
+def test_a_feature_without_spread_does_no_harm() -> None:
+    tables, boot = arena()
+    flat = [replace(t, values=np.where([True, True, False], t.values, 1.0)) for t in tables]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        validation = SurrogateRanker("ridge").fit(flat, boot).cross_validate(2, 10)
+    assert validation.tau["sw"] > 0.6
+
+
+def test_training_data_of_some_models() -> None:
+    tables, boot = arena()
+    data: TrainingData = training_data(tables, boot)["sw"]
+    some = data.of(["m03", "m01"])
+    assert some.models == ("m01", "m03")
+    assert np.array_equal(some.X, data.X[:, [1, 3]])

@@ -1,0 +1,134 @@
+"""The simulated arena: faults do what they say, and the judge knows."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+
+from mirage.arena import BradleyTerry
+from mirage.dataset import MirageDataset
+from mirage.languages import LANGUAGES
+from mirage.models import Run
+from mirage.surrogate.simulation import (
+    ANCHORS,
+    FAULTS,
+    SYSTEMS,
+    WEIGHTS,
+    System,
+    judge,
+    simulate,
+)
+from mirage.text import ParsedResponse, parse
+
+CORPORA = {code: MirageDataset.bundled(code) for code in LANGUAGES}
+
+
+def answers(code: str, faults: dict[str, float]) -> tuple[Run, np.ndarray]:
+    runs, utilities = simulate(CORPORA, code, [System("s", faults)], seed=0)
+    return runs[0], utilities[0]
+
+
+def parsed(code: str, run: Run, query_id: str) -> ParsedResponse:
+    return parse(run[query_id].text or "", code, CORPORA[code][query_id].passage_ids)
+
+
+def test_there_are_thirty_systems_and_more_with_every_kind_of_fault() -> None:
+    assert len(SYSTEMS) >= 30
+    assert len({system.name for system in SYSTEMS}) == len(SYSTEMS)
+    assert {kind for system in SYSTEMS for kind in system.faults} == set(FAULTS)
+    assert set(ANCHORS) <= {system.name for system in SYSTEMS}
+
+
+@pytest.mark.parametrize("code", LANGUAGES)
+def test_without_a_fault_the_reference_is_answered_in_full(code: str) -> None:
+    run, utilities = answers(code, {})
+    for query in CORPORA[code]:
+        reference = parse(query.reference or "", code, query.passage_ids)
+        response = parsed(code, run, query.id)
+        assert response.citations == reference.citations
+        assert response.sentences == reference.sentences
+        assert response.well_formed
+    assert np.allclose(
+        utilities,
+        WEIGHTS.correct + WEIGHTS.grounded + WEIGHTS.language + WEIGHTS.complete + WEIGHTS.form,
+    )
+
+
+@pytest.mark.parametrize("kind", FAULTS)
+def test_a_fault_changes_the_texts_and_costs(kind: str) -> None:
+    for code in ("en", "th", "zh", "ar"):
+        clean, best = answers(code, {})
+        faulty, utilities = answers(code, {kind: 1.0})
+        changed = np.array([a.text != b.text for a, b in zip(clean, faulty, strict=True)])
+        assert changed.any()
+        assert (utilities[changed] < best[changed]).all()
+        assert np.allclose(utilities[~changed], best[~changed])
+
+
+@pytest.mark.parametrize("code", LANGUAGES)
+def test_faults_do_what_their_names_say(code: str) -> None:
+    corpus = CORPORA[code]
+    answerable = [query for query in corpus if query.answerable]
+    uncited, _ = answers(code, {"uncited": 1.0})
+    wrong, _ = answers(code, {"wrongly-cited": 1.0})
+    over, _ = answers(code, {"over-cited": 1.0})
+    entity, _ = answers(code, {"wrong-entity": 1.0})
+    short, _ = answers(code, {"truncated": 1.0})
+    for query in answerable:
+        assert parsed(code, uncited, query.id).citations == ()
+        assert not set(parsed(code, wrong, query.id).citations) & set(query.relevant)
+        assert set(parsed(code, over, query.id).citations) == set(query.passage_ids)
+        text = parsed(code, entity, query.id).answer_text
+        assert query.metadata["wrong_answer"] in text
+        assert query.metadata["answer"] not in text
+        full = parse(query.reference or "", code, query.passage_ids)
+        assert len(parsed(code, short, query.id).sentences) < len(full.sentences)
+
+
+def test_a_share_hits_that_many_queries_and_a_larger_one_the_same_and_more() -> None:
+    clean, _ = answers("sw", {})
+    hits = []
+    for share in (0.2, 0.5, 1.0):
+        run, _ = answers("sw", {"format-broken": share})
+        hits.append({a.query_id for a, b in zip(run, clean, strict=True) if a.text != b.text})
+    assert [len(hit) for hit in hits] == [3, 7, 14]
+    assert hits[0] < hits[1] < hits[2]
+
+
+def test_the_same_seed_gives_the_same_texts_and_another_one_others() -> None:
+    systems = [System("a", {"garbled": 0.5, "off-topic": 0.5})]
+    first, again, other = (simulate(CORPORA, "ja", systems, seed=seed)[0] for seed in (1, 1, 2))
+    assert first == again
+    assert first != other
+
+
+def test_another_system_changes_no_other() -> None:
+    alone, _ = simulate(CORPORA, "fi", [System("a", {"garbled": 0.5})], seed=0)
+    both, _ = simulate(CORPORA, "fi", [System("b", {}), System("a", {"garbled": 0.5})], seed=0)
+    assert alone[0] == both[1]
+
+
+def test_without_ties_the_judge_follows_bradley_terry() -> None:
+    utilities = np.repeat([[1.0], [0.0], [-1.0]], 4000, axis=1)
+    queries = [f"q{i}" for i in range(4000)]
+    judgments = judge(utilities, ["a", "b", "c"], queries, seed=0, tie_below=0.0)
+    fit = BradleyTerry(ridge=0.0).fit(judgments)
+    assert np.allclose(fit.logits, [1.0, 0.0, -1.0], atol=0.08)
+
+
+def test_the_judge_ties_what_is_nearly_equal() -> None:
+    names, queries = ["a", "b"], [f"q{i}" for i in range(2000)]
+    for tie_below in (0.0, 0.4, 1.0):
+        judgments = judge(np.zeros((2, 2000)), names, queries, seed=0, tie_below=tie_below)
+        tied = float(np.mean(judgments.score == 0.5))
+        # The logistic distribution function: P(|noise| < t) = tanh(t / 2).
+        assert tied == pytest.approx(np.tanh(tie_below / 2), abs=0.03)
+
+
+def test_the_judge_prefers_what_it_should() -> None:
+    order = ("reference", "truncated", "uncited", "wrong-language", "refusal", "garbled")
+    by_name = {system.name: system for system in SYSTEMS}
+    _, utilities = simulate(CORPORA, "id", [by_name[name] for name in order], seed=0)
+    assert all(a > b for a, b in pairwise(utilities.mean(axis=1)))

@@ -1,0 +1,514 @@
+"""Datasets: bundled, from files and back; and what is said of a file that is wrong."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from mirage.dataset import MirageDataset, read_run, write_run
+from mirage.errors import DatasetError, UnknownNameError
+from mirage.languages import LANGUAGES
+from mirage.models import Passage, Query, Response, Run
+from mirage.sources import memerag, nomiracl
+
+ROW = {"id": "a", "language": "en", "text": "Which river?"}
+
+
+def dataset(*ids: str) -> MirageDataset:
+    return MirageDataset((Query(id=id_, language="en", text=f"{id_}?") for id_ in ids), name="d")
+
+
+def jsonl(folder: Path, *rows: object, name: str = "queries.jsonl") -> Path:
+    path = folder / name
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    return path
+
+
+# --- Bundled
+
+
+def test_bundled() -> None:
+    bundled = MirageDataset.bundled("sw")
+    assert bundled.language == "sw"
+    assert bundled.name == "bundled-sw"
+    assert bundled.query_ids == tuple(f"q{number:02}" for number in range(1, 15))
+    assert bundled["q01"].text == "Ni mto upi ulio mrefu zaidi barani Afrika?"
+
+
+def test_bundled_knows_no_other_language() -> None:
+    with pytest.raises(UnknownNameError, match="unknown language 'Kiswahili'; did you mean 'sw'"):
+        MirageDataset.bundled("Kiswahili")
+
+
+# --- JSON Lines, there and back
+
+# What has broken readers of lines: separators that str.splitlines takes for line ends, what JSON
+# escapes, marks of direction, emoji of several code points, characters beyond the first plane.
+ODD = st.sampled_from(
+    [
+        *("\u2028", "\u2029", "\x85", "\r\n", "\n", "\x00", "\x1f", "\ufeff", "\uffff", " "),
+        *(
+            '"',
+            "\\",
+            "{",
+            "null",
+            "\u202eאב",
+            "مِصر",
+            "सिंह",
+            "e\u0301",
+            "👩🏽\u200d🚀",
+            "\U000323af",
+        ),
+    ]
+)
+TEXT = st.lists(ODD | st.text(max_size=8), max_size=4).map("".join)
+NAME = TEXT.filter(bool)
+PASSAGE = st.builds(Passage, id=NAME, text=TEXT, title=TEXT)
+QUERY = st.builds(
+    Query,
+    id=NAME,
+    language=st.just("ar"),
+    text=NAME,
+    passages=st.lists(PASSAGE, max_size=3, unique_by=lambda passage: passage.id).map(tuple),
+    relevant=st.lists(NAME, max_size=2).map(tuple),
+    reference=st.none() | TEXT,
+    answerable=st.none() | st.booleans(),
+    metadata=st.dictionaries(TEXT, TEXT, max_size=2),
+)
+QUERIES = st.lists(QUERY, min_size=1, max_size=3, unique_by=lambda query: query.id)
+
+
+@settings(max_examples=150, deadline=None)
+@given(QUERIES)
+def test_json_lines_give_back_the_same_queries(queries: list[Query]) -> None:
+    written = MirageDataset(queries)
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / "queries.jsonl"
+        written.to_jsonl(path)
+        read = MirageDataset.from_jsonl(path)
+        assert path.read_bytes().count(b"\n") == len(queries)
+        assert list(read) == queries
+        assert read == written
+        again = Path(folder) / "again.jsonl"
+        read.to_jsonl(again)
+        assert again.read_bytes() == path.read_bytes()
+
+
+RESPONSE = st.builds(
+    lambda id_, text, error, shown: Response(
+        query_id=id_, text=text, error=None if text is not None else error, shown=shown
+    ),
+    NAME,
+    st.none() | TEXT,
+    TEXT,
+    st.none() | st.lists(NAME, max_size=3).map(tuple),
+)
+RESPONSES = st.lists(RESPONSE, min_size=1, max_size=4, unique_by=lambda one: one.query_id)
+
+
+@settings(max_examples=100, deadline=None)
+@given(RESPONSES)
+def test_a_run_comes_back_the_same(responses: list[Response]) -> None:
+    run = Run(model="m", language="th", responses=tuple(responses))
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / "m.jsonl"
+        write_run(run, path)
+        assert read_run(path, language="th") == run
+
+
+def test_the_dataset_and_the_run_are_named_after_the_file(tmp_path: Path) -> None:
+    assert MirageDataset.from_jsonl(jsonl(tmp_path, ROW, name="rivers.jsonl")).name == "rivers"
+    path = jsonl(tmp_path, {"query_id": "a", "text": "x"}, name="my-rag.jsonl")
+    assert read_run(path, language="en").model == "my-rag"
+    assert read_run(path, language="en", model="other").model == "other"
+
+
+def test_files_of_other_tools_are_read(tmp_path: Path) -> None:
+    path = tmp_path / "windows.jsonl"
+    text = '{"id": 7, "language": "fi", "text": "Mikä?"}\r\n\r\n  \r\n{"id": 8, "language": "fi",'
+    path.write_bytes(b"\xef\xbb\xbf" + (text + ' "text": "Kuka?"}').encode())
+    assert MirageDataset.from_jsonl(path).query_ids == ("7", "8")
+
+
+@pytest.mark.parametrize("alias", ["text", "output", "response"])
+def test_a_run_may_name_the_text_otherwise(tmp_path: Path, alias: str) -> None:
+    path = jsonl(tmp_path, {"query_id": 34, alias: "The Nile."}, {"query_id": 35, alias: ""})
+    run = read_run(str(path), language="en")
+    assert run["34"].text == "The Nile."
+    assert run["35"].text == ""
+    assert run.failed == ()
+
+
+# --- What is wrong, and where
+
+BAD_LINES = [
+    ("{'id': 1}", "line 2: not JSON"),
+    ('{"id": "b"', "line 2: not JSON"),
+    ('{"id": ' + "1" * 5000 + "}", "line 2: not JSON"),
+    ("[" * 100_000, "line 2: not JSON"),
+    ('["b"]', "line 2: expected a JSON object, found list"),
+    ("3", "line 2: expected a JSON object, found int"),
+    ({"id": "b", "language": "en"}, "line 2, field 'text': Field required"),
+    ({**ROW, "id": ""}, "line 2, field 'id': String should have at least 1 character"),
+    ({**ROW, "id": 1.5}, "line 2, field 'id': Input should be a valid string"),
+    ({**ROW, "id": True}, "line 2, field 'id': Input should be a valid string"),
+    ({**ROW, "id": "\ud800"}, "line 2, field 'id': Input should be a valid string"),
+    ({**ROW, "language": "swa"}, "line 2, field 'language': unknown language 'swa'; did you mean"),
+    ({**ROW, "answers": "x"}, "line 2, field 'answers': Extra inputs are not permitted"),
+    ({**ROW, "metadata": {"k": 1}}, "line 2, field 'metadata.k': Input should be a valid string"),
+    (
+        {**ROW, "passages": [{"id": "1", "text": "x"}, {"id": "2", "text": 3}, {"id": "3"}]},
+        "line 2, field 'passages.1.text': Input should be a valid string (and 1 more)",
+    ),
+    (
+        {**ROW, "passages": [{"id": "1", "text": "x"}, {"id": "1", "text": "y"}]},
+        "line 2: query 'a' shows passage '1' twice; ids are unique",
+    ),
+    (ROW, "line 2, field 'id': query 'a' stands here a second time; query ids are unique"),
+    (
+        {**ROW, "id": "b", "language": "de"},
+        "line 2, field 'language': 'de', but the queries above are in 'en'; make one dataset a "
+        "language",
+    ),
+]
+
+
+@pytest.mark.parametrize(("line", "message"), BAD_LINES, ids=range(len(BAD_LINES)))
+def test_a_wrong_line_is_named(tmp_path: Path, line: object, message: str) -> None:
+    path = tmp_path / "queries.jsonl"
+    second = line if isinstance(line, str) else json.dumps(line)
+    path.write_text(f"{json.dumps(ROW)}\n{second}\n", encoding="utf-8")
+    with pytest.raises(DatasetError) as caught:
+        MirageDataset.from_jsonl(path)
+    assert str(caught.value).startswith(f"{path}, {message}")
+
+
+@pytest.mark.parametrize("content", ["", "\n \n", "\ufeff"])
+def test_an_empty_file_is_named(tmp_path: Path, content: str) -> None:
+    path = tmp_path / "empty.jsonl"
+    path.write_text(content, encoding="utf-8")
+    with pytest.raises(DatasetError) as queries:
+        MirageDataset.from_jsonl(path)
+    assert str(queries.value) == f"{path}: no query in this file"
+    with pytest.raises(DatasetError) as responses:
+        read_run(path, language="en")
+    assert str(responses.value) == f"{path}: no response in this file"
+
+
+def test_a_file_in_another_encoding_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "latin.jsonl"
+    path.write_bytes(b"\xef\xbb\xbf\n" + '{"id": "é"}\n'.encode("latin-1"))
+    with pytest.raises(DatasetError) as caught:
+        MirageDataset.from_jsonl(path)
+    assert str(caught.value) == f"{path}, line 2: not UTF-8; save the file as UTF-8"
+
+
+def test_a_missing_file_and_a_folder_are_named(tmp_path: Path) -> None:
+    for path, why in ((tmp_path / "none.jsonl", "No such file"), (tmp_path, "Is a directory")):
+        with pytest.raises(DatasetError) as caught:
+            MirageDataset.from_jsonl(path)
+        assert str(caught.value).startswith(f"{path}: cannot be read ({why}")
+
+
+@pytest.mark.parametrize(
+    ("row", "message"),
+    [
+        ({"query_id": "b"}, "line 2, field 'text': Field required"),
+        ({"query_id": "b", "text": None}, "line 2: response to query 'b' needs"),
+        ({"query_id": "b", "text": "x", "output": "y"}, "line 2, field 'output': Extra inputs"),
+        (
+            {"query_id": "a", "text": "again"},
+            "line 2, field 'query_id': query 'a' is answered here a second time; a run answers a "
+            "query once",
+        ),
+    ],
+)
+def test_a_wrong_line_of_a_run_is_named(tmp_path: Path, row: object, message: str) -> None:
+    path = jsonl(tmp_path, {"query_id": "a", "text": "x"}, row)
+    with pytest.raises(DatasetError) as caught:
+        read_run(path, language="en")
+    assert str(caught.value).startswith(f"{path}, {message}")
+
+
+def test_a_run_in_no_known_language(tmp_path: Path) -> None:
+    path = jsonl(tmp_path, {"query_id": "a", "text": "x"})
+    with pytest.raises(UnknownNameError, match="unknown language 'english'; did you mean 'en'"):
+        read_run(path, language="english")
+
+
+def test_wrong_records_without_a_file() -> None:
+    one = Query(id="a", language="en", text="?")
+    with pytest.raises(DatasetError, match=r"^empty has no query$"):
+        MirageDataset([], name="empty")
+    with pytest.raises(DatasetError, match=r"^d holds query 'a' twice; query ids are unique$"):
+        MirageDataset([one, one], name="d")
+    with pytest.raises(DatasetError, match=r"^d mixes the languages de, en; make one dataset a la"):
+        MirageDataset([one, Query(id="b", language="de", text="?")], name="d")
+
+
+# --- TREC
+
+
+def trec(
+    folder: Path,
+    topics: str = "1\tWhich river?\n2\tWhich lake?\n",
+    qrels: str = "1 Q0 d#2 1\n1 Q0 d#1 0\n2\tQ0\te#1\t2\n",
+    passages: str = '{"docid": "d#1", "title": "Congo", "text": "C"}\n{"id": "d#2", "text": "N"}\n'
+    '{"docid": "e#1", "text": "L"}\n',
+) -> tuple[Path, Path, Path]:
+    paths = folder / "topics.tsv", folder / "qrels.tsv", folder / "passages.jsonl"
+    for path, text in zip(paths, (topics, qrels, passages), strict=True):
+        path.write_text(text, encoding="utf-8")
+    return paths
+
+
+def test_trec_with_passages(tmp_path: Path) -> None:
+    topics, qrels, passages = trec(tmp_path)
+    read = MirageDataset.from_trec(topics, str(qrels), passages, language="en")
+    assert read.name == "topics"
+    assert list(read) == [
+        Query(
+            id="1",
+            language="en",
+            text="Which river?",
+            passages=(Passage(id="d#2", text="N"), Passage(id="d#1", text="C", title="Congo")),
+            relevant=("d#2",),
+        ),
+        Query(
+            id="2",
+            language="en",
+            text="Which lake?",
+            passages=(Passage(id="e#1", text="L"),),
+            relevant=("e#1",),
+        ),
+    ]
+
+
+def test_trec_without_passages(tmp_path: Path) -> None:
+    topics, qrels, _ = trec(tmp_path, topics="1\tWhich river?\n3\tNot judged?\n")
+    river, other = MirageDataset.from_trec(topics, qrels, language="sw")
+    assert (river.passages, river.relevant) == ((), ("d#2",))
+    assert (other.passages, other.relevant) == ((), ())
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "message"),
+    [
+        ("topics", "1 Which river?\n", "line 1: expected 'id<TAB>text', found '1 Which river?'"),
+        ("topics", "1\tRiver?\n\t?\n", r"line 2: expected 'id<TAB>text', found '\t?'"),
+        ("topics", "1\tRiver?\n1\tLake?\n", "line 2: query '1' stands here a second time"),
+        ("qrels", "1 Q0 d#1\n", "line 1: expected 'id Q0 passage-id relevance', found '1 Q0 d#1'"),
+        ("qrels", "1 Q0 d#1 1\n1 Q0 d#2 yes\n", "line 2: expected 'id Q0 passage-id relevance'"),
+        (
+            "qrels",
+            "1 Q0 d#1 1\n\n1 Q0 d#1 1\n1 Q0 d#1 0\n",
+            "line 4: passage 'd#1' is judged twice for query '1', 1 and 0",
+        ),
+        ("passages", '{"docid": "d#1"}\n', "line 1, field 'text': Field required"),
+        (
+            "passages",
+            '{"id": "d#1", "text": "x"}\n{"id": "d#1", "text": "x"}\n{"id": "d#1", "text": "y"}\n',
+            "line 3: passage 'd#1' stands here a second time, with another text or title",
+        ),
+    ],
+)
+def test_trec_names_the_line(tmp_path: Path, name: str, text: str, message: str) -> None:
+    paths = trec(tmp_path, **{name: text})
+    with pytest.raises(DatasetError) as caught:
+        MirageDataset.from_trec(*paths, language="en")
+    path = next(path for path in paths if path.stem == name)
+    assert str(caught.value).startswith(f"{path}, {message}")
+
+
+def test_trec_names_the_passage_without_a_text(tmp_path: Path) -> None:
+    topics, qrels, passages = trec(tmp_path, passages='{"id": "d#2", "text": "N"}\n')
+    with pytest.raises(DatasetError) as caught:
+        MirageDataset.from_trec(topics, qrels, passages, language="en")
+    assert str(caught.value).startswith(
+        f"{passages}: passage 'd#1', judged for query '1' in {qrels}, is not in this file"
+    )
+
+
+def test_trec_in_no_known_language(tmp_path: Path) -> None:
+    with pytest.raises(UnknownNameError, match="unknown language 'eng'; did you mean 'en'"):
+        MirageDataset.from_trec(*trec(tmp_path), language="eng")
+
+
+def test_trec_without_topics(tmp_path: Path) -> None:
+    with pytest.raises(DatasetError, match=r"topics\.tsv: no query in this file"):
+        MirageDataset.from_trec(*trec(tmp_path, topics="\n"), language="en")
+
+
+# --- Other projects' files
+
+MEMERAG_SENTENCE = {"sentence": "s", "factuality": "Supported", "relevance": "Unrelated"}
+MEMERAG = {"query_id": "1", "query": "?", "context": [{"text": "x"}], "answer": [MEMERAG_SENTENCE]}
+NOMIRACL = {
+    "query_id": "1",
+    "docids": ["d#1"],
+    "prompt": "QUESTION:\nWhich?\n\nCONTEXTS:\n[1] Title: text\n\nOUTPUT:",
+    "results": {"gpt-4-azure": "I don't know.", "m": "Yes"},
+}
+
+
+def load_memerag(folder: Path, row: object, language: str = "en") -> MirageDataset:
+    return memerag.load(jsonl(folder, row, name="en.jsonl"), language).dataset
+
+
+def load_nomiracl(folder: Path, row: object, language: str = "en") -> MirageDataset:
+    for subset in ("relevant", "non_relevant"):
+        (folder / subset).mkdir()
+    jsonl(folder, row, name=f"relevant/{language}.jsonl")
+    jsonl(folder, name=f"non_relevant/{language}.jsonl")
+    return nomiracl.load(folder, language).dataset
+
+
+@pytest.mark.parametrize(("load", "row"), [(load_memerag, MEMERAG), (load_nomiracl, NOMIRACL)])
+def test_another_projects_row(
+    tmp_path: Path, load: Callable[..., MirageDataset], row: dict[str, object]
+) -> None:
+    (query,) = load(tmp_path, row)
+    assert query.id == "1"
+    assert len(query.passages) == 1
+
+
+@pytest.mark.parametrize(("load", "row"), [(load_memerag, MEMERAG), (load_nomiracl, NOMIRACL)])
+def test_another_projects_reader_knows_the_languages(
+    tmp_path: Path, load: Callable[..., MirageDataset], row: dict[str, object]
+) -> None:
+    with pytest.raises(UnknownNameError, match="unknown language 'deutsch'; did you mean 'de'"):
+        load(tmp_path, row, "deutsch")
+
+
+@pytest.mark.parametrize(
+    ("load", "row", "field", "value", "message"),
+    [
+        (load_memerag, MEMERAG, "query_id", 1.5, "field 'id': Input should be a valid string"),
+        (load_memerag, MEMERAG, "query", "", "field 'text': String should have at least 1"),
+        (load_memerag, MEMERAG, "context", ["x"], "not a row of MEMERAG"),
+        (load_memerag, MEMERAG, "context", [{"text": None}], "field 'passages.0.text': Input"),
+        (load_memerag, MEMERAG, "answer", None, "not a row of MEMERAG"),
+        (load_memerag, MEMERAG, "answer", [{"sentence": "s"}], "field 'factuality' is missing"),
+        (load_nomiracl, NOMIRACL, "query_id", None, "field 'id': Input should be a valid string"),
+        (load_nomiracl, NOMIRACL, "docids", None, "not a row of NoMIRACL"),
+        (load_nomiracl, NOMIRACL, "prompt", 3, "not a row of NoMIRACL"),
+        (load_nomiracl, NOMIRACL, "results", {"m": "Yes"}, "field 'gpt-4-azure' is missing"),
+        (load_nomiracl, NOMIRACL, "results", {"gpt-4-azure": 3}, "field 'reference': Input should"),
+    ],
+)
+def test_another_projects_wrong_row_is_named(
+    tmp_path: Path,
+    load: Callable[..., MirageDataset],
+    row: dict[str, object],
+    field: str,
+    value: object,
+    message: str,
+) -> None:
+    with pytest.raises(DatasetError, match=rf"en\.jsonl, line 1[:,] {re.escape(message)}"):
+        load(tmp_path, {**row, field: value})
+
+
+# --- A dataset in use
+
+
+def test_positions_and_slices() -> None:
+    abc = dataset("a", "b", "c")
+    neither: Any = 1.0
+    assert (len(abc), [query.id for query in abc]) == (3, ["a", "b", "c"])
+    assert (abc[0].id, abc[-1].id, abc[np.int64(1)].id) == ("a", "c", "b")
+    assert abc[1:].query_ids == ("b", "c")
+    assert abc[::-2].query_ids == ("c", "a")
+    assert (abc[:2].name, abc[:2].language) == ("d", "en")
+    assert [query.id for query in reversed(abc)] == ["c", "b", "a"]
+    with pytest.raises(IndexError):
+        abc[3]
+    with pytest.raises(TypeError):
+        abc[neither]
+    with pytest.raises(DatasetError, match="d has no query"):
+        abc[3:]
+
+
+def test_ids() -> None:
+    rivers = dataset("river-nile", "river-congo")
+    assert rivers["river-congo"].id == "river-congo"
+    with pytest.raises(UnknownNameError) as caught:
+        rivers["river-nil"]
+    assert str(caught.value) == "unknown query of d 'river-nil'; did you mean 'river-nile'?"
+    with pytest.raises(UnknownNameError, match="known: river-nile, river-congo"):
+        rivers["Ω"]
+    assert "river-nile" in rivers
+    assert "nile" not in rivers
+    assert rivers[0] in rivers
+    assert Query(id="river-nile", language="en", text="other") not in rivers
+    assert 0 not in rivers
+
+
+def test_a_sample_is_reproducible_and_in_order() -> None:
+    bundled = MirageDataset.bundled("en")
+    drawn = bundled.sample(6, seed=3)
+    assert drawn == bundled.sample(6, seed=3)
+    assert len(set(drawn.query_ids)) == 6
+    assert list(drawn.query_ids) == sorted(drawn.query_ids)
+    assert len({bundled.sample(6, seed=seed).query_ids for seed in range(10)}) > 5
+    assert bundled.sample(14) == bundled
+    assert drawn.name == "bundled-en"
+
+
+def test_a_sample_draws_every_query_as_often() -> None:
+    bundled = MirageDataset.bundled("en")
+    drawn = [id_ for seed in range(400) for id_ in bundled.sample(7, seed=seed).query_ids]
+    # Binomial(400, 1/2): 200 expected, standard deviation 10.
+    assert all(150 < drawn.count(id_) < 250 for id_ in bundled.query_ids)
+
+
+@pytest.mark.parametrize("n", [0, -1, 4])
+def test_a_sample_has_to_fit(n: int) -> None:
+    with pytest.raises(DatasetError, match=f"^cannot sample {n} of the 3 queries of d$"):
+        dataset("a", "b", "c").sample(n)
+
+
+def test_describe() -> None:
+    shown = (Passage(id="1", text="x"), Passage(id="2", text="y"))
+    mixed = MirageDataset(
+        [
+            Query(id="a", language="yo", text="?", passages=shown, relevant=("1",), reference="r"),
+            Query(id="b", language="yo", text="?", passages=shown[:1], answerable=False),
+            Query(id="c", language="yo", text="?", answerable=True, reference=""),
+            Query(id="d", language="yo", text="?", relevant=("8", "9"), answerable=False),
+        ],
+        name="mixed",
+    )
+    assert mixed.describe() == {
+        "name": "mixed",
+        "language": "yo",
+        "queries": 4,
+        "passages": 3,
+        "passages_per_query": 0.75,
+        "relevant_per_query": 0.75,
+        "with_reference": 2,
+        "answerable": 1,
+        "unanswerable": 2,
+    }
+
+
+def test_equality_and_repr() -> None:
+    one, other = dataset("a", "b"), MirageDataset(dataset("a", "b"), name="another name")
+    assert one == other
+    assert hash(one) == hash(other)
+    assert one != dataset("b", "a")
+    assert one != ["a", "b"]
+    assert repr(one) == "MirageDataset('d', language='en', queries=2)"
+
+
+@pytest.mark.parametrize("code", LANGUAGES)
+def test_a_dataset_takes_any_of_the_languages(code: str) -> None:
+    assert MirageDataset([Query(id="a", language=code, text="?")]).language == code

@@ -1,0 +1,256 @@
+"""The house: each floor imports from floors below it only, and nothing but the shell prints."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from collections.abc import Iterator
+from functools import cache
+from graphlib import TopologicalSorter
+from pathlib import Path
+
+import pytest
+
+import mirage
+from mirage.languages import LANGUAGES
+
+PACKAGE = Path(mirage.__file__).parent
+
+# From the ground up. What shares a floor may not import each other.
+FLOORS = (
+    {"errors"},
+    {"languages", "_tables"},
+    {"models"},
+    {"_files"},
+    {"text"},
+    {"dataset", "sources"},
+    {"features"},
+    {"arena"},
+    {"surrogate"},
+    {"responding", "ranking"},
+    {"leaderboard"},
+    {"cli"},
+)
+# The package itself names everything and is imported by nobody below the shell.
+ROOT = ""
+# `MirageDataset.from_trec` calls the reader of TREC files, which knows records, not datasets.
+WITHIN_A_FLOOR = {
+    ("dataset", "sources.trec"),
+    ("sources.memerag", "dataset"),
+    ("sources.nomiracl", "dataset"),
+}
+
+
+def modules() -> dict[str, Path]:
+    """Every module of the package by its dotted name within it; the package itself is ''."""
+    found = {}
+    for path in sorted(PACKAGE.rglob("*.py")):
+        parts = path.relative_to(PACKAGE).with_suffix("").parts
+        found[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = path
+    return found
+
+
+@cache
+def tree(path: Path) -> ast.Module:
+    return ast.parse(path.read_text(encoding="utf-8"), str(path))
+
+
+def executed(node: ast.AST) -> Iterator[ast.AST]:
+    """The nodes that run, at import or in a call: all but those for the type checker alone."""
+    skipped: list[ast.stmt] = []
+    if isinstance(node, ast.If) and ast.unparse(node.test).endswith("TYPE_CHECKING"):
+        skipped = node.body
+    for child in ast.iter_child_nodes(node):
+        if child in skipped:
+            continue
+        yield child
+        yield from executed(child)
+
+
+def home_of(module: ast.Module) -> Iterator[str]:
+    """What a lazy package imports by name: the values of its ``_HOME`` table."""
+    for node in module.body:
+        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "_HOME":
+            yield from dict(ast.literal_eval(node.value)).values()
+
+
+def targets(node: ast.AST, known: set[str]) -> Iterator[str]:
+    """The modules of the package that one import names."""
+    if isinstance(node, ast.ImportFrom):
+        assert node.level == 0, "imports are absolute"
+        names = [f"{node.module}.{alias.name}" for alias in node.names]
+    elif isinstance(node, ast.Import):
+        names = [alias.name for alias in node.names]
+    else:
+        return
+    for name in names:
+        if name.split(".")[0] == "mirage":
+            # `mirage.text.parse` is the function parse of the module text.
+            inside = name.partition(".")[2]
+            yield inside if inside in known else inside.rpartition(".")[0]
+
+
+@cache
+def imports() -> dict[str, frozenset[str]]:
+    """Which modules of the package each one imports, anywhere, but for type checking."""
+    files = modules()
+    edges = {}
+    for name, path in files.items():
+        found = {target for node in executed(tree(path)) for target in targets(node, set(files))}
+        lazily = {f"{name}.{home}".strip(".") for home in home_of(tree(path))}
+        edges[name] = frozenset((found | lazily) - {name})
+    return edges
+
+
+def floor(module: str) -> int:
+    top = module.split(".")[0]
+    return next(number for number, names in enumerate(FLOORS) if top in names)
+
+
+def test_every_module_has_a_floor() -> None:
+    unplaced = [
+        name
+        for name in modules()
+        if name != ROOT and not any(name.split(".")[0] in names for names in FLOORS)
+    ]
+    assert unplaced == []
+    assert sum(map(len, FLOORS)) == len(set().union(*FLOORS))
+
+
+def test_the_reader_of_imports_sees_them() -> None:
+    assert "errors" in imports()["models"]  # at the top
+    assert "sources.trec" in imports()["dataset"]  # inside a function
+    assert "dataset" not in imports()["features.suite"]  # for the type checker only
+    assert "features.suite" in imports()["features"]  # lazily
+
+
+def test_each_floor_imports_from_floors_below() -> None:
+    wrong = [
+        (name, target)
+        for name, found in imports().items()
+        for target in found
+        if name != ROOT
+        and name.split(".")[0] != target.split(".")[0]
+        and (name, target) not in WITHIN_A_FLOOR
+        and not (target == ROOT and name == "cli")
+        and (target == ROOT or floor(target) >= floor(name))
+    ]
+    assert wrong == []
+
+
+def test_the_exceptions_are_still_needed() -> None:
+    assert {(name, target) for name, target in WITHIN_A_FLOOR if target in imports()[name]} == (
+        WITHIN_A_FLOOR
+    )
+
+
+def test_no_modules_import_each_other() -> None:
+    edges = {name: set(found) for name, found in imports().items()}
+    order = list(TopologicalSorter(edges).static_order())  # raises CycleError and names the cycle
+    assert order.index("errors") < order.index("models") < order.index("leaderboard")
+
+
+def test_nothing_but_the_shell_prints() -> None:
+    calls = [
+        f"{path.relative_to(PACKAGE)}:{node.lineno}"
+        for name, path in modules().items()
+        if name != "cli"
+        for node in ast.walk(tree(path))
+        if isinstance(node, ast.Call)
+        and ast.unparse(node.func) in {"print", "sys.stdout.write", "typer.echo", "pprint.pprint"}
+    ]
+    assert calls == []
+
+
+def literals(node: ast.AST) -> Iterator[str]:
+    for part in ast.walk(node):
+        if isinstance(part, ast.Constant) and isinstance(part.value, str):
+            yield part.value
+
+
+def compared_languages(module: ast.Module) -> Iterator[tuple[int, str]]:
+    """The lines that compare something with the code of a language, or match on it."""
+    for node in ast.walk(module):
+        if isinstance(node, ast.Compare):
+            # `"id" in row` asks for a key, not for Indonesian.
+            parts: list[ast.AST] = [*node.comparators]
+            if not isinstance(node.ops[0], ast.In | ast.NotIn):
+                parts.append(node.left)
+        elif isinstance(node, ast.match_case):
+            parts = [node.pattern]
+        else:
+            continue
+        for part in parts:
+            flat = isinstance(part, ast.Constant | ast.Tuple | ast.Set | ast.List | ast.pattern)
+            yield from (
+                (getattr(node, "lineno", 0), text)
+                for text in (literals(part) if flat else ())
+                if text in LANGUAGES
+            )
+
+
+def test_the_reader_of_comparisons_sees_them() -> None:
+    source = "if query.language == 'ja': x\nif code in ('th', 'zz'): y\nx = {'sw': 1}\n"
+    source += "'id' in row\n'fi' != code\n"
+    assert list(compared_languages(ast.parse(source))) == [(1, "ja"), (2, "th"), (5, "fi")]
+
+
+# The simulated arena answers in a wrong language: English, or Spanish where it is English.
+WRONG_LANGUAGES = {("surrogate.simulation", "en"), ("surrogate.simulation", "es")}
+
+
+def test_no_code_asks_which_language_it_has() -> None:
+    found = {
+        (name, code)
+        for name, path in modules().items()
+        if name != "languages"
+        for _, code in compared_languages(tree(path))
+    }
+    assert found <= WRONG_LANGUAGES
+
+
+def imported_by(statement: str) -> set[str]:
+    """The top-level packages that a fresh interpreter imports for a statement."""
+    run = subprocess.run(
+        [sys.executable, "-X", "importtime", "-c", statement],
+        capture_output=True,
+        text=True,
+        check=True,
+        cwd=PACKAGE.parent,
+    )
+    lines = [line for line in run.stderr.splitlines() if line.startswith("import time:")]
+    return {line.rpartition("|")[2].strip().split(".")[0] for line in lines}
+
+
+def test_importing_the_package_imports_nothing_heavy() -> None:
+    loaded = imported_by("import mirage")
+    assert "mirage" in loaded
+    heavy = {
+        "torch",
+        "sklearn",
+        "openai",
+        "pandas",
+        "scipy",
+        "numpy",
+        "pydantic",
+        "httpx",
+        "langid",
+    }
+    assert loaded & heavy == set()
+
+
+@pytest.mark.parametrize("name", ["MirageDataset", "Leaderboard", "FeatureSuite", "Judgments"])
+def test_a_public_name_imports_no_more_than_it_needs(name: str) -> None:
+    loaded = imported_by(f"from mirage import {name}")
+    assert "pydantic" in loaded
+    assert loaded & {"torch", "sklearn", "openai", "pandas", "langid", "lingua"} == set()
+
+
+def test_every_public_name_can_be_imported() -> None:
+    for name in mirage.__all__:
+        assert getattr(mirage, name) is not None
+    assert set(mirage.__all__) <= set(dir(mirage))
+    misspelt = "Leaderbord"
+    with pytest.raises(AttributeError, match="module 'mirage' has no attribute 'Leaderbord'"):
+        getattr(mirage, misspelt)
