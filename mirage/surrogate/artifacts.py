@@ -45,15 +45,29 @@ def write(path: str | os.PathLike[str], artifact: Artifact) -> None:
     """Write an artifact with joblib, compressed; the same artifact gives the same bytes."""
     import joblib
 
-    payload = {
-        "format": FORMAT,
+    candidate = artifact.candidate
+    # All that is no array is one JSON text: pickling would write equal strings once or twice,
+    # depending on whether they are one object.
+    about = {
         "estimator": artifact.estimator,
         "seed": artifact.seed,
-        "recipe": asdict(artifact.candidate.recipe),
-        "of_shared": artifact.candidate.of_shared,
-        "of_all": artifact.candidate.of_all,
-        "data": {code: _packed(one) for code, one in artifact.data.items()},
+        "recipe": asdict(candidate.recipe),
+        "languages": {
+            code: {"models": one.models, "features": one.features, "query_ids": one.query_ids}
+            for code, one in artifact.data.items()
+        },
     }
+    payload: dict[str, Any] = {"format": FORMAT, "about": json.dumps(about)}
+    for code, one in artifact.data.items():
+        arrays = {
+            "values": one.values.astype(np.float32),
+            "counts": one.counts.astype(np.uint16),
+            "y": one.y.astype(np.float32),
+            "of_shared": candidate.of_shared[code],
+            "of_all": candidate.of_all[code],
+        }
+        for name, array in arrays.items():
+            payload[f"{code}/{name}"] = np.ascontiguousarray(array)
     joblib.dump(payload, Path(path), compress=("zlib", 9))
 
 
@@ -122,32 +136,25 @@ def _digest(content: bytes) -> str:
     return hashlib.sha256(content).hexdigest()
 
 
-def _packed(one: TrainingData) -> dict[str, Any]:
-    """Training data as plain arrays, in the smallest types that keep what matters."""
-    return {
-        "models": one.models,
-        "features": one.features,
-        "query_ids": one.query_ids,
-        "values": one.values.astype(np.float32),
-        "counts": one.counts.astype(np.uint16),
-        "y": one.y.astype(np.float32),
-    }
-
-
 def _unpacked(payload: Mapping[str, Any]) -> Artifact:
     if payload["format"] != FORMAT:
         raise ValueError(f"format {payload['format']}, this version reads {FORMAT}")
+    about = json.loads(payload["about"])
     data = {
         code: TrainingData(
             language=code,
-            models=tuple(one["models"]),
-            features=tuple(one["features"]),
-            query_ids=tuple(one["query_ids"]),
-            values=one["values"].astype(np.float64),
-            counts=one["counts"].astype(np.int32),
-            y=one["y"].astype(np.float64),
+            models=tuple(names["models"]),
+            features=tuple(names["features"]),
+            query_ids=tuple(names["query_ids"]),
+            values=payload[f"{code}/values"].astype(np.float64),
+            counts=payload[f"{code}/counts"].astype(np.int32),
+            y=payload[f"{code}/y"].astype(np.float64),
         )
-        for code, one in payload["data"].items()
+        for code, names in about["languages"].items()
     }
-    candidate = Candidate(Recipe(**payload["recipe"]), payload["of_shared"], payload["of_all"])
-    return Artifact(payload["estimator"], payload["seed"], candidate, data)
+    candidate = Candidate(
+        Recipe(**about["recipe"]),
+        {code: payload[f"{code}/of_shared"] for code in data},
+        {code: payload[f"{code}/of_all"] for code in data},
+    )
+    return Artifact(about["estimator"], about["seed"], candidate, data)

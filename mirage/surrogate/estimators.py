@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from functools import cache
+from importlib import import_module
 from typing import Any, Protocol
 
 import numpy as np
@@ -72,8 +73,9 @@ def one_thread() -> AbstractContextManager[Any]:
 
 @cache
 def _controller() -> Any:
-    # Sees the libraries that are loaded by now, which make_regressor has seen to.
     from threadpoolctl import ThreadpoolController
+
+    import_module("sklearn.ensemble")  # a controller sees only the libraries that are loaded
 
     return ThreadpoolController()
 

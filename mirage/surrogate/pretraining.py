@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 
 from mirage.arena import BradleyTerry, Tournaments
@@ -9,6 +10,7 @@ from mirage.dataset import MirageDataset
 from mirage.features import FeatureSuite, FeatureTable
 from mirage.languages import LANGUAGES
 from mirage.surrogate.artifacts import write_manifest
+from mirage.surrogate.estimators import one_thread
 from mirage.surrogate.ranker import SurrogateRanker
 from mirage.surrogate.simulation import SYSTEMS, judge, simulate
 
@@ -34,14 +36,20 @@ def simulated_arena(code: str, *, seed: int = 0) -> tuple[list[FeatureTable], To
     return [suite.score(corpus, run) for run in runs], tournaments
 
 
-def write_pretrained(folder: Path, *, n_jobs: int = 1) -> None:
-    """Train the surrogate of every language and write it, and the manifest, into a folder."""
+def write_pretrained(
+    folder: Path, languages: Iterable[str] = tuple(LANGUAGES), *, n_jobs: int = 1
+) -> None:
+    """Train the surrogates of languages and write them, and the manifest, into a folder.
+
+    The same versions of the libraries on the same platform give the same bytes.
+    """
     from joblib import Parallel, delayed
 
     folder.mkdir(parents=True, exist_ok=True)
-    Parallel(n_jobs=n_jobs)(delayed(_write_one)(folder, code) for code in LANGUAGES)
+    Parallel(n_jobs=n_jobs)(delayed(_write_one)(folder, code) for code in languages)
     write_manifest(folder)
 
 
 def _write_one(folder: Path, code: str) -> None:
-    SurrogateRanker().fit(*simulated_arena(code)).save(folder / f"{code}.joblib")
+    with one_thread():  # sums over several threads differ in their last bits
+        SurrogateRanker().fit(*simulated_arena(code)).save(folder / f"{code}.joblib")

@@ -81,7 +81,7 @@ def test_what_does_not_fit_together_is_an_error() -> None:
     with pytest.raises(FeatureError, match="no tournaments for the language 'sw'"):
         training_data(tables, {"de": boot})
     other = tables[5].columns(FEATURES[:2])
-    with pytest.raises(FeatureError, match="'m05'.*has the features citation_recall@10, answer_b"):
+    with pytest.raises(FeatureError, match=r"'m05'.*has the features citation_recall@10, answer_b"):
         training_data([*tables[:5], other, *tables[6:]], boot)
 
 
