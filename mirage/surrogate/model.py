@@ -87,23 +87,25 @@ class Candidate:
 
 
 def select(data: Data, estimators: Sequence[str], *, seed: int) -> Candidate:
-    """The simplest recipe that predicts held-out models about as well as the best one does.
+    """The stiffest recipe that does not predict held-out models significantly worse than the best.
 
     Recipes are tried from the stiffest to the most flexible. A model's loss is the mean over its
     languages of its squared residual over the variance of the language's logits. Taken is the
-    first recipe whose mean loss is within one standard error (of the paired difference, over
-    models) of the smallest: with few models the smallest one is often luck. This is the
-    one-standard-error rule of Breiman et al. (1984), Classification and Regression Trees.
+    first recipe whose mean loss is not above the smallest one at the 5 % level of a one-sided
+    paired t-test over models: of few models, the smallest loss is often luck. (A relative of the
+    one-standard-error rule of Breiman et al. 1984, Classification and Regression Trees.)
 
     Raises:
         FeatureError: too few models to hold any out.
     """
+    from scipy.special import stdtrit
+
     candidates = list(_candidates(data, estimators, seed))
     losses = np.array([_losses(data, candidate.of_all) for candidate in candidates])
-    best = losses[losses.mean(axis=1).argmin()]
-    excess = losses - best
-    error = excess.std(axis=1, ddof=1) / np.sqrt(losses.shape[1])
-    return candidates[int(np.argmax(excess.mean(axis=1) <= error))]
+    models = losses.shape[1]
+    excess = losses - losses[losses.mean(axis=1).argmin()]
+    error = excess.std(axis=1, ddof=1) / np.sqrt(models)
+    return candidates[int(np.argmax(excess.mean(axis=1) <= stdtrit(models - 1, 0.95) * error))]
 
 
 def _candidates(data: Data, estimators: Sequence[str], seed: int) -> Iterator[Candidate]:
