@@ -20,21 +20,13 @@ from mirage.surrogate import Validation
 
 DATA = Path(os.environ.get("MIRAGE_DATA", "../shared/data")) / "nomiracl"
 LANGUAGES = ("ar", "de", "en", "es", "fa", "id", "sw", "zh")
-FEATURES = (  # the offline ones that need no qrels, which NoMIRACL's files do not have
-    "target_language",
-    "english_language",
-    "answer_bleu",
-    "answer_rougeL",
-    "support_lexical",
-    "relevance_lexical",
-)
 PAIRS = 45
 
 
 def arena(code: str) -> tuple[list[FeatureTable], Tournaments]:
     """Features and tournaments of one language."""
     dataset, runs, judgments = nomiracl.load(DATA, code)
-    suite = FeatureSuite(FEATURES, code)
+    suite = FeatureSuite(nomiracl.FEATURES, code)
     tables = [suite.score(dataset, run) for run in runs.values()]
     tournaments = BradleyTerry().bootstrap(
         Judgments.from_records(judgments), tournaments=200, queries=100, seed=0

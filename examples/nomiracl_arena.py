@@ -16,16 +16,6 @@ from mirage import BradleyTerry, FeatureSuite, Judgments, Leaderboard, Ranking, 
 from mirage.arena import BradleyTerryFit
 from mirage.sources import nomiracl
 
-# The offline features but for the two of citations: NoMIRACL's files hold no qrels.
-FEATURES = (
-    "target_language",
-    "english_language",
-    "answer_bleu",
-    "answer_rougeL",
-    "support_lexical",
-    "relevance_lexical",
-)
-
 
 def rank_held_out(
     folder: Path, language: str, held_out: tuple[str, ...]
@@ -38,7 +28,7 @@ def rank_held_out(
     tournaments = BradleyTerry().bootstrap(
         Judgments.from_records(known), tournaments=200, queries=100, seed=0
     )
-    suite = FeatureSuite(FEATURES, language)
+    suite = FeatureSuite(nomiracl.FEATURES, language)
     tables = [suite.score(dataset, runs[model]) for model in tournaments.models]
     ranker = SurrogateRanker().fit(tables, tournaments)
     leaderboard = Leaderboard(dataset, suite, ranker)

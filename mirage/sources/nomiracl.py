@@ -19,7 +19,17 @@ from mirage.errors import DatasetError
 from mirage.languages import language as _language
 from mirage.models import Judgment, Query, Response, Run, Verdict
 
-__all__ = ["NoMiracl", "load"]
+__all__ = ["FEATURES", "NoMiracl", "is_right", "load"]
+
+FEATURES = (
+    "target_language",
+    "english_language",
+    "answer_bleu",
+    "answer_rougeL",
+    "support_lexical",
+    "relevance_lexical",
+)
+"""The offline features that these files allow: those of citations need qrels."""
 
 REFERENCE_MODEL = "gpt-4-azure"
 _PRESENT = "yes, answer is present"
@@ -41,8 +51,7 @@ def load(folder: str | Path, language: str) -> NoMiracl:
     GPT-4's output becomes the reference response of a query, so GPT-4 is no model here. An
     output is right if it states that the answer is present where it is, or that it does not know
     where it is not, and does not state both. In a judgment right beats wrong; else it is a tie.
-    The files hold no qrels, so ``relevant`` is empty: leave the citation features, which need
-    them, out of the suite.
+    The files hold no qrels, so ``relevant`` is empty; :data:`FEATURES` does without.
 
     Raises:
         DatasetError: names the file, the line and what is wrong with it.
