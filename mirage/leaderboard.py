@@ -18,10 +18,18 @@ from mirage.generation import Answer, Generator, ModelLike, respond
 from mirage.languages import LANGUAGES
 from mirage.languages import language as _language
 from mirage.models import Run
-from mirage.ranking import Entry, Floats, MultilingualRanking, Ranking, rank_intervals, ranks
+from mirage.ranking import (
+    Entry,
+    Evidence,
+    Floats,
+    MultilingualRanking,
+    Ranking,
+    rank_intervals,
+    ranks,
+)
 
 if TYPE_CHECKING:
-    from mirage.features import FeatureSuite
+    from mirage.features import FeatureSuite, FeatureTable
     from mirage.surrogate.ranker import SurrogateRanker
 
 __all__ = ["Leaderboard", "MultilingualLeaderboard"]
@@ -228,8 +236,18 @@ class Leaderboard:
             respond(model, self.dataset, name, progress=progress, concurrency=concurrency)
             for name, model in models.items()
         ]
-        scored = [self._score(run, n_jobs, progress) for run in runs]
-        return _ranking([*self._anchors(), *scored], self.dataset)
+        tables = [
+            self.suite.score(self.dataset, run, n_jobs=n_jobs, progress=progress) for run in runs
+        ]
+        scored = [self._score(run, table) for run, table in zip(runs, tables, strict=True)]
+        evidence = Evidence(
+            self.dataset,
+            {run.model: run for run in runs},
+            {run.model: table for run, table in zip(runs, tables, strict=True)},
+            self.ranker,
+            self.provenance,
+        )
+        return _ranking([*self._anchors(), *scored], evidence)
 
     def _check_name(self, name: str) -> None:
         if not name.strip() or name in {self.prefix + anchor for anchor in self.anchors}:
@@ -253,8 +271,7 @@ class Leaderboard:
             found.append(scored)
         return found
 
-    def _score(self, run: Run, n_jobs: int, progress: bool) -> _Scored:
-        table = self.suite.score(self.dataset, run, n_jobs=n_jobs, progress=progress)
+    def _score(self, run: Run, table: FeatureTable) -> _Scored:
         prediction = self.ranker.predict(table)
         failures = {response.query_id: response.error or "" for response in run.failed}
         return _Scored(
@@ -384,7 +401,7 @@ class _Scored:
     failures: Mapping[str, str] = field(default_factory=dict)
 
 
-def _ranking(scored: Sequence[_Scored], dataset: MirageDataset) -> Ranking:
+def _ranking(scored: Sequence[_Scored], evidence: Evidence) -> Ranking:
     if not scored:
         raise DatasetError("nothing to rank: there is no model, and the leaderboard has no anchors")
     places = ranks(np.array([one.logit for one in scored]))
@@ -403,11 +420,13 @@ def _ranking(scored: Sequence[_Scored], dataset: MirageDataset) -> Ranking:
         )
         for one, rank, ends in zip(scored, places, between, strict=True)
     ]
+    dataset = evidence.dataset
     return Ranking(
         entries,
         language=dataset.language,
         title=f"{dataset.name}: {_language(dataset.language).name}, {len(dataset)} queries",
         draws={one.model: one.draws for one in scored},
+        evidence=evidence,
     )
 
 

@@ -18,7 +18,12 @@ from mirage.errors import MirageError, UnknownNameError
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["Entry", "MultilingualRanking", "Ranking", "rank_intervals", "ranks"]
+    from mirage.dataset import MirageDataset
+    from mirage.features import FeatureTable
+    from mirage.models import Run
+    from mirage.surrogate import SurrogateRanker
+
+__all__ = ["Entry", "Evidence", "MultilingualRanking", "Ranking", "rank_intervals", "ranks"]
 
 Floats = NDArray[np.float64]
 
@@ -59,6 +64,25 @@ class Entry:
         return len(self.failures)
 
 
+@dataclass(frozen=True)
+class Evidence:
+    """What a ranking was made from, for who wants to look behind it.
+
+    Attributes:
+        dataset: the queries, with their passages.
+        runs: the responses of the models that are no anchors, by name of the model.
+        tables: their features, a row a query, by name of the model.
+        ranker: the surrogate, with the mean features and logits of the anchors.
+        provenance: what the surrogate was made from, where that is known.
+    """
+
+    dataset: MirageDataset
+    runs: Mapping[str, Run]
+    tables: Mapping[str, FeatureTable]
+    ranker: SurrogateRanker
+    provenance: Mapping[str, Any] = field(default_factory=dict)
+
+
 class Ranking:
     """Models ordered by logit, best first.
 
@@ -71,6 +95,7 @@ class Ranking:
         draws: logits of each model in each of many tournaments, arrays of one length that are
             paired with each other; without them :meth:`p_better` goes by the intervals.
         notes: lines below the table.
+        evidence: what it was made from; ``None`` for a ranking that was published.
 
     Raises:
         MirageError: a model is there twice, or none is there.
@@ -84,9 +109,11 @@ class Ranking:
         title: str = "",
         draws: Mapping[str, Floats] | None = None,
         notes: Iterable[str] = (),
+        evidence: Evidence | None = None,
     ) -> None:
         self.entries = tuple(sorted(entries, key=lambda entry: (entry.rank, entry.model)))
         self.language, self.title, self.notes = language, title, tuple(notes)
+        self.evidence = evidence
         self._draws = draws
         self._by_model = {entry.model: entry for entry in self.entries}
         if not self.entries:
