@@ -1,0 +1,86 @@
+"""The experiments of MIRAGE-Bench (arXiv 2410.13716), on any arena.
+
+An arena is what one language has: a feature table for every model, the judgments on their
+responses, and the tournaments that follow from these. Each experiment takes arenas by language
+and returns a :class:`Result`, whose rows are typed.
+
+Where an experiment has a surrogate, ``estimator`` is a name that
+:class:`~mirage.surrogate.SurrogateRanker` takes. ``pooled=True`` learns from all languages
+together, as this library does; ``pooled=False`` makes a surrogate for each language alone, as the
+paper does. The paper's own is ``estimator="forest", pooled=False``.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from mirage._lazy import lazy
+
+if TYPE_CHECKING:
+    from mirage.experiments.arenas import Arena, read_arena
+    from mirage.experiments.judging import fewer_judgments, new_models
+    from mirage.experiments.results import (
+        FewerJudgmentsRow,
+        ImportanceRow,
+        NewModelRow,
+        R2Row,
+        Result,
+        Row,
+        TauRow,
+        ValidationRow,
+        tau_b,
+    )
+    from mirage.experiments.surrogates import (
+        compare_feature_sets,
+        compare_regressors,
+        feature_importance,
+        feature_sets,
+        r2_by_tournaments,
+        tau_by_language,
+    )
+
+_HOME = {
+    "Arena": "arenas",
+    "FewerJudgmentsRow": "results",
+    "ImportanceRow": "results",
+    "NewModelRow": "results",
+    "R2Row": "results",
+    "Result": "results",
+    "Row": "results",
+    "TauRow": "results",
+    "ValidationRow": "results",
+    "compare_feature_sets": "surrogates",
+    "compare_regressors": "surrogates",
+    "feature_importance": "surrogates",
+    "feature_sets": "surrogates",
+    "fewer_judgments": "judging",
+    "new_models": "judging",
+    "r2_by_tournaments": "surrogates",
+    "read_arena": "arenas",
+    "tau_b": "results",
+    "tau_by_language": "surrogates",
+}
+
+__all__ = [
+    "Arena",
+    "FewerJudgmentsRow",
+    "ImportanceRow",
+    "NewModelRow",
+    "R2Row",
+    "Result",
+    "Row",
+    "TauRow",
+    "ValidationRow",
+    "compare_feature_sets",
+    "compare_regressors",
+    "feature_importance",
+    "feature_sets",
+    "fewer_judgments",
+    "new_models",
+    "r2_by_tournaments",
+    "read_arena",
+    "tau_b",
+    "tau_by_language",
+]
+
+__getattr__, __dir__ = lazy(__name__, _HOME)

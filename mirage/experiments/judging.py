@@ -1,0 +1,202 @@
+"""Experiments on the judge's work: what fewer judgments cost, and models that nobody judged."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from mirage.arena import BradleyTerry, Judgments, Tournaments
+from mirage.arena import estimation as est
+from mirage.errors import MirageError, UnknownNameError
+from mirage.experiments.arenas import Arena
+from mirage.experiments.results import (
+    Array,
+    FewerJudgmentsRow,
+    NewModelRow,
+    Result,
+    middle,
+    tau_b,
+)
+from mirage.experiments.surrogates import surrogate_data, surrogate_groups
+from mirage.ranking import ranks
+from mirage.surrogate import SurrogateRanker
+from mirage.surrogate.training import TrainingData
+
+__all__ = ["fewer_judgments", "new_models"]
+
+
+def fewer_judgments(
+    arenas: Mapping[str, Arena],
+    *,
+    queries: Sequence[int] = (10, 25, 50, 75, 100),
+    pairs: Sequence[int] = (5, 10, 25, 50, 75),
+    repeats: int = 100,
+    seed: int = 0,
+) -> Result[FewerJudgmentsRow]:
+    """The ranking from fewer judgments, drawn at random, against the exhaustive one (Figure 6).
+
+    The exhaustive ranking is that of all of an arena's judgments. First only some of the queries
+    are judged, each as before; then all of them, but only a share of the pairs on each. Draws are
+    without replacement, and those of one repeat are nested: fewer judgments are part of more. For
+    pairs that are chosen instead of drawn see :mod:`mirage.arena.adaptive`.
+
+    Args:
+        arenas: by language.
+        queries: how many queries are judged; numbers above those a language has are left out.
+        pairs: how many of the judgments on each query are made, in percent; one or more are.
+        repeats: draws.
+        seed: of the draws.
+
+    Raises:
+        MirageError: a number of queries below 1, or pairs that are not 1 to 100 percent.
+        JudgmentError: no convergence.
+    """
+    if any(number < 1 for number in queries) or any(not 1 <= share <= 100 for share in pairs):
+        raise MirageError(
+            f"a ranking needs 1 query or more and 1 to 100 percent of the pairs, not {queries} and "
+            f"{pairs}"
+        )
+    rows: list[FewerJudgmentsRow] = []
+    for code, arena in arenas.items():
+        judged = arena.judgments
+        rng = np.random.default_rng([seed, *code.encode()])
+        exhaustive = BradleyTerry().fit(judged).logits
+        total = len(judged.query_ids)
+        some = [number for number in sorted(queries) if number <= total]
+        draws = _by_query(judged, some, repeats, rng), _by_pair(judged, sorted(pairs), repeats, rng)
+        settings = [(number, 100) for number in some]
+        settings += [(total, share) for share in sorted(pairs)]
+        for (number, share), wins in zip(settings, np.concatenate(draws), strict=True):
+            taus = tau_b(est.fit_bradley_terry(wins, BradleyTerry().ridge), exhaustive)
+            rows.append(
+                FewerJudgmentsRow(
+                    code,
+                    number,
+                    share,
+                    float(wins.sum(axis=(1, 2)).mean()),
+                    float(taus.mean()),
+                    *middle(taus),
+                )
+            )
+    return Result("Tau with the exhaustive ranking from fewer judgments", tuple(rows))
+
+
+def new_models(
+    arenas: Mapping[str, Arena],
+    new: Sequence[str],
+    *,
+    estimator: str = "auto",
+    pooled: bool = True,
+    seed: int = 0,
+) -> Result[NewModelRow]:
+    """Place models that nobody judged in an old arena, against an arena of all (Figure 8).
+
+    The surrogate learns from the other models, and from tournaments without any judgment on the
+    new ones: as many, with as many queries, as the arena has.
+
+    Args:
+        arenas: by language; each with all of the models.
+        new: names of the models that are new.
+        estimator: of the surrogate.
+        pooled: whether all languages have one surrogate.
+        seed: of everything random.
+
+    Raises:
+        UnknownNameError: an arena does not have a new model.
+        FeatureError: features and tournaments do not fit together, or models are too few.
+    """
+    for arena in arenas.values():
+        for model in new:
+            if model not in arena.tournaments.models:
+                raise UnknownNameError("model", model, arena.tournaments.models)
+    old = {
+        code: replace(arena, tournaments=_tournaments_without(arena, new, seed))
+        for code, arena in arenas.items()
+    }
+    rows: list[NewModelRow] = []
+    for group in surrogate_groups(surrogate_data(old), pooled):
+        ranker = SurrogateRanker(estimator, seed=seed).fit_data(group)
+        for code, one in group.items():
+            rows += _placed(ranker, one, arenas[code], new)
+    return Result(
+        "New models on an old arena",
+        tuple(rows),
+        ("Tau compares the orders of all models of the language, old ones included.",),
+    )
+
+
+def _by_query(
+    judged: Judgments, numbers: Sequence[int], repeats: int, rng: np.random.Generator
+) -> Array:
+    """Win matrices of some queries only: ``(numbers, repeats, models, models)``."""
+    total, models = len(judged.query_ids), len(judged.models)
+    by_query = est.query_win_matrices(
+        judged.query, judged.a, judged.b, judged.score, total, models
+    ).reshape(total, -1)
+    place = rng.permuted(np.tile(np.arange(total), (repeats, 1)), axis=1)
+    wins = [(place < number).astype(np.float64) @ by_query for number in numbers]
+    return np.array(wins).reshape(len(numbers), repeats, models, models)
+
+
+def _by_pair(
+    judged: Judgments, shares: Sequence[float], repeats: int, rng: np.random.Generator
+) -> Array:
+    """Win matrices of a share of each query's judgments: ``(shares, repeats, models, models)``."""
+    models = len(judged.models)
+    size = np.bincount(judged.query, minlength=len(judged.query_ids))
+    start = np.cumsum(size) - size
+    wins = np.empty((len(shares), repeats, models, models))
+    for repeat in range(repeats):
+        # The judgments of a query one after the other, in random order.
+        order = np.lexsort((rng.random(len(judged)), judged.query))
+        query, a, b, score = (
+            column[order] for column in (judged.query, judged.a, judged.b, judged.score)
+        )
+        place = np.arange(len(judged)) - start[query]
+        for i, share in enumerate(shares):
+            kept = place < np.maximum(np.round(share / 100 * size), 1)[query]
+            wins[i, repeat] = est.win_matrix(a[kept], b[kept], score[kept], models)
+    return wins
+
+
+def _tournaments_without(arena: Arena, models: Sequence[str], seed: int) -> Tournaments:
+    judged, counts = arena.judgments, arena.tournaments.counts
+    names, query_ids = np.array(judged.models), np.array(judged.query_ids)
+    a, b = names[judged.a], names[judged.b]
+    kept = ~(np.isin(a, models) | np.isin(b, models))
+    known = Judgments.from_arrays(
+        query=query_ids[judged.query[kept]],
+        model_a=a[kept],
+        model_b=b[kept],
+        score=judged.score[kept],
+    )
+    return BradleyTerry().bootstrap(known, len(counts), int(counts[0].sum()), seed)
+
+
+def _placed(
+    ranker: SurrogateRanker, old: TrainingData, arena: Arena, new: Sequence[str]
+) -> list[NewModelRow]:
+    tables = {table.model: table for table in arena.tables}
+    predictions = [ranker.predict(tables[model]) for model in new]
+    models = (*old.models, *new)
+    logits = np.array([*old.mean_y, *(prediction.logit for prediction in predictions)])
+    everyone = dict(zip(arena.tournaments.models, arena.tournaments.mean, strict=True))
+    judged = np.array([everyone[model] for model in models])
+    judged -= judged[: len(old.models)].mean()
+    tau = float(tau_b(logits, judged))
+    places, judged_places = ranks(logits), ranks(judged)
+    return [
+        NewModelRow(
+            old.language,
+            prediction.model,
+            int(places[i]),
+            int(judged_places[i]),
+            prediction.logit,
+            *prediction.interval(),
+            judged=float(judged[i]),
+            tau=tau,
+        )
+        for i, prediction in enumerate(predictions, len(old.models))
+    ]

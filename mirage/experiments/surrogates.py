@@ -1,0 +1,366 @@
+"""Experiments on the surrogate: how near it comes to the judge, and what that depends on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+import numpy as np
+
+from mirage.experiments.arenas import Arena
+from mirage.experiments.results import (
+    Array,
+    ImportanceRow,
+    R2Row,
+    Result,
+    TauRow,
+    ValidationRow,
+    middle,
+    tau_b,
+)
+from mirage.surrogate import SurrogateRanker
+from mirage.surrogate.estimators import ESTIMATORS
+from mirage.surrogate.model import evaluate, fit_model
+from mirage.surrogate.ranker import deal_splits, shared_models, without
+from mirage.surrogate.training import TrainingData, training_data
+
+__all__ = [
+    "compare_feature_sets",
+    "compare_regressors",
+    "feature_importance",
+    "feature_sets",
+    "r2_by_tournaments",
+    "surrogate_data",
+    "surrogate_groups",
+    "tau_by_language",
+]
+
+Data = Mapping[str, TrainingData]
+
+LLM_RATED = ("answer_overlap", "fluency")
+"""The features of the paper that an LLM rates."""
+
+ALL = "all"
+"""What stands for a language in what all languages share."""
+
+_VALIDATION_NOTES = (
+    "r2 and tau are of models held out, r2 train and tau train of models seen; coverage is that "
+    "of the 95 % interval.",
+)
+
+
+def tau_by_language(
+    arenas: Mapping[str, Arena],
+    *,
+    estimator: str = "auto",
+    pooled: bool = True,
+    holdout: int = 2,
+    repeats: int = 20,
+    seed: int = 0,
+    n_jobs: int = 1,
+) -> Result[TauRow]:
+    """Kendall's tau between the surrogate's order of models and the judge's (Table 2).
+
+    Args:
+        arenas: by language.
+        estimator: of the surrogate.
+        pooled: whether all languages have one surrogate.
+        holdout: models that the surrogate does not learn from, as in the paper.
+        repeats: splits, as in :meth:`mirage.surrogate.SurrogateRanker.cross_validate`.
+        seed: of everything random.
+        n_jobs: processes, as in joblib.
+
+    Raises:
+        FeatureError: features and tournaments do not fit together, or models are too few.
+    """
+    from joblib import Parallel, delayed
+
+    data = surrogate_data(arenas)
+    rows = []
+    for group in surrogate_groups(data, pooled):
+        splits = [(), *deal_splits(shared_models(group), holdout, repeats, seed)]
+        found = Parallel(n_jobs=n_jobs)(
+            delayed(_predicted_by_all)(group, estimator, held, seed) for held in splits
+        )
+        for code, one in group.items():
+            train, *taus = tau_b(np.array([logits[code] for logits in found]), one.mean_y).tolist()
+            rows.append(
+                TauRow(code, len(one.models), float(np.mean(taus)), *middle(taus), tau_train=train)
+            )
+    return Result(
+        "Kendall's tau between the surrogate's order and Bradley-Terry's",
+        tuple(rows),
+        (f"{holdout} models are new to the surrogate; to tau train, none is.",),
+    )
+
+
+def compare_regressors(
+    arenas: Mapping[str, Arena],
+    estimators: Sequence[str] = (*ESTIMATORS, "auto"),
+    *,
+    pooled: Sequence[str] = ("auto",),
+    holdout: int = 2,
+    repeats: int = 50,
+    seed: int = 0,
+    n_jobs: int = 1,
+) -> Result[ValidationRow]:
+    """Estimators on models that they have seen and on models held out (Table 3).
+
+    Args:
+        arenas: by language.
+        estimators: names, one or more.
+        pooled: those of them that learn from all languages together; the others make a surrogate
+            for each language alone.
+        holdout: models held out at a time.
+        repeats: splits.
+        seed: of everything random.
+        n_jobs: processes, as in joblib.
+
+    Raises:
+        FeatureError: features and tournaments do not fit together, or models are too few.
+        UnknownNameError: no estimator has such a name.
+    """
+    for name in (*estimators, *pooled):
+        SurrogateRanker(name)  # a wrong name is an error before anything takes long
+    data = surrogate_data(arenas)
+    rows = [
+        row
+        for name in estimators
+        for row in _validate(data, name, name, name in pooled, holdout, repeats, seed, n_jobs)
+    ]
+    return Result(
+        f"Estimators, {holdout} models held out, {repeats} splits", tuple(rows), _VALIDATION_NOTES
+    )
+
+
+def compare_feature_sets(
+    arenas: Mapping[str, Arena],
+    sets: Mapping[str, Sequence[str]] | None = None,
+    *,
+    estimator: str = "auto",
+    pooled: bool = True,
+    holdout: int = 2,
+    repeats: int = 20,
+    seed: int = 0,
+    n_jobs: int = 1,
+) -> Result[ValidationRow]:
+    """One estimator with different sets of features (Table 4).
+
+    Args:
+        arenas: by language.
+        sets: names of features, by the name of the set; by default :func:`feature_sets`.
+        estimator: of the surrogate.
+        pooled: whether all languages have one surrogate.
+        holdout: models held out at a time.
+        repeats: splits.
+        seed: of everything random.
+        n_jobs: processes, as in joblib.
+
+    Raises:
+        FeatureError: features and tournaments do not fit together, or models are too few.
+        UnknownNameError: a set has a feature that the tables do not have.
+    """
+    rows: list[ValidationRow] = []
+    for name, features in (feature_sets(arenas) if sets is None else sets).items():
+        data = surrogate_data(
+            {code: arena.with_features(features) for code, arena in arenas.items()}
+        )
+        rows += _validate(data, name, estimator, pooled, holdout, repeats, seed, n_jobs)
+    return Result(
+        f"Sets of features, {holdout} models held out, {repeats} splits",
+        tuple(rows),
+        _VALIDATION_NOTES,
+    )
+
+
+def feature_sets(arenas: Mapping[str, Arena], *, least: float = 0.2) -> dict[str, tuple[str, ...]]:
+    """The sets of features that the paper compares, by name; sets that are empty are left out.
+
+    ``all``; ``without LLM-rated``; ``without low correlation``, which keeps the features whose
+    Kendall's tau-b with the logit is ``least`` or more in size, in the mean over languages; and
+    ``LLM-rated only``. The correlations are taken over all models, as in the paper, so that the
+    third set has seen those that are held out later.
+    """
+    data = surrogate_data(arenas)
+    features = next(iter(data.values())).features
+    tau = np.mean([tau_b(one.mean_X.T, one.mean_y) for one in data.values()], axis=0)
+    rated = [feature in LLM_RATED for feature in features]
+    choices = {
+        "all": [True] * len(features),
+        "without LLM-rated": [not one for one in rated],
+        "without low correlation": (np.abs(tau) >= least).tolist(),
+        "LLM-rated only": rated,
+    }
+    sets = {
+        name: tuple(feature for feature, kept in zip(features, choice, strict=True) if kept)
+        for name, choice in choices.items()
+    }
+    return {name: chosen for name, chosen in sets.items() if chosen}
+
+
+def r2_by_tournaments(
+    arenas: Mapping[str, Arena],
+    *,
+    estimator: str = "auto",
+    pooled: bool = True,
+    holdout: int = 2,
+    repeats: int = 20,
+    seed: int = 0,
+    n_jobs: int = 1,
+) -> Result[R2Row]:
+    """R2 in each tournament, with intervals over tournaments (Table 5).
+
+    In a tournament the mean features on its queries predict its logits, and R2 is ``1 - sum
+    (actual - predicted)^2 / sum (actual - mean)^2``, the mean being that of all models.
+
+    Args:
+        arenas: by language.
+        estimator: of the surrogate.
+        pooled: whether all languages have one surrogate.
+        holdout: models held out at a time.
+        repeats: splits.
+        seed: of everything random.
+        n_jobs: processes, as in joblib.
+
+    Raises:
+        FeatureError: features and tournaments do not fit together, or models are too few.
+    """
+    from joblib import Parallel, delayed
+
+    rows = []
+    for group in surrogate_groups(surrogate_data(arenas), pooled):
+        splits = [(), *deal_splits(shared_models(group), holdout, repeats, seed)]
+        found = Parallel(n_jobs=n_jobs)(
+            delayed(_squares)(group, estimator, held, seed) for held in splits
+        )
+        for code in group:
+            (error, spread), *others = (one[code] for one in found)
+            train = 1 - error / spread
+            errors, spreads = np.sum(others, axis=0)
+            held_out = 1 - errors / spreads
+            rows.append(
+                R2Row(
+                    code,
+                    float(train.mean()),
+                    *middle(train),
+                    float(held_out.mean()),
+                    *middle(held_out),
+                )
+            )
+    return Result(f"R2 over tournaments, {holdout} models held out", tuple(rows))
+
+
+def feature_importance(
+    arenas: Mapping[str, Arena],
+    *,
+    estimator: str = "auto",
+    pooled: bool = True,
+    holdout: int = 2,
+    repeats: int = 20,
+    seed: int = 0,
+) -> Result[ImportanceRow]:
+    """How much each feature tells, the largest first (Figure 5).
+
+    Permutation importance on held-out models, as
+    :meth:`mirage.surrogate.SurrogateRanker.importances` says. The language of a row is ``"all"``
+    where languages are pooled.
+
+    Args:
+        arenas: by language.
+        estimator: of the surrogate.
+        pooled: whether all languages have one surrogate.
+        holdout: models held out at a time.
+        repeats: splits.
+        seed: of everything random.
+
+    Raises:
+        FeatureError: features and tournaments do not fit together, or models are too few.
+    """
+    rows = []
+    for group in surrogate_groups(surrogate_data(arenas), pooled):
+        ranker = SurrogateRanker(estimator, seed=seed).fit_data(group)
+        code = ALL if pooled else next(iter(group))
+        rows += [
+            ImportanceRow(code, feature, importance)
+            for feature, importance in ranker.importances(holdout, repeats).items()
+        ]
+    return Result(
+        "Rise of the squared error on held-out models when a feature is another model's",
+        tuple(rows),
+        ("In units of the variance of the logits.",),
+    )
+
+
+def surrogate_data(arenas: Mapping[str, Arena]) -> Data:
+    """What a surrogate learns from, by language."""
+    tables = [table for arena in arenas.values() for table in arena.tables]
+    return training_data(tables, {code: arena.tournaments for code, arena in arenas.items()})
+
+
+def surrogate_groups(data: Data, pooled: bool) -> list[Data]:
+    """The languages that share a surrogate: all of them, or each with itself."""
+    return [data] if pooled else [{code: one} for code, one in data.items()]
+
+
+def _validate(
+    data: Data,
+    name: str,
+    estimator: str,
+    pooled: bool,
+    holdout: int,
+    repeats: int,
+    seed: int,
+    n_jobs: int,
+) -> Iterator[ValidationRow]:
+    for group in surrogate_groups(data, pooled):
+        ranker = SurrogateRanker(estimator, seed=seed).fit_data(group)
+        seen = _predicted(ranker, group)
+        validation = ranker.cross_validate(holdout, repeats, n_jobs=n_jobs)
+        r2, tau, coverage = validation.r2, validation.tau, validation.coverage
+        for code, one in group.items():
+            left = np.sum((one.mean_y - seen[code]) ** 2)
+            yield ValidationRow(
+                code,
+                name,
+                pooled,
+                r2_train=float(1 - left / np.sum((one.mean_y - one.mean_y.mean()) ** 2)),
+                tau_train=float(tau_b(seen[code], one.mean_y)),
+                r2=r2[code],
+                tau=tau[code],
+                coverage=coverage[code],
+            )
+
+
+def _predicted(ranker: SurrogateRanker, data: Data) -> dict[str, Array]:
+    """Predicted logits of all models, by language."""
+    return {
+        code: np.array([ranker.predict(one.table(row)).logit for row in range(len(one.models))])
+        for code, one in data.items()
+    }
+
+
+def _predicted_by_all(
+    data: Data, estimator: str, held: Sequence[str], seed: int
+) -> dict[str, Array]:
+    """Logits of all models by a surrogate that has not seen some of them."""
+    kept = {code: without(one, held) for code, one in data.items()}
+    return _predicted(SurrogateRanker(estimator, seed=seed).fit_data(kept), data)
+
+
+def _squares(
+    data: Data, estimator: str, held: Sequence[str], seed: int
+) -> dict[str, tuple[Array, Array]]:
+    """By language, for each tournament: squared errors on the models held out, and their spread.
+
+    With none held out, those on all models.
+    """
+    kept = {code: without(one, held) for code, one in data.items()}
+    recipe = SurrogateRanker(estimator, seed=seed).fit_data(kept).recipe
+    model = fit_model(kept, evaluate(kept, recipe, seed=seed), seed=seed)
+    squares = {}
+    for code, one in data.items():
+        rows = [i for i, name in enumerate(one.models) if name in held or not held]
+        actual = one.y[:, rows]
+        errors = actual - model.predict(code, one.X[:, rows])
+        spread = actual - one.y.mean(axis=1, keepdims=True)
+        squares[code] = (np.sum(errors**2, axis=1), np.sum(spread**2, axis=1))
+    return squares
