@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import resources
 from pathlib import Path
@@ -17,7 +17,7 @@ from mirage.errors import DatasetError, FeatureError, UnknownNameError
 from mirage.generation import Answer, Generator, ModelLike, respond
 from mirage.languages import LANGUAGES
 from mirage.languages import language as _language
-from mirage.models import Run
+from mirage.models import HumanAgreement, Run
 from mirage.ranking import (
     Entry,
     Evidence,
@@ -27,6 +27,7 @@ from mirage.ranking import (
     rank_intervals,
     ranks,
 )
+from mirage.trust import known_agreement
 
 if TYPE_CHECKING:
     from mirage.features import FeatureSuite, FeatureTable
@@ -47,9 +48,12 @@ class Leaderboard:
         ranker: the surrogate from features to logits.
         anchors: the ranker's training models to show, all of them by default.
         prefix: put before the names of the anchors.
+        agreement: how far the judge behind the ranker agrees with people, such as
+            :attr:`PairwiseJudge.agreement <mirage.PairwiseJudge.agreement>`.
 
     Attributes:
         provenance: what :meth:`from_hub` made the ranker from; of another leaderboard, empty.
+        agreement: that of the judge, and what is known of the ranker's features.
 
     Raises:
         FeatureError: suite, ranker and dataset differ in language, or a feature is missing.
@@ -64,6 +68,7 @@ class Leaderboard:
         anchors: Sequence[str] | None = None,
         *,
         prefix: str = "",
+        agreement: Iterable[HumanAgreement] = (),
     ) -> None:
         self.dataset, self.suite, self.ranker = dataset, suite, ranker
         _check_parts(dataset, suite, ranker)
@@ -71,6 +76,10 @@ class Leaderboard:
         self.anchors = models if anchors is None else tuple(anchors)
         self.prefix = prefix
         self.provenance: Mapping[str, Any] = {}
+        features = [
+            one for name in ranker.features for one in known_agreement(name, dataset.language)
+        ]
+        self.agreement = (*agreement, *features)
         for anchor in self.anchors:
             if anchor not in models:
                 raise UnknownNameError("training model of the ranker", anchor, models)
@@ -169,7 +178,8 @@ class Leaderboard:
             n_jobs=n_jobs,
             progress=progress,
         )
-        board = cls(made.dataset, suite, made.ranker)
+        judge = made.provenance["judge"]
+        board = cls(made.dataset, suite, made.ranker, agreement=known_agreement(judge, language))
         board.provenance = made.provenance
         return board
 
@@ -247,7 +257,7 @@ class Leaderboard:
             self.ranker,
             self.provenance,
         )
-        return _ranking([*self._anchors(), *scored], evidence)
+        return _ranking([*self._anchors(), *scored], evidence, self.agreement)
 
     def _check_name(self, name: str) -> None:
         if not name.strip() or name in {self.prefix + anchor for anchor in self.anchors}:
@@ -401,7 +411,9 @@ class _Scored:
     failures: Mapping[str, str] = field(default_factory=dict)
 
 
-def _ranking(scored: Sequence[_Scored], evidence: Evidence) -> Ranking:
+def _ranking(
+    scored: Sequence[_Scored], evidence: Evidence, agreement: Iterable[HumanAgreement]
+) -> Ranking:
     if not scored:
         raise DatasetError("nothing to rank: there is no model, and the leaderboard has no anchors")
     places = ranks(np.array([one.logit for one in scored]))
@@ -427,6 +439,7 @@ def _ranking(scored: Sequence[_Scored], evidence: Evidence) -> Ranking:
         title=f"{dataset.name}: {_language(dataset.language).name}, {len(dataset)} queries",
         draws={one.model: one.draws for one in scored},
         evidence=evidence,
+        agreement=agreement,
     )
 
 

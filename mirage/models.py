@@ -24,7 +24,16 @@ from pydantic import (
 from mirage.errors import UnknownNameError
 from mirage.languages import language
 
-__all__ = ["Judgment", "Passage", "Query", "Response", "Run", "Verdict", "Vote"]
+__all__ = [
+    "HumanAgreement",
+    "Judgment",
+    "Passage",
+    "Query",
+    "Response",
+    "Run",
+    "Verdict",
+    "Vote",
+]
 
 Name = Annotated[str, StringConstraints(min_length=1)]
 # Many files write ids as numbers; a query id 34 is the id "34".
@@ -199,3 +208,35 @@ class Vote(_Record):
         if (self.verdict in ("invalid", "failed")) != (self.error is not None):
             raise ValueError("a vote has an error where it is invalid or failed, and only there")
         return self
+
+
+class HumanAgreement(_Record):
+    """How far a judge, or a feature taken for one, was measured to agree with people.
+
+    ``judge`` is a model's or a feature's name, ``language`` ``None`` for a mean over languages,
+    and ``task`` what the labels say, such as faithfulness.
+    ``balanced_accuracy`` is the mean over labels of the share of sentences that people gave the
+    label and the judge gave it too, 0 to 1: 0.5 is what guessing reaches between two labels.
+    ``source`` says who measured, on what, and how the judge was asked.
+    """
+
+    judge: Name
+    language: LanguageCode | None
+    task: Name
+    balanced_accuracy: Annotated[float, Field(ge=0, le=1)]
+    interval: tuple[float, float] | None = None
+    sentences: Annotated[int, Field(gt=0)] | None = None
+    source: Name
+
+    def __str__(self) -> str:
+        where = language(self.language).name if self.language else "the mean of several languages"
+        details = [self.source]
+        if self.sentences is not None:
+            details.insert(0, f"{self.sentences} sentences")
+        if self.interval is not None:
+            low, high = self.interval
+            details.insert(0, f"95 % interval {100 * low:.1f} to {100 * high:.1f}")
+        return (
+            f"{self.judge}, {self.task} in {where}: {100 * self.balanced_accuracy:.1f} % balanced "
+            f"accuracy against people's labels ({'; '.join(details)})"
+        )

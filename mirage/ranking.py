@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from mirage.dataset import MirageDataset
     from mirage.features import FeatureTable
-    from mirage.models import Run
+    from mirage.models import HumanAgreement, Run
     from mirage.surrogate import SurrogateRanker
 
 __all__ = ["Entry", "Evidence", "MultilingualRanking", "Ranking", "rank_intervals", "ranks"]
@@ -96,6 +96,7 @@ class Ranking:
             paired with each other; without them :meth:`p_better` goes by the intervals.
         notes: lines below the table.
         evidence: what it was made from; ``None`` for a ranking that was published.
+        agreement: how far the judge, and the features, were measured to agree with people.
 
     Raises:
         MirageError: a model is there twice, or none is there.
@@ -110,10 +111,11 @@ class Ranking:
         draws: Mapping[str, Floats] | None = None,
         notes: Iterable[str] = (),
         evidence: Evidence | None = None,
+        agreement: Iterable[HumanAgreement] = (),
     ) -> None:
         self.entries = tuple(sorted(entries, key=lambda entry: (entry.rank, entry.model)))
         self.language, self.title, self.notes = language, title, tuple(notes)
-        self.evidence = evidence
+        self.evidence, self.agreement = evidence, tuple(agreement)
         self._draws = draws
         self._by_model = {entry.model: entry for entry in self.entries}
         if not self.entries:
@@ -266,6 +268,7 @@ class Ranking:
             "title": self.title,
             "entries": [_plain_entry(entry) for entry in self],
             "notes": list(self.notes),
+            "agreement": [one.model_dump() for one in self.agreement],
         }
 
 

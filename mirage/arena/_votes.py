@@ -1,23 +1,19 @@
-"""Votes as columns, and intervals by resampling queries: what the diagnostics of judges share."""
+"""Votes as columns: what the diagnostics of judges share."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mirage.arena.estimation import Floats, check_level, draw_queries
+from mirage.arena.estimation import Floats
+from mirage.arena.intervals import Interval, Ints
 from mirage.arena.judgments import Judgments
 from mirage.errors import JudgmentError
 from mirage.models import Vote
-
-Ints = NDArray[np.intp]
-Interval = tuple[float, float]
-
-NO_INTERVAL = (np.nan, np.nan)
 
 
 @dataclass(frozen=True, eq=False)
@@ -137,53 +133,6 @@ def items(table: VoteTable) -> Items:
     by_judge = np.full((np.count_nonzero(new), len(table.judges)), np.nan)
     by_judge[np.cumsum(new) - 1, table.judge] = score
     return Items(table.query[new], table.low[new], table.high[new], by_judge)
-
-
-def bootstrap(
-    query: Ints,
-    values: Floats,
-    statistic: Callable[[Floats], Floats],
-    draws: int,
-    level: float,
-    seed: int,
-) -> tuple[float, Interval]:
-    """A statistic of sums, and its percentile interval when queries are drawn with replacement.
-
-    Queries are the clusters: what is judged on one query is not independent. ``values`` has a row
-    for each of ``query`` and a column for each sum; ``statistic`` maps sums ``(..., columns)`` to
-    numbers ``(...)``. The interval (Efron & Tibshirani 1993, An Introduction to the Bootstrap,
-    chapter 13) is NaN with fewer than two queries, and where a draw has no value.
-    """
-    counts, query = resampled(query, draws, seed)
-    value = float(statistic(values.sum(axis=0)))
-    by_query = np.stack(
-        [np.bincount(query, column, minlength=counts.shape[1]) for column in values.T], axis=1
-    )
-    return value, percentiles(statistic(counts @ by_query), counts.shape[1], level)
-
-
-def resampled(query: Ints, draws: int, seed: int) -> tuple[Floats, Ints]:
-    """How often each draw has each query that occurs, ``(draws, queries)``, and the codes anew."""
-    if draws < 1:
-        raise JudgmentError(f"an interval takes 1 draw or more, not {draws}")
-    present, codes = np.unique(query, return_inverse=True)
-    counts = draw_queries(len(present), len(present), draws, seed)
-    return counts.astype(np.float64), codes
-
-
-def percentiles(drawn: Floats, queries: int, level: float) -> Interval:
-    """The middle ``level`` of the draws, NaN where there are fewer than two queries."""
-    check_level(level)
-    if queries < 2:
-        return NO_INTERVAL
-    lower, upper = np.quantile(drawn, [(1 - level) / 2, (1 + level) / 2]).tolist()
-    return lower, upper
-
-
-def ratio(above: Floats, below: Floats) -> Floats:
-    """The quotient, NaN where ``below`` is 0."""
-    quotient = np.full(np.shape(below), np.nan)
-    return np.asarray(np.divide(above, below, out=quotient, where=below != 0), dtype=np.float64)
 
 
 def counted(queries: Ints) -> int:

@@ -20,8 +20,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from mirage.arena import _votes
-from mirage.arena._votes import NO_INTERVAL, Interval, Items, ratio
+from mirage.arena._votes import Items
 from mirage.arena.estimation import Floats
+from mirage.arena.intervals import NO_INTERVAL, Interval, bootstrap, ratio
 from mirage.errors import JudgmentError
 from mirage.models import Vote
 
@@ -201,7 +202,7 @@ def judge_agreement(
     value, interval, agreement = np.nan, NO_INTERVAL, np.nan
     if len(labels):
         agreement = float(_pairs_agreeing(sums.sum(axis=0), len(table.judges)))
-        value, interval = _votes.bootstrap(
+        value, interval = bootstrap(
             items.query[by_all], sums, lambda s: _fleiss(s, len(table.judges)), draws, level, seed
         )
     return JudgeAgreement(
@@ -229,7 +230,7 @@ def _pair(
         agreement = float(np.mean(labels_x == labels_y))
         # With the other model named first, label 0 is 2 and 2 is 0.
         cells = np.eye(9)[labels_x * 3 + labels_y] + np.eye(9)[8 - (labels_x * 3 + labels_y)]
-        value, interval = _votes.bootstrap(query, cells, _cohen, draws, level, seed)
+        value, interval = bootstrap(query, cells, _cohen, draws, level, seed)
     return PairAgreement(
         names, value, interval, level, agreement, len(query), _votes.counted(query)
     )

@@ -19,9 +19,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mirage.arena import _votes
-from mirage.arena._votes import NO_INTERVAL, Interval, Ints, Items, VoteTable, ratio
+from mirage.arena._votes import Items, VoteTable
 from mirage.arena.bradley_terry import BradleyTerry
 from mirage.arena.estimation import Floats, newton, penalised_information
+from mirage.arena.intervals import (
+    NO_INTERVAL,
+    Interval,
+    Ints,
+    bootstrap,
+    percentiles,
+    ratio,
+    resampled,
+)
 from mirage.errors import JudgmentError, UnknownNameError
 from mirage.models import Run, Vote
 from mirage.text import parse, tokenize
@@ -119,7 +128,7 @@ def position_bias(
         axis=1,
     ).astype(np.float64)
     query = table.query[again]
-    value, interval = _votes.bootstrap(
+    value, interval = bootstrap(
         query, outcomes, lambda s: ratio(s[..., 0] - s[..., 1], s[..., 3]), draws, level, seed
     )
     first, second, consistent, _ = outcomes.mean(axis=0).tolist()
@@ -213,7 +222,7 @@ def verbosity_bias(
     rows = _Compared.of(table, _lengths(table, runs))
     _check_lengths_vary(rows)
     fit = _fit(rows, np.ones((1, len(rows.query))), np.zeros(1), np.zeros(len(table.models) + 1))
-    counts, query = _votes.resampled(rows.query, draws, seed)
+    counts, query = resampled(rows.query, draws, seed)
     # With queries alone drawn anew, what the ridge settles for want of votes would look certain.
     # So each draw has a ridge about another value, drawn from the prior that the ridge is.
     centre = np.random.default_rng([seed, 1]).normal(scale=_PENALTY**-0.5, size=draws)
@@ -224,7 +233,7 @@ def verbosity_bias(
     ]
     return VerbosityBias(
         value=float(fit[0, -1]),
-        interval=_votes.percentiles(np.concatenate(drawn), counts.shape[1], level),
+        interval=percentiles(np.concatenate(drawn), counts.shape[1], level),
         level=level,
         votes=len(table.query),
         queries=counts.shape[1],
@@ -461,7 +470,7 @@ def self_preference(
         value, interval, own, others = np.nan, NO_INTERVAL, np.nan, np.nan
         if len(query):
             own, others, _ = means.mean(axis=0).tolist()
-            value, interval = _votes.bootstrap(query, means, _difference, draws, level, seed)
+            value, interval = bootstrap(query, means, _difference, draws, level, seed)
         found.append(
             SelfPreference(
                 judge=table.judges[judge],

@@ -22,7 +22,8 @@ from mirage.arena.judge_prompt import REMINDER, judge_messages, read_verdict
 from mirage.errors import JudgmentError, LLMError, UnknownNameError
 from mirage.llm import LLM, Completion, Connection, Price, estimate_tokens
 from mirage.llm.asking import ask_until, unread
-from mirage.models import Judgment, Query, Response, Run, Verdict, Vote
+from mirage.models import HumanAgreement, Judgment, Query, Response, Run, Verdict, Vote
+from mirage.trust import known_agreement
 
 if TYPE_CHECKING:
     from mirage.dataset import MirageDataset
@@ -52,6 +53,9 @@ class PairwiseJudge:
         votes: what a jury brings: ``"majority"`` is one judgment on each pair and query, the
             verdict of more than half of the judges that have one, or else a tie; ``"all"`` is a
             judgment for every judge.
+        measured: how far these judges were measured to agree with people, such as
+            :meth:`mirage.metaeval.JudgeResult.human_agreement`; it comes on top of what is
+            published of them.
 
     Raises:
         JudgmentError: no judge, or two of one model name.
@@ -63,10 +67,12 @@ class PairwiseJudge:
         *,
         both_orders: bool = False,
         votes: Votes = "majority",
+        measured: Sequence[HumanAgreement] = (),
     ) -> None:
         self.judges = (judges,) if isinstance(judges, LLM) else tuple(judges)
         self.both_orders = both_orders
         self.votes: Votes = votes
+        self._measured = tuple(measured)
         if not self.judges or not all(isinstance(judge, LLM) for judge in self.judges):
             raise JudgmentError(f"judges are one LLM or several, not {judges!r}")
         twice = _twice(judge.model for judge in self.judges)
@@ -81,6 +87,12 @@ class PairwiseJudge:
     def __repr__(self) -> str:
         names = [judge.model for judge in self.judges]
         return f"PairwiseJudge({names}, both_orders={self.both_orders}, votes={self.votes!r})"
+
+    @property
+    def agreement(self) -> tuple[HumanAgreement, ...]:
+        """How far these judges agree with people, as measured or published."""
+        published = [one for judge in self.judges for one in known_agreement(judge.model)]
+        return (*self._measured, *published)
 
     def compare(
         self,

@@ -24,8 +24,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from mirage._tables import Table, to_text
-from mirage.arena._votes import Interval, bootstrap, ratio
 from mirage.arena.estimation import Floats
+from mirage.arena.intervals import Interval, bootstrap, ratio
 from mirage.errors import JudgmentError
 from mirage.metaeval.labels import LabelledSentences
 

@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mirage._tables import Table, to_text
-from mirage.arena._votes import Interval
 from mirage.arena.estimation import Floats
+from mirage.arena.intervals import Interval
 from mirage.errors import JudgmentError
 from mirage.metaeval.figures import interval, sentence_weights
 from mirage.metaeval.permutation import holm, permutation_p_values

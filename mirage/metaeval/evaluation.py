@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from mirage.arena._votes import Interval
 from mirage.arena.estimation import Floats, check_level
+from mirage.arena.intervals import Interval
 from mirage.errors import JudgmentError
 from mirage.features.base import Feature
 from mirage.metaeval import figures

@@ -15,8 +15,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from mirage.arena._votes import NO_INTERVAL, Interval, Ints, percentiles, ratio
 from mirage.arena.estimation import Floats, draw_queries
+from mirage.arena.intervals import NO_INTERVAL, Interval, Ints, percentiles, ratio
 from mirage.errors import JudgmentError
 
 __all__ = [

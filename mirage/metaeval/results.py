@@ -11,14 +11,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mirage._tables import Table, to_text
-from mirage.arena._votes import Interval
 from mirage.arena.estimation import Floats
+from mirage.arena.intervals import Interval
 from mirage.errors import JudgmentError, UnknownNameError
 from mirage.metaeval import figures
 from mirage.metaeval.comparing import Comparisons, Unit, compare
 from mirage.metaeval.figures import Calibration, Threshold
 from mirage.metaeval.fine_errors import FineErrors, fine_errors
 from mirage.metaeval.truth import MEAN, Truth
+from mirage.models import HumanAgreement
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -100,6 +101,30 @@ class JudgeResult:
             return f"threshold {low:.4g}, given"
         span = f"{low:.4g}" if low == high else f"{low:.4g} to {high:.4g}"
         return f"threshold {span}, cross-validated over queries in {figures.FOLDS} folds"
+
+    def human_agreement(
+        self, task: str = "faithfulness", source: str = ""
+    ) -> tuple[HumanAgreement, ...]:
+        """The balanced accuracies as records, one a language: what a leaderboard can carry.
+
+        Args:
+            task: what the labels say.
+            source: who measured, on what, and how the judge was asked; by default the name of the
+                labels.
+        """
+        return tuple(
+            HumanAgreement(
+                judge=self.name,
+                language=code,
+                task=task,
+                balanced_accuracy=round(found.balanced_accuracy, 4),
+                interval=_known(found.interval),
+                sentences=found.sentences,
+                source=source or self.truth.labelled.source,
+            )
+            for code, found in self.figures.items()
+            if code != MEAN
+        )
 
     def best_threshold(self, language: str = MEAN) -> Threshold:
         """The threshold that suits the labels of a language, or of all together, best.
@@ -286,6 +311,11 @@ class MetaEvaluation:
         for result in self.judges:
             if result.threshold:
                 yield f"{result.name}: {result.threshold}"
+
+
+def _known(interval: Interval) -> tuple[float, float] | None:
+    lower, upper = (round(end, 4) for end in interval)
+    return None if np.isnan(lower) else (lower, upper)
 
 
 def _cells(row: JudgeFigures) -> tuple[str, ...]:
