@@ -1,0 +1,16 @@
+"""Retrieval: from a question to the passages of a corpus that may answer it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from mirage._lazy import lazy
+
+if TYPE_CHECKING:
+    from mirage.retrieval.bm25 import BM25, Hit
+
+__all__ = ["BM25", "Hit"]
+
+_HOME = {"BM25": "bm25", "Hit": "bm25"}
+
+__getattr__, __dir__ = lazy(__name__, _HOME)
