@@ -43,7 +43,7 @@ def columns_of(rows: Iterable[tuple[str, Mapping[str, Any]]], language: str | No
         sentences.append(AnswerSentence(query, row.sentence, row.citations))
         given = [i for i, label in enumerate(row.label) if label]
         labels.append(tuple(row.label[i] for i in given))
-        fine.append(tuple(row.fine[i] for i in given) if row.fine else ())
+        fine.append(tuple(row.fine[i] for i in given) if any(row.fine) else ())
     return Columns(tuple(sentences), tuple(labels), tuple(fine))
 
 
@@ -98,7 +98,7 @@ class _Row(BaseModel):
     def _fits_together(self) -> Self:
         if not any(self.label):
             raise ValueError("the sentence has no label; leave it out, or label it")
-        if self.fine and len(self.fine) != len(self.label):
+        if any(self.fine) and len(self.fine) != len(self.label):
             raise ValueError(
                 f"{len(self.fine)} fine-grained labels beside {len(self.label)} labels; there has "
                 "to be one of each from every annotator"

@@ -64,6 +64,11 @@ def test_the_language_may_be_named_once(tmp_path: Path) -> None:
         LabelledSentences.from_jsonl(path)
 
 
+def test_fine_labels_that_nobody_filled_in_are_none(tmp_path: Path) -> None:
+    rows = changed(label=["a", "b"], fine=None), changed(label="a", fine="")
+    assert LabelledSentences.from_jsonl(write(tmp_path / "own.jsonl", *rows)).fine == ((), ())
+
+
 def test_a_frame_is_read_as_a_file_is(tmp_path: Path) -> None:
     rows = [ROW, changed(label=["no", None], fine=["x", None]), changed(citations=["1"])]
     found = LabelledSentences.from_jsonl(write(tmp_path / "own.jsonl", *rows))
