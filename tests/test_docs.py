@@ -1,0 +1,88 @@
+"""Every code block of README and docs runs: Python in one namespace a page, bash in its folder."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from llm_server import ChatServer, last_user_text
+from sybil import Document, Example
+from sybil.parsers.markdown import CodeBlockParser, PythonCodeBlockParser
+
+ROOT = Path(__file__).parents[1]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+IDS = [str(page.relative_to(ROOT)) for page in PAGES]
+
+
+def answer(request: Mapping[str, Any]) -> str:
+    """What a model might say: a verdict where one is asked for, an answer elsewhere."""
+    prompt = last_user_text(request)
+    if "[[A]]" in prompt:
+        return "Both are fine, the first is clearer.\n[[A]]"
+    if "##Answer" in prompt or "##Answer" in json.dumps(request["messages"]):
+        return "##Reason: The first passage says so.\n##Answer: It says so [1]."
+    return "4"
+
+
+def in_bash(example: Example) -> None:
+    environment = dict(os.environ)
+    environment["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{environment['PATH']}"
+    done = subprocess.run(
+        ["bash", "-euo", "pipefail", "-c", example.parsed],
+        capture_output=True,
+        text=True,
+        check=False,
+        env=environment,
+    )
+    assert done.returncode == 0, f"{example.parsed}\n{done.stdout}\n{done.stderr}"
+
+
+def examples(page: Path) -> list[Example]:
+    parsers = PythonCodeBlockParser(), CodeBlockParser("bash", in_bash)
+    document = Document.parse(str(page), *parsers)
+    # Setting up from nothing is what .ci/run does, with the very commands of README.
+    return [example for example in document.examples() if "-m venv" not in example.parsed]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=IDS)
+def test_the_code_of_a_page_runs(
+    page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, server: ChatServer
+) -> None:
+    server.answer = answer
+    monkeypatch.chdir(tmp_path)
+    if page.stem == "official-board":
+        pytest.importorskip("datasets", reason="the extra hub is not installed")
+        import hub_copy
+
+        hub_copy.made().write(tmp_path / "copies")
+    monkeypatch.setenv("OPENAI_BASE_URL", server.url)
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-of-the-tests")
+    for example in examples(page):
+        example.evaluate()
+
+
+@pytest.mark.parametrize("page", PAGES, ids=IDS)
+def test_no_code_of_a_page_is_left_out(page: Path) -> None:
+    fences = re.findall(r"^```(\w*)", page.read_text(encoding="utf-8"), re.MULTILINE)
+    known = {"python", "bash", "text", "json", "yaml", "toml", "ini", ""}
+    assert set(fences) <= known
+    setting_up = page.read_text(encoding="utf-8").count("-m venv")
+    assert len(examples(page)) == fences.count("python") + fences.count("bash") - setting_up
+
+
+@pytest.mark.parametrize("page", PAGES, ids=IDS)
+def test_links_lead_to_files(page: Path) -> None:
+    text = page.read_text(encoding="utf-8")
+    targets = [
+        target.partition("#")[0]
+        for target in re.findall(r"\]\(([^)\s]+)\)", text)
+        if "://" not in target
+    ]
+    assert [target for target in targets if target and not (page.parent / target).exists()] == []
