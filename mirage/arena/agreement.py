@@ -22,7 +22,7 @@ from numpy.typing import ArrayLike
 from mirage.arena import _votes
 from mirage.arena._votes import Items
 from mirage.arena.estimation import Floats
-from mirage.arena.intervals import NO_INTERVAL, Interval, bootstrap, ratio
+from mirage.arena.intervals import NO_INTERVAL, Interval, Ints, bootstrap, ratio
 from mirage.errors import JudgmentError
 from mirage.models import Vote
 
@@ -236,7 +236,7 @@ def _pair(
     )
 
 
-def _labels(score: Floats) -> _votes.Ints:
+def _labels(score: Floats) -> Ints:
     """0, 1, 2: the second model, a tie, the first."""
     return (score * 2).astype(np.intp)
 

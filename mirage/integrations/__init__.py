@@ -1,0 +1,34 @@
+"""Adapters to other harnesses and their data, one module each, named after what it adapts to.
+
+==============  ============  ====================================================================
+module          extra         what it does
+==============  ============  ====================================================================
+``inspect_ai``  ``inspect``   a dataset as a task, features as scores
+``lm_eval``     ``lm-eval``   a dataset as a task, features as metrics
+``ragas``       ``ragas``     reads its datasets; features as its metrics
+``deepeval``    ``deepeval``  reads its test cases; features as its metrics
+``datasets``    ``hub``       datasets, runs and feature tables to and from Hugging Face datasets
+``frames``      ``frames``    datasets, runs and feature tables to and from pandas and polars
+``trec``                      run files and qrels: passages shown, and passages cited
+==============  ============  ====================================================================
+
+The extra ``integrations`` is all of them but DeepEval, which wants an older click than the hub's
+client. Nothing is imported here: each module says what to install where its package is not.
+
+``datasets`` and ``frames`` have the same columns:
+
+===============  ==========================================================================
+rows of          columns
+===============  ==========================================================================
+a dataset        ``id``, ``language``, ``text``, ``passages`` (a list of ``id``, ``text``,
+                 ``title``), ``relevant`` (a list of passage ids), ``reference``,
+                 ``answerable``, ``metadata`` (JSON)
+a run            ``model``, ``language``, ``query_id``, ``text``, ``error``, ``shown`` (a list
+                 of passage ids)
+a feature table  ``model``, ``language``, ``query_id``, a column a feature, ``not_computed``
+                 (JSON: the reason by feature)
+===============  ==========================================================================
+
+What is not known is missing, and a column that is missing altogether is not known in any row. The
+keys of metadata and reasons differ by row, which a column of one type cannot hold: hence JSON.
+"""

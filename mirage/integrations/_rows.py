@@ -1,0 +1,186 @@
+"""Records as plain rows; :mod:`mirage.integrations` documents the columns."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Container, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from mirage._files import validated
+from mirage.dataset import MirageDataset
+from mirage.errors import DatasetError, FeatureError
+from mirage.features import FeatureTable
+from mirage.metaeval.reading import is_missing
+from mirage.models import Query, Response, Run
+
+__all__ = ["TABLE_COLUMNS", "Row", "dataset_of", "rows_of", "run_of", "table_of"]
+
+Row = Mapping[str, Any]
+
+TABLE_COLUMNS = ("model", "language", "query_id", "not_computed")
+"""The columns of a feature table that are no features."""
+
+
+# To rows ------------------------------------------------------------------------------------------
+
+
+def rows_of(records: MirageDataset | Run | FeatureTable) -> list[dict[str, Any]]:
+    """A row a query or response, with every column.
+
+    Raises:
+        FeatureError: a feature is named as another column is.
+    """
+    if isinstance(records, MirageDataset):
+        return [_query_row(query) for query in records]
+    if isinstance(records, Run):
+        same = {"model": records.model, "language": records.language}
+        return [same | response.model_dump(mode="json") for response in records]
+    return _table_rows(records)
+
+
+def _query_row(query: Query) -> dict[str, Any]:
+    return query.model_dump(mode="json") | {"metadata": _as_json(query.metadata)}
+
+
+def _table_rows(table: FeatureTable) -> list[dict[str, Any]]:
+    clash = next((name for name in table.features if name in TABLE_COLUMNS), None)
+    if clash is not None:
+        raise FeatureError(
+            f"feature {clash!r} of {table.model!r} has the name of another column; rename it"
+        )
+    reasons: dict[str, dict[str, str]] = {query_id: {} for query_id in table.query_ids}
+    for (query_id, name), why in table.reasons.items():
+        reasons[query_id][name] = why
+    same = {"model": table.model, "language": table.language}
+    return [
+        same
+        | {"query_id": query_id}
+        | dict(zip(table.features, map(_or_none, values), strict=True))
+        | {"not_computed": _as_json(reasons[query_id])}
+        for query_id, values in zip(table.query_ids, table.values, strict=True)
+    ]
+
+
+def _or_none(value: float) -> float | None:
+    return None if np.isnan(value) else float(value)
+
+
+def _as_json(texts: Mapping[str, str]) -> str:
+    return json.dumps(texts, ensure_ascii=False)
+
+
+# From rows ----------------------------------------------------------------------------------------
+
+
+def dataset_of(rows: Sequence[Row], *, name: str, language: str | None) -> MirageDataset:
+    """The dataset of these rows; ``language`` is that of rows that have none.
+
+    Raises:
+        DatasetError: no row, or what is wrong in which row (from 0) and field.
+    """
+    queries = []
+    for where, row in _known(rows, name, {"language": language}):
+        if "metadata" in row:
+            row["metadata"] = _texts(row["metadata"], f"{where}, field 'metadata'")
+        queries.append(validated(Query, row, where))
+    return MirageDataset(queries, name=name)
+
+
+def run_of(rows: Sequence[Row], *, model: str | None, language: str | None) -> Run:
+    """The run of these rows; ``model`` and ``language`` are those of rows that have none.
+
+    Raises:
+        DatasetError: no row, several models or languages, or what is wrong in which row (from 0)
+            and field.
+    """
+    known = _known(rows, "run", {"model": model, "language": language})
+    fields = {name: _only(known, name) for name in ("model", "language")}
+    responses = [
+        validated(Response, {"text": None} | _without(row, fields), where) for where, row in known
+    ]
+    return validated(Run, {**fields, "responses": responses}, "run")
+
+
+def table_of(rows: Sequence[Row]) -> FeatureTable:
+    """The feature table of these rows; every column that is none of the others is a feature.
+
+    Raises:
+        DatasetError: no row, several models or languages, no query id, a value that is no number.
+        FeatureError: a query stands twice.
+    """
+    known = _known(rows, "feature table", {})
+    names = tuple(name for name in rows[0] if name not in TABLE_COLUMNS)
+    ids = tuple(_id(row, where) for where, row in known)
+    reasons = {
+        (query_id, name): why
+        for query_id, (where, row) in zip(ids, known, strict=True)
+        for name, why in _texts(
+            row.get("not_computed", "{}"), f"{where}, field 'not_computed'"
+        ).items()
+    }
+    values = [[_number(row, name, where) for name in names] for where, row in known]
+    return FeatureTable(
+        model=_only(known, "model"),
+        language=_only(known, "language"),
+        query_ids=ids,
+        features=names,
+        values=np.array(values, dtype=np.float64).reshape(len(known), len(names)),
+        reasons=reasons,
+    )
+
+
+def _known(
+    rows: Sequence[Row], source: str, defaults: Mapping[str, str | None]
+) -> list[tuple[str, dict[str, Any]]]:
+    """What is known in each row, after its place."""
+    if not rows:
+        raise DatasetError(f"{source}: no row")
+    given = {name: value for name, value in defaults.items() if value is not None}
+    return [(f"{source}, row {number}", given | _present(row)) for number, row in enumerate(rows)]
+
+
+def _present(row: Row) -> dict[str, Any]:
+    # Arrays of numpy come from parquet files, where pandas reads their lists.
+    plain = {name: getattr(value, "tolist", lambda v=value: v)() for name, value in row.items()}
+    return {name: value for name, value in plain.items() if not is_missing(value)}
+
+
+def _without(row: Row, names: Container[str]) -> dict[str, Any]:
+    return {name: value for name, value in row.items() if name not in names}
+
+
+def _only(known: Sequence[tuple[str, dict[str, Any]]], field: str) -> str:
+    """What all rows have in this field."""
+    found = {row.get(field): where for where, row in known}
+    if len(found) > 1 or None in found:
+        raise DatasetError(
+            f"{known[0][0]} and others have for {field!r}: {', '.join(map(repr, found))}; take the "
+            f"rows of one {field}, or say which where there is none"
+        )
+    return str(next(iter(found)))
+
+
+def _id(row: Row, where: str) -> str:
+    if "query_id" not in row:
+        raise DatasetError(f"{where}: no field 'query_id'")
+    return str(row["query_id"])
+
+
+def _texts(value: object, where: str) -> dict[str, str]:
+    try:
+        texts = json.loads(value) if isinstance(value, str) else value
+    except ValueError as error:
+        raise DatasetError(f"{where}: not JSON ({error})") from None
+    if not isinstance(texts, dict) or not all(isinstance(text, str) for text in texts.values()):
+        raise DatasetError(f"{where}: expected a JSON object of texts, found {value!r}")
+    return texts
+
+
+def _number(row: Row, name: str, where: str) -> float:
+    value = row.get(name, np.nan)
+    try:
+        return float(value)
+    except (TypeError, ValueError):
+        raise DatasetError(f"{where}, field {name!r}: {value!r} is not a number") from None

@@ -1,0 +1,111 @@
+"""Hugging Face ``datasets``: datasets, runs and feature tables to and from ``datasets.Dataset``.
+
+    from mirage import FeatureSuite, MirageDataset, respond
+    from mirage.integrations.datasets import dataset_from, run_from, table_from, to_datasets
+
+    dataset = MirageDataset.bundled("sw")
+    run = respond(lambda query: query.reference, dataset, name="reference")
+    table = FeatureSuite.offline("sw").score(dataset, run)
+    assert dataset_from(to_datasets(dataset)) == dataset
+    assert run_from(to_datasets(run)) == run
+    print(to_datasets(table).to_pandas(), table_from(to_datasets(table)))
+
+The columns are those of :mod:`mirage.integrations`, with their types also where no row has a
+value. Needs the extra ``hub``.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from mirage.dataset import MirageDataset
+from mirage.errors import missing_package
+from mirage.features import FeatureTable
+from mirage.integrations import _rows
+from mirage.models import Run
+
+try:
+    from datasets import Dataset, Features, List, Value
+except ImportError as error:
+    raise missing_package("datasets", "hub") from error
+
+__all__ = ["dataset_from", "run_from", "table_from", "to_datasets"]
+
+_TEXT = Value("string")
+_QUERY = {
+    "id": _TEXT,
+    "language": _TEXT,
+    "text": _TEXT,
+    "passages": List({"id": _TEXT, "text": _TEXT, "title": _TEXT}),
+    "relevant": List(_TEXT),
+    "reference": _TEXT,
+    "answerable": Value("bool"),
+    "metadata": _TEXT,
+}
+_RESPONSE = {
+    "model": _TEXT,
+    "language": _TEXT,
+    "query_id": _TEXT,
+    "text": _TEXT,
+    "error": _TEXT,
+    "shown": List(_TEXT),
+}
+
+
+def to_datasets(records: MirageDataset | Run | FeatureTable) -> Dataset:
+    """A row a query, a response, or a response's features.
+
+    Raises:
+        FeatureError: a feature has the name of another column.
+    """
+    return Dataset.from_list(_rows.rows_of(records), features=Features(_types(records)))
+
+
+def dataset_from(
+    data: Dataset, *, name: str = "dataset", language: str | None = None
+) -> MirageDataset:
+    """The dataset of rows as :func:`to_datasets` gives them.
+
+    Args:
+        data: one split. Only ``id`` and ``text`` have to be there.
+        name: of the dataset.
+        language: of rows that have none.
+
+    Raises:
+        DatasetError: what is wrong in which row (from 0) and field; also for a column too many.
+    """
+    return _rows.dataset_of(data.to_list(), name=name, language=language)
+
+
+def run_from(data: Dataset, *, model: str | None = None, language: str | None = None) -> Run:
+    """The run of rows as :func:`to_datasets` gives them.
+
+    Args:
+        data: one split. Only ``query_id`` and one of ``text`` and ``error`` have to be there.
+        model: what rows without a model are called.
+        language: of rows that have none.
+
+    Raises:
+        DatasetError: two models, or what is wrong in which row (from 0) and field; also for a
+            column too many.
+    """
+    return _rows.run_of(data.to_list(), model=model, language=language)
+
+
+def table_from(data: Dataset) -> FeatureTable:
+    """The feature table of rows as :func:`to_datasets` gives them.
+
+    Raises:
+        DatasetError: two models, or what is wrong in which row (from 0) and field.
+    """
+    return _rows.table_of(data.to_list())
+
+
+def _types(records: MirageDataset | Run | FeatureTable) -> dict[str, Any]:
+    if isinstance(records, MirageDataset):
+        return _QUERY
+    if isinstance(records, Run):
+        return _RESPONSE
+    *first, last = _rows.TABLE_COLUMNS
+    numbers = dict.fromkeys(records.features, Value("float64"))
+    return dict.fromkeys(first, _TEXT) | numbers | {last: _TEXT}

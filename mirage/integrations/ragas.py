@@ -1,0 +1,131 @@
+"""ragas: reads its datasets; features as its metrics, which need no key and no model.
+
+    from ragas import EvaluationDataset, SingleTurnSample
+    from mirage import FeatureSuite
+    from mirage.integrations.ragas import FeatureMetric, read
+
+    sample = SingleTurnSample(
+        user_input="Which is the longest river in Africa?",
+        retrieved_contexts=["The Congo crosses the equator twice.", "The Nile is the longest."],
+        reference_contexts=["The Nile is the longest."],
+        response="It is the Nile [2].",
+    )
+    dataset, run = read(EvaluationDataset([sample]), language="en", model="my-rag")
+    print(FeatureSuite(["citation_recall@10", "support_lexical"]).score(dataset, run).to_pandas())
+
+    metric = FeatureMetric("citation_recall@10", language="en")
+    print(metric.single_turn_score(sample))  # also: evaluate(..., metrics=[metric])
+
+A citation ``[2]`` is the second retrieved context. Relevant are the retrieved contexts that are
+among the reference contexts, by id where there are ids, else by text. ragas itself sends usage
+statistics unless the environment has ``RAGAS_DO_NOT_TRACK=true``. Needs the extra ``ragas``.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import math
+from typing import Any
+
+from mirage.dataset import MirageDataset
+from mirage.errors import DatasetError, missing_package
+from mirage.features import FeatureSuite
+from mirage.features.suite import FeatureLike
+from mirage.integrations import _scoring
+from mirage.integrations._contexts import query_of
+from mirage.models import Query, Response, Run
+
+try:
+    from ragas import EvaluationDataset, RunConfig, SingleTurnSample
+    from ragas.metrics.base import SingleTurnMetric
+    from ragas.metrics.result import MetricResult
+except ImportError as error:
+    raise missing_package("ragas", "ragas") from error
+
+__all__ = ["FeatureMetric", "read"]
+
+_LOG = logging.getLogger("mirage.integrations.ragas")
+_NO_RESPONSE = "the sample has no response"
+
+
+def read(
+    data: EvaluationDataset, *, language: str, model: str = "model", name: str = "ragas"
+) -> tuple[MirageDataset, Run]:
+    """The queries of single-turn samples and the responses to them; ids are numbers from 1.
+
+    A sample without a response is a failure in the run.
+
+    Raises:
+        DatasetError: a sample is multi-turn, has no ``user_input``, or what else is wrong where.
+        UnknownNameError: no such language.
+    """
+    queries, responses = [], []
+    for number, sample in enumerate(data, 1):
+        query = _query(sample, language, str(number), f"{name}, sample {number}")
+        text = sample.response
+        failed = _NO_RESPONSE if text is None else None
+        queries.append(query)
+        responses.append(Response(query_id=query.id, text=text, error=failed))
+    dataset = MirageDataset(queries, name=name)
+    return dataset, Run(model=model, language=dataset.language, responses=tuple(responses))
+
+
+class FeatureMetric(SingleTurnMetric):
+    """A feature as a metric of ragas: for ``evaluate``, ``single_turn_score`` and ``ascore``.
+
+    A feature that cannot be computed is NaN, which ragas leaves out of its means; the reason is
+    logged as a warning, and is the ``reason`` of what ``ascore`` returns.
+
+    Args:
+        feature: a name, a feature, or a function ``(query, response) -> float``.
+        language: of the samples.
+
+    Raises:
+        UnknownNameError: no such feature or language.
+    """
+
+    def __init__(self, feature: FeatureLike, language: str) -> None:
+        self.suite = FeatureSuite([feature], language)
+        super().__init__(name=self.suite.names[0])
+
+    def init(self, run_config: RunConfig) -> None:
+        """Nothing has to be prepared."""
+
+    async def ascore(self, **fields: Any) -> MetricResult:
+        """The score of a sample with these fields, and why there is none where it is NaN."""
+        return await asyncio.to_thread(self._result, SingleTurnSample(**fields))
+
+    async def _single_turn_ascore(
+        self,
+        sample: SingleTurnSample,
+        callbacks: Any,  # noqa: ARG002
+    ) -> float:
+        result = await asyncio.to_thread(self._result, sample)
+        if result.reason:
+            _LOG.warning(
+                "%s of %.80r not computed: %s", self.name, sample.user_input, result.reason
+            )
+        return float(result)
+
+    def _result(self, sample: SingleTurnSample) -> MetricResult:
+        query = _query(sample, str(self.suite.language), "1", "the sample")
+        failed = _NO_RESPONSE if sample.response is None else None
+        values, reasons = _scoring.score(self.suite, query, sample.response, error=failed)
+        return MetricResult(values.get(self.name, math.nan), reasons.get(self.name))
+
+
+def _query(sample: SingleTurnSample, language: str, id: str, where: str) -> Query:
+    if not isinstance(sample, SingleTurnSample):
+        raise DatasetError(f"{where}: only single-turn samples have one response to score")
+    return query_of(
+        where,
+        id=id,
+        language=language,
+        text=sample.user_input,
+        retrieved=sample.retrieved_contexts,
+        reference=sample.reference,
+        relevant=sample.reference_contexts,
+        retrieved_ids=sample.retrieved_context_ids,
+        relevant_ids=sample.reference_context_ids,
+    )

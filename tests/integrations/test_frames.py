@@ -1,0 +1,135 @@
+"""Datasets, runs and feature tables to and from frames of pandas and polars, and files of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from mirage.dataset import MirageDataset
+from mirage.errors import DatasetError, FeatureError
+from mirage.features import FeatureSuite, FeatureTable
+from mirage.integrations.frames import (
+    dataset_from_frame,
+    run_from_frame,
+    table_from_frame,
+    to_pandas,
+    to_polars,
+)
+from mirage.languages import LANGUAGES
+from mirage.models import Passage, Query, Response, Run
+
+BARE = MirageDataset([Query(id="1", language="yo", text="Kí ni?")], name="bare")
+RUN = Run(
+    model="m",
+    language="sw",
+    responses=(
+        Response(query_id="q01", text="Ndiyo [1].", shown=("1001#2", "1001#0")),
+        Response(query_id="q02", text=None, error="HTTP 500"),
+        Response(query_id="q03", text="", shown=()),
+    ),
+)
+
+
+def polars_frame(records: Any) -> Any:
+    pytest.importorskip("polars", reason="polars is not installed: pip install '.[frames]'")
+    return to_polars(records)
+
+
+@pytest.fixture(params=[to_pandas, polars_frame], ids=["pandas", "polars"])
+def to_frame(request: pytest.FixtureRequest) -> Callable[[Any], Any]:
+    return request.param
+
+
+@pytest.mark.parametrize("language", sorted(LANGUAGES))
+def test_a_dataset_comes_back_equal(to_frame: Callable[[Any], Any], language: str) -> None:
+    dataset = MirageDataset.bundled(language)
+    frame = to_frame(dataset)
+    assert list(frame.columns) == list(Query.model_fields)
+    assert len(frame) == len(dataset)
+    assert dataset_from_frame(frame) == dataset
+
+
+def test_what_is_not_known_stays_unknown(to_frame: Callable[[Any], Any]) -> None:
+    assert dataset_from_frame(to_frame(BARE)) == BARE
+
+
+def test_a_run_comes_back_equal(to_frame: Callable[[Any], Any]) -> None:
+    assert run_from_frame(to_frame(RUN)) == RUN
+    no_failure = RUN.model_copy(update={"responses": RUN.responses[:1]})
+    assert run_from_frame(to_frame(no_failure)) == no_failure
+
+
+def test_a_dataset_and_a_run_survive_parquet(
+    to_frame: Callable[[Any], Any], tmp_path: Path
+) -> None:
+    pytest.importorskip("pyarrow", reason="pyarrow is not installed")
+    for records, back in ((MirageDataset.bundled("ar"), dataset_from_frame), (RUN, run_from_frame)):
+        frame, path = to_frame(records), tmp_path / "records.parquet"
+        write = frame.to_parquet if isinstance(frame, pd.DataFrame) else frame.write_parquet
+        write(path)
+        assert back(pd.read_parquet(path)) == records
+
+
+def test_a_feature_table_comes_back_equal() -> None:
+    pytest.importorskip("polars", reason="polars is not installed: pip install '.[frames]'")
+    dataset = MirageDataset.bundled("sw")
+    table = FeatureSuite.offline("sw").score(dataset, RUN)
+    assert np.isnan(table.values).any()
+    frame = to_polars(table)
+    assert frame["answer_bleu"].null_count() == int(np.isnan(table["answer_bleu"]).sum())
+    back = table_from_frame(frame)
+    np.testing.assert_array_equal(back.values, table.values)
+    for field in ("model", "language", "query_ids", "features", "reasons"):
+        assert getattr(back, field) == getattr(table, field)
+
+
+def test_ids_that_are_numbers_are_read() -> None:
+    frame = pd.DataFrame({"id": [34, 35], "text": ["Who?", "When?"]})
+    dataset = dataset_from_frame(frame, name="mine", language="en")
+    assert (dataset.name, dataset.query_ids, dataset.language) == ("mine", ("34", "35"), "en")
+    run = run_from_frame(pd.DataFrame({"query_id": [34], "text": ["I."]}), model="m", language="en")
+    assert run["34"].text == "I."
+
+
+def test_bad_frames_are_refused_with_their_place() -> None:
+    good = to_pandas(RUN)
+    with pytest.raises(DatasetError, match=r"for 'model': 'm', 'n'; take the rows of one model"):
+        run_from_frame(pd.concat([good, good.assign(model="n")]))
+    with pytest.raises(DatasetError, match=r"for 'language': None; take"):
+        run_from_frame(good.drop(columns="language"))
+    with pytest.raises(DatasetError, match=r"run, row 1: .* needs either a text or an error"):
+        run_from_frame(good.drop(columns="error"))
+    with pytest.raises(DatasetError, match=r"run, row 0, field 'rating': Extra inputs"):
+        run_from_frame(good.assign(rating=1))
+    with pytest.raises(DatasetError, match="run: no row"):
+        run_from_frame(good[:0])
+    with pytest.raises(DatasetError, match=r"frame, row 0, field 'metadata': not JSON"):
+        dataset_from_frame(to_pandas(BARE).assign(metadata="{"))
+    with pytest.raises(DatasetError, match=r"expected a JSON object of texts, found '\[1\]'"):
+        dataset_from_frame(to_pandas(BARE).assign(metadata="[1]"))
+    with pytest.raises(DatasetError, match="expected a frame of pandas or polars, found list"):
+        dataset_from_frame([])  # type: ignore[arg-type]
+
+
+def test_bad_tables_are_refused() -> None:
+    polars = pytest.importorskip("polars", reason="polars is not installed")
+    row = {"model": "m", "language": "sw", "query_id": "q01", "rating": "good"}
+    with pytest.raises(DatasetError, match="row 0, field 'rating': 'good' is not a number"):
+        table_from_frame(polars.DataFrame([row]))
+    with pytest.raises(DatasetError, match="row 0: no field 'query_id'"):
+        table_from_frame(polars.DataFrame([row]).drop("query_id"))
+    named_so = FeatureTable("m", "sw", ("q01",), ("model",), np.zeros((1, 1)))
+    with pytest.raises(FeatureError, match="feature 'model' of 'm' has the name of another"):
+        to_polars(named_so)
+
+
+def test_passages_keep_their_titles(to_frame: Callable[[Any], Any]) -> None:
+    passage = Passage(id="a", text="نص", title="عنوان")
+    query = Query(id="1", language="ar", text="من؟", passages=(passage,), metadata={"k": "ق"})
+    dataset = MirageDataset([query])
+    assert dataset_from_frame(to_frame(dataset)) == dataset

@@ -1,0 +1,156 @@
+"""inspect_ai, end to end on its mock model: the same scores as the suite's own."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+from answers import answers, table
+
+from mirage.dataset import MirageDataset
+from mirage.features import FeatureSuite, NotComputed
+from mirage.models import Query, Response
+
+pytest.importorskip("inspect_ai", reason="inspect_ai is not installed: pip install '.[inspect]'")
+from inspect_ai import Task, eval
+from inspect_ai.log import EvalLog, EvalScore
+from inspect_ai.model import ChatMessage, ModelOutput, ModelUsage, get_model
+from inspect_ai.solver import Generate, Solver, TaskState, generate, solver
+
+from mirage.integrations import inspect_ai as adapter
+from mirage.integrations.inspect_ai import bundled, feature_scorer, mirage_task, samples
+
+# inspect_ai calls a newer tenacity than it was written for, and leaves streams to the collector.
+pytestmark = [
+    pytest.mark.filterwarnings("ignore:The 'initial' parameter:DeprecationWarning"),
+    pytest.mark.filterwarnings("ignore:Unclosed <MemoryObject:ResourceWarning"),
+]
+
+MOCK = "mockllm/model"
+
+
+def answers_not(query: Query, response: Response) -> NotComputed:
+    """A feature that has no value for any response."""
+    return NotComputed(f"nothing is known of {query.id}: {len(response.text or '')}")
+
+
+def run(task: Task | str, dataset: MirageDataset, failed: str = "", **options: Any) -> EvalLog:
+    """Evaluate on the mock model, which answers each query as :func:`answers` does."""
+
+    def output(messages: Sequence[ChatMessage], *_: Any) -> ModelOutput:
+        query = next(q for q in dataset if q.text in messages[-1].text)
+        error = "out of memory" if query.id == failed else None
+        made = ModelOutput.from_content(MOCK, answers(dataset)[query.id], error=error)
+        made.usage = ModelUsage()  # else the mock counts tokens, by a table that it downloads
+        return made
+
+    model = get_model(MOCK, custom_outputs=output, memoize=False)
+    [log] = eval(task, model=model, display="none", log_dir="logs", **options)
+    assert log.status == "success", log.error
+    return log
+
+
+def results(log: EvalLog) -> dict[str, EvalScore]:
+    assert log.results is not None
+    return {score.name: score for score in log.results.scores}
+
+
+@pytest.mark.parametrize("language", ["sw", "ja", "ar"])
+def test_scores_are_those_of_the_suite(language: str) -> None:
+    dataset, suite = MirageDataset.bundled(language), FeatureSuite.offline(language)
+    failed = dataset[5].id
+    expected = table(dataset, suite, failed)
+    log = run(mirage_task(dataset, suite), dataset, failed)
+
+    found = results(log)
+    assert tuple(found) == suite.names
+    for name, mean in zip(suite.names, expected.mean().tolist(), strict=True):
+        column = expected[name][~np.isnan(expected[name])]
+        metrics = {key: metric.value for key, metric in found[name].metrics.items()}
+        assert metrics["mean"] == pytest.approx(mean, abs=1e-12)
+        assert metrics["stderr"] == pytest.approx(np.std(column, ddof=1) / math.sqrt(len(column)))
+        assert found[name].scored_samples == len(column)
+        assert found[name].unscored_samples == len(dataset) - len(column) > 0
+
+    assert log.samples is not None
+    for sample, row in zip(log.samples, expected.values, strict=True):
+        value = sample.scores["feature_scorer"].value
+        np.testing.assert_array_equal(list(value.values()), row)  # exactly, and NaN for NaN
+        reasons = sample.scores["feature_scorer"].metadata["not_computed"]
+        assert reasons == {f: why for (q, f), why in expected.reasons.items() if q == sample.id}
+
+
+def test_a_feature_that_no_sample_has_is_unscored_and_not_0() -> None:
+    dataset = MirageDataset.bundled("en")[:3]
+    score = results(run(mirage_task(dataset, FeatureSuite([answers_not])), dataset))["answers_not"]
+    assert (score.scored_samples, score.unscored_samples) == (0, 3)
+    assert math.isnan(score.metrics["mean"].value)
+    assert math.isnan(score.metrics["stderr"].value)
+
+
+def test_samples_carry_prompt_target_and_query() -> None:
+    query = MirageDataset.bundled("th")[0]
+    sample = samples(MirageDataset.bundled("th"))[0]
+    assert sample.id == query.id
+    assert sample.target == query.reference
+    assert Query.model_validate(sample.metadata["query"]) == query
+    assert sorted(sample.metadata["shown"]) == sorted(query.passage_ids)
+    [message] = sample.input
+    assert query.text in message.text
+    places = [message.text.index(f"[{passage}]") for passage in sample.metadata["shown"]]
+    assert places == sorted(places)
+
+
+@solver
+def silent() -> Solver:
+    """Calls no model."""
+
+    async def solve(state: TaskState, generate: Generate) -> TaskState:  # noqa: ARG001
+        return state
+
+    return solve
+
+
+@solver
+def own_order() -> Solver:
+    """Shows the passages in the order of the query."""
+
+    async def solve(state: TaskState, generate: Generate) -> TaskState:  # noqa: ARG001
+        state.metadata["shown"] = [p["id"] for p in state.metadata["query"]["passages"]]
+        return state
+
+    return solve
+
+
+def test_a_sample_without_an_output_is_unscored() -> None:
+    dataset = MirageDataset.bundled("en")[:2]
+    log = run(mirage_task(dataset), dataset, solver=silent())
+    assert {score.unscored_samples for score in results(log).values()} == {2}
+    assert log.samples is not None
+    explanation = log.samples[0].scores["feature_scorer"].explanation
+    assert "answer_bleu not computed: the model failed: the model gave no output" in explanation
+
+
+def test_a_solver_says_what_it_showed() -> None:
+    dataset, suite = MirageDataset.bundled("en")[1:2], FeatureSuite(["citation_map@10"])
+    first, *others = dataset[0].passage_ids
+    assert first in dataset[0].relevant
+    assert samples(dataset)[0].metadata["shown"][0] in others  # the prompt shows another one first
+    task = Task(
+        dataset=samples(dataset), solver=[own_order(), generate()], scorer=feature_scorer(suite)
+    )
+    made = ModelOutput.from_content(MOCK, "##Answer: It is so [1].")
+    made.usage = ModelUsage()
+    model = get_model(MOCK, custom_outputs=[made], memoize=False)
+    [log] = eval(task, model=model, display="none", log_dir="logs")
+    assert results(log)["citation_map@10"].metrics["mean"].value == 0.5
+
+
+def test_the_bundled_task_is_found_by_its_file() -> None:
+    dataset = MirageDataset.bundled("yo")
+    log = run(f"{adapter.__file__}@bundled", dataset, task_args={"language": "yo"})
+    assert tuple(results(log)) == FeatureSuite.offline().names
+    assert len(bundled("yo").dataset) == len(dataset) == len(log.samples or ())

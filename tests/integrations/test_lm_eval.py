@@ -1,0 +1,106 @@
+"""lm-evaluation-harness, end to end on a model of our own: the same scores as the suite's own."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+from answers import answers, table
+
+from mirage.dataset import MirageDataset
+from mirage.features import FeatureSuite, NotComputed
+from mirage.models import Query, Response
+
+pytest.importorskip("lm_eval", reason="lm_eval is not installed: pip install '.[lm-eval]'")
+import lm_eval
+from lm_eval.api.instance import Instance
+from lm_eval.api.model import LM
+from lm_eval.tasks import TaskManager
+
+from mirage.integrations.lm_eval import mirage_task
+
+
+class Recorded(LM):
+    """Finds the query in the prompt, and answers it as :func:`answers` does."""
+
+    def __init__(self, dataset: MirageDataset) -> None:
+        super().__init__()
+        self.dataset = dataset
+        self.asked: list[tuple[str, dict[str, Any]]] = []
+
+    def generate_until(self, requests: list[Instance], disable_tqdm: bool = False) -> list[str]:  # noqa: ARG002
+        self.asked += [request.args for request in requests]
+        texts = [request.args[0] for request in requests]
+        return [
+            answers(self.dataset)[next(q.id for q in self.dataset if q.text in text)]
+            for text in texts
+        ]
+
+    def loglikelihood(self, requests: list[Instance]) -> list[tuple[float, bool]]:
+        raise AssertionError(requests)
+
+    def loglikelihood_rolling(self, requests: list[Instance]) -> list[float]:
+        raise AssertionError(requests)
+
+
+def run(
+    dataset: MirageDataset, suite: FeatureSuite | None = None, model: LM | str | None = None
+) -> dict[str, Any]:
+    found = lm_eval.simple_evaluate(
+        model=model or Recorded(dataset),
+        tasks=[mirage_task(dataset, suite)],
+        task_manager=TaskManager(include_defaults=False),
+    )
+    assert found is not None
+    return found
+
+
+@pytest.mark.parametrize("language", ["sw", "ja", "ar"])
+def test_scores_are_those_of_the_suite(language: str) -> None:
+    dataset, suite = MirageDataset.bundled(language), FeatureSuite.offline(language)
+    expected = table(dataset, suite)
+    found = run(dataset, suite)
+
+    results = found["results"][dataset.name]
+    for name, mean in zip(suite.names, expected.mean().tolist(), strict=True):
+        column = expected[name][~np.isnan(expected[name])]
+        error = np.std(column, ddof=1) / math.sqrt(len(column))
+        assert results[f"{name},none"] == pytest.approx(mean, abs=1e-12)
+        assert results[f"{name}_stderr,none"] == pytest.approx(error)
+
+    by_query = {sample["doc"]["query_id"]: sample for sample in found["samples"][dataset.name]}
+    for query_id, row in zip(expected.query_ids, expected.values, strict=True):
+        sample = by_query[query_id]
+        values = [sample.get(name, math.nan) for name in suite.names]
+        np.testing.assert_array_equal(values, row)  # exactly, and nothing where there is NaN
+
+
+def test_a_feature_that_no_query_has_is_not_in_the_results() -> None:
+    def never(query: Query, response: Response) -> NotComputed:
+        return NotComputed(f"{query.id} {response.text}")
+
+    dataset = MirageDataset.bundled("en")[:3]
+    found = run(dataset, FeatureSuite([never, "answer_bleu"]))
+    keys = {key.partition(",")[0] for key in found["results"][dataset.name]}
+    assert "answer_bleu" in keys
+    assert "never" not in keys
+
+
+def test_the_model_gets_the_prompt_and_no_stop_sequence() -> None:
+    dataset = MirageDataset.bundled("fi")
+    model = Recorded(dataset)
+    run(dataset, model=model)
+    assert len(model.asked) == len(dataset)
+    for query, (text, options) in zip(dataset, model.asked, strict=True):
+        assert query.text in text
+        assert all(f"[{passage}]" in text for passage in query.passage_ids)
+        assert options == {"until": [], "do_sample": False, "max_gen_toks": 1024}
+
+
+def test_its_dummy_model_is_scored() -> None:
+    dataset = MirageDataset.bundled("de")
+    found = run(dataset, model="dummy")
+    assert found["results"]["bundled-de"]["citation_recall@10,none"] == 0
+    assert found["n-samples"]["bundled-de"] == {"original": 14, "effective": 14}

@@ -1,0 +1,64 @@
+"""Every integration: its example runs as it stands, and a missing package is said in one line."""
+
+from __future__ import annotations
+
+import importlib
+import itertools
+import sys
+import textwrap
+import warnings
+
+import pytest
+
+from mirage.errors import MissingPackageError
+from mirage.integrations import frames
+from mirage.models import Run
+
+EXTRAS = {
+    "inspect_ai": "inspect",
+    "lm_eval": "lm-eval",
+    "ragas": "ragas",
+    "deepeval": "deepeval",
+    "datasets": "hub",
+}
+NEEDS = {**{name: name for name in EXTRAS}, "frames": "polars", "trec": "ir_measures"}
+
+
+def example(docstring: str) -> str:
+    """The first indented block of a module's docstring."""
+    lines = itertools.dropwhile(lambda line: not line.startswith("    "), docstring.split("\n"))
+    block = itertools.takewhile(lambda line: not line or line.startswith("    "), lines)
+    return textwrap.dedent("\n".join(block))
+
+
+@pytest.mark.filterwarnings("ignore")  # of the harnesses
+@pytest.mark.parametrize("name", NEEDS)
+def test_the_example_runs(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        pytest.importorskip(NEEDS[name], reason=f"{NEEDS[name]} is not installed")
+        module = importlib.import_module(f"mirage.integrations.{name}")
+    code = example(module.__doc__ or "")
+    assert f"mirage.integrations.{name}" in code or f"integrations import {name}" in code
+    exec(compile(code, f"example of {name}", "exec"), {})
+    assert capsys.readouterr().out.strip()
+
+
+@pytest.mark.parametrize("name", EXTRAS)
+def test_a_missing_package_is_said(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    for loaded in [key for key in sys.modules if key.partition(".")[0] == name]:
+        monkeypatch.delitem(sys.modules, loaded)
+    monkeypatch.setitem(sys.modules, name, None)
+    monkeypatch.delitem(sys.modules, f"mirage.integrations.{name}", raising=False)
+    with pytest.raises(
+        MissingPackageError, match=rf"package {name}; .*'mirage-rag\[{EXTRAS[name]}"
+    ):
+        importlib.import_module(f"mirage.integrations.{name}")
+
+
+@pytest.mark.parametrize("name", ["pandas", "polars"])
+def test_a_missing_frame_package_is_said(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, name, None)
+    run = Run(model="m", language="en", responses=())
+    with pytest.raises(MissingPackageError, match=rf"package {name}; .*'mirage-rag\[frames"):
+        getattr(frames, f"to_{name}")(run)

@@ -1,0 +1,166 @@
+"""TREC run files: ir_measures agrees with our citation features, files come back equal."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import ir_measures
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mirage.dataset import MirageDataset
+from mirage.errors import DatasetError, UnknownNameError
+from mirage.features import FeatureSuite
+from mirage.integrations import trec
+from mirage.languages import LANGUAGES
+from mirage.models import Passage, Query, Response, Run
+
+MEASURES = {
+    "citation_recall@10": ir_measures.R @ 10,
+    "citation_recall@1": ir_measures.R @ 1,
+    "citation_map@10": ir_measures.AP @ 10,
+    "citation_map@2": ir_measures.AP @ 2,
+}
+
+
+def cited_run(dataset: MirageDataset) -> Run:
+    """Cites wrong passages first, none, or twice the same; fails on one query."""
+
+    def text(number: int, query: Query) -> str:
+        shown = query.passage_ids
+        order = (shown[::-1], shown[:2], (), (*shown[2:], *shown))[number % 4]
+        return "##Answer: " + " ".join(f"So [{passage}]." for passage in order)
+
+    responses = [Response(query_id=q.id, text=text(i, q)) for i, q in enumerate(dataset)]
+    responses[1] = Response(query_id=dataset[1].id, text=None, error="HTTP 500")
+    return Run(model="m", language=dataset.language, responses=tuple(responses))
+
+
+@pytest.mark.parametrize("language", sorted(LANGUAGES))
+def test_citation_features_are_what_ir_measures_computes(language: str, tmp_path: Path) -> None:
+    dataset = MirageDataset.bundled(language)
+    run = cited_run(dataset)
+    table = FeatureSuite(MEASURES).score(dataset, run)
+    expected = dict(zip(table.features, table.mean().tolist(), strict=True))
+    assert 0 < expected["citation_map@2"] < expected["citation_recall@10"] < 1
+
+    cited, relevance = trec.citations(dataset, run), trec.qrels(dataset, run)
+    trec.write_run(cited, tmp_path / "run", tag="m")
+    trec.write_qrels(relevance, tmp_path / "qrels")
+    from_files = (
+        list(ir_measures.read_trec_qrels(str(tmp_path / "qrels"))),
+        list(ir_measures.read_trec_run(str(tmp_path / "run"))),
+    )
+    for judged, ranked in ((relevance, cited), from_files):
+        found = ir_measures.calc_aggregate(list(MEASURES.values()), judged, ranked)
+        for name, measure in MEASURES.items():
+            assert found[measure] == pytest.approx(expected[name], abs=1e-12), name
+
+
+def test_each_query_has_its_value() -> None:
+    dataset = MirageDataset.bundled("sw")
+    run = cited_run(dataset)
+    column = FeatureSuite(["citation_map@10"]).score(dataset, run)
+    expected = dict(zip(column.query_ids, column["citation_map@10"].tolist(), strict=True))
+    found = ir_measures.iter_calc(
+        [ir_measures.AP @ 10], trec.qrels(dataset, run), trec.citations(dataset, run)
+    )
+    values = {metric.query_id: metric.value for metric in found}
+    assert values == pytest.approx({id_: expected[id_] for id_ in values})
+    assert set(values) == {id_ for id_, value in expected.items() if value == value}
+
+
+def test_a_failure_and_a_query_without_relevant_passages_do_not_count() -> None:
+    dataset = MirageDataset.bundled("sw")
+    run = cited_run(dataset)
+    failed = run.failed[0].query_id
+    assert failed not in trec.citations(dataset, run)
+    assert failed not in trec.qrels(dataset, run)
+    assert failed in trec.qrels(dataset)
+    assert {q.id for q in dataset if not q.relevant}.isdisjoint(trec.qrels(dataset))
+    assert trec.citations(dataset, run)[dataset[2].id] == {}  # cites nothing: counts as 0
+
+
+def test_shown_passages_come_back_in_their_order(tmp_path: Path) -> None:
+    dataset = MirageDataset.bundled("te")
+    trec.write_run(trec.shown(dataset), tmp_path / "run.trec", tag="shown")
+    first = (tmp_path / "run.trec").read_text(encoding="utf-8").splitlines()[0]
+    assert first == f"q01 Q0 {dataset[0].passage_ids[0]} 1 5.0 shown"
+    assert trec.ranked(dataset, trec.read_run(tmp_path / "run.trec")) == dataset
+
+
+def test_a_ranking_reorders_and_adds_passages() -> None:
+    dataset = MirageDataset.bundled("en")[:2]
+    *_, last = dataset[0].passages
+    new = Passage(id="new", text="A text of the corpus.")
+    ranked = trec.ranked(dataset, {"q01": {last.id: 0.1, "new": 2.5}}, {"new": new})
+    assert ranked["q01"].passages == (new, last)
+    assert ranked["q01"].relevant == dataset["q01"].relevant
+    assert ranked["q02"].passages == ()
+    with pytest.raises(DatasetError, match="passage 'new', ranked for query 'q01', has no text"):
+        trec.ranked(dataset, {"q01": {"new": 1.0}})
+    with pytest.raises(UnknownNameError, match="in the ranking: 'q99'"):
+        trec.ranked(dataset, {"q99": {}})
+
+
+def test_qrels_files_are_read_by_the_dataset(tmp_path: Path) -> None:
+    dataset = MirageDataset.bundled("fi")
+    trec.write_qrels(trec.qrels(dataset), tmp_path / "qrels")
+    topics = "".join(f"{query.id}\t{query.text}\n" for query in dataset)
+    (tmp_path / "topics").write_text(topics, encoding="utf-8")
+    back = MirageDataset.from_trec(tmp_path / "topics", tmp_path / "qrels", language="fi")
+    assert [set(query.relevant) for query in back] == [set(query.relevant) for query in dataset]
+
+
+ID = st.text(st.characters(blacklist_categories=("Z", "C")), min_size=1, max_size=8)
+
+
+@given(
+    scores=st.dictionaries(
+        ID,
+        st.dictionaries(ID, st.floats(allow_nan=False, allow_infinity=False), min_size=1),
+        max_size=4,
+    )
+)
+def test_any_ranking_comes_back_equal(
+    scores: trec.Scores, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    path = tmp_path_factory.mktemp("runs") / "run"
+    trec.write_run(scores, path, tag="t")
+    back = trec.read_run(path)
+    assert back == scores
+    for query_id, ranking in back.items():
+        assert list(ranking) == sorted(scores[query_id], key=scores[query_id].get, reverse=True)
+
+
+def test_ties_are_in_the_order_of_the_ranks(tmp_path: Path) -> None:
+    (tmp_path / "run").write_text("q Q0 b 2 1.5 t\nq Q0 a 1 1.5 t\nq Q0 c 3 9 t\n")
+    assert list(trec.read_run(tmp_path / "run")["q"]) == ["c", "a", "b"]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("q Q0 a 1 1.5 t\nq Q0 a 1 1.5\n", "run, line 2: expected 'id Q0 passage-id rank score"),
+        ("q Q0 a one 1.5 t\n", "line 1: expected"),
+        ("q Q0 a 1 nan t\n", "line 1: score 'nan' is not a finite number"),
+        ("q Q0 a 1 2 t\nq Q0 a 2 1 t\n", "line 2: passage 'a' is ranked twice for query 'q'"),
+    ],
+)
+def test_bad_run_files_are_refused(tmp_path: Path, text: str, message: str) -> None:
+    (tmp_path / "run").write_text(text)
+    with pytest.raises(DatasetError, match=message):
+        trec.read_run(tmp_path / "run")
+
+
+def test_what_a_file_cannot_say_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(DatasetError, match="'my rag' cannot stand in a TREC file"):
+        trec.write_run({"q": {"a": 1.0}}, tmp_path / "run", tag="my rag")
+    with pytest.raises(DatasetError, match="'a b' cannot stand"):
+        trec.write_qrels({"q": {"a b": 1}}, tmp_path / "qrels")
+    assert not (tmp_path / "run").exists()
+    assert not (tmp_path / "qrels").exists()
+    run = Run(model="m", language="en", responses=(Response(query_id="q99", text="x"),))
+    with pytest.raises(UnknownNameError, match="answered by model 'm': 'q99'"):
+        trec.citations(MirageDataset.bundled("en"), run)
