@@ -1,4 +1,9 @@
-"""Rank a system of your own on the Swahili leaderboard that ships with the library. No network."""
+"""Rank a system of your own on the Swahili leaderboard that ships with the library.
+
+    python examples/quickstart.py
+
+It needs no network, no key and no GPU.
+"""
 
 from mirage import Leaderboard, Query
 

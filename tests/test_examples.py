@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import os
+import re
+import runpy
+import socket
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -13,11 +17,13 @@ import pytest
 from injections import marked
 from llm_server import ChatServer, last_user_text
 
-from mirage import MirageDataset
+from mirage import JudgmentError, MirageDataset
 from mirage.features.overlap import rouge_l
 from mirage.text import tokenize
 
 ROOT = Path(__file__).parents[1]
+SCRIPTS = sorted(path.name for path in (ROOT / "examples").glob("*.py"))
+Step = Callable[..., str]
 
 
 def started(script: str, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
@@ -43,6 +49,175 @@ def test_quickstart_prints_what_readme_shows() -> None:
     shown = readme.split("```text\n")[1].split("```")[0].splitlines()
     lines = set(printed.splitlines())
     assert [line for line in shown if line.strip() != "..." and line not in lines] == []
+
+
+# The steps of the ladder that need nothing --------------------------------------------------------
+
+
+@pytest.fixture
+def step(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Step:
+    """Runs a script in this process, without any network, and gives what it prints."""
+
+    def refuse(_: socket.socket, address: object) -> None:
+        pytest.fail(f"an example that is to run offline connects to {address}")
+
+    def run_here(script: str, *arguments: str) -> str:
+        monkeypatch.setattr(socket.socket, "connect", refuse)
+        monkeypatch.setattr(sys, "argv", [script, *arguments])
+        runpy.run_path(str(ROOT / "examples" / script), run_name="__main__")
+        return capsys.readouterr().out
+
+    return run_here
+
+
+def cells(printed: str, first: str) -> list[str]:
+    """The columns of the one line that starts with this word."""
+    (line,) = [line for line in printed.splitlines() if line.split()[:1] == [first]]
+    return line.removeprefix(first).split()
+
+
+def test_the_ladder_has_every_script_once() -> None:
+    readme = (ROOT / "examples" / "README.md").read_text(encoding="utf-8")
+    assert sorted(re.findall(r"\]\((\w+\.py)\)", readme)) == SCRIPTS
+    numbers = [int(number) for number in re.findall(r"^\| (\d+) \|", readme, re.MULTILINE)]
+    assert numbers == list(range(1, len(SCRIPTS) + 1))
+
+
+@pytest.mark.parametrize("script", SCRIPTS)
+def test_a_script_says_how_to_run_it(script: str) -> None:
+    source = (ROOT / "examples" / script).read_text(encoding="utf-8")
+    assert f"python examples/{script}" in source.split('"""')[1]
+
+
+def test_a_file_is_ranked_and_its_failures_are_listed(step: Step) -> None:
+    printed = step("rank_a_file.py")
+    assert cells(printed, "*")[1] == "first-passage"
+    notes = " ".join(printed.split("first-passage:")[1].split())
+    assert notes == (
+        "2 of 14 queries failed: q05 (HTTP 503 from the index), q14 (no response to this query)"
+    )
+
+
+def test_a_file_of_ones_own_is_ranked(step: Step, tmp_path: Path) -> None:
+    file = tmp_path / "perfect.jsonl"
+    rows = [{"query_id": q.id, "text": q.reference} for q in MirageDataset.bundled("sw")]
+    file.write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
+    printed = step("rank_a_file.py", "sw", str(file))
+    rank, model, *_ = cells(printed, "*")
+    assert model == "perfect"
+    assert int(rank) <= 3
+    assert "failed" not in printed
+
+
+def test_an_async_system_is_asked_again_what_it_failed_on(step: Step) -> None:
+    first, second = step("async_with_failures.py").split("\n2 questions asked, 0 failed")
+    assert first.startswith("14 questions asked, 2 failed")
+    assert cells(first, "*")[1] == "my-rag"
+    notes = " ".join(first.split("my-rag:")[1].split())
+    reason = "TimeoutError: the index gave no passages in 2 s"
+    assert notes == f"2 of 14 queries failed: q03 ({reason}), q11 ({reason})"
+    assert re.search(r"my-rag: rank \d+, logit", second)
+
+
+def test_two_versions_are_compared_question_by_question(step: Step) -> None:
+    printed = step("compare_two_versions.py")
+    old, new, better, worse = cells(printed, "support_lexical")
+    assert float(new) > float(old) + 0.3
+    assert (int(better), int(worse)) == (12, 0)
+    assert cells(printed, "citation_recall@10")[2:] == ["0", "0"]  # the same passages
+    assert float(printed.split("P(new is better than old) = ")[1].split()[0]) > 0.7
+    before, after = printed.split("\nold:\n")[1].split("\nnew:\n")
+    assert (before.count("[1"), after.count("[1")) == (1, 2)  # citations
+
+
+def test_the_languages_without_spaces_are_found(step: Step) -> None:
+    printed = step("all_languages.py")
+    means, by_language = printed.split("my-rag by language")
+    assert means.startswith("Mean rank over 18 languages")
+    rows = [line.split() for line in by_language.splitlines()[2:]]
+    assert len(rows) == 18
+    assert {code for code, *_ in rows[:3]} == {"ja", "th", "zh"}
+    assert float(rows[2][2]) + 0.2 < float(rows[3][2])
+    assert cells(by_language, "en")[-1] == "1.00"
+
+
+def test_a_dataset_of_ones_own_says_what_is_missing(step: Step) -> None:
+    printed = step("own_dataset.py")
+    assert cells(printed, "citation_recall@10") == ["0.50", "1.00", "0.00", "nan"]
+    assert cells(printed, "answer_rougeL")[2:] == ["nan", "nan"]
+    assert "q2 has no answer_bleu: the query has no reference" in printed
+    assert "q3 has no citation_map@10: the query has no relevant passage" in printed
+    assert len(re.findall(r"^q\d has no ", printed, re.MULTILINE)) == 6
+
+
+def test_features_of_ones_own_tell_systems_apart(step: Step) -> None:
+    printed = step("own_feature.py")
+    assert printed.split()[:3] == ["citation_recall@10", "names_the_answer", "numbers_shown"]
+    found = {
+        line[:14].strip(): [
+            (float(mean), int(n)) for mean, n in re.findall(r"(\d\.\d+) on +(\d+)", line)
+        ]
+        for line in printed.splitlines()[1:]
+    }
+    assert found["reference"][1] == (1.0, 12)  # two questions have no answer
+    assert found["reference"][2][0] == 1.0
+    assert found["first passage"][1][0] < 0.5
+    assert found["made up"][2][0] < 0.1
+
+
+def test_judgments_become_a_ranking(step: Step) -> None:
+    printed = step("rank_from_judgments.py")
+    assert "60 verdicts on 12 questions" in printed
+    names = ["large", "small + reranker", "small", "keyword search"]
+    lines = printed.splitlines()[2:6]
+    for rank, (line, name) in enumerate(zip(lines, names, strict=True), 1):
+        assert line.endswith(f"  {name}")
+        logit, low, high = map(float, re.findall(r"-?\d+\.\d+", line))
+        assert line.split()[0] == str(rank)
+        assert low < logit < high
+
+
+def test_judgments_in_a_file_of_ones_own(step: Step, tmp_path: Path) -> None:
+    file = tmp_path / "verdicts.csv"
+    rows = ["query_id,model_a,model_b,verdict", "1,x,y,b", '2,"y",x,a', "3,x,y,tie", "4,x,y,a"]
+    file.write_text("\r\n".join(rows), encoding="utf-8-sig")  # as a spreadsheet program does
+    printed = step("rank_from_judgments.py", str(file))
+    assert "4 verdicts on 4 questions" in printed
+    assert printed.index("  y\n") < printed.index("  x\n")
+    file.write_text("\n".join([*rows, "5,x,y,draw"]), encoding="utf-8")
+    with pytest.raises(JudgmentError, match="row 4: verdict 'draw' is none of"):
+        step("rank_from_judgments.py", str(file))
+    file.write_text("\n".join(rows).replace("model_b", "other"), encoding="utf-8")
+    with pytest.raises(JudgmentError, match="row 0: model_b is missing"):
+        step("rank_from_judgments.py", str(file))
+
+
+def test_a_surrogate_of_ones_own_ranks_what_nobody_judged(step: Step) -> None:
+    printed = step("train_a_surrogate.py")
+    assert "20 systems, 2660 verdicts" in printed
+    assert float(printed.split("tau ")[1].split(",")[0]) > 0.3
+    assert float(printed.split("judged logit: ")[1].split("%")[0]) >= 80
+    rank, model, *_ = cells(printed, "*")
+    assert model == "my-rag"
+    assert 3 < int(rank) < 21  # behind what has no fault, before what is garbled
+    assert sum(line[:7].strip(" *").isdigit() for line in printed.splitlines()) == 21
+
+
+def test_a_benchmark_of_ones_own_files(step: Step, tmp_path: Path) -> None:
+    texts = {
+        "topics.tsv": "1\tWho?\n2\tWhere?\n3\tWhen?\n",
+        "qrels.tsv": "1 Q0 d1 1\n1 Q0 d2 0\n2 Q0 d1 1\n3 Q0 d2 0\n",
+        "passages.jsonl": '{"id": "d1", "text": "She."}\n{"id": "d2", "text": "There."}\n',
+    }
+    for name, text in texts.items():
+        (tmp_path / name).write_text(text, encoding="utf-8")
+    printed = step("build_benchmark.py", "sw", *(str(tmp_path / name) for name in texts))
+    topics, *dropped, kept, paper = cells(printed, "sw")
+    assert (topics, kept, paper) == ("3", "1", "-")
+    assert sum(map(int, dropped)) == 2
+
+
+# What needs data or endpoints ---------------------------------------------------------------------
 
 
 def test_the_nomiracl_arena_goes_all_the_way(data_dir: Path) -> None:
@@ -90,6 +265,65 @@ def test_the_arena_says_what_it_needs() -> None:
     done = started("arena.py", ARENA_MODELS="", ARENA_JUDGE="")
     assert done.returncode == 1
     assert "ARENA_MODELS names two models or more" in done.stderr
+
+
+def test_which_judge_needs_no_key(data_dir: Path) -> None:
+    printed = run("which_judge.py", "de", MIRAGE_DATA=str(data_dir))
+    table = printed.split("By language")[0].splitlines()
+    assert "458 sentences" in table[0]
+    judges = ("support_lexical", "words_found", "names_and_numbers")
+    for name, line in zip(judges, table[2:], strict=False):
+        assert line.startswith(name)
+        assert line.endswith("*") == (name != "support_lexical")
+    assert "10 sentences were left out: Challenging to determine" in table
+
+
+def test_which_judge_measures_an_endpoint_in_four_ways(tmp_path: Path) -> None:
+    folder = tmp_path / "memerag" / "memerag"
+    folder.mkdir(parents=True)
+    rows = [
+        {
+            "query_id": n,
+            "query": f"What is number {n}?",
+            "context": [{"text": f"Number {n} is blue."}],
+            "answer": [
+                {
+                    "sentence": f"Number {n} is {'red' if n % 2 else 'blue'}.",
+                    "factuality": "Not Supported" if n % 2 else "Supported",
+                    "fine_grained_factuality": "Contradiction" if n % 2 else "Direct paraphrase",
+                    "relevance": "Directly answers the question",
+                }
+            ],
+        }
+        for n in range(40)
+    ]
+    (folder / "en.jsonl").write_text("\n".join(map(json.dumps, rows)))
+
+    def answer(request: Mapping[str, Any]) -> str:
+        texts, rules = marked(last_user_text(request))
+        wrong = "Guidelines:" in rules and "red" in dict(texts)["sentence"]
+        return f"<answer>{'Not Supported' if wrong else 'Supported'}</answer>"
+
+    with ChatServer(answer) as server:
+        printed = run(
+            "which_judge.py",
+            *("--endpoint", server.url, "--model", "small"),
+            MIRAGE_DATA=str(tmp_path),
+            JUDGE_API_KEY="sk-canary",
+        )
+        assert len(server.requests) == 4 * 40
+        assert server.headers[0]["authorization"] == "Bearer sk-canary"
+    assert printed.count("40 calls (and 0 answers from the cache)") == 4
+    lines = [line.split() for line in printed.splitlines()]
+    assert ["small", "guidelines+cot", "100.0"] in lines
+    assert ["small", "zero-shot", "50.0**"] in lines
+    assert "canary" not in printed
+
+
+def test_which_judge_says_where_the_data_is(tmp_path: Path) -> None:
+    done = started("which_judge.py", MIRAGE_DATA=str(tmp_path))
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "get https://github.com/amazon-science/MEMERAG" in done.stderr
 
 
 @pytest.mark.parametrize("name", ["nomiracl", "simulated_arena", "features", "bradley_terry"])

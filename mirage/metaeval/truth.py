@@ -43,10 +43,12 @@ class Truth:
         """
         kept, left_out = labelled.decided()
         queries = [(sentence.query.language, sentence.query.id) for sentence in kept]
-        place = {query: number for number, query in enumerate(dict.fromkeys(queries))}
+        # Sorted, so that what is drawn by these numbers does not depend on the order of the rows.
+        place = {query: number for number, query in enumerate(sorted(set(queries)))}
+        codes = sorted(kept.languages)
         truth = cls(
             kept,
-            np.array([kept.languages.index(language) for language, _ in queries]),
+            np.array([codes.index(language) for language, _ in queries]),
             np.array([place[query] for query in queries]),
             np.array([kept.names.index(label) for (label,) in kept.labels]),
             left_out,
@@ -66,8 +68,8 @@ class Truth:
 
     @property
     def languages(self) -> tuple[str, ...]:
-        """The languages, in order of first occurrence."""
-        return self.labelled.languages
+        """The languages, sorted."""
+        return tuple(sorted(self.labelled.languages))
 
     @property
     def names(self) -> tuple[str, ...]:

@@ -1,0 +1,35 @@
+"""Rank one system in all 18 languages, and see in which it is weak, and at what.
+
+    python examples/all_languages.py
+
+The function is asked the questions of every language; ``query.language`` says which it is.
+"""
+
+from mirage import Leaderboard, Query
+from mirage.text import split_sentences
+
+
+def my_rag(query: Query) -> str:
+    """Quote from the passage that shares most words with the question, and cite it.
+
+    Words are what stands between spaces. Is that a good idea in Chinese, Japanese and Thai?
+    """
+    words = set(query.text.lower().split())
+    best = max(query.passages, key=lambda p: len(words & set(p.text.lower().split())))
+    first, *_ = split_sentences(best.text, query.language)
+    return f"##Reason: [{best.id}]\n##Answer: {first} [{best.id}]"
+
+
+if __name__ == "__main__":
+    rankings = Leaderboard.bundled().rank(my_rag, name="my-rag")
+    print(rankings)
+
+    print("\nmy-rag by language, worst citations first; and Kendall's tau to the English order")
+    print("      rank  citation_recall@10  answer_rougeL   tau")
+    order = sorted(
+        rankings, key=lambda code: rankings[code]["my-rag"].features["citation_recall@10"]
+    )
+    for code in order:
+        place, tau = rankings[code]["my-rag"], rankings[code].kendall_tau(rankings["en"])
+        recall, rouge = place.features["citation_recall@10"], place.features["answer_rougeL"]
+        print(f"{code}{place.rank:8}{recall:20.2f}{rouge:15.2f}{tau:6.2f}")

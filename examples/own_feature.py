@@ -1,0 +1,48 @@
+"""Add a metric of your own: any function of a question and a response.
+
+    python examples/own_feature.py
+
+A function that looks at what was parsed (the answer without its citations, its sentences, what each
+of them cites) is an AnsweredFeature. Where there is nothing to measure, say so: it is no zero.
+"""
+
+import re
+
+import numpy as np
+
+from mirage import FeatureSuite, MirageDataset, Query, Response, respond
+from mirage.features import Answered, AnsweredFeature, NotComputed
+
+
+def names_the_answer(query: Query, response: Response) -> float | NotComputed:
+    """Whether the short answer, which the bundled corpus knows, stands in the response."""
+    if "answer" not in query.metadata:
+        return NotComputed("no passage answers the question")
+    return float(query.metadata["answer"].lower() in response.text.lower())
+
+
+def numbers_shown(item: Answered) -> float | NotComputed:
+    """The share of the answer's numbers that stand in some passage."""
+    numbers = re.findall(r"\d+", item.parsed.answer_text)
+    shown = re.findall(r"\d+", " ".join(passage.text for passage in item.query.passages))
+    if not numbers:
+        return NotComputed("the answer has no number")
+    return sum(number in shown for number in numbers) / len(numbers)
+
+
+SYSTEMS = {
+    "reference": lambda query: query.reference,
+    "first passage": lambda query: f"##Answer: {query.passages[0].text} [1]",
+    "made up": lambda query: f"##Answer: It is {query.passages[2].title}, since 1742 [3].",
+}
+
+if __name__ == "__main__":
+    dataset = MirageDataset.bundled("en")
+    mine = AnsweredFeature("numbers_shown", numbers_shown)
+    suite = FeatureSuite(["citation_recall@10", names_the_answer, mine], "en")
+    print(f"{'':14}" + "".join(f"{name:>26}" for name in suite.names))
+    for name, system in SYSTEMS.items():
+        table = suite.score(dataset, respond(system, dataset, name))
+        known = np.count_nonzero(~np.isnan(table.values), axis=0)
+        cells = zip(table.mean(), known, strict=True)
+        print(f"{name:14}" + "".join(f"{mean:12.2f} on {n:2} queries" for mean, n in cells))

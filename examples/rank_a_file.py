@@ -1,0 +1,41 @@
+"""Rank recorded responses: a system that can write a file needs no Python.
+
+    python examples/rank_a_file.py                        # on a file that is made up here
+    mirage queries en > queries.jsonl                     # the questions, with their passages
+    python examples/rank_a_file.py en responses.jsonl     # what your system said to them
+
+A line of responses.jsonl has a "query_id" and a "text", or "text": null and an "error". A question
+that failed, or has no line, is listed under the table: it is left out, and does not count as zero.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from mirage import Leaderboard, MirageDataset
+
+
+def record(path: Path, language: str) -> None:
+    """Stand in for your system: quote the first passage, fail on q05, and forget the last one."""
+    with path.open("w", encoding="utf-8") as file:
+        for query in MirageDataset.bundled(language)[:-1]:
+            row = {"query_id": query.id, "text": f"##Answer: {query.passages[0].text} [1]"}
+            if query.id == "q05":
+                row |= {"text": None, "error": "HTTP 503 from the index"}
+            print(json.dumps(row, ensure_ascii=False), file=file)
+
+
+def main(language: str = "en", responses: str | None = None) -> None:
+    """Rank the file, or one that is made up."""
+    with TemporaryDirectory() as folder:
+        path = Path(responses or Path(folder) / "first-passage.jsonl")
+        if responses is None:
+            record(path, language)
+        print(Leaderboard.bundled(language).rank(path, name=path.stem))
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
