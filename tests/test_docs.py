@@ -14,7 +14,8 @@ from typing import Any
 import pytest
 from llm_server import ChatServer, last_user_text
 from sybil import Document, Example
-from sybil.parsers.markdown import CodeBlockParser, PythonCodeBlockParser
+from sybil.evaluators.python import PythonEvaluator
+from sybil.parsers.markdown import CodeBlockParser
 
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -44,8 +45,17 @@ def in_bash(example: Example) -> None:
     assert done.returncode == 0, f"{example.parsed}\n{done.stdout}\n{done.stderr}"
 
 
+def in_python(example: Example) -> None:
+    """Run a block, or write it where its first line names a file: ``# test_my_rag.py``."""
+    name = re.match(r"# (\w+\.py)\n", example.parsed)
+    if name:
+        Path(name[1]).write_text(example.parsed, encoding="utf-8")
+    else:
+        PythonEvaluator()(example)
+
+
 def examples(page: Path) -> list[Example]:
-    parsers = PythonCodeBlockParser(), CodeBlockParser("bash", in_bash)
+    parsers = CodeBlockParser("python", in_python), CodeBlockParser("bash", in_bash)
     document = Document.parse(str(page), *parsers)
     # Setting up from nothing is what .ci/run does, with the very commands of README.
     return [example for example in document.examples() if "-m venv" not in example.parsed]
@@ -57,6 +67,7 @@ def test_the_code_of_a_page_runs(
 ) -> None:
     server.answer = answer
     monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)  # as where one runs `python` in that folder
     if page.stem == "official-board":
         pytest.importorskip("datasets", reason="the extra hub is not installed")
         import hub_copy
