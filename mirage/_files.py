@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
@@ -57,9 +58,13 @@ def _row(where: str, line: str) -> tuple[str, dict[str, Any]]:
     try:
         row = json.loads(line)
     except (ValueError, RecursionError) as error:  # ValueError: also a number of 5,000 digits
-        raise DatasetError(f"{where}: not JSON ({error})") from None
+        array = "; JSON Lines is one object a line, and no array" if line.startswith("[") else ""
+        raise DatasetError(f"{where}: not JSON ({error}){array}") from None
     if not isinstance(row, dict):
-        raise DatasetError(f"{where}: expected a JSON object, found {type(row).__name__}")
+        raise DatasetError(
+            f"{where}: expected a JSON object, found {type(row).__name__}; JSON Lines is one "
+            "object a line"
+        )
     return where, row
 
 
@@ -84,4 +89,19 @@ def validated(record: type[R], row: Mapping[str, Any], where: str) -> R:
         place = f"{where}, field {field!r}" if field else where
         message = first["msg"].removeprefix("Value error, ")  # pydantic's mark on our own messages
         more = f" (and {error.error_count() - 1} more)" if error.error_count() > 1 else ""
-        raise DatasetError(f"{place}: {message}{more}") from None
+        misnamed = any(one["type"] in ("missing", "extra_forbidden") for one in error.errors())
+        names = _about_names(record, row) if misnamed and len(first["loc"]) == 1 else ""
+        raise DatasetError(f"{place}: {message}{more}{names}") from None
+
+
+def _about_names(record: type[BaseModel], row: Mapping[str, Any], most: int = 5) -> str:
+    """Which fields a record has, which of a row's are none of them, and which was meant."""
+    known = list(record.model_fields)
+    strange = [name for name in row if name not in known]
+    text = f"; the fields are {', '.join(known)}"
+    if strange:
+        shown = ", ".join(map(repr, strange[:most])) + (", ..." if len(strange) > most else "")
+        text += f", and {shown} {'is' if len(strange) == 1 else 'are'} none of them"
+    free = [name for name in known if name not in row]
+    near = difflib.get_close_matches(strange[0], free, n=1, cutoff=0.7) if strange else []
+    return text + (f"; did you mean {near[0]!r} by {strange[0]!r}?" if near else "")

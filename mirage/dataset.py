@@ -33,7 +33,13 @@ class MirageDataset(Sequence[Query]):
         self._queries = tuple(queries)
         self.name = name
         if not self._queries:
-            raise DatasetError(f"{name} has no query")
+            raise DatasetError(f"{name} has no query; a dataset needs one or more")
+        other = next((query for query in self._queries if not isinstance(query, Query)), None)
+        if other is not None:
+            raise DatasetError(
+                f"{name} consists of Query objects, and not of {type(other).__name__}; "
+                "MirageDataset.from_jsonl reads a file"
+            )
         languages = sorted({query.language for query in self._queries})
         if len(languages) > 1:
             raise DatasetError(

@@ -401,8 +401,9 @@ def language(code: str | Language) -> Language:
 def _unknown(code: object) -> UnknownNameError:
     error = UnknownNameError("language", code, LANGUAGES)
     nearest = _nearest(str(code))
-    if nearest is not None:
-        error.args = (f"unknown language {code!r}; did you mean {nearest.code!r}?",)
+    # Codes that look alike have nothing to do with each other: `it` is not `th`.
+    hint = f"did you mean {nearest.code!r}?" if nearest else f"known: {', '.join(LANGUAGES)}"
+    error.args = (f"unknown language {code!r}; {hint}",)
     return error
 
 

@@ -247,7 +247,7 @@ def test_a_run_in_no_known_language(tmp_path: Path) -> None:
 
 def test_wrong_records_without_a_file() -> None:
     one = Query(id="a", language="en", text="?")
-    with pytest.raises(DatasetError, match=r"^empty has no query$"):
+    with pytest.raises(DatasetError, match=r"^empty has no query; a dataset needs one or more$"):
         MirageDataset([], name="empty")
     with pytest.raises(DatasetError, match=r"^d holds query 'a' twice; query ids are unique$"):
         MirageDataset([one, one], name="d")

@@ -31,8 +31,10 @@ FLOORS = (
     {"arena"},
     {"metaeval"},
     {"surrogate"},
+    {"report"},
     {"ranking"},
     {"leaderboard"},
+    {"testing", "integrations"},
     {"experiments"},
     {"cli"},
 )
@@ -138,7 +140,6 @@ def test_each_floor_imports_from_floors_below() -> None:
         if name != ROOT
         and name.split(".")[0] != target.split(".")[0]
         and (name, target) not in WITHIN_A_FLOOR
-        and not (target == ROOT and name == "cli")
         and (target == ROOT or floor(target) >= floor(name))
     ]
     assert wrong == []
@@ -160,7 +161,7 @@ def test_nothing_but_the_shell_prints() -> None:
     calls = [
         f"{path.relative_to(PACKAGE)}:{node.lineno}"
         for name, path in modules().items()
-        if name != "cli"
+        if name.split(".")[0] != "cli"
         for node in ast.walk(tree(path))
         if isinstance(node, ast.Call)
         and ast.unparse(node.func) in {"print", "sys.stdout.write", "typer.echo", "pprint.pprint"}

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
         support_entailment,
         support_neutral,
     )
+    from mirage.features.nuggets import Nugget, NuggetRecall, nugget_recall
     from mirage.features.rated import RatedFeature, answer_overlap, fluency
     from mirage.features.registry import ALIASES, canonical_name, feature, feature_names
     from mirage.features.suite import FeatureSuite
@@ -41,6 +42,8 @@ __all__ = [
     "FunctionFeature",
     "NeuralFeature",
     "NotComputed",
+    "Nugget",
+    "NuggetRecall",
     "RatedFeature",
     "Reranker",
     "answer_overlap",
@@ -49,6 +52,7 @@ __all__ = [
     "feature",
     "feature_names",
     "fluency",
+    "nugget_recall",
     "reranker_score",
     "sentence_support",
     "support_entailment",
@@ -67,6 +71,8 @@ _HOME = {
     "NLI": "neural",
     "NeuralFeature": "neural",
     "NotComputed": "base",
+    "Nugget": "nuggets",
+    "NuggetRecall": "nuggets",
     "RatedFeature": "rated",
     "Reranker": "neural",
     "answer_overlap": "rated",
@@ -75,6 +81,7 @@ _HOME = {
     "feature": "registry",
     "feature_names": "registry",
     "fluency": "rated",
+    "nugget_recall": "nuggets",
     "reranker_score": "neural",
     "sentence_support": "lexical",
     "support_entailment": "neural",

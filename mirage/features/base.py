@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol, runtime_checkable
 
-from mirage.models import Query, Response
+from mirage.models import Passage, Query, Response
 from mirage.text import ParsedResponse, parse
 
 __all__ = [
@@ -17,6 +17,9 @@ __all__ = [
     "FunctionFeature",
     "NotComputed",
     "answered",
+    "nothing_to_cite",
+    "passage_text",
+    "passage_texts",
 ]
 
 
@@ -88,12 +91,6 @@ class AnsweredFeature:
         return [self.function(item) for item in batch]
 
 
-NOTHING_SHOWN = NotComputed(
-    "neither the query nor the response says which passages were shown, so there is no telling "
-    "what is cited"
-)
-
-
 class FunctionFeature:
     """A plain function ``(query, response) -> float`` as a feature, named after the function.
 
@@ -113,3 +110,34 @@ class FunctionFeature:
     def compute(self, batch: Sequence[Answered]) -> list[float | NotComputed]:
         """Call the function on each pair; what it raises goes to the caller."""
         return [self.function(item.query, item.response) for item in batch]
+
+
+# Cited passages -----------------------------------------------------------------------------------
+
+NOTHING_SHOWN = NotComputed(
+    "neither the query nor the response says which passages were shown, so there is no telling "
+    "what is cited"
+)
+
+_NO_ANSWER = NotComputed("no passage answers the query, so that nothing should be cited")
+
+
+def nothing_to_cite(item: Answered) -> NotComputed | None:
+    """Why what a response cites cannot be rated, ``None`` where it can."""
+    if item.query.answerable is False:
+        return _NO_ANSWER
+    return None if item.shown_is_known else NOTHING_SHOWN
+
+
+def passage_text(passage: Passage) -> str:
+    """The title of a passage, if it has one, and its text, on a line of its own."""
+    return f"{passage.title}\n{passage.text}".strip()
+
+
+def passage_texts(item: Answered, passage_ids: Sequence[str]) -> tuple[str, ...] | NotComputed:
+    """The text of each of these passages of the query; not computed where it lacks one of them."""
+    by_id = {passage.id: passage for passage in item.query.passages}
+    missing = next((id_ for id_ in passage_ids if id_ not in by_id), None)
+    if missing is not None:
+        return NotComputed(f"the query has no text of passage {missing!r}")
+    return tuple(passage_text(by_id[id_]) for id_ in passage_ids)

@@ -16,7 +16,7 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from mirage.features.base import NOTHING_SHOWN, Answered, NotComputed
+from mirage.features.base import Answered, NotComputed, nothing_to_cite, passage_texts
 from mirage.languages import Language
 from mirage.languages import language as _language
 from mirage.text import tokenize
@@ -64,7 +64,7 @@ def support_lexical_all(item: Answered) -> float | NotComputed:
 
 
 def _mean_support(item: Answered, passages: Sequence[str] | None) -> float | NotComputed:
-    gap = _not_applicable(item)
+    gap = nothing_to_cite(item)
     if gap is not None:
         return gap
     sentences = item.parsed.sentences
@@ -72,7 +72,7 @@ def _mean_support(item: Answered, passages: Sequence[str] | None) -> float | Not
         return 0.0
     total = 0.0
     for sentence in sentences:
-        texts = _texts(item, sentence.citations if passages is None else passages)
+        texts = passage_texts(item, sentence.citations if passages is None else passages)
         if isinstance(texts, NotComputed):
             return texts
         total += sentence_support(sentence.text, texts, item.query.language)
@@ -190,13 +190,13 @@ def relevance_lexical(item: Answered) -> float | NotComputed:
     inverse document frequency of BM25 (Robertson and Zaragoza 2009). If no shown passage shares
     anything with the query, all have nearness 0. Not computed where no passage answers the query.
     """
-    gap = _not_applicable(item)
+    gap = nothing_to_cite(item)
     if gap is not None:
         return gap
     cited = item.parsed.citations
     if not cited:
         return 0.0
-    texts = _texts(item, item.shown)
+    texts = passage_texts(item, item.shown)
     if isinstance(texts, NotComputed):
         return texts
     near = dict(
@@ -222,27 +222,6 @@ def _nearness(query: str, passages: tuple[str, ...], code: str) -> tuple[float, 
 
 
 # Both ---------------------------------------------------------------------------------------------
-
-_NO_ANSWER = NotComputed("no passage answers the query, so that nothing should be cited")
-
-
-def _not_applicable(item: Answered) -> NotComputed | None:
-    """Why there is nothing to compute, if so."""
-    if item.query.answerable is False:
-        return _NO_ANSWER
-    return None if item.shown_is_known else NOTHING_SHOWN
-
-
-# Texts --------------------------------------------------------------------------------------------
-
-
-def _texts(item: Answered, passage_ids: Sequence[str]) -> tuple[str, ...] | NotComputed:
-    """Title and text of these passages of the query."""
-    by_id = {passage.id: passage for passage in item.query.passages}
-    missing = next((id_ for id_ in passage_ids if id_ not in by_id), None)
-    if missing is not None:
-        return NotComputed(f"the query has no text of passage {missing!r}")
-    return tuple(f"{by_id[id_].title}\n{by_id[id_].text}" for id_ in passage_ids)
 
 
 @lru_cache(maxsize=4096)

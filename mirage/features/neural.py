@@ -21,8 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mirage.errors import FeatureError, missing_package
-from mirage.features.base import Answered, NotComputed
-from mirage.features.lexical import _not_applicable, _texts
+from mirage.features.base import Answered, NotComputed, nothing_to_cite, passage_texts
 from mirage.llm import Cache
 from mirage.llm.cache import default_cache_path
 from mirage.text import Sentence, parse
@@ -126,16 +125,16 @@ def _mean(pairs: Sequence[Pair], scores: Iterator[float]) -> float:
 
 
 def _supported_pairs(item: Answered) -> list[Pair] | NotComputed:
-    gap = _not_applicable(item)
+    gap = nothing_to_cite(item)
     if gap is not None:
         return gap
     of_reason = _sentences_of_reason(item.parsed.reason, item.query.language, item.shown)
     pairs: list[Pair] = []
     for sentence in (*of_reason, *item.parsed.sentences):
-        premises = _texts(item, sentence.citations)
+        premises = passage_texts(item, sentence.citations)
         if isinstance(premises, NotComputed):
             return premises
-        pairs += ((premise.strip(), sentence.text) for premise in premises)
+        pairs += ((premise, sentence.text) for premise in premises)
     return pairs
 
 
@@ -146,13 +145,13 @@ def _sentences_of_reason(reason: str, code: str, shown: tuple[str, ...]) -> tupl
 
 
 def _cited_pairs(item: Answered) -> list[Pair] | NotComputed:
-    gap = _not_applicable(item)
+    gap = nothing_to_cite(item)
     if gap is not None:
         return gap
-    passages = _texts(item, item.parsed.citations)
+    passages = passage_texts(item, item.parsed.citations)
     if isinstance(passages, NotComputed):
         return passages
-    return [(item.query.text, passage.strip()) for passage in passages]
+    return [(item.query.text, passage) for passage in passages]
 
 
 # Models -------------------------------------------------------------------------------------------
@@ -167,7 +166,7 @@ class _PairScorer(ABC):
 
     _DEFAULT: ClassVar[str]
     _CUT: ClassVar[str]  # which text loses its end where both are too long together
-    _HALF: ClassVar[str]  # the precision on a GPU
+    _PRECISION: ClassVar[str]  # on CUDA
 
     def __init__(
         self,
@@ -211,29 +210,27 @@ class _PairScorer(ABC):
         """Raise a FeatureError where the model is of another kind."""
 
     @abstractmethod
-    def _read(self, logits: Any) -> Any:
-        """The scores in a tensor of logits; both have a row a pair."""
+    def _scores_of(self, logits: Any) -> Any:
+        """From a tensor of logits to one of scores; both have a row a pair."""
 
     def _rows(self, pairs: Sequence[Pair]) -> NDArray[np.float64]:
         """The scores of each pair, in order, one row a pair."""
         clean = [(_encodable(first), _encodable(second)) for first, second in pairs]
         keys = [self._key(pair) for pair in clean]
-        unknown = dict(zip(keys, clean, strict=True))
-        for key in list(unknown):
-            if key in self._known or self._recall(key):
-                del unknown[key]
-        items = list(unknown.items())
-        for start in range(0, len(items), _TOGETHER):
-            self._compute(items[start : start + _TOGETHER])
+        distinct = dict(zip(keys, clean, strict=True))
+        new = [(key, pair) for key, pair in distinct.items() if not self._is_known(key)]
+        for start in range(0, len(new), _TOGETHER):
+            self._compute(new[start : start + _TOGETHER])
         rows = np.array([self._known[key] for key in keys], dtype=np.float64)
         return rows.reshape(len(keys), self.config.num_labels)
 
-    def _recall(self, key: bytes) -> bool:
-        """Whether the cache on disk has the scores of a pair, which are then known."""
-        kept = None if self.cache is None else self.cache.get(key)
-        if kept is not None:
-            self._known[key] = kept["scores"]
-        return kept is not None
+    def _is_known(self, key: bytes) -> bool:
+        """Whether a pair has its scores in memory, read from the disk where they are only there."""
+        if key not in self._known and self.cache is not None:
+            kept = self.cache.get(key)
+            if kept is not None:
+                self._known[key] = kept["scores"]
+        return key in self._known
 
     def _compute(self, items: Sequence[tuple[bytes, Pair]]) -> None:
         """Score pairs and keep what comes out, a batch at a time."""
@@ -243,7 +240,7 @@ class _PairScorer(ABC):
         on_cpu = self._loaded.model.device.type == "cpu"
         budget = self.token_budget or (_CPU_BUDGET if on_cpu else _GPU_BUDGET)
         for batch in _batches(lengths, budget):
-            rows = self._read(self._loaded.logits([encoded[i] for i in batch])).tolist()
+            rows = self._scores_of(self._loaded.logits([encoded[i] for i in batch])).tolist()
             if not np.isfinite(rows).all():
                 raise FeatureError(f"{self!r} gave scores that are not finite: {rows}")
             for i, row in zip(batch, rows, strict=True):
@@ -259,11 +256,15 @@ class _PairScorer(ABC):
     def _identity(self) -> list[Any]:
         """What the scores of a pair depend on besides its texts."""
         version = _version(self.name, self.config)
-        return [type(self).__name__, self.name, version, self.max_length, *_placement(self._HALF)]
+        return [type(self).__name__, self.name, version, self.max_length, *self._place]
+
+    @cached_property
+    def _place(self) -> tuple[str, str]:
+        return _placement(self._PRECISION)
 
     @cached_property
     def _loaded(self) -> _Loaded:
-        return _load(self.name, *_placement(self._HALF))
+        return _load(self.name, *self._place)
 
 
 class NLI(_PairScorer):
@@ -296,7 +297,7 @@ class NLI(_PairScorer):
 
     _DEFAULT = NLI_MODEL
     _CUT = "only_first"
-    _HALF = "bfloat16"  # DeBERTa overflows in float16
+    _PRECISION = "bfloat16"  # DeBERTa overflows in float16
 
     @property
     def labels(self) -> tuple[str, ...]:
@@ -325,7 +326,7 @@ class NLI(_PairScorer):
     def _check(self) -> None:
         self.column("entailment")
 
-    def _read(self, logits: Any) -> Any:
+    def _scores_of(self, logits: Any) -> Any:
         return logits.softmax(-1)
 
 
@@ -341,7 +342,7 @@ class Reranker(_PairScorer):
 
     _DEFAULT = RERANKER_MODEL
     _CUT = "only_second"
-    _HALF = "float16"
+    _PRECISION = "float16"
 
     def scores(self, pairs: Sequence[Pair]) -> NDArray[np.float64]:
         """The logit of each pair, without a sigmoid; shape ``(pairs,)``."""
@@ -354,7 +355,7 @@ class Reranker(_PairScorer):
                 "of 1"
             )
 
-    def _read(self, logits: Any) -> Any:
+    def _scores_of(self, logits: Any) -> Any:
         return logits
 
 
@@ -371,7 +372,15 @@ class _Loaded:
         # A tokenizer that knows no limit says 10^30.
         positions = getattr(self.model.config, "max_position_embeddings", None)
         known = self.tokenizer.model_max_length
-        return int(min(known, positions) if positions else known)
+        return int(min(known, positions - self._unused_positions) if positions else known)
+
+    @property
+    def _unused_positions(self) -> int:
+        """How many no token takes: RoBERTa's kind counts on from the padding's id."""
+        embeddings = getattr(self.model.base_model, "embeddings", None)
+        table = getattr(embeddings, "position_embeddings", None)
+        padding = getattr(table, "padding_idx", None)
+        return 0 if padding is None else int(padding) + 1
 
     def encode(self, pairs: Sequence[Pair], limit: int, cut: str) -> list[Mapping[str, list[int]]]:
         """The token ids of each pair, at most ``limit`` of them."""
@@ -450,12 +459,12 @@ def _attempt(name: str, load: Callable[[], Any]) -> Any:
         ) from error
 
 
-def _placement(half: str) -> tuple[str, str]:
-    """The device to compute on, and the precision there."""
+def _placement(on_cuda: str) -> tuple[str, str]:
+    """The device to compute on, and the precision there: on CUDA this one, if it is there."""
     torch = _package("torch")
     if torch.cuda.is_available():
-        has_it = half == "float16" or torch.cuda.is_bf16_supported(including_emulation=False)
-        return "cuda", half if has_it else "float32"
+        has_it = on_cuda == "float16" or torch.cuda.is_bf16_supported(including_emulation=False)
+        return "cuda", on_cuda if has_it else "float32"
     return "mps" if torch.backends.mps.is_available() else "cpu", "float32"
 
 

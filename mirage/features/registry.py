@@ -32,8 +32,8 @@ _WITH_CUTOFF: Mapping[str, Callable[..., float | NotComputed]] = {
     "citation_map": citation_map,
 }
 
-# These take an LLM: they are functions of mirage.features.rated.
-_RATED = ("answer_overlap", "fluency")
+# These take an LLM: they are functions of mirage.features.
+_RATED = ("answer_overlap", "fluency", "nugget_recall")
 
 OFFLINE = (
     "target_language",

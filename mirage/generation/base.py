@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import traceback
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, contextmanager
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
@@ -74,9 +74,22 @@ def answered(query: Query, text: object, shown: Sequence[str] | None = None) -> 
             gives.
     """
     if not isinstance(text, str):
-        raise GenerationError(f"the response is of type {type(text).__name__}, not str")
+        raise GenerationError(
+            f"the response is of type {type(text).__name__}, not str; {_instead(text)}"
+        )
     text.encode()
     return Response(query_id=query.id, text=text, shown=None if shown is None else tuple(shown))
+
+
+def _instead(answer: object) -> str:
+    """What to return in place of something that is no text."""
+    if answer is None:
+        return "return the answer (is there a return?)"
+    if hasattr(answer, "__anext__") or hasattr(answer, "__next__"):
+        return "return the whole text at once, and do not yield its parts"
+    if isinstance(answer, Mapping | list | tuple):
+        return "return the text in it alone"
+    return "return the answer as text"
 
 
 def failed(query: Query, error: Exception) -> Response:
@@ -85,6 +98,8 @@ def failed(query: Query, error: Exception) -> Response:
     reason = str(error)
     if not isinstance(error, MirageError):
         reason = f"{type(error).__name__}: {reason}".removesuffix(": ")
+        if isinstance(error, IndexError) and not query.passages:
+            reason += " (the query has no passages)"
     reason = reason.encode("utf-8", "replace").decode("utf-8")
     return Response(query_id=query.id, text=None, error=reason)
 

@@ -117,6 +117,11 @@ class ReplayGenerator:
             return self.source
         if isinstance(self.source, Mapping):
             return _run_of(self.source, dataset, self.name)
+        if not os.path.exists(self.source):
+            raise DatasetError(
+                f"{os.fspath(self.source)[:200]}: no such file; a text or a path stands for a "
+                "JSON Lines file of responses"
+            )
         return read_run(Path(self.source), language=dataset.language, model=self.name)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import reprlib
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -61,10 +62,20 @@ def respond(
             nothing that can answer.
     """
     run = _generator(model, name, concurrency).run(dataset, out=out, progress=progress)
+    if not isinstance(run, Run):
+        raise DatasetError(
+            f"the generator {name!r} returned {type(run).__name__} from run(), which is to return "
+            "a Run"
+        )
     return Run(model=name, language=dataset.language, responses=recorded(run, dataset, name))
 
 
 def _generator(model: ModelLike, name: str, concurrency: int) -> Generator:
+    if isinstance(model, type):
+        raise DatasetError(
+            f"{model.__name__} is a class, which cannot answer queries; make an object of it: "
+            f"{model.__name__}(...)"
+        )
     if isinstance(model, Run | Mapping | str | os.PathLike):
         return ReplayGenerator(model, name)
     if isinstance(model, Generator):
@@ -72,6 +83,7 @@ def _generator(model: ModelLike, name: str, concurrency: int) -> Generator:
     if callable(model):
         return CallableGenerator(model, name, concurrency=concurrency)
     raise DatasetError(
-        f"{model!r} cannot answer queries: give a function (query) -> str, a Generator, a Run, a "
-        "mapping from query id to text, or the path of a JSON Lines file of responses"
+        f"{reprlib.repr(model)} cannot answer queries: give a function (query) -> str, a "
+        "Generator, a Run, a mapping from query id to text, or the path of a JSON Lines file of "
+        "responses"
     )

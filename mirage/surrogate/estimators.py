@@ -1,4 +1,4 @@
-"""The regressors a surrogate may be made of, by name; all are scikit-learn's."""
+"""The regressors a surrogate may be made of, by name."""
 
 from __future__ import annotations
 
@@ -13,7 +13,15 @@ from numpy.typing import NDArray
 
 from mirage.errors import UnknownNameError
 
-__all__ = ["ESTIMATORS", "Regressor", "directions", "make_regressor", "one_thread"]
+__all__ = [
+    "ESTIMATORS",
+    "NAMES",
+    "SELECTED_FROM",
+    "Regressor",
+    "directions",
+    "fit_regressor",
+    "one_thread",
+]
 
 Array = NDArray[np.float64]
 
@@ -36,25 +44,41 @@ INCREASING = frozenset(
 
 
 class Regressor(Protocol):
-    """What scikit-learn's regressors do."""
-
-    def fit(self, X: Array, y: Array) -> Any:
-        """Learn from rows ``X`` (rows, features) and targets ``y`` (rows,)."""
+    """What a fitted regressor does."""
 
     def predict(self, X: Array) -> Array:
-        """Targets for rows ``X``."""
+        """Targets (rows,) for rows ``X`` (rows, features)."""
 
 
-def make_regressor(name: str, features: Sequence[str], *, seed: int) -> Regressor:
-    """An unfitted regressor for standardised features.
+def fit_regressor(
+    name: str, features: Sequence[str], X: Sequence[Array], y: Sequence[Array], *, seed: int
+) -> Regressor:
+    """A regressor for standardised features, fitted to the tournaments of one or more languages.
+
+    Args:
+        name: one of :data:`NAMES`.
+        features: names.
+        X: features of each language, ``(tournaments, models, features)``.
+        y: logits of each language, ``(tournaments, models)``.
+        seed: of everything random.
 
     Raises:
         UnknownNameError: no estimator has this name.
+        MissingPackageError: the estimator needs an extra that is not installed.
     """
+    if name == LAMBDAMART:
+        from mirage.surrogate.lambdamart import fit_lambdamart
+
+        return fit_lambdamart(X, y, directions(features), seed=seed)
     if name not in ESTIMATORS:
-        raise UnknownNameError("estimator", name, ESTIMATORS)
-    regressor: Regressor = ESTIMATORS[name](directions(features), seed)
-    return regressor
+        raise UnknownNameError("estimator", name, NAMES)
+    regressor: Any = ESTIMATORS[name](directions(features), seed)
+    regressor.fit(
+        np.concatenate([rows.reshape(-1, len(features)) for rows in X]),
+        np.concatenate([rows.ravel() for rows in y]),
+    )
+    fitted: Regressor = regressor
+    return fitted
 
 
 def directions(features: Sequence[str]) -> list[int]:
@@ -140,4 +164,17 @@ ESTIMATORS: Mapping[str, Callable[[list[int], int], Any]] = {
     "monotone_forest": _monotone_forest,
     "forest": _forest,
 }
-"""Factories ``(directions, seed) -> regressor`` by name, from the stiffest to the most flexible."""
+"""Those of scikit-learn: factories ``(directions, seed) -> regressor`` by name."""
+
+SELECTED_FROM = ("ridge", "svr", "mlp", "monotone_boosting", "monotone_forest")
+"""What ``"auto"`` tries, from the stiffest to the most flexible.
+
+Not the forest: what it can learn beyond the monotone one is that a good feature costs, and it takes
+as long as most of the others together. Not LambdaMART: what is selected must not depend on which
+extras are installed.
+"""
+
+LAMBDAMART = "lambdamart"
+
+NAMES = (*ESTIMATORS, LAMBDAMART)
+"""All estimators; LambdaMART needs the extra ``ltr``."""

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mirage.errors import FeatureError
-from mirage.surrogate.estimators import Regressor, directions, make_regressor, one_thread
+from mirage.surrogate.estimators import Regressor, directions, fit_regressor, one_thread
 from mirage.surrogate.training import TrainingData
 
 __all__ = ["Candidate", "PooledModel", "Recipe", "evaluate", "fit_model", "select"]
@@ -35,8 +35,11 @@ FARTHEST = 3.0
 A feature that hardly differs between the models learnt from may be far off in a new one.
 """
 
+ROWS = 1000
+"""How many rows the shared regressor learns from, a row being a model in a tournament."""
+
 ROWS_PER_MODEL = 10
-"""Tournaments that the shared regressor sees of each model: more take time and change little."""
+"""Most of these rows that are one model's in one language: they are nearly the same."""
 
 FOLDS = 6
 
@@ -184,19 +187,19 @@ def _fit_shared(data: Data, name: str | None, seed: int) -> PooledModel:
     scale = _scale(data)
     shared = None
     if name is not None:
-        X = [
-            _standardised(one.X[:ROWS_PER_MODEL], centres[code], scale)
-            for code, one in data.items()
-        ]
-        y = [one.y[:ROWS_PER_MODEL] - offsets[code] for code, one in data.items()]
-        shared = make_regressor(name, features, seed=seed)
+        n = _tournaments_seen(data)
+        X = [_standardised(one.X[:n], centres[code], scale) for code, one in data.items()]
+        y = [one.y[:n] - offsets[code] for code, one in data.items()]
         with one_thread():
-            shared.fit(
-                np.concatenate([rows.reshape(-1, len(features)) for rows in X]),
-                np.concatenate([rows.ravel() for rows in y]),
-            )
+            shared = fit_regressor(name, features, X, y, seed=seed)
     slopes = dict.fromkeys(data, np.zeros(len(features)))
     return PooledModel(shared, scale, centres, offsets, slopes)
+
+
+def _tournaments_seen(data: Data) -> int:
+    """How many tournaments of each language the shared regressor sees."""
+    models = sum(len(one.models) for one in data.values())
+    return min(max(ROWS // models, 1), ROWS_PER_MODEL)
 
 
 def _held_out_residuals(

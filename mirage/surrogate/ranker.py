@@ -17,7 +17,7 @@ from mirage.arena.estimation import draw_queries
 from mirage.errors import FeatureError, NotFittedError, UnknownNameError
 from mirage.features import FeatureTable
 from mirage.surrogate import artifacts
-from mirage.surrogate.estimators import ESTIMATORS
+from mirage.surrogate.estimators import NAMES, SELECTED_FROM
 from mirage.surrogate.model import Candidate, PooledModel, Recipe, evaluate, fit_model, select
 from mirage.surrogate.training import (
     TrainingData,
@@ -114,8 +114,9 @@ class SurrogateRanker:
     or, better, from several at once: see :mod:`mirage.surrogate.model`.
 
     Args:
-        estimator: a name of :data:`~mirage.surrogate.estimators.ESTIMATORS`, ``"forest"`` being
-            the paper's; or ``"auto"``, which selects one on held-out models.
+        estimator: a name of :data:`~mirage.surrogate.estimators.NAMES`, ``"forest"`` being the
+            paper's and ``"lambdamart"`` needing the extra ``ltr``; or ``"auto"``, which selects
+            one of :data:`~mirage.surrogate.estimators.SELECTED_FROM` on held-out models.
         seed: of everything random in fitting and in the draws of predictions.
 
     Raises:
@@ -123,8 +124,8 @@ class SurrogateRanker:
     """
 
     def __init__(self, estimator: str = "auto", *, seed: int = 0) -> None:
-        if estimator not in ("auto", *ESTIMATORS):
-            raise UnknownNameError("estimator", estimator, ("auto", *ESTIMATORS))
+        if estimator not in ("auto", *NAMES):
+            raise UnknownNameError("estimator", estimator, ("auto", *NAMES))
         self.estimator = estimator
         self.seed = seed
         self._data: dict[str, TrainingData] = {}
@@ -148,6 +149,7 @@ class SurrogateRanker:
             FeatureError: tables or tournaments do not fit together, a model has some feature on
                 no query, or a language has fewer than three models.
             UnknownNameError: a model or a query of the tournaments has no features.
+            MissingPackageError: the estimator needs an extra that is not installed.
         """
         return self.fit_data(training_data(tables, tournaments))
 
@@ -156,7 +158,7 @@ class SurrogateRanker:
         self._data = dict(data)
         estimators: list[str | None] = [self.estimator]
         if self.estimator == "auto":
-            estimators = [None, *ESTIMATORS]
+            estimators = [None, *SELECTED_FROM]
         elif len(self._data) > 1:
             estimators = [None, self.estimator]
         self._candidate = select(self._data, estimators, seed=self.seed)

@@ -391,6 +391,8 @@ def test_the_limit_is_the_smallest_of_three(zoo: Zoo, nli: Path, shapes: Any) ->
     assert longest(nli, 40) == 40  # the tokenizer's
     assert longest(nli, 10**30, max_length=24) == 24  # what is asked for
     assert longest(few, 10**30) == 48  # the model's
+    few = zoo.make("xlm-roberta", ("entailment", "neutral"), max_position_embeddings=48)
+    assert longest(few, 10**30) == 46  # which has no use for the first two positions
 
 
 # Features -----------------------------------------------------------------------------------------

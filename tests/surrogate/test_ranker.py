@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,11 +14,12 @@ from sklearn.ensemble import RandomForestRegressor
 from mirage.arena import Tournaments
 from mirage.errors import FeatureError, NotFittedError, UnknownNameError
 from mirage.features import FeatureTable
-from mirage.surrogate import SurrogateRanker
-from mirage.surrogate.estimators import ESTIMATORS, make_regressor
-from mirage.surrogate.model import Recipe
+from mirage.surrogate import SurrogateRanker, model
+from mirage.surrogate.estimators import ESTIMATORS, NAMES, fit_regressor
+from mirage.surrogate.model import ROWS, Recipe
 from mirage.surrogate.training import TrainingData, mean_features, training_data
 
+Array = np.ndarray
 FEATURES = ("citation_recall@10", "answer_bleu", "noise")
 
 
@@ -98,8 +101,10 @@ def test_a_feature_on_no_query_is_an_error_that_says_why() -> None:
 # Estimators ---------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", ESTIMATORS)
+@pytest.mark.parametrize("name", NAMES)
 def test_every_estimator_learns_a_plain_relation(name: str) -> None:
+    if name not in ESTIMATORS:
+        pytest.importorskip("lightgbm", reason="needs the extra ltr")
     tables, boot = arena(models=20, tournaments=5)
     ranker = SurrogateRanker(name).fit(tables, boot)
     validation = ranker.cross_validate(holdout=5, repeats=4)
@@ -112,8 +117,7 @@ def test_more_of_a_good_feature_never_costs(name: str) -> None:
     rng = np.random.default_rng(0)
     X = rng.normal(size=(200, 3))
     y = -X[:, 0] + X[:, 2] + rng.normal(0, 0.1, 200)  # recall lowers the logit: not to be learnt
-    regressor = make_regressor(name, FEATURES, seed=0)
-    regressor.fit(X, y)
+    regressor = fit_regressor(name, FEATURES, [X[None]], [y[None]], seed=0)
     grid = np.zeros((50, 3))
     grid[:, 0] = np.linspace(-3, 3, 50)
     assert (np.diff(regressor.predict(grid)) >= 0).all()
@@ -141,6 +145,23 @@ def test_auto_selects_and_says_what() -> None:
     ranker = SurrogateRanker().fit(tables, boot)
     assert ranker.recipe.shared in ("ridge", "svr", "mlp")  # the relation is smooth
     assert f"recipe={ranker.recipe}" in repr(ranker)
+
+
+def test_how_many_rows_are_learnt_from_has_an_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    rows: list[int] = []
+
+    def counting(name: str, features: Sequence[str], X: Sequence[Array], *y: Any, seed: int) -> Any:
+        rows.append(sum(part.shape[0] * part.shape[1] for part in X))
+        return fit_regressor(name, features, X, *y, seed=seed)
+
+    monkeypatch.setattr(model, "fit_regressor", counting)
+    one = arena(models=20)
+    SurrogateRanker("ridge").fit(*one)
+    assert rows[-1] == 20 * 10
+    codes = [f"l{number}" for number in range(18)]
+    tables = [replace(table, language=code) for code in codes for table in one[0]]
+    SurrogateRanker("ridge").fit(tables, dict.fromkeys(codes, one[1]))
+    assert 0.5 * ROWS < rows[-1] <= ROWS
 
 
 # Several languages --------------------------------------------------------------------------------

@@ -1,0 +1,216 @@
+"""What commands are given: languages, files, datasets, runs and numbers by name."""
+
+from __future__ import annotations
+
+import difflib
+import os
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from mirage.cli.shell import standard_input
+from mirage.errors import DatasetError, MirageError
+
+if TYPE_CHECKING:
+    from mirage.dataset import MirageDataset
+    from mirage.models import Run
+
+__all__ = [
+    "AllowFailedOption",
+    "DatasetOption",
+    "JobsOption",
+    "JsonOption",
+    "LanguageArgument",
+    "NamesOption",
+    "ResponsesArgument",
+    "SeedOption",
+    "check_folder",
+    "dataset_of",
+    "file_of",
+    "named_numbers",
+    "place_of",
+    "run_names",
+    "runs_of",
+]
+
+STDIN = "-"
+
+LanguageArgument = Annotated[
+    str, typer.Argument(metavar="LANGUAGE", help="ISO 639-1 code, such as sw.", show_default=False)
+]
+ResponsesArgument = Annotated[
+    list[Path],
+    typer.Argument(
+        metavar="RESPONSES",
+        help='JSON Lines {"query_id": ..., "text": ...}, a file a model; - is standard input.',
+        show_default=False,
+    ),
+]
+NamesOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--name",
+        metavar="NAME",
+        help="What to call a model, once a file in their order.  [default: the file's name]",
+        show_default=False,
+    ),
+]
+DatasetOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--dataset",
+        metavar="FILE",
+        help="Queries as JSON Lines.  [default: the bundled ones]",
+        show_default=False,
+    ),
+]
+AllowFailedOption = Annotated[
+    int,
+    typer.Option(
+        "--allow-failed", metavar="N", min=0, help="Queries that a model may fail on before that."
+    ),
+]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON, for machines.")]
+JobsOption = Annotated[
+    int, typer.Option("--jobs", metavar="N", help="Processes to use; -1 is one a core.")
+]
+SeedOption = Annotated[int, typer.Option("--seed", metavar="N", help="Of everything random.")]
+
+
+# Files --------------------------------------------------------------------------------------------
+
+
+def file_of(path: Path) -> Path:
+    """A file to read: the path itself, or what stands on standard input for ``-``.
+
+    Raises:
+        DatasetError: there is no such file; names the nearest one.
+    """
+    if str(path) == STDIN:
+        return standard_input()
+    if place_of(path).is_dir():
+        inside = sorted(one.name for one in path.glob("*.jsonl"))
+        which = f"; did you mean {path / inside[0]}?" if len(inside) == 1 else ""
+        raise DatasetError(f"{path}: is a folder, and a file is needed{which}")
+    return path
+
+
+def place_of(path: Path) -> Path:
+    """A file or folder that is there.
+
+    Raises:
+        DatasetError: it is not; names the nearest that is.
+    """
+    if path.exists():
+        return path
+    raise DatasetError(f"{path}: no such file{_nearest(path)}")
+
+
+def check_folder(path: Path | None) -> None:
+    """Refuse, before the work is done, a file to write in a folder that is not there.
+
+    Raises:
+        MirageError: names the folder.
+    """
+    if path is not None and not path.parent.is_dir():
+        raise MirageError(f"{path}: there is no folder {path.parent}; make it first")
+
+
+def _nearest(path: Path) -> str:
+    """A hint at the entry of the nearest folder that comes nearest to what is missing there."""
+    folder, missing = path.parent, path.name
+    while not folder.is_dir() and folder != folder.parent:
+        folder, missing = folder.parent, folder.name
+    try:
+        found = sorted(os.listdir(folder))
+    except OSError:
+        return ""
+    # Endings are left out: most files here share theirs, and would look alike for it.
+    by_stem = {Path(name).stem: name for name in found}
+    by_stem |= {Path(name).stem: name for name in found if Path(name).suffix == path.suffix}
+    close = difflib.get_close_matches(Path(missing).stem, by_stem, n=1)
+    if close:
+        return f"; did you mean {folder / by_stem[close[0]]}?"
+    if folder != path.parent:
+        return f"; {folder.absolute()} has no {missing}"
+    alike = [name for name in found if path.suffix and Path(name).suffix == path.suffix][:5]
+    return f"; {folder.absolute()} has {', '.join(alike)}" if alike else ""
+
+
+# Datasets and runs --------------------------------------------------------------------------------
+
+
+def dataset_of(language: str, path: Path | None) -> MirageDataset:
+    """The queries in a file, or the bundled ones.
+
+    Raises:
+        UnknownNameError: no such language.
+        DatasetError: the file is not there, is no dataset, or is in another language.
+    """
+    from mirage.dataset import MirageDataset
+    from mirage.languages import language as known
+
+    code = known(language).code
+    if path is None:
+        return MirageDataset.bundled(code)
+    dataset = MirageDataset.from_jsonl(file_of(path))
+    if dataset.language != code:
+        raise DatasetError(
+            f"{path} is in {dataset.language!r}, and not in {code!r}; write the command with "
+            f"{dataset.language}"
+        )
+    return dataset
+
+
+def run_names(paths: Sequence[Path], names: Sequence[str] | None) -> list[str]:
+    """A name for the model behind each file.
+
+    Raises:
+        MirageError: names and files differ in number, or two models have one name.
+    """
+    if names and len(names) != len(paths):
+        raise MirageError(
+            f"there are {len(names)} names for {len(paths)} files of responses; give --name once "
+            "a file, or not at all"
+        )
+    found = list(names or ("stdin" if str(path) == STDIN else path.stem for path in paths))
+    twice = next((name for name in found if found.count(name) > 1), None)
+    if twice is not None:
+        raise MirageError(f"two models are called {twice!r}; give --name once a file")
+    return found
+
+
+def runs_of(language: str, paths: Sequence[Path], names: Sequence[str] | None) -> list[Run]:
+    """The runs in files of responses."""
+    from mirage.dataset import read_run
+
+    return [
+        read_run(file_of(path), language=language, model=name)
+        for path, name in zip(paths, run_names(paths, names), strict=True)
+    ]
+
+
+# Numbers by name ----------------------------------------------------------------------------------
+
+
+def named_numbers(option: str, texts: Iterable[str]) -> dict[str, float]:
+    """Numbers by name, from texts such as ``citation_recall@10=0.6``.
+
+    Raises:
+        MirageError: a text has another form.
+    """
+    found = {}
+    for text in texts:
+        name, equals, number = text.rpartition("=")
+        try:
+            if not name or not equals:
+                raise ValueError
+            found[name] = float(number)
+        except ValueError:
+            raise MirageError(
+                f"{option} {text!r}: expected a name, = and a number, such as "
+                "citation_recall@10=0.6"
+            ) from None
+    return found

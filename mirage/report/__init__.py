@@ -1,0 +1,42 @@
+"""The report: a ranking as one HTML file, and the paper's figures as plots."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from mirage._lazy import lazy
+
+if TYPE_CHECKING:
+    from mirage.report.fonts import MissingFontWarning
+    from mirage.report.page import render, write
+    from mirage.report.plots import (
+        plot_features,
+        plot_fewer_judgments,
+        plot_importances,
+        plot_new_models,
+        plot_ranks,
+    )
+
+_HOME = {
+    "MissingFontWarning": "fonts",
+    "plot_features": "plots",
+    "plot_fewer_judgments": "plots",
+    "plot_importances": "plots",
+    "plot_new_models": "plots",
+    "plot_ranks": "plots",
+    "render": "page",
+    "write": "page",
+}
+
+__all__ = [
+    "MissingFontWarning",
+    "plot_features",
+    "plot_fewer_judgments",
+    "plot_importances",
+    "plot_new_models",
+    "plot_ranks",
+    "render",
+    "write",
+]
+
+__getattr__, __dir__ = lazy(__name__, _HOME)

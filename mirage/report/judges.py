@@ -1,0 +1,151 @@
+"""What is known of the judges behind a ranking, as a table: agreement and biases."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+from xml.etree.ElementTree import Element
+
+from mirage.arena import (
+    JudgeAgreement,
+    PairAgreement,
+    PositionBias,
+    SelfPreference,
+    VerbosityBias,
+)
+from mirage.errors import MirageError
+from mirage.languages import language as _language
+from mirage.metaeval import MEAN, MetaEvaluation
+from mirage.models import HumanAgreement
+from mirage.report.drawing import Scale, axis, interval
+from mirage.report.elements import label, tag
+from mirage.report.sections import scrolling
+
+__all__ = ["JudgeFinding", "findings"]
+
+JudgeFinding = (
+    PositionBias
+    | VerbosityBias
+    | SelfPreference
+    | JudgeAgreement
+    | PairAgreement
+    | MetaEvaluation
+    | HumanAgreement
+)
+"""What a report shows of judges."""
+
+
+NO_INTERVAL = (math.nan, math.nan)
+
+
+class _Line(NamedTuple):
+    what: str
+    value: float
+    interval: tuple[float, float]
+    words: str
+
+
+def findings(judges: Iterable[JudgeFinding]) -> Iterator[Element]:
+    """A table for each scale on which judges were measured.
+
+    Raises:
+        MirageError: something else than a finding.
+    """
+    judges = list(judges)
+    for one in judges:
+        if not isinstance(one, JudgeFinding):
+            raise MirageError(
+                f"judges takes what mirage.arena and mirage.metaeval found out about judges, such "
+                f"as position_bias(votes), not {type(one).__name__}"
+            )
+    groups = {
+        "Agreement between judges": (
+            "Kappa is the agreement beyond chance: 1 is full agreement, 0 what chance gives.",
+            [line for one in judges for line in _agreement(one)],
+        ),
+        "Biases": (
+            "0 is no bias. Position: above 0 the response shown first is favoured. Self-preference:"
+            " above 0 the judge favours its own family. Verbosity, in log-odds: above 0 the longer "
+            "answer is favoured.",
+            [line for one in judges for line in _bias(one)],
+        ),
+        "Agreement with people": (
+            "Balanced accuracy on sentences that people labelled: 0.5 is guessing between two "
+            "labels.",
+            [line for one in judges for line in _accuracy(one)],
+        ),
+    }
+    for title, (words, lines) in groups.items():
+        if lines:
+            yield _table(title, words, lines)
+
+
+def _agreement(one: JudgeFinding) -> Iterator[_Line]:
+    if isinstance(one, JudgeAgreement):
+        yield _Line(f"All {len(one.judges)} judges (Fleiss)", one.value, one.interval, str(one))
+        for pair in one.pairs:
+            yield from _agreement(pair)
+    elif isinstance(one, PairAgreement):
+        name = " and ".join(map(label, one.judges))
+        yield _Line(f"{name} (Cohen)", one.value, one.interval, str(one))
+
+
+def _bias(one: JudgeFinding) -> Iterator[_Line]:
+    if isinstance(one, PositionBias):
+        yield _Line("Position", one.value, one.interval, str(one))
+    elif isinstance(one, VerbosityBias):
+        yield _Line("Verbosity", one.value, one.interval, str(one))
+    elif isinstance(one, SelfPreference):
+        name = f"Self-preference of {label(one.judge)} for {label(one.family)}"
+        yield _Line(name, one.value, one.interval, str(one))
+
+
+def _accuracy(one: JudgeFinding) -> Iterator[_Line]:
+    if isinstance(one, HumanAgreement):
+        where = _language(one.language).name if one.language else "mean over languages"
+        name = f"{label(one.judge)}, {label(one.task)}, {where}"
+        yield _Line(name, one.balanced_accuracy, one.interval or NO_INTERVAL, one.source)
+    for result in one if isinstance(one, MetaEvaluation) else ():
+        mean = result[MEAN]
+        words = f"{mean.sentences} sentences of {mean.queries} queries"
+        if len(one.truth.languages) > 1:
+            by_language = ", ".join(
+                f"{code} {result[code].balanced_accuracy:.3f}" for code in one.truth.languages
+            )
+            words += f"; by language: {by_language}"
+        if result.threshold:
+            words += f"; {result.threshold}"
+        yield _Line(label(result.name), mean.balanced_accuracy, mean.interval, words)
+
+
+def _table(title: str, words: str, lines: list[_Line]) -> Element:
+    scale = Scale.over([end for line in lines for end in (0.0, line.value, *line.interval)])
+    head = tag(
+        "tr",
+        tag("th", "What was measured", scope="col"),
+        tag("th", "Value", scope="col", class_="number"),
+        tag("th", "Interval", axis(scale), scope="col", class_="drawn"),
+        tag("th", "In words", scope="col"),
+    )
+    rows = [
+        tag(
+            "tr",
+            tag("th", tag("bdi", line.what), scope="row"),
+            tag(
+                "td",
+                "—" if math.isnan(line.value) else f"{line.value:.3f}".replace("-", "−"),
+                class_="number",
+            ),
+            tag("td", interval(scale, line.value, line.interval), class_="drawn"),
+            tag("td", tag("bdi", line.words[:600]), class_="words"),
+        )
+        for line in lines
+    ]
+    return tag(
+        "div",
+        tag("h3", title),
+        *scrolling(
+            tag("table", tag("thead", head), tag("tbody", rows), class_="judges"), title, words
+        ),
+    )

@@ -1,0 +1,398 @@
+"""The report: rankings as one HTML file that needs nothing else.
+
+The page holds its style and its script; a content security policy names their hashes, so that
+nothing else can run or load. All that comes from models and files enters through
+:mod:`mirage.report.elements`, which escapes it. The same rankings give the same file, to the byte.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import platform
+from collections.abc import Iterable, Iterator, Mapping
+from importlib import resources
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from xml.etree.ElementTree import Element
+
+from mirage.errors import FeatureError, MirageError
+from mirage.languages import language as _language
+from mirage.report import elements, sections
+from mirage.report.elements import Child, label, tag
+from mirage.report.judges import JudgeFinding, findings
+from mirage.report.responses import Sample, sample
+
+if TYPE_CHECKING:
+    from mirage.ranking import Evidence, Ranking
+
+__all__ = ["render", "write"]
+
+REPEATS = 10
+"""Splits behind a feature importance; the twenty of an experiment take twice as long."""
+
+COLUMNS = 40
+"""Models against which win probabilities are shown."""
+
+
+def write(
+    rankings: Mapping[str, Ranking],
+    path: str | os.PathLike[str],
+    *,
+    means: Mapping[str, float] | None = None,
+    judges: Iterable[JudgeFinding] = (),
+    details: Mapping[str, object] | None = None,
+    importances: bool = False,
+) -> None:
+    """Write what :func:`render` returns to a file, in UTF-8.
+
+    Raises:
+        MirageError: the file cannot be written, or as :func:`render`.
+    """
+    page = render(rankings, means=means, judges=judges, details=details, importances=importances)
+    try:
+        Path(path).write_text(page, encoding="utf-8", newline="\n")
+    except OSError as error:
+        raise MirageError(
+            f"{path}: the report cannot be written ({error.strerror}); name a file in a folder "
+            "that exists"
+        ) from None
+
+
+def render(
+    rankings: Mapping[str, Ranking],
+    *,
+    means: Mapping[str, float] | None = None,
+    judges: Iterable[JudgeFinding] = (),
+    details: Mapping[str, object] | None = None,
+    importances: bool = False,
+) -> str:
+    """The report on one or several rankings, as the text of an HTML file.
+
+    Args:
+        rankings: by language code.
+        means: mean rank of each model over the languages, best first; needed for several.
+        judges: what is known of the judges, besides what the rankings know: results of :func:`mirage.arena.judge_agreement`,
+            :func:`~mirage.arena.position_bias`, :func:`~mirage.arena.verbosity_bias`,
+            :func:`~mirage.arena.self_preference` (its single results), and
+            :func:`mirage.metaeval.evaluate`.
+        details: more facts for the provenance, by name, such as what the run has cost.
+        importances: whether to compute feature importances: some seconds a language.
+
+    Raises:
+        MirageError: no ranking, or something else among the judges' findings.
+    """
+    if not rankings:
+        raise MirageError("a report needs at least one ranking")
+    known = [one for ranking in rankings.values() for one in ranking.agreement]
+    found = list(findings([*judges, *dict.fromkeys(known)]))
+    report = _Report(rankings, means or {}, sample(rankings))
+    main = tag(
+        "main",
+        tag("div", report.overview(found, details or {}, importances), id="overview"),
+        tag("article", id="page", hidden=True),
+        id="main",
+    )
+    navigation = report.navigation(with_judges=bool(found))
+    return _document(report.title, report.lead, navigation, main, report.data())
+
+
+# Parts --------------------------------------------------------------------------------------------
+
+
+class _Report:
+    """The rankings, with what several parts of the page need to know of them."""
+
+    def __init__(
+        self, rankings: Mapping[str, Ranking], means: Mapping[str, float], shown: Sample
+    ) -> None:
+        self.rankings, self.means, self.sample = rankings, means, shown
+        ordered = [*means, *(model for one in rankings.values() for model in one.models)]
+        self.places = {model: place for place, model in enumerate(dict.fromkeys(ordered))}
+        entries = [entry for ranking in rankings.values() for entry in ranking]
+        # Where all are new, or none is, nothing is worth a mark.
+        new = {entry.model for entry in entries if not entry.anchor}
+        self.new = new if any(entry.anchor for entry in entries) else set()
+        self.matrices = {code: _matrix(one, self.new) for code, one in rankings.items()}
+
+    @property
+    def several(self) -> bool:
+        return len(self.rankings) > 1
+
+    @property
+    def title(self) -> str:
+        if self.several:
+            return f"Ranking in {len(self.rankings)} languages"
+        (ranking,) = self.rankings.values()
+        return label(ranking.title) or f"Ranking in {_language(ranking.language).name}"
+
+    @property
+    def lead(self) -> str:
+        words = f"{len(self.places)} models"
+        return f"{words}, {len(self.new)} of them new" if self.new else words
+
+    def navigation(self, *, with_judges: bool) -> Element:
+        first = next(iter(self.rankings))
+        parts = {"leaderboard": "Leaderboard", "features": "Features", "pairs": "Pairwise"}
+        links = [("#ranks", "Ranks")] if self.several else []
+        links += [(f"#{first}-{part}", words) for part, words in parts.items()]
+        links += [("#judges", "Judges")] if with_judges else []
+        links.append(("#provenance", "Provenance"))
+        items = (tag("li", tag("a", words, href=href)) for href, words in links)
+        return tag("nav", tag("ul", items), aria_label="Sections")
+
+    def overview(
+        self, judges: list[Element], details: Mapping[str, object], importances: bool
+    ) -> Iterator[Child]:
+        if self.several:
+            yield sections.heat_map(self.rankings, self.means, self.places, self.new)
+            yield _picker(self.rankings)
+        for code, ranking in self.rankings.items():
+            yield self._panel(code, ranking, importances)
+        if judges:
+            yield tag("section", tag("h2", "Judges", id="judges"), judges)
+        yield self._provenance(details)
+
+    def _panel(self, code: str, ranking: Ranking, importances: bool) -> Element:
+        parts: list[Child] = [
+            sections.leaderboard(
+                code, ranking, self.places, self.new, failures_shown=3 if self.several else 20
+            ),
+            sections.features(code, ranking, self.places, self.new),
+        ]
+        if importances and ranking.evidence is not None:
+            parts.append(_importance(code, ranking.evidence))
+        matrix = self.matrices[code]
+        parts.append(sections.pairwise(code, matrix if isinstance(matrix, str) else ""))
+        name = _language(code).name
+        heading: list[Child] = [
+            tag("h2", name, " ", tag("span", _language(code).native_name, lang=code))
+        ]
+        if self.several:  # one alone has its title at the top of the page
+            heading.append(tag("p", tag("bdi", label(ranking.title)), class_="lead"))
+        return tag("section", heading, parts, id=code, class_="panel", aria_label=name)
+
+    def _provenance(self, details: Mapping[str, object]) -> Element:
+        made_by = {**_versions(), **{name: str(value) for name, value in details.items()}}
+        parts: list[Child] = [sections.definitions(_labelled(made_by))]
+        for code, ranking in self.rankings.items():
+            name = f"{_language(code).name}: what the ranking was made from"
+            rows = _labelled(_facts(ranking))
+            parts.append(
+                tag(
+                    "details",
+                    tag("summary", name),
+                    sections.definitions(rows),
+                    open=not self.several,
+                )
+            )
+        words = [tag("li", note) for note in (*self.sample.notes, *self._matrix_notes())]
+        if words:
+            parts += [tag("h3", "What is not shown"), tag("ul", words)]
+        return tag("section", tag("h2", "Provenance", id="provenance"), parts)
+
+    def _matrix_notes(self) -> Iterator[str]:
+        if any(len(ranking) > COLUMNS for ranking in self.rankings.values()):
+            yield (
+                f"Win probabilities are shown against {COLUMNS} models of each language: the new "
+                "ones, and others from best to worst in even steps."
+            )
+
+    # What the script reads.
+
+    def data(self) -> dict[str, Any]:
+        return {
+            "models": [label(model) for model in self.places],
+            "languages": {code: self._language(code) for code in self.rankings},
+        }
+
+    def _language(self, code: str) -> dict[str, Any]:
+        ranking, entry = self.rankings[code], _language(code)
+        names = list(dict.fromkeys(name for one in ranking for name in one.features))
+        pages = self.sample.pages.get(code, {})
+        matrix = self.matrices[code]
+        return {
+            "name": entry.name,
+            "direction": entry.direction,
+            "features": [label(name) for name in names],
+            "entries": [
+                {
+                    "model": self.places[one.model],
+                    "rank": one.rank,
+                    "logit": _finite(one.logit),
+                    "interval": [_finite(end) for end in one.interval],
+                    "ranks": one.rank_interval,
+                    "new": one.model in self.new,
+                    "answered": one.answered,
+                    "failed": one.failed,
+                    "features": [_finite(one.features.get(name, math.nan)) for name in names],
+                }
+                for one in ranking
+            ],
+            "pairs": None if isinstance(matrix, str) else matrix,
+            "evidence": ranking.evidence is not None,
+            "queries": self.sample.queries.get(code, {}),
+            "pages": {str(self.places[model]): kinds for model, kinds in pages.items()},
+            "scored": _scored(ranking),
+        }
+
+
+def _scored(ranking: Ranking) -> list[str]:
+    """The features of single responses, in the order in which these have them."""
+    tables = [] if ranking.evidence is None else list(ranking.evidence.tables.values())
+    return [label(name) for name in tables[0].features] if tables else []
+
+
+def _importance(code: str, evidence: Evidence) -> Element:
+    try:
+        found = evidence.ranker.importances(repeats=REPEATS)
+    except FeatureError as error:  # too few models to hold any out
+        return sections.without_importance(code, str(error))
+    return sections.importance(code, found, REPEATS)
+
+
+def _picker(rankings: Mapping[str, Ranking]) -> Element:
+    options = (
+        tag("option", f"{_language(code).name} ({code}) {_language(code).native_name}", value=code)
+        for code in rankings
+    )
+    return tag(
+        "p", tag("label", "Language ", tag("select", options, id="language")), class_="picker"
+    )
+
+
+def _matrix(ranking: Ranking, new: set[str]) -> dict[str, Any] | str:
+    """Win probabilities of all models against some, in thousandths; or why there are none."""
+    columns = _columns(ranking, new)
+    try:
+        rows = [
+            [None if a == b else round(1000 * ranking.p_better(a, b)) for b in columns]
+            for a in ranking.models
+        ]
+    except MirageError as error:
+        return elements.cut(str(error), 500)[0]
+    return {"columns": [ranking.models.index(model) for model in columns], "rows": rows}
+
+
+def _columns(ranking: Ranking, new: set[str]) -> list[str]:
+    """All models, or the new ones and others in even steps; best first."""
+    if len(ranking) <= COLUMNS:
+        return list(ranking.models)
+    own = [model for model in ranking.models if model in new][: COLUMNS // 2]
+    others = [model for model in ranking.models if model not in own]
+    steps = COLUMNS - len(own)
+    kept = {others[round(i * (len(others) - 1) / (steps - 1))] for i in range(steps)} | {*own}
+    return [model for model in ranking.models if model in kept]
+
+
+# Provenance ---------------------------------------------------------------------------------------
+
+
+def _versions() -> dict[str, str]:
+    return {
+        "mirage-rag": _version("mirage-rag"),
+        "Python": platform.python_version(),
+        **{name: _version(name) for name in ("numpy", "scipy", "scikit-learn")},
+    }
+
+
+def _version(package: str) -> str:
+    try:
+        return version(package)
+    except PackageNotFoundError:  # run from a folder, not installed
+        return "not known"
+
+
+def _facts(ranking: Ranking) -> Iterator[tuple[str, object]]:
+    yield "ranking", ranking.title
+    evidence = ranking.evidence
+    if evidence is None:
+        yield "made from", "not at hand: this ranking came without responses and surrogate"
+        return
+    yield from _evidence_facts(evidence)
+
+
+def _evidence_facts(evidence: Evidence) -> Iterator[tuple[str, object]]:
+    dataset, ranker = evidence.dataset, evidence.ranker
+    learnt = ranker.data[dataset.language]
+    yield "dataset", f"{dataset.name}, {len(dataset)} queries"
+    for model, run in evidence.runs.items():
+        yield f"responses of {label(model)}", f"{len(run)}, {len(run.failed)} of them failed"
+    yield "surrogate", f"{ranker.recipe}, estimator {ranker.estimator}, seed {ranker.seed}"
+    yield (
+        "learnt from",
+        f"{len(learnt.models)} models on {len(learnt.query_ids)} queries, {len(learnt.y)} "
+        f"tournaments, languages {', '.join(ranker.data)}",
+    )
+    yield "features", ", ".join(learnt.features)
+    yield from _flat(evidence.provenance)
+
+
+def _flat(facts: Mapping[str, Any], before: str = "") -> Iterator[tuple[str, object]]:
+    """Nested facts as lines: ``validation.tau``."""
+    for name, value in facts.items():
+        if isinstance(value, Mapping):
+            yield from _flat(value, f"{before}{name}.")
+        elif isinstance(value, list | tuple):
+            yield f"{before}{name}", ", ".join(map(str, value))
+        else:
+            yield f"{before}{name}", value
+
+
+def _labelled(
+    facts: Mapping[str, str] | Iterable[tuple[str, object]],
+) -> list[tuple[str, str]]:
+    pairs = facts.items() if isinstance(facts, Mapping) else facts
+    return [(label(name), elements.cut(str(value), 1000)[0]) for name, value in pairs]
+
+
+def _finite(value: float) -> float | None:
+    return round(float(value), 4) if math.isfinite(value) else None
+
+
+# The file -----------------------------------------------------------------------------------------
+
+
+def _document(title: str, lead: str, navigation: Element, main: Element, data: Any) -> str:
+    sheet, sheet_hash = elements.style(_asset("report.css"))
+    code, code_hash = elements.script(_asset("report.js"))
+    policy = (
+        f"default-src 'none'; style-src {sheet_hash}; script-src {code_hash}; img-src data:; "
+        "base-uri 'none'; form-action 'none'; require-trusted-types-for 'script'; "
+        "trusted-types 'none'"
+    )
+    head = tag(
+        "head",
+        tag("meta", charset="utf-8"),
+        tag("meta", http_equiv="Content-Security-Policy", content=policy),
+        tag("meta", name="viewport", content="width=device-width, initial-scale=1"),
+        tag("meta", name="referrer", content="no-referrer"),
+        tag("link", rel="icon", href="data:,"),
+        tag("title", f"{title} · Mirage"),
+        sheet,
+    )
+    header = tag(
+        "header",
+        tag("p", "Mirage", class_="brand"),
+        tag("button", "Dark", type="button", id="theme", aria_pressed="false"),
+        tag("h1", tag("bdi", title)),
+        tag("p", lead, class_="lead"),
+        navigation,
+    )
+    no_script = tag("p", "Sorting, filtering and the pages of models need JavaScript.")
+    body = tag(
+        "body",
+        tag("a", "Skip to the ranking", href="#main", class_="skip"),
+        header,
+        tag("noscript", no_script),
+        main,
+        tag("p", id="said", class_="unseen", role="status"),
+        elements.data(data, "data"),
+        code,
+    )
+    return elements.document(tag("html", head, body, lang="en"))
+
+
+def _asset(name: str) -> str:
+    return (resources.files("mirage.report") / "assets" / name).read_text(encoding="utf-8")

@@ -1,0 +1,413 @@
+"""Which responses a report shows, and how much of them: best, worst and failed, by model."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mirage.features import FeatureTable
+from mirage.languages import LANGUAGES, Language
+from mirage.languages import language as _language
+from mirage.models import Query, Response, Run
+from mirage.report.elements import cut, label, written
+from mirage.text import parse
+
+if TYPE_CHECKING:
+    from mirage.ranking import Evidence, Ranking
+    from mirage.surrogate.training import TrainingData
+
+__all__ = ["Sample", "Sampling", "blocks", "direction", "response_scores", "sample", "segments"]
+
+KINDS = ("best", "worst", "failed")
+
+
+class Sampling(NamedTuple):
+    """How much is shown.
+
+    Attributes:
+        most: responses of each kind, by model and language.
+        response: characters of a response or a reference.
+        passage: characters of a passage.
+        all_passages: whether passages are shown that no shown response cites and that are not
+            known to be relevant.
+    """
+
+    most: int
+    response: int
+    passage: int
+    all_passages: bool = True
+
+
+SAMPLINGS = (
+    Sampling(5, 6000, 2000),
+    Sampling(3, 3000, 1000),
+    Sampling(3, 2000, 600, all_passages=False),
+    Sampling(2, 1500, 400, all_passages=False),
+    Sampling(1, 900, 250, all_passages=False),
+)
+"""From all that anyone will read to what still fits where models and languages are many."""
+
+MOST_BYTES = 3_600_000
+"""What responses and passages may take of the file."""
+
+
+class _Shown(NamedTuple):
+    """One response of one model that is shown."""
+
+    code: str
+    model: str
+    kind: str
+    query: Query
+    response: Response
+
+
+@dataclass(frozen=True)
+class Sample:
+    """The responses that a report shows.
+
+    Attributes:
+        pages: by language and model, the responses of each kind.
+        queries: by language, the queries to which these are responses.
+        notes: what is not shown, a sentence each.
+    """
+
+    pages: Mapping[str, Mapping[str, Mapping[str, list[dict[str, Any]]]]]
+    queries: Mapping[str, Mapping[str, dict[str, Any]]]
+    notes: tuple[str, ...]
+
+
+def sample(rankings: Mapping[str, Ranking]) -> Sample:
+    """The most responses that fit; the same ones each time."""
+    chosen = {
+        code: {model: _Chosen.of(ranking.evidence, model) for model in ranking.evidence.runs}
+        for code, ranking in rankings.items()
+        if ranking.evidence is not None
+    }
+    for sampling in SAMPLINGS:
+        shown = list(_shown(chosen, sampling.most))
+        fitting = _fitting(shown, sampling)
+        if len(fitting) == len(shown):
+            break
+    return Sample(
+        _pages(fitting, sampling, rankings),
+        _queries(fitting, sampling),
+        tuple(_notes(sampling, chosen, len(shown) - len(fitting))),
+    )
+
+
+# Order --------------------------------------------------------------------------------------------
+
+
+def response_scores(table: FeatureTable, data: TrainingData) -> NDArray[np.float64]:
+    """How good each response looks by its features: ``(queries,)``, NaN where it has none.
+
+    A feature counts by how many standard deviations it lies above the mean of all responses that
+    the surrogate learnt from, at most 3, times the correlation of its mean with the logits of
+    those models. The score is the mean over the features that the response has, weighted by the
+    size of the correlation. It orders the responses of one model; it is no logit.
+    """
+    values = table.columns(data.features).values
+    everyone = data.values.reshape(-1, len(data.features))
+    spread = np.nanstd(everyone, axis=0)
+    above = (values - np.nanmean(everyone, axis=0)) / np.where(spread > 0, spread, np.inf)
+    weights = _correlations(data.mean_X, data.mean_y)
+    there = ~np.isnan(above) * np.abs(weights)
+    total = np.nansum(np.clip(above, -3, 3) * weights, axis=1)
+    size = there.sum(axis=1)
+    return np.asarray(np.divide(total, size, out=np.full(len(total), np.nan), where=size > 0))
+
+
+def _correlations(X: NDArray[np.float64], y: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Pearson's correlation of each column with y; 0 for a constant column."""
+    columns, target = X - X.mean(axis=0), y - y.mean()
+    size = np.linalg.norm(columns, axis=0) * np.linalg.norm(target)
+    return np.asarray(np.divide(target @ columns, size, out=np.zeros(len(size)), where=size > 0))
+
+
+@dataclass(frozen=True)
+class _Chosen:
+    """The responses of one model in order, best first, and the failures."""
+
+    run: Run
+    queries: Mapping[str, Query]
+    ordered: tuple[str, ...]
+
+    @classmethod
+    def of(cls, evidence: Evidence, model: str) -> _Chosen:
+        table = evidence.tables[model]
+        scores = response_scores(table, evidence.ranker.data[table.language])
+        order = [i for i in np.argsort(-scores, kind="stable") if not np.isnan(scores[i])]
+        return cls(
+            evidence.runs[model],
+            {query.id: query for query in evidence.dataset},
+            tuple(table.query_ids[i] for i in order),
+        )
+
+    def of_kind(self, kind: str, most: int) -> list[tuple[Query, Response]]:
+        """The best, the worst (worst first) or the failed ones; none is both best and worst."""
+        best = min(most, (len(self.ordered) + 1) // 2)
+        worst = min(most, len(self.ordered) - best)
+        ids = {
+            "best": self.ordered[:best],
+            "worst": self.ordered[::-1][:worst],
+            "failed": [response.query_id for response in self.run.failed][:most],
+        }[kind]
+        return [(self.queries[id_], self.run[id_]) for id_ in ids if id_ in self.queries]
+
+
+def _shown(chosen: Mapping[str, Mapping[str, _Chosen]], most: int) -> Iterator[_Shown]:
+    for code, models in chosen.items():
+        for model, one in models.items():
+            for kind in KINDS:
+                for query, response in one.of_kind(kind, most):
+                    yield _Shown(code, model, kind, query, response)
+
+
+# Size ---------------------------------------------------------------------------------------------
+
+
+def _fitting(shown: Sequence[_Shown], sampling: Sampling) -> list[_Shown]:
+    """As many of these as fit; a query and its passages count once."""
+    left = MOST_BYTES
+    counted: set[tuple[str, ...]] = set()
+    fitting = []
+    for one in shown:
+        left -= _size(one.response.text or one.response.error or "", sampling.response) + 300
+        for key, text, most in _shared(one, sampling):
+            if key not in counted:
+                counted.add(key)
+                left -= _size(text, most) + 60
+        if left < 0:
+            break
+        fitting.append(one)
+    return fitting
+
+
+def _shared(one: _Shown, sampling: Sampling) -> Iterator[tuple[tuple[str, ...], str, int]]:
+    """The texts that responses to one query share, each with its key and the longest it may be."""
+    query = one.query
+    yield (one.code, query.id), query.text + (query.reference or ""), 2 * sampling.response
+    kept = _kept_passages(one, sampling)
+    for passage in query.passages:
+        if passage.id in kept:
+            yield (one.code, query.id, passage.id), passage.title + passage.text, sampling.passage
+
+
+def _size(text: str, most: int) -> int:
+    return len(written(text[:most]).encode())
+
+
+def _kept_passages(one: _Shown, sampling: Sampling) -> set[str]:
+    if sampling.all_passages:
+        return set(one.query.passage_ids)
+    text = (one.response.text or "")[: sampling.response]
+    return {*one.query.relevant, *parse(text, one.code, _order(one)).citations}
+
+
+def _order(one: _Shown) -> tuple[str, ...]:
+    shown = one.response.shown
+    return one.query.passage_ids if shown is None else shown
+
+
+# What the page's script reads ---------------------------------------------------------------------
+
+
+def _pages(
+    shown: Sequence[_Shown], sampling: Sampling, rankings: Mapping[str, Ranking]
+) -> dict[str, dict[str, dict[str, list[dict[str, Any]]]]]:
+    pages: dict[str, dict[str, dict[str, list[dict[str, Any]]]]] = {}
+    for one in shown:
+        evidence = rankings[one.code].evidence
+        assert evidence is not None  # what is shown comes from it
+        kinds = pages.setdefault(one.code, {}).setdefault(one.model, {})
+        row = _plain_response(one, sampling) | _plain_features(evidence.tables[one.model], one)
+        kinds.setdefault(one.kind, []).append(row)
+    return pages
+
+
+def _plain_response(one: _Shown, sampling: Sampling) -> dict[str, Any]:
+    row: dict[str, Any] = {"query": one.query.id}
+    if one.response.text is None:
+        row["error"], row["cut"] = cut(one.response.error or "", sampling.response)
+        return row
+    text, row["cut"] = cut(one.response.text, sampling.response)
+    places = {id_: place for place, id_ in enumerate(one.query.passage_ids)}
+    order = _order(one)
+    row["blocks"] = [
+        {
+            "kind": block.kind,
+            "dir": direction(block.text, one.code),
+            "text": [
+                piece
+                if isinstance(piece, str)
+                else [piece.text, [order.index(id_) for id_ in piece.ids]]
+                for piece in segments(block.text, one.code, order)
+            ],
+        }
+        for block in blocks(text, one.code, order)
+    ]
+    if one.response.shown is not None:
+        row["shown"] = [places.get(id_, label(id_)) for id_ in order]
+    return row
+
+
+def _plain_features(table: FeatureTable, one: _Shown) -> dict[str, Any]:
+    """The values in the order of the table's features, and why there is none where that is so."""
+    if one.kind == "failed" or one.query.id not in table.query_ids:
+        return {}
+    row = table.values[table.query_ids.index(one.query.id)]
+    missing = {
+        str(place): cut(table.reasons.get((one.query.id, name), "no reason given"), 200)[0]
+        for place, name in enumerate(table.features)
+        if np.isnan(row[place])
+    }
+    return {"features": list(map(_rounded, row)), **({"missing": missing} if missing else {})}
+
+
+def _rounded(value: float) -> float | None:
+    return round(float(value), 4) if np.isfinite(value) else None
+
+
+def _queries(shown: Sequence[_Shown], sampling: Sampling) -> dict[str, dict[str, dict[str, Any]]]:
+    kept: dict[tuple[str, str], set[str]] = {}
+    queries: dict[tuple[str, str], Query] = {}
+    for one in shown:
+        key = one.code, one.query.id
+        queries[key] = one.query
+        kept.setdefault(key, set()).update(_kept_passages(one, sampling))
+    found: dict[str, dict[str, dict[str, Any]]] = {}
+    for (code, id_), query in queries.items():
+        found.setdefault(code, {})[id_] = _plain_query(query, kept[code, id_], sampling)
+    return found
+
+
+def _plain_query(query: Query, kept: set[str], sampling: Sampling) -> dict[str, Any]:
+    text, whole = cut(query.text, sampling.response)
+    row: dict[str, Any] = {"id": label(query.id), "text": text, "cut": whole, "passages": []}
+    if query.reference is not None:
+        row["reference"], row["referenceCut"] = cut(query.reference, sampling.response)
+    for passage in query.passages:
+        body, whole = cut(passage.text, sampling.passage)
+        row["passages"].append(
+            {
+                "id": label(passage.id),
+                **({"title": label(passage.title)} if passage.title else {}),
+                **({"text": body, "cut": whole} if passage.id in kept else {}),
+                **({"relevant": True} if passage.id in query.relevant else {}),
+            }
+        )
+    return row
+
+
+# Sections and citations ---------------------------------------------------------------------------
+
+
+class Block(NamedTuple):
+    """A part of a response: ``heading``, ``reason``, ``answer``, or ``text`` where it has none."""
+
+    kind: str
+    text: str
+
+
+def blocks(text: str, code: str, shown: Sequence[str]) -> list[Block]:
+    """A response in its sections, each without blanks around it, and what stands between them.
+
+    A response is one block where :func:`mirage.text.parse` does not find an answer in one piece.
+    """
+    text = unicodedata.normalize("NFC", text)
+    parsed = parse(text, code, shown)
+    at = text.rfind(parsed.answer) if parsed.answer else -1
+    if at < 0 or parsed.answer == text.strip():
+        return [Block("text", text)]
+    end = at + len(parsed.answer)
+    start = text.find(parsed.reason, 0, at) if parsed.reason else -1
+    found = [Block("heading", text[:at])]
+    if start >= 0:
+        behind = start + len(parsed.reason)
+        found = [
+            Block("heading", text[:start]),
+            Block("reason", text[start:behind]),
+            Block("heading", text[behind:at]),
+        ]
+    found += [Block("answer", text[at:end]), Block("heading", text[end:])]
+    return [Block(kind, part.strip()) for kind, part in found if part.strip()]
+
+
+def direction(text: str, code: str) -> str:
+    """The direction that most letters of a text are written in; else that of the language."""
+    kinds = Counter(map(unicodedata.bidirectional, text))
+    right, left = kinds["R"] + kinds["AL"], kinds["L"]
+    return _language(code).direction if right == left else "rtl" if right > left else "ltr"
+
+
+class Cited(NamedTuple):
+    """A bracket made like a citation, as written, and the passages that it names, perhaps none."""
+
+    text: str
+    ids: tuple[str, ...]
+
+
+def segments(text: str, code: str, shown: Sequence[str]) -> list[str | Cited]:
+    """A response in pieces: its citations, and the text between them. Together they are the text.
+
+    What a bracket cites is what :func:`mirage.text.parse` reads in it.
+    """
+    pieces: list[str | Cited] = []
+    done = 0
+    read: dict[str, tuple[str, ...] | None] = {}
+    for match in _brackets(_language(code)).finditer(text):
+        bracket = match[0]
+        if bracket not in read:
+            # Behind a letter, so that a bracket alone is not taken for a heading.
+            parsed = parse(f"x {bracket}", code, shown)
+            is_one = parsed.citations or parsed.answer_text == "x"
+            read[bracket] = parsed.citations if is_one else None
+        ids = read[bracket]
+        if ids is not None:
+            pieces += [text[done : match.start()], Cited(bracket, ids)]
+            done = match.end()
+    return [piece for piece in (*pieces, text[done:]) if piece]
+
+
+@lru_cache(maxsize=64)
+def _brackets(entry: Language) -> re.Pattern[str]:
+    pairs = {*LANGUAGES["en"].brackets, *entry.brackets}
+    opening = "".join(re.escape(pair[0]) for pair in sorted(pairs))
+    closing = "".join(re.escape(pair[1]) for pair in sorted(pairs))
+    one = rf"[{opening}][^{opening}{closing}\n]*[{closing}]"
+    return re.compile(rf"[{opening}]{one}[{closing}]|{one}")
+
+
+# Words --------------------------------------------------------------------------------------------
+
+
+def _notes(
+    sampling: Sampling, chosen: Mapping[str, Mapping[str, _Chosen]], left_out: int
+) -> Iterator[str]:
+    if not chosen:
+        return
+    answered = max(len(one.ordered) for models in chosen.values() for one in models.values())
+    if answered > 2 * sampling.most:
+        yield (
+            f"Of each model, at most {sampling.most} best, {sampling.most} worst and "
+            f"{sampling.most} failed responses are shown in each language."
+        )
+    yield (
+        f"Responses are cut after {sampling.response:,} characters and passages after "
+        f"{sampling.passage:,}; what is cut says so."
+    )
+    if not sampling.all_passages:
+        yield (
+            "Passages that no shown response cites, and that are not known to be relevant, are "
+            "named without their text."
+        )
+    if left_out:
+        yield f"{left_out} more responses would have made the file too large and are left out."

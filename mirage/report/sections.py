@@ -1,0 +1,384 @@
+"""The parts of the page that need no script: tables of one language, and of all."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
+from xml.etree.ElementTree import Element
+
+from mirage.languages import language as _language
+from mirage.report.drawing import Scale, axis, bar, interval
+from mirage.report.elements import Child, breakable, cut, label, tag
+
+if TYPE_CHECKING:
+    from mirage.ranking import Entry, Ranking
+
+__all__ = [
+    "definitions",
+    "features",
+    "heat_map",
+    "importance",
+    "leaderboard",
+    "pairwise",
+    "scrolling",
+    "without_importance",
+]
+
+SHADES = 10
+
+
+def scrolling(table: Element, name: str, hint: str) -> list[Child]:
+    """A table below a line about it; it scrolls by itself where it is too wide, by keyboard too."""
+    table.set("aria-label", name)
+    region = tag("div", table, class_="scroll", role="region", aria_label=name, tabindex="0")
+    return [tag("p", hint, class_="hint"), region]
+
+
+def filtering(target: str, count: int, both_kinds: bool) -> Element:
+    """Where to filter the rows of a table; shown where the page's script runs."""
+    own = None
+    if both_kinds:
+        own = tag("label", tag("input", type="checkbox", class_="only"), " Only new models")
+    return tag(
+        "div",
+        tag(
+            "label",
+            tag("span", "Filter models", class_="unseen"),
+            tag("input", type="search", placeholder="Filter models", autocomplete="off"),
+        ),
+        own,
+        tag("output", f"{count} models", class_="count", aria_live="polite"),
+        class_="filter",
+        data_for=target,
+    )
+
+
+def sortable(name: str, *, numeric: bool = True, first: str = "down", **more: str) -> Element:
+    """The head of a column by which a table can be sorted, ``first`` up or down."""
+    return tag(
+        "th",
+        tag("button", breakable(name), type="button", data_first=first),
+        scope="col",
+        class_=f"{'number' if numeric else 'name'} {more.pop('class_', '')}".strip(),
+        **more,
+    )
+
+
+def number(value: float, shown: str, **more: str) -> Element:
+    """A cell with a number; blank, and last in every order, where there is none."""
+    if math.isnan(value):
+        return tag("td", tag("span", "—", title="not known"), class_="number")
+    more["class_"] = f"number {more.pop('class_', '')}".strip()
+    return tag("td", shown, data_v=f"{value:.6g}", **more)
+
+
+def name_cell(model: str, href: str, new: bool) -> Element:
+    """The name of a model, leading to its page."""
+    link = tag("a", tag("bdi", breakable(model)), href=href)
+    mark = tag("span", "new", class_="mark") if new else None
+    return tag("th", link, mark, scope="row", class_="name", data_v=label(model).casefold())
+
+
+# Leaderboard --------------------------------------------------------------------------------------
+
+
+def leaderboard(
+    code: str, ranking: Ranking, places: Mapping[str, int], new: set[str], failures_shown: int
+) -> Element:
+    """The models of one language, best first, with their intervals drawn.
+
+    Of the queries that a model failed on, ``failures_shown`` are named.
+    """
+    has_logits = any(not math.isnan(entry.logit) for entry in ranking)
+    has_ranks = any(entry.rank_interval for entry in ranking)
+    scale = Scale.over(end for entry in ranking for end in (entry.logit, *entry.interval))
+    head: list[Child] = [
+        sortable("Rank", first="up", aria_sort="ascending"),
+        sortable("Model", numeric=False, first="up"),
+    ]
+    if has_logits:
+        head += [
+            sortable("Logit"),
+            tag("th", tag("span", "95 % interval"), axis(scale), scope="col", class_="drawn"),
+            tag("th", "Lower to upper", scope="col", class_="number wide"),
+        ]
+    if has_ranks:
+        head.append(tag("th", "Rank interval", scope="col", class_="number wide"))
+    rows = []
+    for entry in ranking:
+        cells: list[Child] = [
+            number(entry.rank, str(entry.rank)),
+            name_cell(entry.model, f"#{code}/{places[entry.model]}", entry.model in new),
+        ]
+        if has_logits:
+            cells += [
+                number(entry.logit, _signed(entry.logit)),
+                tag("td", interval(scale, entry.logit, entry.interval), class_="drawn"),
+                tag("td", _ends(entry.interval), class_="number wide"),
+            ]
+        if has_ranks:
+            ends = "—" if entry.rank_interval is None else "{} to {}".format(*entry.rank_interval)
+            cells.append(tag("td", ends, class_="number wide"))
+        rows.append(tag("tr", cells, class_="new" if entry.model in new else None))
+    id_ = f"{code}-table"
+    table = tag(
+        "table",
+        tag("thead", tag("tr", head)),
+        tag("tbody", rows),
+        id=id_,
+        class_="sortable leaderboard",
+    )
+    return tag(
+        "section",
+        tag("h3", "Leaderboard", id=f"{code}-leaderboard"),
+        filtering(id_, len(ranking), bool(new) and len(new) < len(ranking)),
+        *scrolling(table, f"Leaderboard, {_language(code).name}", _words(ranking, bool(new))),
+        notes(ranking),
+        failures(ranking, failures_shown),
+    )
+
+
+def _words(ranking: Ranking, new: bool) -> str:
+    words = [
+        "Logits are natural-log odds." if any(not math.isnan(one.logit) for one in ranking) else "",
+        "Models marked new were ranked here; the others were there before." if new else "",
+    ]
+    return " ".join(filter(None, words)) or "Best first."
+
+
+def _signed(value: float) -> str:
+    return "" if math.isnan(value) else f"{value:.2f}".replace("-", "−")
+
+
+def _ends(ends: tuple[float, float]) -> str:
+    return "—" if any(map(math.isnan, ends)) else f"{_signed(ends[0])} to {_signed(ends[1])}"
+
+
+def notes(ranking: Ranking) -> Element | None:
+    """The ranking's own notes."""
+    if not ranking.notes:
+        return None
+    return tag("ul", (tag("li", tag("bdi", cut(note, 1000)[0])) for note in ranking.notes))
+
+
+def failures(ranking: Ranking, most: int) -> Element | None:
+    """Which queries each model failed on, and why."""
+    failed = [_failures(entry, most) for entry in ranking if entry.failures]
+    if len(failed) < 2:
+        return failed[0] if failed else None
+    summary = tag("summary", f"{len(failed)} models failed on some queries")
+    return tag("details", summary, failed, class_="failures")
+
+
+def _failures(entry: Entry, most: int) -> Element:
+    shown = list(entry.failures.items())[:most]
+    rows = (
+        tag("li", tag("bdi", tag("code", label(id_))), ": ", tag("bdi", cut(why, 300)[0]))
+        for id_, why in shown
+    )
+    more = entry.failed - len(shown)
+    total = (entry.answered or 0) + entry.failed
+    return tag(
+        "details",
+        tag(
+            "summary",
+            tag("bdi", label(entry.model)),
+            f" failed on {entry.failed} of {total} queries; they have no part in its features",
+        ),
+        tag("ul", rows, tag("li", f"and {more} more") if more else None),
+    )
+
+
+# All languages ------------------------------------------------------------------------------------
+
+
+def heat_map(
+    rankings: Mapping[str, Ranking],
+    means: Mapping[str, float],
+    places: Mapping[str, int],
+    new: set[str],
+) -> Element:
+    """The rank of each model in each language, best mean first (Figure 4 of the paper)."""
+    head = [
+        sortable("Mean", first="up", aria_sort="ascending"),
+        sortable("Model", numeric=False, first="up"),
+        *(_language_head(code) for code in rankings),
+    ]
+    rows = [
+        tag(
+            "tr",
+            number(mean, f"{mean:.1f}"),
+            name_cell(model, f"#{next(iter(rankings))}/{places[model]}", model in new),
+            (
+                _rank_cell(ranking[model], len(ranking), f"#{code}/{places[model]}")
+                for code, ranking in rankings.items()
+            ),
+            class_="new" if model in new else None,
+        )
+        for model, mean in means.items()
+    ]
+    table = tag(
+        "table",
+        tag("thead", tag("tr", head)),
+        tag("tbody", rows),
+        id="ranks-table",
+        class_="sortable heat",
+    )
+    hint = (
+        f"Rank of each model in each of {len(rankings)} languages, 1 being the best, and the mean "
+        "of its ranks. The stronger the colour, the better."
+    )
+    left_out = len(places) - len(means)
+    words = f"{left_out} models that are not in all languages are left out here."
+    return tag(
+        "section",
+        tag("h2", "Ranks in every language", id="ranks"),
+        filtering("ranks-table", len(means), bool(new) and len(new) < len(means)),
+        *scrolling(table, "Ranks in every language", hint),
+        tag("p", words, class_="hint") if left_out else None,
+    )
+
+
+def _language_head(code: str) -> Element:
+    head = sortable(code, first="up")
+    head[0].set("title", _language(code).name)
+    head[0].append(tag("span", f", {_language(code).name}", class_="unseen"))
+    return head
+
+
+def _rank_cell(entry: Entry, models: int, href: str) -> Element:
+    share = 1 - (entry.rank - 1) / max(models - 1, 1)
+    return tag(
+        "td",
+        tag("a", str(entry.rank), href=href, tabindex="-1"),
+        data_v=str(entry.rank),
+        class_=f"number {shade(share)}",
+    )
+
+
+def shade(share: float) -> str:
+    """The class of a shade, from a share of 0 (none) to 1."""
+    return f"h{min(int(share * SHADES), SHADES - 1)}"
+
+
+# Features -----------------------------------------------------------------------------------------
+
+
+def features(code: str, ranking: Ranking, places: Mapping[str, int], new: set[str]) -> Child:
+    """The mean features of each model (Figure 3 of the paper)."""
+    names = list(dict.fromkeys(name for entry in ranking for name in entry.features))
+    if not names:
+        return None
+    ends = {name: _range(ranking, name) for name in names}
+    rows = [
+        tag(
+            "tr",
+            number(entry.rank, str(entry.rank)),
+            name_cell(entry.model, f"#{code}/{places[entry.model]}", entry.model in new),
+            (_feature_cell(entry.features.get(name, math.nan), ends[name]) for name in names),
+            class_="new" if entry.model in new else None,
+        )
+        for entry in ranking
+    ]
+    head = [
+        sortable("Rank", first="up", aria_sort="ascending"),
+        sortable("Model", numeric=False, first="up"),
+        *(sortable(name) for name in names),
+    ]
+    table = tag(
+        "table",
+        tag("thead", tag("tr", head)),
+        tag("tbody", rows),
+        class_="sortable features",
+    )
+    return tag(
+        "section",
+        tag("h3", "Features by model", id=f"{code}-features"),
+        *scrolling(
+            table,
+            f"Features by model, {_language(code).name}",
+            "Mean of each feature over the queries that have it. In each column the highest value "
+            "has the strongest colour.",
+        ),
+    )
+
+
+def _range(ranking: Ranking, name: str) -> tuple[float, float]:
+    values = [entry.features.get(name, math.nan) for entry in ranking]
+    finite = [value for value in values if math.isfinite(value)]
+    return min(finite, default=0.0), max(finite, default=1.0)
+
+
+def _feature_cell(value: float, ends: tuple[float, float]) -> Element:
+    if not math.isfinite(value):
+        return number(math.nan, "")
+    low, high = ends
+    share = (value - low) / (high - low) if high > low else 0.0
+    return number(value, f"{value:.3f}".replace("-", "−"), class_=shade(share))
+
+
+def importance(code: str, importances: Mapping[str, float], repeats: int) -> Element:
+    """How much each feature tells (Figure 5 of the paper)."""
+    scale = Scale.over([0.0, *importances.values()])
+    rows = [
+        tag(
+            "tr",
+            tag("th", tag("bdi", label(name)), scope="row", class_="name"),
+            number(value, _signed(value)),
+            tag("td", bar(scale, value) if math.isfinite(value) else None, class_="drawn"),
+        )
+        for name, value in importances.items()
+    ]
+    head = tag(
+        "tr",
+        tag("th", "Feature", scope="col", class_="name"),
+        tag("th", "Importance", scope="col", class_="number"),
+        tag("th", axis(scale), tag("span", "drawn", class_="unseen"), scope="col", class_="drawn"),
+    )
+    words = (
+        "How much worse the surrogate predicts models that it has not seen when a feature is "
+        "another model's: rise of the squared error, in units of the variance of the logits, over "
+        f"{repeats} splits."
+    )
+    table = tag("table", tag("thead", head), tag("tbody", rows), class_="plain")
+    heading = tag("h3", "Feature importance", id=f"{code}-importance")
+    return tag("section", heading, *scrolling(table, "Feature importance", words))
+
+
+def without_importance(code: str, why: str) -> Element:
+    """The same section where nothing could be computed."""
+    return tag(
+        "section",
+        tag("h3", "Feature importance", id=f"{code}-importance"),
+        tag("p", f"Not computed: {why}.", class_="hint"),
+    )
+
+
+def pairwise(code: str, why_not: str) -> Element:
+    """Where the page's script puts the matrix of win probabilities."""
+    body = tag("p", why_not, class_="hint")
+    if not why_not:
+        body = tag("div", class_="pairs", data_language=code)
+    return tag(
+        "section",
+        tag("h3", "Pairwise win probabilities", id=f"{code}-pairs"),
+        body,
+        None
+        if why_not
+        else tag(
+            "noscript",
+            tag("p", "This table needs JavaScript; Ranking.p_better gives the same numbers."),
+        ),
+    )
+
+
+def definitions(rows: Sequence[tuple[str, str]]) -> Element:
+    """Names and what they stand for."""
+    return tag("dl", _terms(rows))
+
+
+def _terms(rows: Sequence[tuple[str, str]]) -> Iterator[Element]:
+    for name, value in rows:
+        yield tag("dt", tag("bdi", name))
+        yield tag("dd", tag("bdi", value))

@@ -1,0 +1,41 @@
+"""Assertions about models for test suites, and the pytest plugin that comes with the package.
+
+The plugin is loaded in every pytest run of whoever installed the package, so this module and
+:mod:`mirage.testing.plugin` import nothing but the standard library and pytest; the assertions are
+imported when they are first used, and need no pytest.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from mirage._lazy import lazy
+
+if TYPE_CHECKING:
+    from mirage.testing.baseline import Baseline, read_baseline, save_baseline
+    from mirage.testing.falling_short import FellShortError
+    from mirage.testing.feature_bounds import assert_feature
+    from mirage.testing.ranks import assert_ranks
+    from mirage.testing.regressions import assert_no_regression
+
+__all__ = [
+    "Baseline",
+    "FellShortError",
+    "assert_feature",
+    "assert_no_regression",
+    "assert_ranks",
+    "read_baseline",
+    "save_baseline",
+]
+
+_HOME = {
+    "Baseline": "baseline",
+    "FellShortError": "falling_short",
+    "assert_feature": "feature_bounds",
+    "assert_no_regression": "regressions",
+    "assert_ranks": "ranks",
+    "read_baseline": "baseline",
+    "save_baseline": "baseline",
+}
+
+__getattr__, __dir__ = lazy(__name__, _HOME)

@@ -1,0 +1,36 @@
+"""The test that is running, where pytest runs one; loaded in every pytest run, so kept small."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextvars import ContextVar
+from typing import Any
+
+__all__ = ["CURRENT", "default_language", "record"]
+
+# A pytest.Item; this module does without pytest, which need not be installed.
+CURRENT: ContextVar[Any] = ContextVar("mirage_current_test", default=None)
+
+
+def record(name: str, facts: Mapping[str, Any]) -> None:
+    """Put what an assertion found, as a JSON object, among the running test's properties.
+
+    They stand in the JUnit file, and reach it from the workers of xdist too. Outside of pytest
+    nothing happens.
+    """
+    test = CURRENT.get()
+    if test is not None:
+        import json
+
+        test.user_properties.append((name, json.dumps(facts, ensure_ascii=False)))
+
+
+def default_language() -> str | None:
+    """What the running test's marker ``mirage_language`` says, or else the ini option."""
+    test = CURRENT.get()
+    if test is None:
+        return None
+    marker = test.get_closest_marker("mirage_language")
+    if marker is not None:
+        return str(*marker.args[:1])
+    return str(test.config.getini("mirage_language")) or None

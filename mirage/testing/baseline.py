@@ -1,0 +1,255 @@
+"""The baseline: a small file with one run's features, to commit and to compare later runs with."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Annotated, Literal
+
+import numpy as np
+from pydantic import BaseModel, ConfigDict, Field
+
+from mirage._files import validated
+from mirage.dataset import MirageDataset
+from mirage.errors import DatasetError, FeatureError, UnknownNameError
+from mirage.features import FeatureSuite, FeatureTable
+from mirage.generation import ModelLike
+from mirage.languages import language as _language
+from mirage.leaderboard import Leaderboard
+from mirage.models import LanguageCode
+from mirage.testing.comparing import DECIMALS
+from mirage.testing.subject import Place, dataset_of, fingerprint, run_of
+
+__all__ = ["Baseline", "lower_is_better", "read_baseline", "save_baseline", "versions"]
+
+# What decides the numbers of the offline features, besides the responses.
+_PACKAGES = ("mirage-rag", "langid", "lingua-language-detector", "sacrebleu", "sentencex")
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Baseline:
+    """One model's features on one dataset, as a file holds them.
+
+    Attributes:
+        table: the features, a row a query; NaN where there is none.
+        dataset: the dataset's name.
+        fingerprint: SHA-256 of its queries without their metadata, in any order.
+        lower_is_better: the features of which a smaller value is the better one.
+        failed: why the model failed, by query id.
+        versions: of the packages that computed the features.
+    """
+
+    table: FeatureTable
+    dataset: str
+    fingerprint: str
+    lower_is_better: tuple[str, ...] = ()
+    failed: Mapping[str, str] = field(default_factory=dict)
+    versions: Mapping[str, str] = field(default_factory=dict)
+
+    def __repr__(self) -> str:
+        return (
+            f"Baseline({self.table.model!r}, dataset={self.dataset!r}, queries={len(self.table)}, "
+            f"features={list(self.table.features)!r}, failed={len(self.failed)})"
+        )
+
+    def check(self, dataset: MirageDataset) -> None:
+        """Refuse to be compared with a run on other queries.
+
+        Raises:
+            DatasetError: says how the queries differ.
+        """
+        ours, theirs = dict.fromkeys(self.table.query_ids), dict.fromkeys(dataset.query_ids)
+        gone = [id_ for id_ in ours if id_ not in theirs]
+        new = [id_ for id_ in theirs if id_ not in ours]
+        if gone or new:
+            named = [_named(ids, kind) for ids, kind in ((gone, "gone"), (new, "new")) if ids]
+            difference = " and ".join(named)
+        elif self.fingerprint != fingerprint(dataset):
+            difference = "the ids are the same, but not the questions, passages or references"
+        else:
+            return
+        raise DatasetError(
+            f"the baseline was saved on {self.dataset} ({len(self.table)} queries), and this is "
+            f"{dataset.name} ({len(dataset)} queries): {difference}; compare on the queries that "
+            "the baseline was saved on, or save it anew"
+        )
+
+
+def save_baseline(
+    model: ModelLike,
+    path: str | Path,
+    *,
+    on: Place = None,
+    suite: FeatureSuite | None = None,
+    name: str | None = None,
+    lower_is_better: Collection[str] = (),
+) -> Baseline:
+    """Write a baseline of a model: a JSON file to commit, with a line a query.
+
+    It holds the features of the responses to six decimals, and not the responses. Queries that
+    the model failed on are in it as failed, and are compared with nothing.
+
+    Args:
+        model: what :func:`mirage.respond` takes.
+        path: the file; one that is there is replaced.
+        on: the queries: a language code for the bundled ones, a dataset, or a leaderboard. Of a
+            :class:`~mirage.Run`, the bundled ones of its language by default.
+        suite: the features; those of the leaderboard, or the offline ones by default.
+        name: the model's name in the file; a run's own, or ``"my-model"``, by default.
+        lower_is_better: the features of which a smaller value is the better one, besides the
+            library's own, which are known.
+
+    Returns:
+        What :func:`read_baseline` reads back.
+
+    Raises:
+        DatasetError: the file cannot be written; also as :func:`mirage.respond` raises.
+        UnknownNameError: a feature named in ``lower_is_better`` is not in the suite.
+        GenerationError: the model failed on every query.
+        FeatureError: a feature fails.
+    """
+    dataset = dataset_of(on, model)
+    if suite is None:
+        suite = on.suite if isinstance(on, Leaderboard) else FeatureSuite.offline(dataset.language)
+    lower = _lower(suite.names, dataset.language, lower_is_better)
+    run = run_of(model, dataset, name)
+    table = suite.score(dataset, run)
+    failed = {response.query_id: response.error or "" for response in run.failed}
+    baseline = Baseline(table, dataset.name, fingerprint(dataset), lower, failed, versions())
+    try:
+        Path(path).write_text(_text(baseline), encoding="utf-8", newline="\n")
+    except OSError as error:
+        raise DatasetError(f"{path}: cannot be written ({error.strerror})") from None
+    return read_baseline(path)
+
+
+def read_baseline(path: str | Path) -> Baseline:
+    """Read what :func:`save_baseline` wrote.
+
+    Raises:
+        DatasetError: there is no such file, or it is no baseline; names the field that is wrong.
+    """
+    try:
+        content = json.loads(Path(path).read_text(encoding="utf-8"))
+    except OSError as error:
+        raise DatasetError(
+            f"{path}: cannot be read ({error.strerror}); save_baseline writes it"
+        ) from None
+    except (ValueError, RecursionError) as error:
+        raise DatasetError(f"{path}: not JSON ({error})") from None
+    if not isinstance(content, dict):
+        raise DatasetError(f"{path}: no baseline, but a JSON {type(content).__name__}")
+    return _from_file(validated(_File, content, str(path)), path)
+
+
+def versions() -> dict[str, str]:
+    """The versions of the packages that the offline features' numbers depend on."""
+    found = {}
+    for package in _PACKAGES:
+        try:
+            found[package] = version(package)
+        except PackageNotFoundError:  # the library is run from its source
+            continue
+    return found
+
+
+def lower_is_better(language: str) -> frozenset[str]:
+    """The library's features of which a smaller value is the better one, in a language.
+
+    English in a response speaks against it in every language but English.
+    """
+    own = f"{_language(language).name.lower()}_language"
+    return frozenset({"english_language", "support_neutral"} - {own})
+
+
+def _lower(names: Sequence[str], language: str, more: Collection[str]) -> tuple[str, ...]:
+    for name in more:
+        if name not in names:
+            raise UnknownNameError("feature of the suite", name, names)
+    lower = lower_is_better(language).union(more)
+    return tuple(name for name in names if name in lower)
+
+
+def _named(ids: Sequence[str], kind: str) -> str:
+    count = "1 query is" if len(ids) == 1 else f"{len(ids)} queries are"
+    return f"{count} {kind} ({', '.join(ids[:3])}{', ...' if len(ids) > 3 else ''})"
+
+
+# The file -----------------------------------------------------------------------------------------
+
+Number = Annotated[float, Field(allow_inf_nan=False)]
+
+
+class _File(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    mirage_baseline: Literal[1]
+    model: str
+    dataset: str
+    language: LanguageCode
+    fingerprint: str
+    versions: dict[str, str]
+    features: tuple[str, ...]
+    lower_is_better: tuple[str, ...]
+    failed: dict[str, str]
+    values: dict[str, tuple[Number | None, ...]]
+
+
+def _text(baseline: Baseline) -> str:
+    """JSON with a line a query, so that a change of the file shows which ones changed."""
+    table = baseline.table
+    head = {
+        "mirage_baseline": 1,
+        "model": table.model,
+        "dataset": baseline.dataset,
+        "language": table.language,
+        "fingerprint": baseline.fingerprint,
+        "versions": dict(baseline.versions),
+        "features": table.features,
+        "lower_is_better": baseline.lower_is_better,
+        "failed": dict(baseline.failed),
+    }
+    fields = [f"{_json(key)}: {_json(value)}" for key, value in head.items()]
+    rows = [
+        f"{_json(id_)}: {_json([None if math.isnan(v) else round(v, DECIMALS) for v in row])}"
+        for id_, row in zip(table.query_ids, table.values.tolist(), strict=True)
+    ]
+    fields.append('"values": {\n  ' + ",\n  ".join(rows) + "\n }")
+    return "{\n " + ",\n ".join(fields) + "\n}\n"
+
+
+def _json(value: object) -> str:
+    return json.dumps(value, ensure_ascii=False, allow_nan=False)
+
+
+def _from_file(content: _File, path: str | Path) -> Baseline:
+    for query_id, row in content.values.items():
+        if len(row) != len(content.features):
+            raise DatasetError(
+                f"{path}, query {query_id!r}: {len(row)} values for {len(content.features)} "
+                "features; save the baseline anew"
+            )
+    values = np.array([*content.values.values()], dtype=np.float64)  # None becomes NaN
+    shape = (len(content.values), len(content.features))
+    try:
+        table = FeatureTable(
+            content.model,
+            content.language,
+            tuple(content.values),
+            content.features,
+            values.reshape(shape),
+        )
+    except FeatureError as error:
+        raise DatasetError(f"{path}: {error}") from None
+    return Baseline(
+        table,
+        content.dataset,
+        content.fingerprint,
+        content.lower_is_better,
+        content.failed,
+        content.versions,
+    )

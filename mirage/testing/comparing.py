@@ -1,0 +1,164 @@
+"""Whether a run is worse than an earlier one on the same queries, or merely different."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mirage.features import FeatureTable
+
+__all__ = ["Change", "Comparison", "compare"]
+
+Floats = NDArray[np.float64]
+
+DECIMALS = 6
+"""A difference that these decimals do not show is none: files and platforms round."""
+
+_DRAWS = 9999
+
+
+@dataclass(frozen=True)
+class Change:
+    """How one feature changed, over the queries that have it in both runs.
+
+    Attributes:
+        feature: its name.
+        before: mean in the earlier run; NaN where no query has it in both.
+        after: mean in the later run.
+        queries: how many have it in both.
+        worse: on how many of them it got worse.
+        better: on how many it got better.
+        p: chance of an outcome as bad in any feature if nothing got worse but by chance; corrected
+            for the number of features.
+        fell: whether the mean got worse.
+    """
+
+    feature: str
+    before: float
+    after: float
+    queries: int
+    worse: int
+    better: int
+    p: float
+    fell: bool
+
+
+@dataclass(frozen=True, eq=False)
+class Comparison:
+    """Two runs on the same queries, feature by feature.
+
+    Attributes:
+        before: the features of the earlier run.
+        after: those of the later run, in the same order.
+        changes: one a feature.
+        worsening: how much worse each value is, ``(queries, features)``; above 0 is worse, NaN
+            where it is not in both runs.
+    """
+
+    before: FeatureTable
+    after: FeatureTable
+    changes: tuple[Change, ...]
+    worsening: Floats
+
+    def regressed(self, alpha: float) -> tuple[Change, ...]:
+        """The features that got worse by more than chance, at this level for all together."""
+        return tuple(change for change in self.changes if change.fell and change.p <= alpha)
+
+
+def compare(
+    before: FeatureTable, after: FeatureTable, lower_is_better: Collection[str] = ()
+) -> Comparison:
+    """Compare two runs query by query.
+
+    If the later run is no worse, each query's two responses could as well have come the other way
+    round, all their features together: that turns the signs of the query's differences. A feature
+    is measured by its mean difference and, as Wilcoxon's test does (1945, Individual Comparisons
+    by Ranking Methods, Biometrics Bulletin 1, 80-83), by its signed ranks, each over the root of
+    its sum of squares: means see a few large losses better, ranks many small ones. The largest of
+    these measures over all features is compared with what 9,999 random choices of signs give
+    (Fisher 1935, The Design of Experiments, section 21). So p is corrected for the number of
+    features, and not more than their dependence on each other calls for (single-step maximum
+    method, Westfall & Young 1993, Resampling-Based Multiple Testing, section 2.6). A p value is
+    never 0 (Phipson & Smyth 2010, Statistical Applications in Genetics and Molecular Biology 9,
+    39). The draws are the same in every call.
+
+    A run of the same system that answers anew is called worse with probability ``alpha`` at most.
+    Five queries have to differ, all for the worse, before p can be below 0.05.
+
+    Args:
+        before: the earlier run.
+        after: the later run; it has the queries and features of the earlier one, in any order.
+        lower_is_better: the features of which a smaller value is the better one.
+    """
+    after = after.select(before.query_ids).columns(before.features)
+    earlier, later = before.values.round(DECIMALS), after.values.round(DECIMALS)
+    sign = np.array([1.0 if name in lower_is_better else -1.0 for name in before.features])
+    worsening = sign * (later - earlier)
+    worsening[np.abs(worsening) < 1.5 * 10.0**-DECIMALS] = 0.0
+    p_values = _p_values(np.nan_to_num(worsening, nan=0.0))
+    changes = [
+        _change(name, worsening[:, j], earlier[:, j], later[:, j], p_values[j])
+        for j, name in enumerate(before.features)
+    ]
+    return Comparison(before, after, tuple(changes), worsening)
+
+
+def _change(name: str, worsening: Floats, before: Floats, after: Floats, p: float) -> Change:
+    both = ~np.isnan(worsening)
+    queries = int(both.sum())
+    return Change(
+        feature=name,
+        before=float(before[both].mean()) if queries else float("nan"),
+        after=float(after[both].mean()) if queries else float("nan"),
+        queries=queries,
+        worse=int((worsening > 0).sum()),
+        better=int((worsening < 0).sum()),
+        p=float(p),
+        fell=bool(worsening[both].sum() > 0),
+    )
+
+
+def _p_values(worsening: Floats) -> Floats:
+    """One p value a column, corrected for all columns; a column of zeros has 1."""
+    from scipy.stats import monte_carlo_test
+
+    p_values = np.ones(worsening.shape[1])
+    changed = worsening.any(axis=0)
+    if not changed.any():
+        return p_values
+    differing = worsening[worsening.any(axis=1)][:, changed]
+    measures = np.hstack([_scaled(differing), _scaled(_signed_ranks(differing))])
+    rng = np.random.default_rng(0)
+
+    def largest(signs: Floats, axis: int) -> Floats:
+        return np.asarray((np.moveaxis(signs, axis, -1) @ measures).max(axis=-1))
+
+    by_chance = monte_carlo_test(
+        np.ones(len(differing)),
+        lambda size: rng.choice([-1.0, 1.0], size=size),
+        largest,
+        vectorized=True,
+        n_resamples=_DRAWS,
+        batch=1000,
+        alternative="greater",
+    ).null_distribution
+    observed = measures.sum(axis=0).reshape(2, -1).max(axis=0)
+    # 1e-9: sums of the same numbers in another order are the same sum.
+    as_bad = (by_chance[:, None] >= observed - 1e-9).sum(axis=0)
+    p_values[changed] = (1 + as_bad) / (1 + _DRAWS)
+    return p_values
+
+
+def _scaled(columns: Floats) -> Floats:
+    return np.asarray(columns / np.sqrt((columns**2).sum(axis=0)))
+
+
+def _signed_ranks(columns: Floats) -> Floats:
+    """Ranks of the sizes among those that are not 0, with their signs; 0 stays 0."""
+    from scipy.stats import rankdata
+
+    sizes = np.where(columns == 0, np.nan, np.abs(columns))
+    return np.nan_to_num(rankdata(sizes, axis=0, nan_policy="omit")) * np.sign(columns)

@@ -1,0 +1,159 @@
+"""Falling short: the error, and its message with the queries that made a test fail."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from functools import wraps
+from typing import NamedTuple, ParamSpec, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mirage._tables import Table, to_text
+from mirage.dataset import MirageDataset
+from mirage.errors import MirageError
+from mirage.features import FeatureTable
+from mirage.features.base import answered
+from mirage.models import Run
+from mirage.testing._current import record
+
+__all__ = [
+    "FellShortError",
+    "Told",
+    "check_failed",
+    "check_lost",
+    "from_here",
+    "message",
+    "number",
+    "worse_queries",
+    "worst",
+]
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+_MOST = 5  # queries to show
+_QUESTION, _RESPONSE = 80, 120  # characters of them
+
+
+class FellShortError(AssertionError):
+    """A model is not as good as a test asked; the message shows the queries that say so."""
+
+
+FellShortError.__module__ = "mirage.testing"  # where it is imported from, and shorter to read
+
+
+def from_here(function: Callable[P, T]) -> Callable[P, T]:
+    """Let what fell short, and bad input, be shown at the line of the test, without ours below."""
+
+    @wraps(function)
+    def shown_here(*args: P.args, **kwargs: P.kwargs) -> T:
+        __tracebackhide__ = True
+        try:
+            return function(*args, **kwargs)
+        except (FellShortError, MirageError) as error:
+            raise error.with_traceback(None) from error.__cause__
+
+    return shown_here
+
+
+class Told(NamedTuple):
+    """A query to show, and what is wrong with the response to it."""
+
+    query_id: str
+    why: str
+
+
+def message(
+    title: str,
+    header: Sequence[str],
+    rows: Sequence[tuple[tuple[str, ...], bool]],
+    notes: Iterable[str] = (),
+) -> str:
+    """The text of a failed assertion, in lines of 80 columns.
+
+    Args:
+        title: what fell short, and by how much.
+        header: of the table; the first column holds names.
+        rows: of the table, each with whether it stands out.
+        notes: lines below it.
+    """
+    cells, marked = zip(*rows, strict=True)
+    table = Table(title, tuple(header), tuple(cells), tuple(marked), tuple(notes), name=0)
+    return to_text(table)
+
+
+def worst(told: Sequence[Told], about: str, dataset: MirageDataset, run: Run) -> list[str]:
+    """Lines on the first five of these queries; ``about`` says what all of them have in common."""
+    if not told:
+        return []
+    more = f", the {_MOST} worst" if len(told) > _MOST else ""
+    return [f"{about} ({len(told)}{more}):", *(_line(one, dataset, run) for one in told[:_MOST])]
+
+
+def _line(told: Told, dataset: MirageDataset, run: Run) -> str:
+    question = _short(dataset[told.query_id].text, _QUESTION)
+    line = f"- {told.query_id} “{question}” {told.why}"
+    response = run.get(told.query_id)
+    if response is None or response.text is None:
+        return line
+    answer = answered(dataset[told.query_id], response).parsed.answer
+    return f"{line}; answer: {_short(answer, _RESPONSE)}" if answer else f"{line}; answer: none"
+
+
+def _short(text: str, most: int) -> str:
+    text = " ".join(text.split())
+    return text if len(text) <= most else text[: most - 1].rstrip() + "…"
+
+
+def number(value: float) -> str:
+    """A feature's value as messages show it."""
+    return f"{value:.3f}"
+
+
+def worse_queries(
+    worse: NDArray[np.float64],
+    table: FeatureTable,
+    show: Callable[[int, int], str],
+    first: Sequence[int] = (),
+) -> list[Told]:
+    """The queries with something worse, the worst first, each with up to three features.
+
+    ``worse`` is ``(queries, features)``, above 0 where a value is worse. The features ``first``
+    alone decide the order, where there are any, and are told first.
+    """
+    amounts = np.nan_to_num(worse, nan=0.0).clip(min=0.0)
+    columns = list(first) or list(range(amounts.shape[1]))
+    total = amounts[:, columns].sum(axis=1)
+    told = []
+    for i in np.argsort(-total, kind="stable")[: np.count_nonzero(total)].tolist():
+        order = sorted(
+            np.flatnonzero(amounts[i]).tolist(), key=lambda j: (j not in columns, -amounts[i, j])
+        )
+        told.append(Told(table.query_ids[i], ", ".join(show(i, j) for j in order[:3])))
+    return told
+
+
+def check_failed(run: Run, dataset: MirageDataset, allow_failed: int) -> None:
+    """Fall short if the model failed on more queries than this."""
+    lost = [Told(response.query_id, f"failed: {response.error}") for response in run.failed]
+    check_lost(lost, "failed on", run, dataset, allow_failed)
+
+
+def check_lost(
+    lost: Sequence[Told], how: str, run: Run, dataset: MirageDataset, allow_failed: int
+) -> None:
+    """Fall short if more queries than this are lost; ``how`` says how the model lost them."""
+    if len(lost) <= allow_failed:
+        return
+    of = f"{len(lost)} of {len(dataset)}"
+    facts = {"model": run.model, "queries": len(dataset), "failed": len(lost)}
+    record("mirage.failed", {**facts, "allowed": allow_failed, "held": False})
+    raise FellShortError(
+        message(
+            f"{run.model} {how} {of} queries of {dataset.name}; allow_failed is {allow_failed}",
+            ("model", "queries lost", "allowed"),
+            [((run.model, of, str(allow_failed)), True)],
+            worst(lost, "Queries", dataset, run),
+        )
+    )

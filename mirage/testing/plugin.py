@@ -1,0 +1,66 @@
+"""The pytest plugin: two fixtures, a marker, an ini option, and results in the JUnit file.
+
+It does nothing until one of them or an assertion of :mod:`mirage.testing` is used, and it imports
+the library no sooner.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING
+
+import pytest
+
+from mirage.testing._current import CURRENT
+
+if TYPE_CHECKING:
+    from mirage.leaderboard import Leaderboard
+    from mirage.testing.running import Runs
+
+__all__ = ["mirage_leaderboard", "mirage_run"]
+
+_MARKER = "mirage_language(code): whose bundled queries mirage's assertions use, such as 'sw'"
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add the ini option ``mirage_language``."""
+    parser.addini("mirage_language", "whose bundled queries mirage's assertions use", default="")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Add the marker ``mirage_language``."""
+    config.addinivalue_line("markers", _MARKER)
+
+
+@pytest.hookimpl(hookwrapper=True)  # wrapper=True would need pytest 8
+def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
+    """Let assertions know in which test they are."""
+    token = CURRENT.set(item)
+    yield
+    CURRENT.reset(token)
+
+
+@pytest.fixture(scope="session")
+def mirage_leaderboard() -> Callable[..., Leaderboard]:
+    """``mirage_leaderboard("sw")``: the bundled leaderboard of a language, loaded once a process.
+
+    Without a language, that of the marker ``mirage_language`` or of the ini option.
+    """
+    from mirage.testing.subject import leaderboard
+
+    return leaderboard
+
+
+@pytest.fixture(scope="session")
+def mirage_run(request: pytest.FixtureRequest) -> Runs:
+    """``mirage_run(model, "my-rag")``: the model's run, asked for once in the test session.
+
+    See :class:`mirage.testing.running.Runs`.
+    """
+    from mirage.testing.running import Runs
+
+    config = request.config
+    shared = None
+    if hasattr(config, "workerinput"):  # a worker of xdist; all of them have one parent folder
+        shared = request.getfixturevalue("tmp_path_factory").getbasetemp().parent / "mirage"
+    return Runs(shared, getattr(config, "cache", None))

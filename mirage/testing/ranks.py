@@ -1,0 +1,149 @@
+"""Assert that a model ranks above another one."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from mirage.dataset import MirageDataset
+from mirage.errors import DatasetError, MirageError
+from mirage.generation import ModelLike
+from mirage.leaderboard import Leaderboard
+from mirage.models import Run
+from mirage.ranking import Entry, Evidence, MultilingualRanking, Ranking
+from mirage.testing._current import record
+from mirage.testing.baseline import lower_is_better
+from mirage.testing.falling_short import (
+    FellShortError,
+    check_failed,
+    from_here,
+    message,
+    number,
+    worse_queries,
+    worst,
+)
+from mirage.testing.subject import leaderboard
+
+__all__ = ["assert_ranks"]
+
+
+@from_here
+def assert_ranks(
+    model: ModelLike | Ranking,
+    at_least: str,
+    confidence: float = 0.9,
+    *,
+    on: str | Leaderboard | None = None,
+    name: str | None = None,
+    allow_failed: int = 0,
+) -> None:
+    """Assert that a model is better than another one of a ranking, and that this is no luck.
+
+    It holds if :meth:`Ranking.p_better <mirage.Ranking.p_better>` of the model over ``at_least``
+    is ``confidence`` or more. So ``at_least`` names a model that yours is to stand above by a
+    margin: against one that is as good as yours, it holds at a confidence of 0.5 at best. A
+    confidence of 0.5 asks for no more than to be ahead.
+
+    Args:
+        model: what :func:`mirage.respond` takes, or a ranking.
+        at_least: a model of the ranking, such as ``"anchor/uncited"``.
+        confidence: above 0 and below 1.
+        on: the leaderboard, or the language code of a bundled one. By default that of a run's
+            language, or of the language that the test's marker ``mirage_language`` or the ini
+            option names. Not for a ranking, which stands as it is.
+        name: the model's name; of a ranking, that of the only model in it that is no anchor.
+        allow_failed: queries that the model may fail on.
+
+    Raises:
+        FellShortError: it is not; shows the five worst queries. An ``AssertionError``.
+        UnknownNameError: no such model in the ranking.
+        MirageError: whatever else is wrong with the model or the ranking.
+    """
+    if not 0 < confidence < 1:
+        raise MirageError(f"confidence={confidence!r} is to lie above 0 and below 1, as 0.9 does")
+    ranking = model if isinstance(model, Ranking) else _ranked(model, on, name)
+    entry = ranking[name if name is not None else _own(ranking)]
+    other = ranking[at_least]
+    evidence = ranking.evidence
+    if evidence is not None and entry.model in evidence.runs:
+        check_failed(evidence.runs[entry.model], evidence.dataset, allow_failed)
+    p_better = ranking.p_better(entry.model, other.model)
+    held = p_better >= confidence
+    facts = {"model": entry.model, "rank": entry.rank, "of": len(ranking)}
+    facts["logit"] = entry.logit if math.isfinite(entry.logit) else None
+    asked = {"at_least": at_least, "p_better": p_better, "confidence": confidence}
+    record("mirage.ranks", {**facts, **asked, "held": held})
+    if not held:
+        raise FellShortError(_ranks_too_low(ranking, entry, other, p_better, confidence))
+
+
+def _ranked(model: ModelLike, on: str | Leaderboard | None, name: str | None) -> Ranking:
+    if isinstance(model, MultilingualRanking):
+        raise DatasetError(
+            "this ranking is over several languages; give that of one, ranking['sw']"
+        )
+    if isinstance(on, MirageDataset):
+        raise DatasetError(
+            f"{on.name} is a dataset, and a rank needs a leaderboard: give on=Leaderboard(...), or "
+            "a language code"
+        )
+    if isinstance(on, Leaderboard):
+        board = on
+    else:
+        board = leaderboard(model.language if on is None and isinstance(model, Run) else on)
+    own = model.model if isinstance(model, Run) else "my-model"
+    return board.rank(model, name or own, progress=False)
+
+
+def _own(ranking: Ranking) -> str:
+    own = [entry.model for entry in ranking if not entry.anchor]
+    if len(own) == 1:
+        return own[0]
+    if own:
+        raise DatasetError(
+            f"the ranking has several models ({', '.join(own)}): say which, by name="
+        )
+    raise DatasetError("the ranking has no model besides its anchors: say which is meant, by name=")
+
+
+def _ranks_too_low(
+    ranking: Ranking, entry: Entry, other: Entry, p_better: float, confidence: float
+) -> str:
+    rows = [(_row(one), one is entry) for one in sorted((entry, other), key=lambda one: one.rank)]
+    evidence = ranking.evidence
+    known = evidence is not None and entry.model in evidence.runs
+    return message(
+        f"{entry.model} is better than {other.model} with a confidence of {p_better:.2f}, and "
+        f"{confidence:g} was asked; it ranks {entry.rank} of {len(ranking)}",
+        ("model", "rank", "logit", "95 % interval"),
+        rows,
+        _below(evidence, entry.model, other) if evidence is not None and known else (),
+    )
+
+
+def _row(entry: Entry) -> tuple[str, ...]:
+    low, high = entry.interval
+    return entry.model, str(entry.rank), f"{entry.logit:.2f}", f"[{low:.2f}, {high:.2f}]"
+
+
+def _below(evidence: Evidence, model: str, other: Entry) -> list[str]:
+    """Lines on the queries whose features lie farthest below the other model's means.
+
+    A feature counts in units of its standard deviation over the models that the ranker learnt from.
+    """
+    table, data = evidence.tables[model], evidence.ranker.data[evidence.dataset.language]
+    names = [name for name in data.features if math.isfinite(other.features.get(name, math.nan))]
+    lower = lower_is_better(table.language)
+    signs = np.array([1.0 if name in lower else -1.0 for name in names])
+    means = np.array([other.features[name] for name in names])
+    spread = data.mean_X[:, [data.features.index(name) for name in names]].std(axis=0)
+    values = table.columns(names).values
+    below = signs * (values - means) / np.where(spread > 0, spread, np.inf)
+    told = worse_queries(below, table, lambda i, j: f"{names[j]} {number(values[i, j])}")
+    means_text = ", ".join(
+        f"{name} {number(mean)}" for name, mean in zip(names, means, strict=True)
+    )
+    about = f"Queries with features worse than the means of {other.model}"
+    shown = worst(told, about, evidence.dataset, evidence.runs[model])
+    return [*shown, f"Means of {other.model}: {means_text}"] if shown else []

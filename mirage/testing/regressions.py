@@ -1,0 +1,206 @@
+"""Assert that a model is no worse than a baseline of it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from mirage.dataset import MirageDataset
+from mirage.errors import FeatureError, MirageError, UnknownNameError
+from mirage.features import FeatureSuite, FeatureTable
+from mirage.generation import ModelLike
+from mirage.leaderboard import Leaderboard
+from mirage.models import Run
+from mirage.testing._current import record
+from mirage.testing.baseline import Baseline, read_baseline, versions
+from mirage.testing.comparing import Change, Comparison, compare
+from mirage.testing.falling_short import (
+    FellShortError,
+    Told,
+    check_lost,
+    from_here,
+    message,
+    number,
+    worse_queries,
+    worst,
+)
+from mirage.testing.subject import Place, dataset_of, run_of
+
+__all__ = ["assert_no_regression"]
+
+
+@from_here
+def assert_no_regression(
+    model: ModelLike,
+    baseline: Baseline | str | Path,
+    alpha: float = 0.05,
+    *,
+    on: Place = None,
+    suite: FeatureSuite | None = None,
+    name: str | None = None,
+    allow_failed: int = 0,
+) -> None:
+    """Assert that no feature is worse than in a baseline, but for chance.
+
+    Responses are compared query by query, all features together; see
+    :func:`mirage.testing.comparing.compare` for the test. A system that answers differently each
+    time, and is as good as before, fails with probability ``alpha`` at most; one that answers the
+    same never does. How small a loss is found depends on the number of queries: of a system that
+    otherwise answers the same, 10 % responses without citations are found in four of five cases
+    with 112 queries, and hardly ever with 14; ``benchmarks/regression.py`` prints the figures.
+
+    A query for which the baseline has a feature and the run has none, for the model failed on it,
+    is lost; more than ``allow_failed`` lost queries fail the assertion.
+
+    Args:
+        model: what :func:`mirage.respond` takes.
+        baseline: a file that :func:`save_baseline` wrote, or what it returned.
+        alpha: the probability of a false alarm, for all features together; above 0 and below 1.
+        on: the queries that the baseline was saved on: a dataset, or a leaderboard. By default
+            the bundled ones of the baseline's language.
+        suite: the features; by default those of a leaderboard, or the library's own by the names
+            in the baseline. A baseline with features of your own needs it.
+        name: the model's name in the message.
+        allow_failed: queries that may be lost.
+
+    Raises:
+        FellShortError: a feature is worse; shows which, and the five worst queries. An
+            ``AssertionError``.
+        DatasetError: the baseline cannot be read, or is of other queries.
+        FeatureError: the baseline has other features.
+        MirageError: whatever else is wrong with the model or the queries.
+    """
+    if not 0 < alpha < 1:
+        raise MirageError(f"alpha={alpha!r} is to lie above 0 and below 1, as 0.05 does")
+    kept = baseline if isinstance(baseline, Baseline) else read_baseline(baseline)
+    dataset = dataset_of(kept.table.language if on is None else on, model)
+    kept.check(dataset)
+    suite = _suite_like(kept, suite, on)
+    run = run_of(model, dataset, name)
+    table = suite.score(dataset, run)
+    found = compare(kept.table, table, kept.lower_is_better)
+    check_lost(_lost(found, table, run), "has no features for", run, dataset, allow_failed)
+    worse = found.regressed(alpha)
+    record("mirage.no_regression", _facts(found, kept, run, alpha))
+    if worse:
+        raise FellShortError(_regressed(found, worse, kept, dataset, run, alpha))
+
+
+def _suite_like(kept: Baseline, suite: FeatureSuite | None, on: Place) -> FeatureSuite:
+    """The suite to compare by.
+
+    Raises:
+        FeatureError: it has other features than the baseline.
+    """
+    names = kept.table.features
+    if suite is None and isinstance(on, Leaderboard):
+        suite = on.suite
+    if suite is None:
+        try:
+            return FeatureSuite(names)
+        except (UnknownNameError, FeatureError) as error:
+            raise FeatureError(
+                f"the baseline has a feature that its name alone does not give ({error}): hand "
+                "over the suite that it was saved with, as suite="
+            ) from None
+    if set(suite.names) != set(names):
+        differing = sorted(set(suite.names) ^ set(names))
+        raise FeatureError(
+            f"the baseline and the suite differ in the features {', '.join(differing)}; compare "
+            "with the suite that the baseline was saved with, or save it anew with this one"
+        )
+    return suite
+
+
+def _lost(found: Comparison, table: FeatureTable, run: Run) -> list[Told]:
+    """The queries for which the baseline has a feature, and the run has none."""
+    missing = np.isnan(found.after.values) & ~np.isnan(found.before.values)
+    lost = []
+    for i in np.flatnonzero(missing.any(axis=1)).tolist():
+        id_ = found.before.query_ids[i]
+        feature = found.before.features[int(missing[i].argmax())]
+        response = run[id_]
+        why = f"failed: {response.error}"
+        if response.error is None:
+            why = f"{feature}: {table.reasons.get((id_, feature), 'no value')}"
+        lost.append(Told(id_, why))
+    return lost
+
+
+def _facts(found: Comparison, kept: Baseline, run: Run, alpha: float) -> dict[str, Any]:
+    worse = [change.feature for change in found.regressed(alpha)]
+    features = {
+        change.feature: {"before": change.before, "after": change.after, "p": change.p}
+        for change in found.changes
+        if change.queries
+    }
+    return {
+        "model": run.model,
+        "baseline": kept.table.model,
+        "dataset": kept.dataset,
+        "queries": len(kept.table),
+        "failed": len(run.failed),
+        "alpha": alpha,
+        "features": features,
+        "worse": worse,
+        "held": not worse,
+    }
+
+
+def _regressed(
+    found: Comparison,
+    worse: Sequence[Change],
+    kept: Baseline,
+    dataset: MirageDataset,
+    run: Run,
+    alpha: float,
+) -> str:
+    names = [change.feature for change in worse]
+    first = [found.before.features.index(name) for name in names]
+    before, after = found.before.values, found.after.values
+    size = np.sqrt(np.nan_to_num(found.worsening**2).mean(axis=0))  # of a feature's differences
+    told = worse_queries(
+        found.worsening / np.where(size > 0, size, 1.0),
+        found.before,
+        lambda i, j: f"{found.before.features[j]} {number(before[i, j])} → {number(after[i, j])}",
+        first,
+    )
+    return message(
+        f"{run.model} is worse than the baseline in {', '.join(names)}, on {dataset.name} at "
+        f"alpha {alpha:g}",
+        ("feature", "before", "now", "change", "worse", "better", "p"),
+        [(_row(change), change in worse) for change in found.changes if change.queries],
+        [
+            f"worse, better: of the {len(dataset)} queries; p: corrected for all features",
+            *_newer(kept),
+            *worst(told, f"Queries with worse {' or '.join(names)}", dataset, run),
+        ],
+    )
+
+
+def _row(change: Change) -> tuple[str, ...]:
+    return (
+        change.feature,
+        number(change.before),
+        number(change.after),
+        f"{change.after - change.before:+.3f}",
+        str(change.worse),
+        str(change.better),
+        f"{change.p:.4f}",
+    )
+
+
+def _newer(kept: Baseline) -> list[str]:
+    """A line on the packages that are not the ones that the baseline was computed with."""
+    now = versions()
+    changed = [
+        f"{package} {kept.versions.get(package, 'none')} → {now.get(package, 'none')}"
+        for package in sorted({*now, *kept.versions})
+        if kept.versions.get(package) != now.get(package)
+    ]
+    if not changed:
+        return []
+    return [f"Since the baseline: {', '.join(changed)}; this alone may change features"]

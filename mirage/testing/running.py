@@ -1,0 +1,111 @@
+"""Runs that the tests of one session share, so that a model is asked once."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from mirage.dataset import MirageDataset, read_run, write_run
+from mirage.errors import DatasetError
+from mirage.generation import ModelLike, respond
+from mirage.models import Run
+from mirage.testing.falling_short import from_here
+from mirage.testing.subject import Place, dataset_of, fingerprint
+
+if TYPE_CHECKING:
+    import pytest
+
+__all__ = ["Runs"]
+
+
+class Runs:
+    """Makes runs, and keeps them for the session; what the fixture ``mirage_run`` gives.
+
+    Under xdist the first worker that wants a run makes it, and the others wait and read it.
+
+    Args:
+        shared: a folder that all workers of one session have in common; ``None`` for one process.
+        cache: pytest's, which outlasts the session; ``None`` where it is switched off.
+    """
+
+    def __init__(self, shared: Path | None, cache: pytest.Cache | None) -> None:
+        self._shared, self._cache = shared, cache
+        self._known: dict[tuple[str, str], tuple[ModelLike, Run]] = {}
+
+    @from_here
+    def __call__(
+        self,
+        model: ModelLike,
+        name: str = "my-model",
+        *,
+        on: Place = None,
+        resume: bool = False,
+    ) -> Run:
+        """The model's run on these queries.
+
+        Args:
+            model: what :func:`mirage.respond` takes.
+            name: of the model; models that differ need names that differ.
+            on: the queries, as the assertions take them.
+            resume: keep responses in pytest's cache as they come, and do not ask again for what an
+                earlier session kept there under this name. That session may have had an older
+                version of the model: clear them with ``pytest --cache-clear``.
+
+        Raises:
+            DatasetError: another model was asked under this name, or there is no cache to resume
+                from; besides what :func:`mirage.respond` raises.
+        """
+        dataset = dataset_of(on, model)
+        key = (name, fingerprint(dataset))
+        if key not in self._known:
+            self._known[key] = (model, self._made(model, name, dataset, resume))
+        first, run = self._known[key]
+        if first is not model and first != model:  # a bound method equals itself, and is it not
+            raise DatasetError(
+                f"two models were asked under the name {name!r}, {first!r} and {model!r}: give "
+                "each a name of its own, or make the model once for all tests"
+            )
+        return run
+
+    def _made(self, model: ModelLike, name: str, dataset: MirageDataset, resume: bool) -> Run:
+        file = _file_name(name, dataset)
+        out = self._cached(file) if resume else None
+        if self._shared is None:
+            return respond(model, dataset, name, out=out, progress=False)
+        done = self._shared / file
+        with _alone(done):
+            if not done.exists():
+                run = respond(model, dataset, name, out=out, progress=False)
+                part = done.with_suffix(".part")
+                write_run(run, part)
+                part.replace(done)  # in one step, for a worker may be killed
+            return read_run(done, language=dataset.language, model=name)
+
+    def _cached(self, file: str) -> Path:
+        if self._cache is None:
+            raise DatasetError(
+                "resume=True keeps responses in pytest's cache, which is switched off here: drop "
+                "'-p no:cacheprovider', or resume=True"
+            )
+        return self._cache.mkdir("mirage") / file
+
+
+def _file_name(name: str, dataset: MirageDataset) -> str:
+    """A name for the run's file, of its own for each model and dataset."""
+    digest = hashlib.sha256(f"{name}\n{fingerprint(dataset)}".encode()).hexdigest()[:16]
+    return f"{re.sub(r'[^A-Za-z0-9._-]+', '-', name)[:40]}-{digest}.jsonl"
+
+
+@contextmanager
+def _alone(path: Path) -> Iterator[None]:
+    """While no other process is in here for the same file."""
+    import portalocker
+
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.with_suffix(".lock").open("a") as file:
+        portalocker.lock(file, portalocker.LOCK_EX)
+        yield

@@ -1,0 +1,203 @@
+"""generate and judge, against a real server on this machine."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from command_line import LANGUAGE, first_passage, mirage, refusal, responses
+from llm_server import ChatServer, Reply
+
+from mirage.dataset import MirageDataset, read_run
+
+QUERIES = MirageDataset.bundled(LANGUAGE)
+KEY = "sk-of-a-test-1234567890"
+
+
+def generated(server: ChatServer, *options: object) -> Any:
+    return mirage("generate", LANGUAGE, "--model", "m", "--base-url", server.url, *options)
+
+
+def models(*names: str) -> bytes:
+    return json.dumps({"data": [{"id": name} for name in names]}).encode()
+
+
+# generate -----------------------------------------------------------------------------------------
+
+
+def test_responses_go_to_standard_output(server: ChatServer, tmp_path: Path) -> None:
+    server.answer = lambda _: "##Reason: x\n##Answer: jibu [1]"
+    done = generated(server)
+    assert done.exit_code == 0
+    path = tmp_path / "run.jsonl"
+    path.write_text(done.stdout)
+    run = read_run(path, language=LANGUAGE)
+    assert [response.query_id for response in run] == list(QUERIES.query_ids)
+    assert done.stderr.strip() == "m: 14 of 14 queries answered"
+
+
+def test_responses_go_to_a_file_and_a_summary_to_standard_output(
+    server: ChatServer, tmp_path: Path
+) -> None:
+    path = tmp_path / "run.jsonl"
+    done = generated(server, "--out", path)
+    assert done.stdout.strip() == f"{path}: m: 14 of 14 queries answered"
+    assert len(read_run(path, language=LANGUAGE)) == 14
+    again = generated(server, "--out", path, "--json")
+    assert json.loads(again.stdout) == {"model": "m", "queries": 14, "failed": 0, "failures": {}}
+    assert len(server.requests) == 14
+
+
+def test_queries_that_fail_fall_short_and_are_asked_again(
+    server: ChatServer, tmp_path: Path
+) -> None:
+    server.answer = lambda _: "ok" if len(server.requests) > 3 else Reply("no", status=400)
+    options = ("--out", tmp_path / "run.jsonl", "--concurrency", 1)
+    short = generated(server, *options, "--json")
+    assert short.exit_code == 1
+    assert len(json.loads(short.stdout)["failures"]) == 3
+    assert "fell short: 3 of 14 queries have no answer" in short.stderr
+    assert generated(server, *options).exit_code == 0
+    assert len(server.requests) == 17
+
+
+def test_the_cache_and_doing_without_it(server: ChatServer) -> None:
+    generated(server)
+    generated(server)
+    assert len(server.requests) == 14
+    generated(server, "--no-cache")
+    assert len(server.requests) == 28
+
+
+def test_the_budget_is_kept(server: ChatServer) -> None:
+    short = generated(server, "--budget", "calls=3", "--no-cache")
+    assert short.exit_code == 1
+    assert len(server.requests) == 3
+    assert "kind of budget 'cals'; did you mean 'calls'?" in refusal(
+        "generate", LANGUAGE, "--model", "m", "--budget", "cals=3"
+    )
+    assert "give price=" in refusal("generate", LANGUAGE, "--model", "m", "--budget", "cost=3")
+    assert "--price '3'" in refusal("generate", LANGUAGE, "--model", "m", "--price", "3")
+
+
+def test_a_service_of_ones_own(server: ChatServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    server.answer = lambda _: Reply(body=json.dumps({"result": {"text": "jibu"}}).encode())
+    monkeypatch.setenv("SERVICE_KEY", KEY)
+    done = mirage(
+        *("generate", LANGUAGE, "--service", f"{server.root}/ask", "--answer", "result.text"),
+        *("--key-from", "SERVICE_KEY", "--name", "ours"),
+    )
+    assert done.exit_code == 0
+    assert {json.loads(line)["text"] for line in done.stdout.splitlines()} == {"jibu"}
+    assert server.headers[0]["authorization"] == f"Bearer {KEY}"
+    assert server.requests[0].keys() == {"query", "language", "passages"}
+
+
+def test_the_key_comes_from_the_environment_and_is_shown_nowhere(
+    server: ChatServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OURS_KEY", KEY)
+    server.answer = lambda _: Reply(f"you sent {KEY}", status=401)
+    message = refusal(
+        *("generate", LANGUAGE, "--model", "m", "--base-url", server.url),
+        *("--key-from", "OURS_KEY"),
+    )
+    assert server.headers[0]["authorization"] == f"Bearer {KEY}"
+    assert KEY not in message
+    assert "OURS_KEY" in refusal("generate", LANGUAGE, "--model", "m", "--key-from", "OUR_KEY")
+
+
+def test_what_generate_needs() -> None:
+    assert "set OPENAI_API_KEY" in refusal("generate", LANGUAGE, "--model", "gpt-4o-mini")
+    assert "either --model" in refusal("generate", LANGUAGE)
+    assert "not both" in refusal("generate", LANGUAGE, "--model", "m", "--service", "http://x")
+    message = refusal("generate", LANGUAGE, "--model", "m", "--base-url", "localhost")
+    assert "'localhost' is no endpoint" in message
+    message = refusal("generate", LANGUAGE, "--model", "m", "--out", "no/such/x.jsonl")
+    assert "there is no folder no/such" in message
+
+
+@pytest.mark.parametrize("command", ["generate", "judge"])
+def test_a_mistyped_model_leads_to_the_nearest_that_the_endpoint_has(
+    server: ChatServer, tmp_path: Path, command: str
+) -> None:
+    def answer(request: Mapping[str, Any]) -> Reply:
+        if request:
+            return Reply("no such model", status=404)
+        return Reply(body=models("llama3.2", "qwen2.5"))
+
+    server.answer = answer
+    files = [responses(tmp_path / "a.jsonl"), responses(tmp_path / "b.jsonl", first_passage)]
+    given = files if command == "judge" else []
+    done = mirage(command, LANGUAGE, *given, "--model", "lama3.2", "--base-url", server.url)
+    assert done.exit_code == 2
+    assert done.stderr.strip().endswith("'lama3.2'; did you mean 'llama3.2'?")
+
+
+# judge --------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> list[Path]:
+    return [responses(tmp_path / "good.jsonl"), responses(tmp_path / "bad.jsonl", first_passage)]
+
+
+def judged(server: ChatServer, files: list[Path], *options: object) -> Any:
+    return mirage("judge", LANGUAGE, *files, "--model", "j", "--base-url", server.url, *options)
+
+
+def test_a_dry_run_says_what_it_takes_and_asks_nothing(
+    server: ChatServer, files: list[Path]
+) -> None:
+    for option in ("--dry-run", "--estimate"):
+        done = judged(server, files, option)
+        assert done.exit_code == 0
+        assert done.stdout.startswith("14 calls (and 0 answers from the cache)")
+    priced = judged(server, files, "--dry-run", "--json", "--price", "1,2", "--both-orders")
+    estimate = json.loads(priced.stdout)
+    assert estimate["calls"] == 28
+    assert estimate["cost"] == pytest.approx(
+        (estimate["prompt_tokens"] + 2 * estimate["completion_tokens"]) / 1e6
+    )
+    assert server.requests == []
+
+
+def test_votes_go_to_standard_output_and_from_there_to_fit(
+    server: ChatServer, files: list[Path]
+) -> None:
+    server.answer = lambda _: "[[A]]"
+    done = judged(server, files, "--both-orders")
+    assert done.exit_code == 0
+    assert "28 calls" in done.stderr.splitlines()[0]  # before the first call
+    assert len(done.stdout.splitlines()) == 28
+    fitted = json.loads(mirage("fit", "-", "--json", stdin=done.stdout).stdout)
+    assert fitted["judgments"] == 14
+    assert [row["logit"] for row in fitted["models"]] == [0, 0]  # either order, another winner
+
+
+def test_votes_go_to_a_file_that_is_gone_on_from(
+    server: ChatServer, files: list[Path], tmp_path: Path
+) -> None:
+    server.answer = lambda _: "[[A]]"
+    path = tmp_path / "votes.jsonl"
+    done = judged(server, files, "--out", path, "--json", "--no-cache")
+    assert json.loads(done.stdout)["judgments"] == 14
+    judged(server, files, "--out", path, "--no-cache")
+    assert len(server.requests) == 14
+
+
+def test_votes_without_a_verdict_fall_short(server: ChatServer, files: list[Path]) -> None:
+    server.answer = lambda _: "[[A]]" if len(server.requests) % 2 else Reply("no", status=400)
+    short = judged(server, files, "--concurrency", 1)
+    assert short.exit_code == 1
+    assert "7 of 14 votes failed or name no verdict" in short.stderr
+
+
+def test_what_judge_needs(server: ChatServer, files: list[Path]) -> None:
+    endpoint = ("--model", "j", "--base-url", server.url)
+    assert "give two or more" in refusal("judge", LANGUAGE, files[0], *endpoint)
+    assert mirage("judge", LANGUAGE, *files).exit_code == 2
+    assert "share of pairs" in refusal("judge", LANGUAGE, *files, *endpoint, "--pairs", "2")

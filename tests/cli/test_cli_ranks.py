@@ -1,0 +1,159 @@
+"""rank, report and published."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from command_line import LANGUAGE, first_passage, mirage, refusal, responses
+
+from mirage.dataset import MirageDataset
+from mirage.leaderboard import Leaderboard
+from mirage.surrogate import SurrogateRanker
+
+
+@pytest.fixture
+def good(tmp_path: Path) -> Path:
+    return responses(tmp_path / "good.jsonl")
+
+
+@pytest.fixture
+def bad(tmp_path: Path) -> Path:
+    return responses(tmp_path / "bad.jsonl", first_passage)
+
+
+def test_queries_become_responses_become_a_ranking(tmp_path: Path) -> None:
+    listed = mirage("queries", LANGUAGE)
+    queries = [json.loads(line) for line in listed.stdout.splitlines()]
+    assert [query["id"] for query in queries] == list(MirageDataset.bundled(LANGUAGE).query_ids)
+    assert not any("reference" in query or "relevant" in query for query in queries)
+    assert json.loads(mirage("queries", LANGUAGE, "--json").stdout) == queries
+
+    path = tmp_path / "my-rag.jsonl"
+    rows = [{"query_id": query["id"], "text": query["passages"][0]["text"]} for query in queries]
+    path.write_text("\n".join(map(json.dumps, rows)))
+    ranked = mirage("rank", LANGUAGE, path)
+    assert ranked.exit_code == 0
+    assert ranked.stdout.strip() == str(Leaderboard.bundled(LANGUAGE).rank(path, name="my-rag"))
+    assert max(map(len, ranked.stdout.splitlines())) <= 80
+
+
+def test_several_models_are_ranked_together_as_json(good: Path, bad: Path) -> None:
+    result = mirage("rank", LANGUAGE, good, bad, "--name", "a", "--name", "b", "--json")
+    entries = json.loads(result.stdout)["entries"]
+    ours = {entry["model"]: entry["rank"] for entry in entries if not entry["anchor"]}
+    assert ours["a"] < ours["b"]
+    assert result.stderr == ""
+
+
+def test_at_least_holds_or_falls_short(good: Path, bad: Path) -> None:
+    held = mirage("rank", LANGUAGE, good, "--at-least", "anchor/uncited")
+    assert (held.exit_code, held.stderr) == (0, "")
+    short = mirage("rank", LANGUAGE, good, bad, "--at-least", "anchor/uncited")
+    assert short.exit_code == 1
+    assert short.stdout.splitlines()[0].startswith(
+        "bundled-sw"
+    )  # the ranking is there all the same
+    assert short.stderr.count("fell short:") == 1
+    assert "bad" in short.stderr.splitlines()[0]
+    assert "q0" in short.stderr  # the worst queries
+
+
+def test_at_least_takes_no_failed_query_in_silence(tmp_path: Path) -> None:
+    path = responses(tmp_path / "x.jsonl")
+    path.write_text("".join(path.read_text("utf-8").splitlines(keepends=True)[1:]))
+    options = ("rank", LANGUAGE, path, "--at-least", "anchor/garbled")
+    assert mirage(*options).exit_code == 1
+    assert mirage(*options, "--allow-failed", 1).exit_code == 0
+
+
+def test_names_that_make_no_sense(good: Path, bad: Path) -> None:
+    message = refusal("rank", LANGUAGE, good, "--at-least", "anchor/uncitd")
+    assert message.endswith("did you mean 'anchor/uncited'?")
+    assert "2 names for 1 files" in refusal("rank", LANGUAGE, good, "--name", "a", "--name", "b")
+    assert "two models are called 'good'" in refusal("rank", LANGUAGE, good, good)
+    message = refusal("rank", LANGUAGE, good, bad, "--name", "a", "--name", "anchor/uncited")
+    assert "is the name of an anchor" in message
+
+
+def test_wrong_columns_are_named_with_those_there_are(tmp_path: Path) -> None:
+    path = tmp_path / "x.jsonl"
+    path.write_text(json.dumps({"query_id": "q01", "txt": "x"}))
+    message = refusal("rank", LANGUAGE, path)
+    assert message.startswith(f"{path}, line 1, field 'text': ")
+    assert message.endswith("did you mean 'text' by 'txt'?")
+
+
+def test_options_that_do_not_go_together(good: Path, tmp_path: Path) -> None:
+    queries = tmp_path / "q.jsonl"
+    MirageDataset.bundled(LANGUAGE).to_jsonl(queries)
+    assert "go together" in refusal("rank", LANGUAGE, good, "--dataset", queries)
+    assert "go together" in refusal("rank", LANGUAGE, good, "--surrogate", queries)
+    assert "--official" in refusal("rank", LANGUAGE, good, "--copies", tmp_path)
+    both = ("--official", "--dataset", queries, "--surrogate", queries)
+    assert "leave out --dataset" in refusal("rank", LANGUAGE, good, *both)
+
+
+def test_a_surrogate_of_ones_own_is_read_where_it_is_trusted(good: Path, tmp_path: Path) -> None:
+    queries, own = tmp_path / "q.jsonl", tmp_path / "own.joblib"
+    MirageDataset.bundled(LANGUAGE).to_jsonl(queries)
+    SurrogateRanker.pretrained(LANGUAGE).save(own)
+    options = ("rank", LANGUAGE, good, "--dataset", queries, "--surrogate", own)
+    assert "--trust" in refusal(*options)
+    ranked = mirage(*options, "--trust")
+    assert ranked.exit_code == 0
+    assert "\n*" in ranked.stdout
+    assert "write the command with sw" in refusal("rank", "en", good, *options[3:], "--trust")
+
+
+def test_the_official_board_is_read_from_copies(
+    good: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    called: dict[str, Any] = {}
+
+    def from_hub(language: str, **options: Any) -> Leaderboard:
+        called.update(options, language=language)
+        return Leaderboard.bundled(language)
+
+    monkeypatch.setattr(Leaderboard, "from_hub", from_hub)
+    options = ("rank", LANGUAGE, good, "--official", "--copies")
+    assert mirage(*options, tmp_path).exit_code == 0
+    assert called == {"language": LANGUAGE, "path": tmp_path}
+    assert "no such file" in refusal(*options, tmp_path / "none")
+
+
+def test_a_report_needs_a_place(good: Path, tmp_path: Path) -> None:
+    assert mirage("report", LANGUAGE, good).exit_code == 2
+    message = refusal("report", LANGUAGE, good, "--out", tmp_path / "no" / "x.html")
+    assert "there is no folder" in message
+
+
+def test_the_report_is_one_page_and_tells_what_votes_say_of_judges(
+    good: Path, tmp_path: Path
+) -> None:
+    votes = tmp_path / "votes.jsonl"
+    rows = [
+        {"query_id": f"q{n:02}", "model_a": a, "model_b": b, "judge": judge, "verdict": "a"}
+        for n in range(1, 9)
+        for a, b in (("good", "bad"), ("bad", "good"))
+        for judge in ("one", "two")
+    ]
+    votes.write_text("\n".join(map(json.dumps, rows)))
+    page = tmp_path / "report.html"
+    done = mirage("report", LANGUAGE, good, "--out", page, "--votes", votes)
+    assert (done.exit_code, done.stdout) == (0, f"{page}: written\n")
+    text = page.read_text("utf-8")
+    assert "good" in text
+    assert "anchor/uncited" in text
+    assert "position bias: 1.000" in text
+    assert "not in the report: unknown model among the runs 'bad'" in done.stderr
+
+
+def test_the_published_ranking() -> None:
+    shown = mirage("published", LANGUAGE)
+    assert shown.stdout.strip() == str(Leaderboard.published(LANGUAGE))
+    entries = json.loads(mirage("published", "yo", "--json").stdout)["entries"]
+    assert len(entries) == 19
+    assert entries[0]["logit"] is None

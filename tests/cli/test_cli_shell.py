@@ -1,0 +1,268 @@
+"""What all commands have in common: help, errors, statuses, pipes, interrupts."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from command_line import (
+    LANGUAGE,
+    PROGRAM,
+    commands,
+    mirage,
+    process,
+    refusal,
+    responses,
+)
+from llm_server import ChatServer, Reply
+
+from mirage.dataset import MirageDataset, read_run
+
+EXPECTED = {
+    *("rank", "report", "published", "queries", "generate", "judge", "features", "fit"),
+    *("metaeval", "doctor", "baseline save"),
+    *(f"surrogate {name}" for name in ("train", "show", "verify", "rebuild")),
+    *(f"data {name}" for name in ("describe", "build", "convert")),
+}
+ALL = dict(commands())
+
+
+def test_these_are_the_commands() -> None:
+    assert set(ALL) == EXPECTED
+
+
+@pytest.mark.parametrize("words", sorted(EXPECTED))
+def test_every_command_has_help_with_an_example_and_json(words: str) -> None:
+    shown = mirage(*words.split(), "--help")
+    assert shown.exit_code == 0
+    assert "--json" in shown.stdout
+    assert "Example" in shown.stdout
+
+
+@pytest.mark.parametrize("words", sorted(EXPECTED))
+def test_the_examples_of_help_are_commands_with_options_that_exist(words: str) -> None:
+    epilog = ALL[words].epilog or ""
+    lines = [line for line in epilog.splitlines() if "mirage " in line]
+    assert lines
+    for line in lines:
+        parts = shlex.split(line.split("mirage ", 1)[1].split(">")[0])
+        called = " ".join(parts[: len(words.split())])
+        assert called == words
+        known = {name for parameter in ALL[words].params for name in parameter.opts}
+        assert {part for part in parts if part.startswith("--")} <= known
+
+
+def test_help_names_every_command_without_cutting_what_it_says() -> None:
+    shown = mirage("--help").stdout
+    assert {words.split()[0] for words in EXPECTED} <= set(shown.split())
+    assert "..." not in shown.replace("[ARGS]...", "")
+    for group in ("surrogate", "data", "baseline"):
+        assert "..." not in mirage(group, "--help").stdout.replace("[ARGS]...", "")
+
+
+def test_the_start_imports_nothing_heavy() -> None:
+    code = """
+import sys
+from mirage.cli import app
+try:
+    app(["--help"])
+except SystemExit:
+    pass
+heavy = {"numpy", "pydantic", "httpx", "openai", "sklearn", "rich.console", "asyncio", "pandas"}
+print(sorted(heavy & set(sys.modules)), file=sys.stderr)
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stderr.strip() == "[]"
+    assert "surrogate" in done.stdout
+
+
+def test_the_entry_point_starts() -> None:
+    done = subprocess.run([*PROGRAM, "--version"], capture_output=True, text=True, check=True)
+    assert done.stdout.startswith("mirage ")
+
+
+# Bad input ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["Swahili", "Kiswahili", "swahili", "SW", "sw-KE"])
+@pytest.mark.parametrize(
+    "command", [["published"], ["queries"], ["rank", "x.jsonl"], ["features", "x.jsonl"]]
+)
+def test_a_languages_name_leads_to_its_code(name: str, command: list[str]) -> None:
+    words, *rest = command
+    assert refusal(words, name, *rest) == f"unknown language {name!r}; did you mean 'sw'?"
+
+
+def test_a_wrong_path_leads_to_the_nearest_file(tmp_path: Path) -> None:
+    near = responses(tmp_path / "responses.jsonl")
+    (tmp_path / "queries.jsonl").write_text("")
+    wrong = tmp_path / "respones.jsonl"
+    for command in ("rank", "features"):
+        message = refusal(command, LANGUAGE, wrong)
+        assert message == f"{wrong}: no such file; did you mean {near}?"
+    folder = tmp_path.parent / (tmp_path.name[:-1] + "x") / "responses.jsonl"
+    assert f"did you mean {tmp_path.parent}/" in refusal("fit", folder)
+    assert refusal("fit", tmp_path / "zzz.jsonl").endswith("has queries.jsonl, responses.jsonl")
+    assert "is a folder, and a file is needed" in refusal("fit", tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("typed", "meant"),
+    [
+        (["rnk"], "Did you mean 'rank'?"),
+        (["surrogate", "shwo"], "Did you mean 'show'?"),
+        (["rank", "sw", "x.jsonl", "--at-leats", "y"], "--at-least"),
+    ],
+)
+def test_a_mistyped_command_or_option_leads_to_the_nearest(typed: list[str], meant: str) -> None:
+    result = mirage(*typed)
+    assert result.exit_code == 2
+    assert meant in result.stderr
+    assert result.stdout == ""
+
+
+def test_a_message_has_no_control_characters_of_a_file_name(tmp_path: Path) -> None:
+    message = refusal("fit", tmp_path / "a\x1b[31mb\x07.jsonl")
+    assert "\x1b" not in message
+    assert "\x07" not in message
+
+
+def test_a_file_that_cannot_be_written_is_one_message(tmp_path: Path) -> None:
+    queries = tmp_path / "queries.jsonl"
+    MirageDataset.bundled(LANGUAGE).to_jsonl(queries)
+    message = refusal("data", "convert", queries, "--out", tmp_path / "no" / "such" / "x.jsonl")
+    assert "No such file or directory" in message
+
+
+# Outputs ------------------------------------------------------------------------------------------
+
+
+def test_standard_input_is_read_once_named_so_and_forgotten(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    monkeypatch.setattr("tempfile.tempdir", None)
+    piped = responses(tmp_path / "x.jsonl").read_text("utf-8")
+    scored = mirage("features", LANGUAGE, "-", "--name", "mine", stdin=piped)
+    assert scored.stdout.startswith("mine: 14 queries")
+    assert refusal("fit", "-", stdin='{"a": 1').startswith("standard input, line 1: not JSON")
+    twice = refusal("features", LANGUAGE, "-", "-", "--name", "a", "--name", "b", stdin=piped)
+    assert "can be read once only" in twice
+    assert [path.name for path in tmp_path.iterdir()] == ["x.jsonl"]
+
+
+def test_colour_is_for_terminals_alone_and_not_with_no_color(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    assert "\x1b" not in mirage("published", "xx").stderr
+    assert "\x1b[31m" in mirage("published", "xx", color=True).stderr
+    monkeypatch.setenv("NO_COLOR", "1")
+    assert "\x1b" not in mirage("published", "xx", color=True).stderr
+
+
+def test_a_reader_that_goes_away_ends_the_command_quietly() -> None:
+    with process("queries", LANGUAGE) as running:
+        assert running.stdout is not None
+        assert running.stderr is not None
+        running.stdout.close()
+        assert running.stderr.read() == ""
+        assert running.wait() == 141
+
+
+def test_an_output_that_lacks_letters_gets_escapes() -> None:
+    done = subprocess.run(
+        [*PROGRAM, "queries", "zh"],
+        capture_output=True,
+        check=True,
+        env={"PYTHONIOENCODING": "latin-1", "PYTHONPATH": ":".join(sys.path)},
+    )
+    assert len(done.stdout.splitlines()) == 14
+    assert b"\\u" in done.stdout
+
+
+def test_json_has_null_where_there_is_no_number(tmp_path: Path) -> None:
+    path = responses(tmp_path / "x.jsonl")
+    result = mirage("features", LANGUAGE, path, "--feature", "citation_recall@10", "--json")
+    (table,) = json.loads(result.stdout, parse_constant=pytest.fail)
+    unanswerable = [query.id for query in MirageDataset.bundled(LANGUAGE) if not query.relevant]
+    assert table["queries"][unanswerable[0]] == {"citation_recall@10": None}
+    assert {gap["query_id"] for gap in table["not_computed"]} == set(unanswerable)
+
+
+def test_nothing_is_written_without_being_asked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    path = responses(tmp_path / "x.jsonl")
+    for words in (
+        ["rank", LANGUAGE, path],
+        ["features", LANGUAGE, path],
+        ["data", "describe", LANGUAGE],
+        ["surrogate", "show", LANGUAGE],
+        ["published", LANGUAGE],
+        ["doctor"],
+    ):
+        assert mirage(*words).exit_code == 0
+    assert [path.name for path in tmp_path.iterdir()] == ["x.jsonl"]
+
+
+# Interrupts ---------------------------------------------------------------------------------------
+
+
+def interrupted(server: ChatServer, *options: Any) -> subprocess.Popen[str]:
+    """A command that got Ctrl-C after its first answer, while it waited for the second."""
+    server.answer = lambda _: "ok" if len(server.requests) == 1 else Reply(when=lambda: False)
+    endpoint = ("--model", "m", "--base-url", server.url, "--concurrency", "1")
+    running = process(*options[:2], *endpoint, *options[2:])
+    while len(server.requests) < 2:
+        assert running.poll() is None, running.communicate()
+    running.send_signal(signal.SIGINT)
+    return running
+
+
+def test_ctrl_c_keeps_what_came_and_the_same_command_goes_on(
+    tmp_path: Path, server: ChatServer
+) -> None:
+    path = tmp_path / "run.jsonl"
+    with interrupted(server, "generate", LANGUAGE, "--out", path) as running:
+        stdout, stderr = running.communicate()
+    assert (running.returncode, stdout) == (130, "")
+    assert (
+        stderr.strip()
+        == f"stopped; what came so far is in {path}: the same command goes on " + ("from there")
+    )
+    assert len(read_run(path, language=LANGUAGE)) == 1
+    server.answer = lambda _: "ok"
+    asked = len(server.requests)
+    options = ("--model", "m", "--base-url", server.url, "--out", path)
+    assert mirage("generate", LANGUAGE, *options).exit_code == 0
+    assert len(server.requests) == asked + 13
+    assert len(read_run(path, language=LANGUAGE)) == 14
+
+
+@pytest.mark.parametrize(
+    ("option", "kept"), [("--cache", "are in the cache"), ("--no-cache", "nothing was kept")]
+)
+def test_ctrl_c_says_what_is_kept_without_a_file(
+    server: ChatServer, option: str, kept: str
+) -> None:
+    with interrupted(server, "generate", LANGUAGE, option) as running:
+        _, stderr = running.communicate()
+    assert running.returncode == 130
+    assert kept in stderr
+
+
+def test_a_bug_is_no_bad_input(monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(_: str) -> None:
+        raise ZeroDivisionError("a bug")
+
+    monkeypatch.setattr("mirage.leaderboard.Leaderboard.published", broken)
+    with pytest.raises(ZeroDivisionError):
+        mirage("published", LANGUAGE)

@@ -1,0 +1,145 @@
+"""surrogate train, show, verify and rebuild."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+from command_line import LANGUAGE, mirage, refusal
+
+from mirage.dataset import MirageDataset, write_run
+from mirage.languages import LANGUAGES
+from mirage.surrogate import SurrogateRanker
+from mirage.surrogate.artifacts import MANIFEST, PRETRAINED
+from mirage.surrogate.simulation import SYSTEMS, judge, simulate
+
+FEW = ("reference", "quoting", "uncited", "refusal", "off-topic", "garbled")
+
+
+@pytest.fixture(scope="module")
+def arena(tmp_path_factory: pytest.TempPathFactory) -> tuple[list[Path], Path]:
+    """Files of responses of simulated systems, and the file of judgments on them."""
+    folder = tmp_path_factory.mktemp("arena")
+    corpora = {code: MirageDataset.bundled(code) for code in LANGUAGES}
+    systems = [system for system in SYSTEMS if system.name in FEW]
+    runs, utilities = simulate(corpora, LANGUAGE, systems, seed=0)
+    paths = []
+    for run in runs:
+        paths.append(folder / f"{run.model}.jsonl")
+        write_run(run, paths[-1])
+    judgments = folder / "judgments.jsonl"
+    rows = judge(
+        utilities, [run.model for run in runs], corpora[LANGUAGE].query_ids, seed=0
+    ).to_records()
+    judgments.write_text("".join(row.model_dump_json() + "\n" for row in rows))
+    return paths, judgments
+
+
+def test_a_trained_surrogate_ranks(arena: tuple[list[Path], Path], tmp_path: Path) -> None:
+    paths, judgments = arena
+    own = tmp_path / "own.joblib"
+    done = mirage(
+        *("surrogate", "train", LANGUAGE, *paths, "--judgments", judgments, "--out", own),
+        *("--estimator", "ridge", "--tournaments", 30, "--validate", "--json"),
+    )
+    assert done.exit_code == 0
+    plain = json.loads(done.stdout)
+    assert set(plain["languages"][LANGUAGE]["logits"]) == set(FEW)
+    assert plain["languages"][LANGUAGE]["tournaments"] == 30
+    assert plain["validation"]["tau"][LANGUAGE] > 0.5
+    ranker = SurrogateRanker.load(own, trust=True)
+    assert ranker.estimator == "ridge"
+    assert "--trust" in refusal("surrogate", "show", own)
+    shown = mirage("surrogate", "show", own, "--trust").stdout
+    assert "sw: 14 queries, 30 tournaments" in shown
+    assert max(map(len, shown.splitlines())) <= 80
+
+
+def test_a_model_without_a_judgment_is_left_out_aloud(
+    arena: tuple[list[Path], Path], tmp_path: Path
+) -> None:
+    paths, judgments = arena
+    idle = tmp_path / "idle.jsonl"
+    shutil.copy(paths[0], idle)
+    done = mirage(
+        *("surrogate", "train", LANGUAGE, *paths, idle, "--judgments", judgments),
+        *("--out", tmp_path / "x.joblib", "--estimator", "ridge", "--tournaments", 10),
+    )
+    assert done.exit_code == 0
+    assert "left out, for there is no judgment on them: idle" in done.stderr
+
+
+def test_what_train_refuses(arena: tuple[list[Path], Path], tmp_path: Path) -> None:
+    paths, judgments = arena
+    out = tmp_path / "x.joblib"
+    options = ("--judgments", judgments, "--out", out)
+    message = refusal("surrogate", "train", LANGUAGE, *paths, *options, "--estimator", "forrest")
+    assert "did you mean 'forest'?" in message
+    assert (
+        "has no features" in refusal("surrogate", "train", LANGUAGE, *paths[:3], *options)
+        or not out.exists()
+    )
+    assert not out.exists()
+
+
+def test_one_that_ships_is_shown(tmp_path: Path) -> None:
+    shown = mirage("surrogate", "show", LANGUAGE)
+    assert "reference" in shown.stdout
+    plain = json.loads(mirage("surrogate", "show", LANGUAGE, "--json").stdout)
+    ranker = SurrogateRanker.pretrained(LANGUAGE)
+    assert plain["features"] == list(ranker.features)
+    assert plain["recipe"] == str(ranker.recipe)
+    assert "did you mean 'sw'?" in refusal("surrogate", "show", "Swahili")
+    assert "no such file" in refusal("surrogate", "show", tmp_path / "x.joblib")
+
+
+def test_those_that_ship_are_what_the_manifest_says() -> None:
+    done = mirage("surrogate", "verify")
+    assert (done.exit_code, done.stderr) == (0, "")
+    assert done.stdout == "18 of 18 surrogates are as their manifest says\n"
+
+
+def test_a_changed_a_missing_and_an_unknown_surrogate_fall_short(tmp_path: Path) -> None:
+    for code in ("sw", "en"):
+        shutil.copy(str(PRETRAINED / f"{code}.joblib"), tmp_path)
+    manifest = json.loads((PRETRAINED / MANIFEST).read_text())
+    kept = {name: manifest[name] for name in ("sw.joblib", "en.joblib", "yo.joblib")}
+    (tmp_path / MANIFEST).write_text(json.dumps(kept))
+    shutil.copy(tmp_path / "en.joblib", tmp_path / "own.joblib")
+    with (tmp_path / "sw.joblib").open("ab") as file:
+        file.write(b"more")
+    short = mirage("surrogate", "verify", tmp_path, "--json")
+    assert short.exit_code == 1
+    sound = {name: one["sound"] for name, one in json.loads(short.stdout).items()}
+    assert sound == {
+        "en.joblib": True,
+        "own.joblib": False,
+        "sw.joblib": False,
+        "yo.joblib": False,
+    }
+    assert short.stderr.count("fell short: ") == 3
+
+
+def test_what_verify_refuses(tmp_path: Path) -> None:
+    assert "there is no manifest.json" in refusal("surrogate", "verify", tmp_path)
+    (tmp_path / MANIFEST).write_text("{")
+    assert "is no manifest" in refusal("surrogate", "verify", tmp_path)
+    assert "no such file" in refusal("surrogate", "verify", tmp_path / "none")
+
+
+@pytest.mark.slow
+def test_rebuild_writes_where_it_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """All 18 take two minutes; tests/surrogate has one of them rebuilt bit for bit."""
+    from mirage.surrogate import pretraining
+
+    whole = pretraining.write_pretrained
+
+    def one(folder: Path, *, n_jobs: int) -> None:
+        whole(folder, (LANGUAGE,), n_jobs=n_jobs)
+
+    monkeypatch.setattr(pretraining, "write_pretrained", one)
+    done = mirage("surrogate", "rebuild", tmp_path / "new", "--jobs", 1, "--json")
+    assert json.loads(done.stdout)["surrogates"] == ["sw.joblib"]
+    assert mirage("surrogate", "verify", tmp_path / "new").exit_code == 0

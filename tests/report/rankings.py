@@ -1,0 +1,141 @@
+"""Rankings to report on: small, quick to make, and with evidence."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cache
+
+import numpy as np
+
+from mirage import BradleyTerry, FeatureTable, Judgments, SurrogateRanker
+from mirage.dataset import MirageDataset
+from mirage.models import Passage, Query, Response, Run
+from mirage.ranking import Entry, Evidence, Ranking, rank_intervals, ranks
+
+FEATURES = ("citation_recall@10", "answer_bleu", "target_language")
+ANCHORS = tuple(f"anchor-{i}" for i in range(6))
+QUERIES = 12
+
+QUESTION = {"ar": "ما أطول نهر في أفريقيا؟", "en": "Which river of Africa is the longest?"}
+PASSAGE = {
+    "ar": "نهر النيل هو أطول نهر في أفريقيا.",
+    "en": "The Nile is the longest river of Africa.",
+}
+
+
+def dataset(code: str, texts: Sequence[str] = ()) -> MirageDataset:
+    """Queries with three passages; each of ``texts`` is a question, and a passage of another."""
+    given = texts or [""]
+    queries = []
+    for number in range(max(QUERIES, len(texts))):
+        some = [given[(number + i) % len(given)] for i in range(4)]
+        passages = [
+            Passage(id=f"{number}#{i}", text=some[i] or PASSAGE[code], title=some[i - 1])
+            for i in (1, 2, 3)
+        ]
+        queries.append(
+            Query(
+                id=f"q{number}",
+                language=code,
+                text=acceptable(some[0]) or QUESTION[code],
+                passages=passages,
+                relevant=[passages[0].id],
+                reference=f"##Reason: [1]\n##Answer: {some[1] or PASSAGE[code]} [1]",
+            )
+        )
+    return MirageDataset(queries, name=f"tests-{code}")
+
+
+def acceptable(text: str) -> str:
+    """What the records take: of questions and of names of runs no broken UTF-8."""
+    return text.encode("utf-8", "replace").decode()
+
+
+@cache
+def ranker(code: str) -> SurrogateRanker:
+    """A surrogate that learnt from six models: more of a feature is better."""
+    rng = np.random.default_rng(0)
+    ids = tuple(f"q{number}" for number in range(QUERIES))
+    quality = np.linspace(1, 0, len(ANCHORS))
+    tables = [
+        FeatureTable(name, code, ids, FEATURES, own + rng.random((QUERIES, len(FEATURES))))
+        for name, own in zip(ANCHORS, quality, strict=True)
+    ]
+    a, b = np.triu_indices(len(ANCHORS), 1)
+    names = np.array(ANCHORS)
+    judged = Judgments.from_arrays(
+        query=np.tile(ids, len(a)),
+        model_a=np.repeat(names[a], QUERIES),
+        model_b=np.repeat(names[b], QUERIES),
+        score=rng.random(len(a) * QUERIES) < 0.8,
+    )
+    return SurrogateRanker("ridge").fit(tables, BradleyTerry().bootstrap(judged, 20, 10))
+
+
+def run(model: str, data: MirageDataset, texts: Sequence[str] = ()) -> Run:
+    """Responses to all queries, of which every fifth fails."""
+    responses = []
+    for number, query in enumerate(data):
+        text = texts[number % len(texts)] if texts else f"Text {number}"
+        if number % 5 == 4:
+            responses.append(Response(query_id=query.id, text=None, error=f"TimeoutError: {text}"))
+            continue
+        answer = text if texts else f"##Reason: see [9]\n##Answer: {PASSAGE[data.language]} [2]"
+        responses.append(Response(query_id=query.id, text=answer))
+    return Run(model=acceptable(model), language=data.language, responses=tuple(responses))
+
+
+def ranking(
+    code: str = "en",
+    models: Sequence[str] = ("mine", "other"),
+    *,
+    texts: Sequence[str] = (),
+    evidence: bool = True,
+    title: str = "A title",
+    notes: Sequence[str] = (),
+) -> Ranking:
+    """New models among six anchors; ``texts`` are responses, questions and passages."""
+    rng = np.random.default_rng([7, *code.encode()])
+    data, names = dataset(code, texts), [*models, *ANCHORS]
+    runs = {
+        model: run(
+            model, data, [*texts[i % len(texts) :], *texts[: i % len(texts)]] if texts else ()
+        )
+        for i, model in enumerate(models)
+    }
+    ids = tuple(query.id for query in data)
+    tables = {}
+    for model in runs:
+        values = rng.random((len(ids), len(FEATURES)))
+        values[4::5] = np.nan
+        reasons = {(id_, name): "the model failed" for id_ in ids[4::5] for name in FEATURES}
+        tables[model] = FeatureTable(model, code, ids, FEATURES, values, reasons)
+    logits = np.linspace(2, -2, len(names))
+    draws = logits + rng.normal(scale=0.4, size=(100, len(names)))
+    low, high = np.quantile(draws, [0.025, 0.975], axis=0)
+    spans = rank_intervals(draws)
+    entries = [
+        Entry(
+            int(rank),
+            name,
+            float(logits[i]),
+            (float(low[i]), float(high[i])),
+            spans[i],
+            dict(zip(FEATURES, rng.random(len(FEATURES)).tolist(), strict=True)),
+            anchor=i >= len(models),
+            answered=None if i >= len(models) else len(ids) - len(ids[4::5]),
+            failures={
+                one.query_id: one.error or "" for one in (runs[name].failed if name in runs else ())
+            },
+        )
+        for i, (rank, name) in enumerate(zip(ranks(logits), names, strict=True))
+    ]
+    made = Evidence(data, runs, tables, ranker(code), {"seed": 0, "validation": {"tau": 0.9}})
+    return Ranking(
+        entries,
+        language=code,
+        title=title,
+        draws={name: draws[:, i] for i, name in enumerate(names)},
+        notes=notes,
+        evidence=made if evidence else None,
+    )

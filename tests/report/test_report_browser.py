@@ -1,0 +1,359 @@
+"""The report in a real browser: Debian's chromium, driven by playwright (extra ``browser``)."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from itertools import pairwise, product
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hostile import STRINGS
+from rankings import ranking
+
+from mirage import Leaderboard, MultilingualRanking
+from mirage.languages import LANGUAGES
+
+playwright = pytest.importorskip(
+    "playwright.sync_api", reason="the extra browser is not installed: playwright"
+)
+axe = pytest.importorskip(
+    "axe_playwright_python.sync_playwright", reason="the extra browser is not installed: axe"
+)
+CHROMIUM = os.environ.get("MIRAGE_CHROMIUM") or shutil.which("chromium")
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(CHROMIUM is None, reason="no chromium (apt-get install chromium)"),
+]
+
+FLAGS = (
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+)
+OPEN_ALL = "document.querySelectorAll('details').forEach((one) => { one.open = true; })"
+DESKTOP, PHONE = {"width": 1280, "height": 900}, {"width": 390, "height": 844}
+
+
+@dataclass
+class Seen:
+    """What a page did while it was open."""
+
+    page: Any
+    errors: list[str] = field(default_factory=list)
+    requests: list[str] = field(default_factory=list)
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    with playwright.sync_playwright() as driver:
+        browser = driver.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
+        yield browser
+        browser.close()
+
+
+@pytest.fixture(scope="module")
+def one(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A report on Arabic, with everything in it."""
+    path = tmp_path_factory.mktemp("one") / "report.html"
+    ranking("ar", ["mine/first", "mine/second"], notes=["A note."]).to_html(path)
+    return path
+
+
+@pytest.fixture(scope="module")
+def several(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A report on the paper's rankings in 18 languages."""
+    path = tmp_path_factory.mktemp("several") / "report.html"
+    MultilingualRanking({code: Leaderboard.published(code) for code in LANGUAGES}).to_html(path)
+    return path
+
+
+@contextmanager
+def opened(browser: Any, path: Path, hash_: str = "", **options: Any) -> Iterator[Seen]:
+    """A page that was opened; nothing may go wrong, and nothing else may load, until it closes."""
+    context = browser.new_context(**{"viewport": DESKTOP, **options})
+    seen = Seen(context.new_page())
+    seen.page.on("pageerror", lambda error: seen.errors.append(str(error)))
+    seen.page.on(
+        "console",
+        lambda message: (
+            seen.errors.append(message.text) if message.type in ("error", "warning") else None
+        ),
+    )
+    seen.page.on("dialog", lambda dialog: (seen.errors.append("dialog"), dialog.dismiss()))
+    seen.page.on("request", lambda request: seen.requests.append(request.url))
+    seen.page.goto(path.as_uri() + hash_)
+    yield seen
+    context.close()
+    assert seen.errors == []
+    assert {url.split("#")[0] for url in seen.requests} <= {path.as_uri(), "data:,"}
+
+
+def names(page: Any, table: str = "#ar-table") -> list[str]:
+    return list(page.locator(f"{table} tbody tr:visible th a").all_inner_texts())
+
+
+def column(page: Any, place: int) -> list[float]:
+    cells = page.locator(f"#ar-table tbody tr td:nth-child({place})").all_inner_texts()
+    return [float(cell.replace("−", "-")) for cell in cells]
+
+
+# Sorting, filtering, pages ------------------------------------------------------------------------
+
+
+def test_a_click_sorts_and_another_turns_the_order(browser: Any, one: Path) -> None:
+    with opened(browser, one) as seen:
+        page = seen.page
+        page.get_by_role("button", name="Rank").first.click()
+        assert column(page, 1) == [8, 7, 6, 5, 4, 3, 2, 1]
+        head = page.locator("#ar-table th", has_text="Logit")
+        head.get_by_role("button").click()
+        assert head.get_attribute("aria-sort") == "descending"
+        assert column(page, 3) == sorted(column(page, 3), reverse=True)
+        head.get_by_role("button").click()
+        assert head.get_attribute("aria-sort") == "ascending"
+        assert column(page, 3) == sorted(column(page, 3))
+        assert page.locator("#ar-table [aria-sort]").count() == 1
+        page.locator("#ar-table").get_by_role("button", name="Model").click()
+        assert names(page) == sorted(names(page))
+
+
+def test_filters_hide_rows_and_say_how_many_are_left(browser: Any, one: Path) -> None:
+    with opened(browser, one) as seen:
+        page = seen.page
+        page.get_by_role("searchbox").fill("ANCHOR-1")
+        assert names(page) == ["anchor-1"]
+        assert page.locator("output").inner_text() == "1 of 8 models"
+        page.get_by_role("searchbox").fill("")
+        page.get_by_label("Only new models").check()
+        assert names(page) == ["mine/first", "mine/second"]
+        page.get_by_label("Only new models").uncheck()
+        assert page.locator("output").inner_text() == "8 models"
+
+
+def test_the_page_of_a_model_has_its_responses(browser: Any, one: Path) -> None:
+    with opened(browser, one) as seen:
+        page = seen.page
+        page.get_by_role("link", name="mine/first").first.click()
+        assert page.locator("#page h2").inner_text() == "mine/first"
+        assert page.title().startswith("mine/first")
+        assert not page.locator("#overview").is_visible()
+        headings = page.locator("#page h3").all_inner_texts()
+        assert headings == ["Features", "Best responses", "Worst responses", "Failed"]
+        card = page.locator(".card").first
+        assert card.locator("h4").get_attribute("dir") == "rtl"
+        answer = card.locator(".answer")
+        assert answer.evaluate("e => getComputedStyle(e).direction") == "rtl"
+        assert card.locator(".cite.wrong").inner_text().startswith("[9]")
+        card.get_by_role("button", name="[2] cites passage 2").click()
+        cited = card.locator("li.cited")
+        assert cited.count() == 1
+        assert cited.is_visible()
+        assert "النيل" in cited.inner_text()
+        assert cited.evaluate("e => e === document.activeElement")
+        assert "TimeoutError" in page.locator(".error").first.inner_text()
+        page.go_back()
+        assert page.locator("#overview").is_visible()
+        assert page.locator("#page").inner_text() == ""
+
+
+def test_languages_can_be_changed(browser: Any, several: Path) -> None:
+    with opened(browser, several) as seen:
+        page = seen.page
+        assert page.locator(".panel:visible").count() == 1
+        page.get_by_role("combobox", name="Language").select_option("fa")
+        assert page.locator(".panel:visible").get_attribute("id") == "fa"
+        page.locator("#ranks-table tbody tr").first.locator("td a").nth(3).click()
+        assert page.url.endswith("#en/0")
+        page.get_by_role("link", name="Yoruba").click()
+        assert page.url.endswith("#yo/0")
+        assert "not known" in page.locator(".facts").inner_text()
+        page.get_by_role("link", name="← Leaderboard").click()
+        assert page.locator(".panel:visible").get_attribute("id") == "yo"
+        page.locator("#ranks-table").get_by_role("button", name="bn").click()
+        ranks = page.locator("#ranks-table tbody tr td:nth-child(4)").all_inner_texts()
+        assert ranks == [str(rank) for rank in range(1, 20)]
+
+
+def test_an_address_that_names_nothing_shows_the_ranking(browser: Any, one: Path) -> None:
+    for hash_ in ("#ar/99", "#xx/0", "#__proto__/0", "#constructor", "#%00", "#ar-nothing", "#/"):
+        with opened(browser, one, hash_) as seen:
+            assert seen.page.locator("#ar-table").is_visible()
+
+
+# Keyboard, screens, colours -----------------------------------------------------------------------
+
+
+def tab_to(page: Any, selector: str, most: int = 60) -> None:
+    """Press Tab until an element has the focus, which has to be visible there."""
+    for _ in range(most):
+        page.keyboard.press("Tab")
+        if page.evaluate("s => document.activeElement.matches(s)", selector):
+            outline = page.evaluate("getComputedStyle(document.activeElement).outlineStyle")
+            assert outline != "none"
+            return
+    pytest.fail(f"{selector} cannot be reached with {most} times Tab")
+
+
+def test_everything_can_be_done_by_keyboard(browser: Any, one: Path) -> None:
+    with opened(browser, one) as seen:
+        page = seen.page
+        page.keyboard.press("Tab")
+        assert page.evaluate("document.activeElement.textContent") == "Skip to the ranking"
+        tab_to(page, "#theme")
+        page.keyboard.press("Space")
+        assert page.evaluate("document.documentElement.dataset.theme") == "dark"
+        tab_to(page, "input[type=search]")
+        page.keyboard.type("mine")
+        assert names(page) == ["mine/first", "mine/second"]
+        tab_to(page, "input.only")
+        page.keyboard.press("Space")
+        assert page.locator("input.only").is_checked()
+        tab_to(page, "#ar-table th:nth-child(3) button")
+        page.keyboard.press("Enter")
+        page.keyboard.press("Enter")
+        assert names(page) == ["mine/second", "mine/first"]
+        assert "ascending" in page.locator("#said").inner_text()
+        tab_to(page, "#ar-table tbody a")
+        page.keyboard.press("Enter")
+        assert page.locator("#page h2").inner_text() == "mine/second"
+        assert page.evaluate("document.activeElement.tagName") == "H2"
+        tab_to(page, "details.opponents summary")
+        page.keyboard.press("Enter")
+        assert page.locator("details.opponents table").is_visible()
+        tab_to(page, "button.cite")
+        page.keyboard.press("Enter")
+        assert page.evaluate("document.activeElement.className") == "cited"
+
+
+@pytest.mark.parametrize("hash_", ["", "#ar/0"])
+def test_a_phone_shows_it_without_scrolling_sideways(browser: Any, one: Path, hash_: str) -> None:
+    with opened(browser, one, hash_, viewport=PHONE, is_mobile=True, has_touch=True) as seen:
+        width = seen.page.evaluate("document.documentElement.scrollWidth")
+        assert width <= PHONE["width"]
+        if not hash_:
+            dot = seen.page.locator("#ar-table .dot").first.bounding_box()
+            assert 0 < dot["x"] < PHONE["width"]
+
+
+def test_eighteen_languages_fit_a_phone(browser: Any, several: Path) -> None:
+    with opened(browser, several, viewport=PHONE, is_mobile=True, has_touch=True) as seen:
+        assert seen.page.evaluate("document.documentElement.scrollWidth") <= PHONE["width"]
+
+
+def test_dark_follows_the_system_until_it_is_chosen(browser: Any, one: Path) -> None:
+    paper = "getComputedStyle(document.body).backgroundColor"
+    with opened(browser, one, color_scheme="dark") as seen:
+        assert seen.page.evaluate(paper) == "rgb(17, 21, 26)"
+        button = seen.page.get_by_role("button", name="Dark")
+        assert button.get_attribute("aria-pressed") == "true"
+        button.click()
+        assert seen.page.evaluate(paper) == "rgb(255, 255, 255)"
+        seen.page.reload()
+        assert seen.page.evaluate(paper) == "rgb(255, 255, 255)"
+
+
+def test_without_scripts_the_tables_can_be_read(browser: Any, several: Path) -> None:
+    with opened(browser, several, java_script_enabled=False) as seen:
+        page = seen.page
+        assert page.locator("#ranks-table tbody tr:visible").count() == 19
+        assert page.locator("table.leaderboard:visible").count() == 18
+        assert not page.get_by_role("searchbox").first.is_visible()
+        assert "need JavaScript" in page.locator("noscript").first.inner_text()
+
+
+@pytest.mark.parametrize(
+    ("viewport", "scheme", "hash_"),
+    [*product((DESKTOP, PHONE), ("light", "dark"), ("", "#ar/0"))],
+)
+def test_axe_finds_no_serious_fault(
+    browser: Any, one: Path, viewport: dict[str, int], scheme: str, hash_: str
+) -> None:
+    # The page's own policy would keep axe from running.
+    options = {"viewport": viewport, "color_scheme": scheme, "bypass_csp": True}
+    with opened(browser, one, hash_, **options) as seen:
+        seen.page.evaluate(OPEN_ALL)
+        assert faults(seen.page) == []
+
+
+def test_axe_finds_no_serious_fault_in_many_languages(browser: Any, several: Path) -> None:
+    with opened(browser, several, bypass_csp=True) as seen:
+        assert faults(seen.page) == []
+
+
+def faults(page: Any) -> list[str]:
+    found = axe.Axe().run(page).response
+    assert len(found["passes"]) > 20
+    return [
+        f"{fault['id']}: {node['html'][:200]} {node['failureSummary']}"
+        for fault in found["violations"]
+        for node in fault["nodes"][:3]
+        if fault["impact"] in ("serious", "critical")
+    ]
+
+
+# Attacks ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("start", range(0, 200, 20))
+def test_two_hundred_hostile_strings(browser: Any, tmp_path: Path, start: int) -> None:
+    some = STRINGS[start : start + 20]
+    path = tmp_path / "report.html"
+    made = ranking("ar", some, texts=some, title=some[0], notes=some)
+    made.to_html(path, details=dict(pairwise(some)), importances=False)
+    with opened(browser, path) as seen:
+        page = seen.page
+        assert page.locator("#ar-table tbody tr").count() == 26
+        assert page.locator(".matrix tbody tr").count() == 26
+        for place in range(26):
+            page.evaluate("place => { location.hash = `#ar/${place}`; }", place)
+            page.wait_for_function(
+                "place => !document.getElementById('page').hidden"
+                " && location.hash === `#ar/${place}`"
+                " && document.querySelector('#page h2').textContent"
+                "   === JSON.parse(document.getElementById('data').textContent).models[place]",
+                arg=place,
+            )
+            page.evaluate("document.querySelectorAll('button.cite').forEach((one) => one.click())")
+            page.evaluate(OPEN_ALL)
+        assert page.locator(".card").count() == 0  # the last page is an anchor's
+        assert page.evaluate("window.pwned") is None
+        assert page.evaluate("document.querySelectorAll('script').length") == 2
+        assert page.evaluate("document.querySelectorAll('img, iframe, object, embed').length") == 0
+        assert page.evaluate("document.documentElement.scrollWidth - innerWidth") <= 0
+
+
+def test_the_policy_holds_even_if_markup_got_in(browser: Any, one: Path) -> None:
+    context = browser.new_context()
+    page = context.new_page()
+    requests: list[Any] = []
+    page.on("request", lambda request: requests.append(request))
+    page.goto(one.as_uri())
+    attempts = (
+        "const e = document.createElement('script'); e.text = 'window.pwned = 1';"
+        " document.body.append(e);",
+        "document.body.innerHTML = '<img src=x onerror=window.pwned=1>';",
+        "document.body.setAttribute('onclick', 'window.pwned = 1'); document.body.click();",
+        "document.body.append(Object.assign(document.createElement('img'),"
+        " { src: 'https://example.invalid/x.png' }));",
+        "fetch('https://example.invalid/').catch(() => {});",
+        "eval('window.pwned = 1');",
+    )
+    for attempt in attempts:
+        # Later, for what a driver runs itself may do what the page may not.
+        page.evaluate(f"setTimeout(() => {{ try {{ {attempt} }} catch {{ }} }})")
+    page.wait_for_timeout(200)
+    assert page.evaluate("window.pwned") is None
+    outside = [request for request in requests if request.url.startswith("http")]
+    assert outside
+    assert {request.failure for request in outside} == {"csp"}
+    context.close()

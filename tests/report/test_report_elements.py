@@ -1,0 +1,74 @@
+"""Elements: whatever text enters, it leaves as that text, and nothing else on the page changes."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from hostile import STRINGS
+from hypothesis import given
+from hypothesis import strategies as st
+from reading import Reader
+
+from mirage.report.elements import clean, cut, data, document, label, tag, written
+
+ANY_TEXT = st.text(st.characters(exclude_categories=()), max_size=200)
+
+
+def assert_harmless(text: str) -> None:
+    page = document(tag("p", tag("bdi", text), data_v=text))
+    page.encode("utf-8")
+    read = Reader(page)
+    assert read.tags == ["p", "bdi"]
+    assert read.attributes == {"data-v": clean(text)}
+    assert read.text.strip() == clean(text).strip()
+
+
+@pytest.mark.parametrize("text", STRINGS, ids=range(len(STRINGS)))
+def test_hostile_text_stays_text(text: str) -> None:
+    assert_harmless(text[:20_000])
+
+
+@given(ANY_TEXT)
+def test_any_text_stays_text(text: str) -> None:
+    assert_harmless(text)
+
+
+@pytest.mark.parametrize("text", STRINGS, ids=range(len(STRINGS)))
+def test_no_text_ends_a_block_of_json(text: str) -> None:
+    text = text[:20_000]
+    page = document(data({"x": [text]}, "data"))
+    assert page.count("<") == 3  # the doctype, and the tags of the script
+    inside = page.split(">", 2)[2].rpartition("</script>")[0]
+    assert json.loads(inside) == {"x": [json.loads(written(text))]}
+    page.encode("utf-8")
+
+
+@given(st.text(st.characters(exclude_categories=("Cs", "Cc", "Cn")), max_size=100))
+def test_json_says_what_it_was_given(text: str) -> None:
+    assert json.loads(written(text)) == text
+
+
+def test_text_keeps_its_place_among_elements() -> None:
+    page = document(tag("p", "a", tag("b", "c"), "d", None, [tag("i"), "e"], hidden=True, id=None))
+    assert '<p hidden="">a<b>c</b>d<i></i>e</p>' in page
+
+
+def test_control_characters_are_shown_and_what_is_no_character_is_replaced() -> None:
+    assert clean("a\x00b\x1bc\x7f\n\t") == "a␀b␛c␡\n\t"
+    assert clean("a\ud800b\ufffe") == "a\ufffdb\ufffd"
+    assert clean("\ud83d\ude00") == "😀"  # two halves of one character
+
+
+def test_a_name_is_one_line_that_can_be_seen() -> None:
+    assert label("two\nlines\u202e") == "two lines"
+    assert label("\u200b") == r"'\u200b'"
+    assert label("") == "''"
+    assert label("می\u200cخواهم") == "می\u200cخواهم"
+    assert len(label("x" * 1000)) == 120
+    assert label("x" * 1000).endswith("…")
+
+
+def test_a_cut_text_comes_with_the_length_of_the_whole() -> None:
+    assert cut("abc", 3) == ("abc", 0)
+    assert cut("abcd", 3) == ("abc", 4)

@@ -1,0 +1,248 @@
+"""The page as a text: complete, escaped, sealed, and the same each time."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import math
+import re
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hostile import STRINGS
+from rankings import ANCHORS, FEATURES, ranking
+from reading import Reader
+
+from mirage import Leaderboard, MirageError, MultilingualRanking
+from mirage.arena import PositionBias, SelfPreference
+from mirage.languages import LANGUAGES
+from mirage.models import Vote
+from mirage.ranking import Entry, Ranking
+from mirage.report import render, responses
+
+
+def written(made: Ranking | MultilingualRanking, path: Path, **options: Any) -> str:
+    made.to_html(path, **options)
+    return path.read_text(encoding="utf-8")
+
+
+def data_of(page: str) -> dict[str, Any]:
+    found = re.search(r'<script type="application/json" id="data">(.*?)</script>', page, re.DOTALL)
+    assert found is not None
+    return dict(json.loads(found[1]))
+
+
+def test_everything_of_one_language_is_there(tmp_path: Path) -> None:
+    made = ranking(notes=["A note."])
+    page = written(made, tmp_path / "report.html", details={"cost": "4.20 USD"})
+    for words in ("<h3", "A title", "A note.", "4.20 USD", "Feature importance", "validation.tau"):
+        assert words in page
+    for model in (*ANCHORS, "mine", "other"):
+        assert f">{model[:6]}" in page
+    assert page.count("<tr") >= 2 * len(made)
+    assert "failed on 2 of 12 queries" in page
+    data = data_of(page)
+    assert data["models"] == list(made.models)
+    entry = data["languages"]["en"]["entries"][0]
+    assert entry["rank"] == 1
+    assert entry["logit"] == pytest.approx(made["mine"].logit, abs=1e-4)
+    assert data["languages"]["en"]["features"] == list(FEATURES)
+
+
+def test_win_probabilities_are_those_of_the_ranking(tmp_path: Path) -> None:
+    made = ranking()
+    pairs = data_of(written(made, tmp_path / "r.html"))["languages"]["en"]["pairs"]
+    assert pairs["columns"] == list(range(len(made)))
+    for i, a in enumerate(made.models):
+        for j, b in enumerate(made.models):
+            expected = None if i == j else round(1000 * made.p_better(a, b))
+            assert pairs["rows"][i][j] == expected
+
+
+def test_importances_are_computed_only_when_wanted(tmp_path: Path) -> None:
+    made = ranking()
+    assert "Feature importance" not in written(made, tmp_path / "r.html", importances=False)
+    several = MultilingualRanking({"en": made, "ar": ranking("ar")})
+    assert "Feature importance" not in written(several, tmp_path / "r.html")
+    assert written(several, tmp_path / "r.html", importances=True).count("-importance") == 2
+
+
+def test_several_languages_have_a_heat_map_and_a_panel_each(tmp_path: Path) -> None:
+    several = MultilingualRanking({code: ranking(code) for code in ("ar", "en")})
+    page = written(several, tmp_path / "r.html")
+    assert 'id="ranks"' in page
+    assert page.count('class="panel"') == 2
+    assert "العربية" in page
+    data = data_of(page)
+    assert data["models"] == list(several.mean_ranks)
+    assert data["languages"]["ar"]["direction"] == "rtl"
+
+
+@pytest.mark.parametrize("code", ["sw", "yo", "de"])
+def test_published_rankings_have_a_report(code: str, tmp_path: Path) -> None:
+    made = Leaderboard.published(code)
+    page = written(made, tmp_path / "r.html")
+    data = data_of(page)
+    assert len(data["models"]) == 19
+    assert not data["languages"][code]["pages"]
+    if code == "yo":  # has ranks only
+        assert data["languages"][code]["pairs"] is None
+        assert "nothing says how sure it is" in page
+        assert "95 % interval" not in page.split("<script")[0]
+    assert "came without responses and surrogate" in page
+
+
+def test_all_published_languages_have_one(tmp_path: Path) -> None:
+    made = MultilingualRanking({code: Leaderboard.published(code) for code in LANGUAGES})
+    page = written(made, tmp_path / "r.html")
+    assert page.count('class="panel"') == 18
+    assert len(page.encode()) < 1_000_000
+
+
+def test_the_same_ranking_gives_the_same_file(tmp_path: Path) -> None:
+    first = written(ranking(), tmp_path / "a.html")
+    assert first == written(ranking(), tmp_path / "b.html")
+
+
+def test_the_policy_names_what_may_run_and_nothing_loads(tmp_path: Path) -> None:
+    page = written(ranking(), tmp_path / "r.html")
+    policy = re.search(r'Content-Security-Policy" content="([^"]*)"', page)
+    assert policy is not None
+    assert policy[1].startswith("default-src 'none'; ")
+    assert "unsafe" not in policy[1]
+    for tag in ("script", "style"):
+        found = re.search(f"<{tag}>(.*?)</{tag}>", page, re.DOTALL)
+        assert found is not None
+        digest = base64.b64encode(hashlib.sha256(found[1].encode()).digest()).decode()
+        assert f"{tag}-src 'sha256-{digest}'" in policy[1]
+        page = page.replace(found[0], "")
+    assert re.findall(r"""\s(?:src|srcset|action|style|on\w+)=""", page.split('id="data"')[0]) == []
+    links = set(re.findall(r'href="([^"]*)"', page))
+    assert all(link.startswith("#") or link == "data:," for link in links)
+    assert not re.search(r"url\(|@import|innerHTML|eval\(", page)
+
+
+def tags(page: str) -> list[str]:
+    """The tags of a page, but for those where a line may end."""
+    return [tag for tag in Reader(page).tags if tag != "wbr"]
+
+
+@pytest.mark.parametrize("start", range(0, 200, 20))
+def test_hostile_strings_change_nothing_of_the_page(start: int, tmp_path: Path) -> None:
+    some = STRINGS[start : start + 20]
+    options = {"importances": False}
+    hostile = ranking("ar", some, texts=some, title=some[0], notes=some)
+    harmless = ranking("ar", list("abcdefghijklmnopqrst"), texts=["x"] * 20, notes=["x"] * 20)
+    first = written(hostile, tmp_path / "a.html", details={some[1]: some[2]}, **options)
+    other = written(harmless, tmp_path / "b.html", details={"x": "y"}, **options)
+    assert tags(first) == tags(other)
+    assert len(data_of(first)["languages"]["ar"]["pages"]) == 20
+
+
+def test_broken_text_can_be_written(tmp_path: Path) -> None:
+    entries = [
+        Entry(1, "a\ud800\x00", 1.0, (0.5, 1.5), failures={"q\udfff": "\ud83d"}, answered=1),
+        Entry(2, "b", math.nan, (math.nan, math.nan)),
+    ]
+    made = Ranking(entries, language="sw", title="\ud800", notes=["\x00"])
+    page = written(made, tmp_path / "r.html")
+    assert "a\ufffd␀" in page
+
+
+# Judges -------------------------------------------------------------------------------------------
+
+
+def votes() -> list[Vote]:
+    return [
+        Vote(query_id=f"q{n}", model_a=a, model_b=b, judge=judge, verdict="a" if n % 3 else "b")
+        for n in range(6)
+        for a, b in (("x", "y"), ("y", "x"))
+        for judge in ("<b>one</b>", "two")
+    ]
+
+
+def test_what_is_known_of_judges_is_shown(tmp_path: Path) -> None:
+    from mirage.arena import judge_agreement, position_bias, self_preference
+
+    found = [
+        judge_agreement(votes(), draws=50),
+        position_bias(votes(), draws=50),
+        *self_preference(votes(), {"<b>one</b>": "f", "two": "g", "x": "f", "y": "h"}, draws=50),
+    ]
+    page = written(ranking(), tmp_path / "r.html", judges=found)
+    assert 'id="judges"' in page
+    assert "All 2 judges (Fleiss)" in page
+    assert f"{found[1].value:.3f}" in page
+    assert "&lt;b&gt;one&lt;/b&gt;" in page
+    assert isinstance(found[1], PositionBias)
+    assert any(isinstance(one, SelfPreference) for one in found)
+    assert 'id="judges"' not in written(ranking(), tmp_path / "r.html")
+
+
+def test_agreement_with_people_is_shown(tmp_path: Path, data_dir: Path) -> None:
+    from mirage.metaeval import LabelledSentences, evaluate
+
+    labelled = LabelledSentences.memerag(data_dir / "memerag" / "memerag", ["de"])
+    found = evaluate(labelled, "support_lexical", draws=20)
+    page = written(ranking(), tmp_path / "r.html", judges=[found])
+    assert "Agreement with people" in page
+    assert f"{found['support_lexical']['mean'].balanced_accuracy:.3f}" in page
+
+
+def test_what_a_ranking_knows_of_its_judge_is_shown_once(tmp_path: Path) -> None:
+    page = written(
+        MultilingualRanking({code: Leaderboard.published(code) for code in ("de", "en")}),
+        tmp_path / "r.html",
+    )
+    agreement = Leaderboard.published("de").agreement
+    assert agreement
+    for one in {*agreement, *Leaderboard.published("en").agreement}:
+        assert page.count(f"{one.judge}, {one.task}, ") >= 1
+        assert f">{one.balanced_accuracy:.3f}<" in page
+    assert '<a href="#judges">' in page
+
+
+def test_anything_else_is_no_finding(tmp_path: Path) -> None:
+    with pytest.raises(MirageError, match="not int"):
+        ranking().to_html(tmp_path / "r.html", judges=[3])  # type: ignore[list-item]
+
+
+# Errors and sizes ---------------------------------------------------------------------------------
+
+
+def test_a_file_that_cannot_be_written_is_one_clear_error(tmp_path: Path) -> None:
+    with pytest.raises(MirageError, match=r"missing.r\.html: the report cannot be written"):
+        ranking().to_html(tmp_path / "missing" / "r.html")
+    with pytest.raises(MirageError, match="at least one ranking"):
+        render({})
+
+
+def test_a_plot_without_matplotlib_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    from mirage.report import plot_ranks
+
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    rankings = MultilingualRanking({"sw": Leaderboard.published("sw")})
+    with pytest.raises(MirageError, match=r"pip install 'mirage-rag\[report\]'"):
+        plot_ranks(rankings)
+
+
+def test_many_models_are_compared_with_some(tmp_path: Path) -> None:
+    made = ranking(models=[f"model {number}" for number in range(60)], evidence=False)
+    page = written(made, tmp_path / "r.html")
+    pairs = data_of(page)["languages"]["en"]["pairs"]
+    assert len(pairs["columns"]) == 40
+    assert len(pairs["rows"]) == len(made)
+    assert "against 40 models" in page
+    # The best and the last are there, whoever else is.
+    assert {0, len(made) - 1} <= set(pairs["columns"])
+
+
+def test_much_text_stays_within_its_bounds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(responses, "MOST_BYTES", 50_000)
+    texts = [f"##Reason: [1]\n##Answer: {n} " + "<&ช" * 3000 for n in range(9)]
+    page = written(ranking(models=["a", "b", "c", "d"], texts=texts), tmp_path / "r.html")
+    assert len(json.dumps(data_of(page)["languages"]["en"]["pages"]).encode()) < 200_000
+    assert "What is not shown" in page

@@ -1,0 +1,170 @@
+"""The plots: every number is drawn, and every script has a font or a warning."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from rankings import ANCHORS, FEATURES, ranking
+
+from mirage import Leaderboard, MirageError, MultilingualRanking, UnknownNameError
+from mirage.experiments import FewerJudgmentsRow, ImportanceRow, NewModelRow
+from mirage.languages import LANGUAGES
+from mirage.report import fonts
+
+pytest.importorskip("matplotlib", reason="the extra report is not installed: matplotlib")
+
+from mirage.report import (
+    MissingFontWarning,
+    plot_features,
+    plot_fewer_judgments,
+    plot_importances,
+    plot_new_models,
+    plot_ranks,
+)
+
+LATIN = ("de", "en", "fi", "sw")
+
+
+def published(codes: Any = LATIN) -> MultilingualRanking:
+    return MultilingualRanking({code: Leaderboard.published(code) for code in codes})
+
+
+def words(figure: Any) -> list[str]:
+    """Every text of a figure that is not empty."""
+    from matplotlib.text import Text
+
+    return [found.get_text() for found in figure.findobj(Text) if found.get_text()]
+
+
+def test_ranks_of_all_models_in_all_languages() -> None:
+    made = published()
+    figure = plot_ranks(made)
+    (panel,) = figure.axes
+    shown = panel.images[0].get_array()
+    assert shown.shape == (19, 4)
+    for row, model in enumerate(made.mean_ranks):
+        for column, code in enumerate(made):
+            assert shown[row, column] == made[code][model].rank
+    assert {"Deutsch", "Kiswahili"} <= set(words(figure))
+    assert any(word.startswith("gpt-4o-azure") for word in words(figure))
+
+
+def test_features_of_one_language_have_a_line_for_each_model() -> None:
+    made = ranking("en")
+    figure = plot_features(made)
+    assert len(figure.axes) == len(FEATURES)
+    for panel, name in zip(figure.axes, FEATURES, strict=True):
+        (dots,) = panel.collections[1:]
+        drawn = dots.get_offsets()[:, 0].tolist()
+        assert drawn == [made[model].features[name] for model in made.models]
+    assert {*ANCHORS, "mine", *FEATURES} <= set(words(figure))
+
+
+def test_features_of_several_languages_have_a_dot_for_each_model() -> None:
+    made = MultilingualRanking({code: ranking("en") for code in LATIN})
+    figure = plot_features(made, models=["mine"])
+    dots = sum(len(found.get_offsets()) for found in figure.axes[0].collections)
+    assert dots == 8 * len(LATIN)
+    assert "mine" in words(figure)
+    with pytest.raises(UnknownNameError, match="did you mean 'mine'"):
+        plot_features(made, models=["mime"])
+    with pytest.raises(MirageError, match="7 models in colour"):
+        plot_features(made, models=list(made.mean_ranks)[:7])
+
+
+def test_published_rankings_have_no_features() -> None:
+    with pytest.raises(MirageError, match="no features to plot"):
+        plot_features(published())
+
+
+def test_importances_of_one_surrogate_and_of_several_languages() -> None:
+    figure = plot_importances({"b": -0.1, "a": 0.5})
+    assert [bar.get_width() for bar in figure.axes[0].patches] == [0.5, -0.1]
+    rows = [ImportanceRow(code, "f", value) for code, value in (("sw", 0.2), ("en", 0.4))]
+    figure = plot_importances(rows)
+    assert [bar.get_width() for bar in figure.axes[0].patches] == [pytest.approx(0.3)]
+    assert figure.axes[0].collections[0].get_offsets()[:, 0].tolist() == [0.2, 0.4]
+    with pytest.raises(MirageError, match="no importance"):
+        plot_importances({})
+
+
+def fewer(code: str, best: float) -> Iterator[FewerJudgmentsRow]:
+    for queries, pairs in ((10, 100), (20, 100), (20, 25), (20, 50)):
+        tau = best - 1 / (queries * pairs)
+        yield FewerJudgmentsRow(code, queries, pairs, 5.0, tau, tau - 0.1, tau + 0.01)
+
+
+def test_fewer_judgments_have_a_line_a_language_and_their_mean() -> None:
+    figure = plot_fewer_judgments([*fewer("sw", 0.9), *fewer("en", 0.7)])
+    for panel, xs in zip(figure.axes, ([10, 20], [25, 50, 100]), strict=True):
+        lines = [line for line in panel.lines if len(line.get_xdata()) == len(xs)]
+        assert [list(line.get_xdata()) for line in lines] == [xs] * 3
+        first, second, mean = (list(line.get_ydata()) for line in lines)
+        assert mean == [pytest.approx((a + b) / 2) for a, b in zip(first, second, strict=True)]
+    alone = plot_fewer_judgments(fewer("sw", 0.9))
+    assert len(alone.axes[0].collections) == 1  # the range over draws
+    with pytest.raises(MirageError, match="no result"):
+        plot_fewer_judgments([])
+
+
+def test_new_models_have_predicted_and_judged_logits() -> None:
+    rows = [
+        NewModelRow(code, model, 1, 2, 0.5, -1.0, 2.0, 0.25, 0.9)
+        for model in ("x", "y")
+        for code in ("sw", "en")
+    ]
+    figure = plot_new_models(rows)
+    assert len(figure.axes) == 2
+    drawn = [found.get_offsets()[:, 1].tolist() for found in figure.axes[0].collections[2:]]
+    assert drawn == [[0.5, 0.5], [0.25, 0.25]]
+    assert "x, tau 0.90" in words(figure)
+    with pytest.raises(MirageError, match="no result"):
+        plot_new_models([])
+
+
+def test_a_missing_number_leaves_a_gap_and_a_name_is_no_formula(tmp_path: Path) -> None:
+    made = ranking("en", ["$x^2$", "a\n\u202eb"], evidence=False)
+    entry = made["$x^2$"]
+    assert isinstance(entry.features, dict)
+    entry.features[FEATURES[0]] = math.nan
+    figure = plot_features(made)
+    assert {"$x^2$", "a b"} <= set(words(figure))
+    figure.savefig(tmp_path / "features.png")
+    figure.savefig(tmp_path / "features.svg")
+
+
+# Fonts --------------------------------------------------------------------------------------------
+
+
+def test_without_a_font_languages_have_english_names_and_a_warning_says_so(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(fonts, "CANDIDATES", ())
+    with pytest.warns(MissingFontWarning, match="Bengali, CJK, Devanagari, .*Hangul.*Thai.*noto"):
+        figure = plot_ranks(published(LANGUAGES))
+    shown = words(figure)
+    assert {"Bengali", "Hindi", "Thai", "Telugu", "Chinese", "Korean", "Japanese"} <= set(shown)
+    assert {"Deutsch", "русский", "العربية"} <= set(shown)  # matplotlib's own font has these
+
+
+def test_with_fonts_languages_have_their_own_names() -> None:
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        figure = plot_ranks(published(LANGUAGES))
+    if caught:
+        pytest.skip(f"fonts are missing here: {caught[0].message}")
+    assert {entry.native_name for entry in LANGUAGES.values()} <= set(words(figure))
+
+
+def test_a_name_without_a_font_keeps_what_can_be_shown(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fonts, "CANDIDATES", ())
+    with pytest.warns(MissingFontWarning, match="Thai"):
+        letters = fonts.lettering(["โม a"])
+    assert letters.shown("โม a") == "\ufffd\ufffd a"
+    assert letters.shown("โม a", "else") == "else"
+    assert letters.shown("b") == "b"

@@ -1,0 +1,170 @@
+"""Which responses a report shows, in which order, and how their citations are found."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hostile import STRINGS
+from hypothesis import given
+from hypothesis import strategies as st
+from rankings import FEATURES, ranker, ranking
+
+from mirage import FeatureTable
+from mirage.languages import LANGUAGES
+from mirage.report import responses
+from mirage.report.responses import Cited, blocks, direction, response_scores, sample, segments
+from mirage.text import parse
+
+SHOWN = ("a#0", "b#1", "c#2")
+
+
+def test_better_features_come_first() -> None:
+    data = ranker("en").data["en"]
+    middle = np.nanmean(data.values.reshape(-1, len(FEATURES)), axis=0)
+    values = np.array([middle, middle + 1, middle - 1, [np.nan] * 3])
+    table = FeatureTable("m", "en", ("q0", "q1", "q2", "q3"), FEATURES, values)
+    scores = response_scores(table, data)
+    assert scores[1] > scores[0] > scores[2]
+    assert scores[0] == pytest.approx(0)
+    assert np.isnan(scores[3])
+
+
+def test_a_missing_feature_does_not_count() -> None:
+    data = ranker("en").data["en"]
+    above = np.nanmean(data.values.reshape(-1, len(FEATURES)), axis=0) + 0.5
+    values = np.array([above, [above[0], np.nan, np.nan]])
+    table = FeatureTable("m", "en", ("q0", "q1"), FEATURES, values)
+    full, partial = response_scores(table, data)
+    assert partial > 0
+    assert partial != full
+
+
+def test_best_worst_and_failed_are_different_responses() -> None:
+    kinds = sample({"en": ranking()}).pages["en"]["mine"]
+    ids = [row["query"] for rows in kinds.values() for row in rows]
+    assert len(ids) == len(set(ids)) == 12
+    assert [row["query"] for row in kinds["failed"]] == ["q4", "q9"]
+    assert kinds["failed"][0]["error"] == "TimeoutError: Text 4"
+    assert len(kinds["best"]) == len(kinds["worst"]) == 5
+
+
+def test_the_order_is_that_of_the_scores() -> None:
+    made = ranking()
+    assert made.evidence is not None
+    table = made.evidence.tables["mine"]
+    scores = dict(
+        zip(table.query_ids, response_scores(table, ranker("en").data["en"]), strict=True)
+    )
+    kinds = sample({"en": made}).pages["en"]["mine"]
+    best = [scores[row["query"]] for row in kinds["best"]]
+    worst = [scores[row["query"]] for row in kinds["worst"]]
+    assert best == sorted(best, reverse=True)
+    assert worst == sorted(worst)
+    assert max(worst) <= min(best)
+
+
+def test_without_evidence_nothing_is_shown() -> None:
+    found = sample({"en": ranking(evidence=False)})
+    assert not found.pages
+    assert found.notes == ()
+
+
+def test_less_is_shown_where_it_would_not_fit(monkeypatch: pytest.MonkeyPatch) -> None:
+    texts = [f"##Reason: [1]\n##Answer: {number} " + "word " * 300 for number in range(9)]
+    rankings = {"en": ranking(texts=texts)}
+    everything = sample(rankings)
+    monkeypatch.setattr(responses, "MOST_BYTES", 40_000)
+    some = sample(rankings)
+    assert some == sample(rankings)
+    assert len(some.pages["en"]["mine"]["best"]) < len(everything.pages["en"]["mine"]["best"])
+    assert any("at most" in note for note in some.notes)
+    assert any("without their text" in note for note in some.notes)
+    cited = some.queries["en"]["q0"]["passages"]
+    assert ["text" in passage for passage in cited] == [True, False, False]
+
+
+def test_what_does_not_fit_at_all_is_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(responses, "MOST_BYTES", 8_000)
+    found = sample({"en": ranking(texts=["word " * 300])})
+    shown = sum(len(rows) for kinds in found.pages["en"].values() for rows in kinds.values())
+    (note,) = [note for note in found.notes if "left out" in note]
+    assert 0 < shown < 6
+    assert note.startswith(f"{2 * 3 - shown} more responses")
+
+
+def test_long_texts_are_cut_and_say_so() -> None:
+    found = sample({"en": ranking(texts=["x" * 1_000_000])})
+    row = found.pages["en"]["mine"]["best"][0]
+    assert row["cut"] == 1_000_000
+    assert sum(len(text) for block in row["blocks"] for text in block["text"]) == 6000
+    assert found.queries["en"][row["query"]]["passages"][0]["cut"] == 1_000_000
+
+
+# Sections and citations ---------------------------------------------------------------------------
+
+
+def test_citations_are_those_that_the_parser_reads() -> None:
+    text = "The Nile [1]. Long [b#1, 3]; see [99], [sic] and [1969]."
+    assert segments(text, "en", SHOWN) == [
+        "The Nile ",
+        Cited("[1]", ("a#0",)),
+        ". Long ",
+        Cited("[b#1, 3]", ("b#1", "c#2")),
+        "; see ",
+        Cited("[99]", ()),
+        ", [sic] and [1969].",
+    ]
+
+
+@pytest.mark.parametrize("code", LANGUAGES)
+def test_every_language_has_its_brackets_and_digits(code: str) -> None:
+    digits = LANGUAGES[code].digits or "0123456789"
+    for pair in LANGUAGES[code].brackets:
+        bracket = f"{pair[0]}{digits[2]}{pair[1]}"
+        assert segments(f"a {bracket} b", code, SHOWN)[1] == Cited(bracket, ("b#1",))
+
+
+def test_a_heading_in_brackets_is_no_citation() -> None:
+    assert segments("【Answer】 x [1]", "ja", SHOWN)[0] == "【Answer】 x "
+
+
+@given(st.text(alphabet="[]【】1 2,#ab.\n:-", max_size=80))
+def test_pieces_are_the_text_and_cite_what_the_whole_cites(text: str) -> None:
+    pieces = segments(text, "ja", SHOWN)
+    assert "".join(p if isinstance(p, str) else p.text for p in pieces) == text
+    cited = {id_ for piece in pieces if isinstance(piece, Cited) for id_ in piece.ids}
+    assert cited == set(parse(text, "ja", SHOWN).citations)
+
+
+def test_a_response_is_shown_in_its_sections() -> None:
+    found = blocks("##Reason: since [1]\n##Answer: yes [2].", "en", SHOWN)
+    assert found == [
+        ("heading", "##Reason:"),
+        ("reason", "since [1]"),
+        ("heading", "##Answer:"),
+        ("answer", "yes [2]."),
+    ]
+    assert blocks("no sections", "en", SHOWN) == [("text", "no sections")]
+    assert blocks("", "en", SHOWN) == [("text", "")]
+
+
+@given(
+    st.lists(st.sampled_from(["##Reason:", "##Answer:", "\n", "yes", "no [1]", " "]), max_size=9)
+)
+def test_sections_lose_nothing(parts: list[str]) -> None:
+    text = "".join(parts)
+    shown = "".join(block.text for block in blocks(text, "en", SHOWN))
+    assert "".join(shown.split()) == "".join(text.split())
+
+
+@pytest.mark.parametrize("text", STRINGS, ids=range(len(STRINGS)))
+def test_hostile_text_comes_out_in_pieces(text: str) -> None:
+    text = text[:6000]
+    assert "".join(p if isinstance(p, str) else p.text for p in segments(text, "ar", SHOWN)) == text
+
+
+def test_direction_is_that_of_most_letters() -> None:
+    assert direction("نهر النيل Nile", "ar") == "rtl"
+    assert direction("The Nile نهر", "ar") == "ltr"
+    assert direction("[1] 1969", "ar") == "rtl"
+    assert direction("[1] 1969", "en") == "ltr"

@@ -1,0 +1,298 @@
+"""The mistakes of a first hour: each is one clear sentence that says what to do instead."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import AsyncIterator, Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mirage import (
+    Leaderboard,
+    MirageDataset,
+    MirageError,
+    OpenAIGenerator,
+    PairwiseJudge,
+    Query,
+    Ranking,
+    ReplayGenerator,
+    Run,
+    read_run,
+    respond,
+)
+
+LANGUAGE = "sw"
+CHOICES = (
+    "give a function (query) -> str, a Generator, a Run, a mapping from query id to text, or the "
+    "path of a JSON Lines file of responses"
+)
+
+
+@pytest.fixture(scope="module")
+def leaderboard() -> Leaderboard:
+    return Leaderboard.bundled(LANGUAGE)
+
+
+def sentence(mistake: Callable[[], Any]) -> str:
+    """The message of a mistake: one line, and no error of anything below the library."""
+    with pytest.raises(MirageError) as caught:
+        mistake()
+    message = str(caught.value)
+    assert "\n" not in message
+    assert len(message) < 500
+    return message
+
+
+# What is ranked -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("model", [5, None, ["yes", "no"], object(), {"q01"}])
+def test_something_that_cannot_answer(leaderboard: Leaderboard, model: Any) -> None:
+    message = sentence(lambda: leaderboard.rank(model))
+    assert message.endswith(f" cannot answer queries: {CHOICES}")
+
+
+def test_a_long_list_of_texts_is_not_all_in_the_message(leaderboard: Leaderboard) -> None:
+    answers: Any = ["an answer that is long " * 50] * 14
+    assert CHOICES in sentence(lambda: leaderboard.rank(answers))
+
+
+def test_a_text_is_taken_for_a_path(leaderboard: Leaderboard) -> None:
+    assert sentence(lambda: leaderboard.rank("The Nile is the longest river.")) == (
+        "The Nile is the longest river.: no such file; a text or a path stands for a JSON Lines "
+        "file of responses"
+    )
+
+
+class Rag:
+    """Somebody's system."""
+
+    name = "rag"
+
+    def __call__(self, query: Query) -> str:
+        return query.passages[0].text
+
+
+@pytest.mark.parametrize("model", [Rag, OpenAIGenerator, ReplayGenerator])
+def test_parentheses_that_were_forgotten(leaderboard: Leaderboard, model: Any) -> None:
+    name = model.__name__
+    assert sentence(lambda: leaderboard.rank(model)) == (
+        f"{name} is a class, which cannot answer queries; make an object of it: {name}(...)"
+    )
+
+
+def test_with_the_parentheses_it_works(leaderboard: Leaderboard) -> None:
+    assert "my-model" in leaderboard.rank(Rag())
+
+
+def test_a_generator_that_returns_texts_and_no_run(leaderboard: Leaderboard) -> None:
+    class Mine:
+        name = "mine"
+
+        def run(self, dataset: MirageDataset, *, out: Any = None, progress: bool = True) -> Any:
+            return [query.text for query in dataset]
+
+    assert sentence(lambda: leaderboard.rank(Mine())) == (
+        "the generator 'my-model' returned list from run(), which is to return a Run"
+    )
+
+
+# What a function returns --------------------------------------------------------------------------
+
+
+def test_an_async_function_works(leaderboard: Leaderboard) -> None:
+    async def answer(query: Query) -> str:
+        return query.passages[0].text
+
+    ranking = leaderboard.rank(answer, name="async")
+    assert isinstance(ranking, Ranking)
+    assert ranking["async"].failed == 0
+
+
+def returns(value: Any) -> Callable[[Query], Any]:
+    return lambda _: value
+
+
+async def returns_none_late(query: Query) -> None:
+    """Forgets to return."""
+
+
+async def yields_late(query: Query) -> AsyncIterator[str]:
+    yield query.text
+
+
+def yields(query: Query) -> Iterator[str]:
+    yield query.text
+
+
+@pytest.mark.parametrize(
+    ("function", "kind", "instead"),
+    [
+        (returns(None), "NoneType", "return the answer (is there a return?)"),
+        (returns_none_late, "NoneType", "return the answer (is there a return?)"),
+        (returns(42), "int", "return the answer as text"),
+        (returns(b"x"), "bytes", "return the answer as text"),
+        (returns({"answer": "x"}), "dict", "return the text in it alone"),
+        (returns(("x", ["p1"])), "tuple", "return the text in it alone"),
+        (returns(["x"]), "list", "return the text in it alone"),
+        (yields, "generator", "return the whole text at once, and do not yield its parts"),
+        (yields_late, "async_generator", "return the whole text at once, and do not yield its"),
+    ],
+)
+def test_a_function_that_returns_no_text(
+    leaderboard: Leaderboard, function: Any, kind: str, instead: str
+) -> None:
+    message = sentence(lambda: leaderboard.rank(function, name="mine"))
+    start = "model 'mine' failed on all 14 queries of bundled-sw; the first failure, on 'q01': "
+    assert message.startswith(f"{start}the response is of type {kind}, not str; {instead}")
+
+
+def test_a_function_that_wants_other_arguments(leaderboard: Leaderboard) -> None:
+    def answer(question: str, passages: list[str]) -> str:
+        return question
+
+    wrong: Any = answer
+    assert "missing 1 required positional argument: 'passages'" in sentence(
+        lambda: leaderboard.rank(wrong)
+    )
+
+
+# Queries ------------------------------------------------------------------------------------------
+
+
+def test_a_dataset_without_a_query() -> None:
+    assert sentence(lambda: MirageDataset([], name="mine")) == (
+        "mine has no query; a dataset needs one or more"
+    )
+
+
+@pytest.mark.parametrize("queries", [[{"id": "q1"}], "queries.jsonl", ["queries.jsonl"]])
+def test_a_dataset_of_something_else(queries: Any) -> None:
+    kind = type(queries[0]).__name__
+    assert sentence(lambda: MirageDataset(queries, name="mine")) == (
+        f"mine consists of Query objects, and not of {kind}; MirageDataset.from_jsonl reads a file"
+    )
+
+
+def test_an_empty_file(tmp_path: Path) -> None:
+    path = tmp_path / "queries.jsonl"
+    path.write_text("")
+    assert sentence(lambda: MirageDataset.from_jsonl(path)) == f"{path}: no query in this file"
+
+
+BARE = MirageDataset([Query(id="q01", language=LANGUAGE, text="Jina?")], name="mine")
+
+
+def test_passages_that_are_missing_when_they_are_needed() -> None:
+    message = sentence(lambda: respond(Rag(), BARE))
+    assert message.endswith("IndexError: tuple index out of range (the query has no passages)")
+
+
+def test_passages_that_are_missing_when_citations_are_measured(leaderboard: Leaderboard) -> None:
+    bare = Leaderboard(BARE, leaderboard.suite, leaderboard.ranker)
+    assert sentence(lambda: bare.rank(lambda _: "Jibu [1].")) == (
+        "model 'my-model' (sw) has 'citation_recall@10' on no query (the query has no relevant "
+        "passage); leave this feature out of the suite, or give what it needs"
+    )
+
+
+@pytest.mark.parametrize("name", ["Swahili", "kiswahili", "swa", "sw-KE", "SW"])
+@pytest.mark.parametrize("load", [Leaderboard.bundled, MirageDataset.bundled])
+def test_a_language_by_another_name(load: Any, name: str) -> None:
+    assert sentence(lambda: load(name)) == f"unknown language {name!r}; did you mean 'sw'?"
+
+
+def test_a_language_that_is_not_there() -> None:
+    message = sentence(lambda: Leaderboard.bundled("it"))
+    assert message.startswith("unknown language 'it'; known: ar, bn, de, en, es, fa, fi, fr, hi, ")
+
+
+# Files --------------------------------------------------------------------------------------------
+
+
+def file_of(path: Path, row: Any) -> Path:
+    path.write_text(json.dumps(row))
+    return path
+
+
+@pytest.mark.parametrize(
+    ("row", "rest"),
+    [
+        (
+            {"id": "q01", "answer": "x"},
+            "field 'query_id': Field required (and 3 more); the fields are query_id, text, error, "
+            "shown, and 'id', 'answer' are none of them",
+        ),
+        (
+            {"query_id": "q01", "txt": "x"},
+            "field 'text': Field required (and 1 more); the fields are query_id, text, error, "
+            "shown, and 'txt' is none of them; did you mean 'text' by 'txt'?",
+        ),
+        (
+            {"query_id": "q01", "text": "x", "score": 1},
+            "field 'score': Extra inputs are not permitted; the fields are query_id, text, error, "
+            "shown, and 'score' is none of them",
+        ),
+        ({"query_id": "q01", "text": 5}, "field 'text': Input should be a valid string"),
+    ],
+)
+def test_a_column_by_another_name(
+    leaderboard: Leaderboard, tmp_path: Path, row: dict[str, Any], rest: str
+) -> None:
+    path = file_of(tmp_path / "run.jsonl", row)
+    assert sentence(lambda: leaderboard.rank(path)) == f"{path}, line 1, {rest}"
+
+
+def test_a_column_of_queries_by_another_name(tmp_path: Path) -> None:
+    row = {"id": "q01", "langauge": LANGUAGE, "text": "Jina?"}
+    path = file_of(tmp_path / "queries.jsonl", row)
+    message = sentence(lambda: MirageDataset.from_jsonl(path))
+    assert message.endswith("did you mean 'language' by 'langauge'?")
+
+
+def test_a_json_array_in_place_of_json_lines(tmp_path: Path) -> None:
+    path = file_of(tmp_path / "run.jsonl", [{"query_id": "q01", "text": "x"}])
+    assert sentence(lambda: read_run(path, language=LANGUAGE)) == (
+        f"{path}, line 1: expected a JSON object, found list; JSON Lines is one object a line"
+    )
+    path.write_text(json.dumps([{"query_id": "q01", "text": "x"}], indent=2))
+    message = sentence(lambda: read_run(path, language=LANGUAGE))
+    assert message.endswith("JSON Lines is one object a line, and no array")
+
+
+def test_a_response_to_a_query_that_is_not_there(leaderboard: Leaderboard) -> None:
+    assert sentence(lambda: leaderboard.rank({"q1": "x"}, name="mine")) == (
+        "unknown query of bundled-sw, answered by model 'mine': 'q1'; did you mean 'q14'?"
+    )
+
+
+# Keys and packages --------------------------------------------------------------------------------
+
+
+def test_a_key_that_is_missing(leaderboard: Leaderboard) -> None:
+    message = "no key for https://api.openai.com/v1: set OPENAI_API_KEY, or give api_key="
+    assert sentence(lambda: leaderboard.rank(OpenAIGenerator("gpt-4o-mini"))) == message
+
+
+def test_a_judge_by_its_name_alone() -> None:
+    name: Any = "gpt-4o"
+    assert sentence(lambda: PairwiseJudge(name)) == ("judges are one LLM or several, not 'gpt-4o'")
+
+
+def test_pandas_that_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "pandas", None)
+    ranking = Leaderboard.published(LANGUAGE)
+    assert "pip install" in sentence(ranking.to_pandas)
+    assert "pandas" in sentence(ranking.to_pandas)
+
+
+def test_a_run_in_another_language(leaderboard: Leaderboard) -> None:
+    english = respond(Rag(), MirageDataset.bundled("en"), "mine")
+    assert isinstance(english, Run)
+    assert sentence(lambda: leaderboard.rank(english, name="mine")) == (
+        "run of model 'mine' is in 'en', but bundled-sw is in 'sw'; rank it on a dataset of its "
+        "own language"
+    )

@@ -1,0 +1,346 @@
+"""The assertions used alone: what holds, what falls short, and what a failure says."""
+
+from __future__ import annotations
+
+import re
+import traceback
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mirage import (
+    DatasetError,
+    FeatureError,
+    FeatureSuite,
+    GenerationError,
+    Leaderboard,
+    MirageDataset,
+    MirageError,
+    UnknownNameError,
+    respond,
+)
+from mirage.models import Query, Response
+from mirage.ranking import Entry, MultilingualRanking, Ranking
+from mirage.testing import (
+    Baseline,
+    FellShortError,
+    assert_feature,
+    assert_no_regression,
+    assert_ranks,
+    save_baseline,
+)
+
+CITED = FeatureSuite(["citation_recall@10", "citation_map@10"])
+SWAHILI = MirageDataset.bundled("sw")
+Texts = dict[str, str]
+
+
+def without_citations(text: str) -> str:
+    return re.sub(r"\s?\[[^\]]+\]", "", text)
+
+
+@pytest.fixture
+def good() -> Texts:
+    return {query.id: query.reference or "" for query in SWAHILI}
+
+
+@pytest.fixture
+def uncited(good: Texts) -> Texts:
+    """Without citations in the first seven responses."""
+    return {id_: without_citations(t) if id_ < "q08" else t for id_, t in good.items()}
+
+
+@pytest.fixture
+def baseline(good: Texts, tmp_path: Path) -> Baseline:
+    return save_baseline(good, tmp_path / "b.json", on="sw", suite=CITED)
+
+
+def length(_: Query, response: Response) -> float:
+    return float(len(response.text or ""))
+
+
+def flat(said: str) -> str:
+    """A message as it was before its lines were broken."""
+    return " ".join(said.split())
+
+
+def fell_short(assertion: Callable[..., None], *args: Any, **options: Any) -> str:
+    with pytest.raises(FellShortError) as caught:
+        assertion(*args, **options)
+    return str(caught.value)
+
+
+# Features -----------------------------------------------------------------------------------------
+
+
+def test_a_feature_within_its_bounds_holds(good: Texts) -> None:
+    assert_feature(good, "citation_recall@10", ge=1, le=1, on="sw")
+    assert_feature(good, "citation_recall@10", gt=0.99, lt=1.01, on=SWAHILI)
+    assert_feature(good, "citation_Recall@10", ge=1, on=Leaderboard.bundled("sw"))
+    assert_feature(lambda query: query.reference, length, gt=50, on="sw")
+    assert_feature(respond(good, SWAHILI), "citation_map@10", ge=1)  # a run knows its language
+
+
+@pytest.mark.parametrize("bound", [{"gt": 1}, {"lt": 1}, {"ge": 1.001}, {"le": 0.999}])
+def test_a_mean_at_a_bound_is_on_the_right_side_of_it(good: Texts, bound: dict[str, float]) -> None:
+    assert "citation_recall@10 of my-model is 1.000" in fell_short(
+        assert_feature, good, "citation_recall@10", on="sw", **bound
+    )
+
+
+def test_a_mean_of_equal_values_is_that_value(good: Texts) -> None:
+    def often(_: Query, __: Response) -> float:
+        return 0.6
+
+    assert_feature(good, often, ge=0.6, le=0.6, on="sw")
+
+
+def test_a_feature_that_falls_short_shows_the_five_worst_queries(uncited: Texts) -> None:
+    said = fell_short(assert_feature, uncited, "citation_recall@10", ge=0.9, on="sw", name="my-rag")
+    assert said.startswith("citation_recall@10 of my-rag is 0.417 on bundled-sw, not >= 0.9\n")
+    assert "12 of 14" in said
+    assert "not in the mean: 2, such as q13: the query has no relevant" in said
+    shown = re.findall(r"^- (q\d\d) “", said, re.MULTILINE)
+    assert shown == ["q01", "q02", "q03", "q04", "q05"]
+    assert SWAHILI["q01"].text in said
+    assert "answer: Mto Nile" in flat(said)
+    assert all(len(line) <= 80 for line in said.splitlines())
+
+
+def test_of_a_feature_that_is_too_high_the_highest_are_shown(good: Texts) -> None:
+    longest = max(good, key=lambda id_: len(good[id_]))
+    said = fell_short(assert_feature, good, length, lt=10, on="sw")
+    assert re.findall(r"^- (q\d\d) “", said, re.MULTILINE)[0] == longest
+
+
+def test_failures_are_not_left_out_in_silence() -> None:
+    def fails_twice(query: Query) -> str:
+        if query.id in ("q02", "q05"):
+            raise TimeoutError("no answer within 5 s")
+        return query.reference or ""
+
+    said = fell_short(assert_feature, fails_twice, "citation_recall@10", ge=0, on="sw")
+    assert said.startswith("my-model failed on 2 of 14 queries of bundled-sw")
+    assert "TimeoutError: no answer within 5 s" in said
+    assert_feature(fails_twice, "citation_recall@10", ge=1, on="sw", allow_failed=2)
+
+
+def test_what_a_response_says_cannot_move_the_terminal(good: Texts) -> None:
+    hostile = dict.fromkeys(good, "\x1b[2J\u202e##Answer: a\x07b\r\n\n" + "y" * 5000)
+    said = fell_short(assert_feature, hostile, "citation_recall@10", ge=1, on="sw")
+    assert not re.search(r"[\x00-\x09\x0b-\x1f\x7f\u202a-\u202e]", said)
+    assert len(said) < 4000
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "said"),
+    [
+        ({}, FeatureError, "takes a bound"),
+        ({"ge": "high"}, FeatureError, "ge='high' is no number"),
+        ({"ge": float("nan")}, FeatureError, "ge=nan is no number"),
+        ({"ge": 1, "on": "xx"}, UnknownNameError, "unknown language 'xx'"),
+        ({"ge": 1, "on": 7}, DatasetError, "on=7 has no queries"),
+        ({"ge": 1, "feature": "citation_recal@10"}, UnknownNameError, "did you mean 'citation_"),
+        ({"ge": 1, "model": 7}, DatasetError, "7 cannot answer queries"),
+        ({"ge": 1, "model": {}}, GenerationError, "failed on all 14 queries"),
+        ({"ge": 1, "model": {"q99": ""}}, UnknownNameError, "answered by model 'my-model': 'q99'"),
+    ],
+)
+def test_bad_input_is_one_clear_error(
+    good: Texts, options: dict[str, Any], error: type[Exception], said: str
+) -> None:
+    given = {"model": good, "feature": "citation_recall@10", "on": "sw"} | options
+    with pytest.raises(error, match=re.escape(said)):
+        assert_feature(given.pop("model"), given.pop("feature"), **given)
+
+
+def test_where_nothing_says_which_queries_the_message_does(
+    good: Texts, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("mirage.testing.subject.default_language", lambda: None)
+    with pytest.raises(DatasetError, match=r"give on='sw'.*mirage_language = sw"):
+        assert_feature(good, "citation_recall@10", ge=1)
+
+
+def test_a_feature_that_no_response_has_is_an_error() -> None:
+    bare = MirageDataset(query.model_copy(update={"relevant": ()}) for query in SWAHILI)
+    with pytest.raises(FeatureError, match=r"no value for any response.*no relevant passage"):
+        assert_feature(lambda query: query.reference, "citation_recall@10", ge=0, on=bare)
+
+
+def test_only_the_line_of_the_test_is_in_the_traceback(good: Texts) -> None:
+    for options, error in (({"ge": 2}, FellShortError), ({"ge": 0, "on": "xx"}, MirageError)):
+        with pytest.raises(error) as caught:
+            assert_feature(good, "citation_recall@10", **{"on": "sw", **options})
+        names = [frame.name for frame in traceback.extract_tb(caught.value.__traceback__)]
+        assert names == ["test_only_the_line_of_the_test_is_in_the_traceback", "shown_here"]
+
+
+def test_what_a_models_own_code_raised_stays_in_sight() -> None:
+    def broken(_: Query) -> str:
+        raise ZeroDivisionError("in the user's code")
+
+    with pytest.raises(GenerationError) as caught:
+        assert_feature(broken, "citation_recall@10", ge=0, on="sw")
+    assert isinstance(caught.value.__cause__, ZeroDivisionError)
+
+
+# Rankings -----------------------------------------------------------------------------------------
+
+
+def test_a_model_ranks_above_a_worse_one_and_not_above_a_better_one(
+    good: Texts, uncited: Texts
+) -> None:
+    assert_ranks(good, "anchor/uncited", on="sw")
+    said = fell_short(assert_ranks, uncited, "anchor/reference", on="sw", name="my-rag")
+    assert re.match(r"my-rag is better than anchor/reference with a confidence of 0\.\d\d", said)
+    assert "0.9 was asked" in flat(said)
+    shown = re.findall(r"^- (q\d\d) “", said, re.MULTILINE)
+    assert set(shown) <= {f"q0{i}" for i in range(1, 8)}  # those without citations
+    assert len(shown) == 5
+    assert "Means of anchor/reference: target_language 1.000" in said
+
+
+def test_the_confidence_is_p_better(uncited: Texts) -> None:
+    board = Leaderboard.bundled("sw")
+    ranking = board.rank(uncited, name="my-rag")
+    for other in ("anchor/uncited", "anchor/reference", "anchor/hallucinated"):
+        p_better = ranking.p_better("my-rag", other)
+        assert 0 < p_better < 1
+        assert_ranks(ranking, other, p_better)
+        assert_ranks(uncited, other, p_better - 0.01, on=board, name="my-rag")
+        with pytest.raises(FellShortError):
+            assert_ranks(ranking, other, p_better + 0.001)
+
+
+def test_a_published_ranking_needs_a_name() -> None:
+    published = Leaderboard.published("sw")
+    best, worst = published.models[0], published.models[-1]
+    assert_ranks(published, worst, name=best)
+    said = flat(fell_short(assert_ranks, published, best, name=worst))
+    assert f"{worst} is better than {best} with a confidence of 0.00" in said
+    with pytest.raises(DatasetError, match=r"no model besides its anchors.*name="):
+        assert_ranks(published, worst)
+
+
+def test_bad_input_for_a_rank_is_one_clear_error(good: Texts) -> None:
+    two = Ranking([Entry(1, "a", 1.0, (0, 2)), Entry(2, "b", 0.0, (-1, 1))], language="sw")
+    for model, at_least, options, said in (
+        (good, "uncited", {"on": "sw"}, "did you mean 'anchor/uncited'"),
+        (good, "anchor/uncited", {"on": SWAHILI}, "is a dataset, and a rank needs a leaderboard"),
+        (good, "anchor/uncited", {"on": "sw", "confidence": 90}, "confidence=90"),
+        (good, "anchor/uncited", {"on": "xx"}, "unknown language 'xx'"),
+        (two, "b", {}, r"several models \(a, b\): say which, by name="),
+        (MultilingualRanking({"sw": two}), "b", {}, r"give that of one, ranking\['sw'\]"),
+    ):
+        with pytest.raises(MirageError, match=said):
+            assert_ranks(model, at_least, **options)
+
+
+def test_a_ranked_model_may_not_fail_on_more_than_is_allowed(good: Texts) -> None:
+    some = dict(list(good.items())[:11])
+    assert "failed on 3 of 14" in fell_short(assert_ranks, some, "anchor/garbled", on="sw")
+    assert_ranks(some, "anchor/garbled", on="sw", allow_failed=3)
+
+
+# Regressions --------------------------------------------------------------------------------------
+
+
+def test_the_run_of_the_baseline_is_no_regression(good: Texts, baseline: Baseline) -> None:
+    assert_no_regression(good, baseline)
+    assert_no_regression(lambda query: query.reference, baseline, on=SWAHILI, suite=CITED)
+
+
+def test_a_better_run_is_no_regression(good: Texts, uncited: Texts, tmp_path: Path) -> None:
+    save_baseline(uncited, tmp_path / "b.json", on="sw", suite=CITED)
+    assert_no_regression(good, tmp_path / "b.json")
+
+
+@pytest.mark.usefixtures("baseline")
+def test_a_worse_run_is_told_with_its_worst_queries(uncited: Texts, tmp_path: Path) -> None:
+    said = fell_short(assert_no_regression, uncited, tmp_path / "b.json", name="my-rag")
+    assert said.startswith("my-rag is worse than the baseline in citation_recall@10, citation_map")
+    assert re.search(r"\* +citation_recall@10 +1\.000 +0\.417 +-0\.583 +7 +0 +0\.00\d\d", said)
+    assert "(7, the 5 worst)" in said
+    assert len(re.findall(r"^- q0[1-7] “", said, re.MULTILINE)) == 5
+    assert "citation_recall@10 1.000 → 0.000" in flat(said)
+    assert "Since the baseline" not in said
+
+
+@pytest.mark.usefixtures("baseline")
+def test_other_versions_of_what_computes_the_features_are_told(
+    uncited: Texts, tmp_path: Path
+) -> None:
+    file = tmp_path / "b.json"
+    text = re.sub(r'"sacrebleu": "[^"]+"', '"sacrebleu": "1.0"', file.read_text(encoding="utf-8"))
+    file.write_text(text, encoding="utf-8")
+    said = flat(fell_short(assert_no_regression, uncited, file))
+    assert "Since the baseline: sacrebleu 1.0 → " in said
+
+
+def test_alpha_is_the_level(good: Texts, baseline: Baseline) -> None:
+    four = {id_: without_citations(t) if id_ < "q05" else t for id_, t in good.items()}
+    assert_no_regression(four, baseline)  # 1 of 16 ways to deal out four signs
+    assert "at alpha 0.1" in flat(fell_short(assert_no_regression, four, baseline, 0.1))
+    for alpha in (0, 1, 5):
+        with pytest.raises(MirageError, match=f"alpha={alpha}"):
+            assert_no_regression(good, baseline, alpha)
+
+
+def test_a_smaller_value_can_be_the_better_one(good: Texts, tmp_path: Path) -> None:
+    suite = FeatureSuite([length])
+    longer = {id_: text * 2 for id_, text in good.items()}
+    save_baseline(good, tmp_path / "b", on="sw", suite=suite, lower_is_better=["length"])
+    assert "worse than the baseline in length" in fell_short(
+        assert_no_regression, longer, tmp_path / "b", suite=suite
+    )
+    save_baseline(good, tmp_path / "b", on="sw", suite=suite)
+    assert_no_regression(longer, tmp_path / "b", suite=suite)
+
+
+def test_queries_that_lost_their_features_fail_the_assertion(
+    good: Texts, baseline: Baseline
+) -> None:
+    some = dict(list(good.items())[2:])
+    said = fell_short(assert_no_regression, some, baseline)
+    assert said.startswith("my-model has no features for 2 of 14 queries of bundled-sw")
+    assert "failed: no response to this query" in flat(said)
+    assert_no_regression(some, baseline, allow_failed=2)
+
+
+def test_a_query_that_failed_in_the_baseline_may_fail_again(good: Texts, tmp_path: Path) -> None:
+    some = dict(list(good.items())[2:])
+    kept = save_baseline(some, tmp_path / "b.json", on="sw", suite=CITED)
+    assert_no_regression(some, kept)
+    assert_no_regression(good, kept)
+
+
+def test_a_feature_that_neither_run_has_is_left_out(
+    good: Texts, uncited: Texts, tmp_path: Path
+) -> None:
+    def with_citations(_: Query, response: Response) -> float:
+        return float("[" in (response.text or ""))
+
+    bare = MirageDataset(query.model_copy(update={"relevant": ()}) for query in SWAHILI)
+    suite = CITED + with_citations
+    kept = save_baseline(good, tmp_path / "b.json", on=bare, suite=suite)
+    assert_no_regression(good, kept, on=bare, suite=suite)
+    said = fell_short(assert_no_regression, uncited, kept, on=bare, suite=suite)
+    assert "worse than the baseline in with_citations" in flat(said)
+    assert "citation_recall@10" not in said
+
+
+def test_a_baseline_of_other_queries_or_features_is_one_clear_error(
+    good: Texts, baseline: Baseline, tmp_path: Path
+) -> None:
+    with pytest.raises(DatasetError, match="9 queries are gone"):
+        assert_no_regression(good, baseline, on=SWAHILI[:5])
+    with pytest.raises(FeatureError, match="differ in the features citation_map@10, length;"):
+        assert_no_regression(good, baseline, suite=FeatureSuite(["citation_recall@10", length]))
+    with pytest.raises(FeatureError, match="differ in the features answer_bleu,"):
+        assert_no_regression(good, baseline, on=Leaderboard.bundled("sw"))
+    own = save_baseline(good, tmp_path / "own", on="sw", suite=FeatureSuite([length]))
+    with pytest.raises(FeatureError, match=r"unknown feature 'length'.*as suite="):
+        assert_no_regression(good, own)

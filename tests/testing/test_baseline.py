@@ -1,0 +1,173 @@
+"""The file to commit: what it holds, and every way in which one can be wrong."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from mirage import DatasetError, FeatureSuite, Leaderboard, MirageDataset, UnknownNameError
+from mirage.languages import LANGUAGES
+from mirage.models import Query, Response
+from mirage.testing import read_baseline, save_baseline
+from mirage.testing.baseline import lower_is_better
+
+CITED = FeatureSuite(["citation_recall@10", "citation_map@10"])
+
+
+def references(dataset: MirageDataset) -> dict[str, str]:
+    return {query.id: query.reference or "" for query in dataset}
+
+
+@pytest.fixture(scope="module")
+def swahili() -> MirageDataset:
+    return MirageDataset.bundled("sw")
+
+
+def saved(path: Path, dataset: MirageDataset, **options: Any) -> Any:
+    return save_baseline(references(dataset), path, on=dataset, suite=CITED, **options)
+
+
+def test_what_is_saved_is_read_back(tmp_path: Path, swahili: MirageDataset) -> None:
+    suite = FeatureSuite.offline("sw")
+    made = save_baseline(references(swahili), tmp_path / "b.json", on="sw", name="my-rag")
+    kept = read_baseline(tmp_path / "b.json")
+    assert (kept.table.model, kept.table.language, kept.dataset) == ("my-rag", "sw", "bundled-sw")
+    assert kept.table.features == suite.names
+    assert kept.table.query_ids == swahili.query_ids
+    assert np.array_equal(kept.table.values, made.table.values, equal_nan=True)
+    assert kept.lower_is_better == ("english_language",)
+    assert kept.versions["mirage-rag"]
+    assert math.isnan(kept.table["citation_recall@10"][-1])  # it has no relevant passage
+
+
+def test_the_file_is_small_and_has_a_line_a_query(tmp_path: Path, swahili: MirageDataset) -> None:
+    path = tmp_path / "b.json"
+    save_baseline(references(swahili), path, on="sw")
+    text = path.read_text(encoding="utf-8")
+    assert sum(line.startswith('  "q') for line in text.splitlines()) == len(swahili)
+    assert path.stat().st_size < 200 * len(swahili)
+    assert not any(query.text in text for query in swahili)
+
+
+def test_failures_are_kept_as_failures(tmp_path: Path, swahili: MirageDataset) -> None:
+    def fails_once(query: Query) -> str:
+        if query.id == "q03":
+            raise TimeoutError("no answer within 5 s")
+        return query.reference or ""
+
+    kept = save_baseline(fails_once, tmp_path / "b.json", on=swahili, suite=CITED)
+    assert kept.failed == {"q03": "TimeoutError: no answer within 5 s"}
+    assert np.isnan(kept.table.select(["q03"]).values).all()
+
+
+def test_a_leaderboard_gives_its_queries_and_features(tmp_path: Path) -> None:
+    board = Leaderboard.bundled("sw")
+    suite = board.suite + length
+    wider = Leaderboard(board.dataset, suite, board.ranker)
+    kept = save_baseline(
+        references(board.dataset), tmp_path / "b", on=wider, lower_is_better=["length"]
+    )
+    assert kept.table.features == suite.names
+    assert kept.lower_is_better == ("english_language", "length")
+
+
+def length(_: Query, response: Response) -> float:
+    return float(len(response.text or ""))
+
+
+def test_english_speaks_against_a_response_but_in_english() -> None:
+    for code in LANGUAGES:
+        assert ("english_language" in lower_is_better(code)) == (code != "en")
+
+
+def test_a_direction_of_an_unknown_feature_is_refused(
+    tmp_path: Path, swahili: MirageDataset
+) -> None:
+    with pytest.raises(UnknownNameError, match=r"'citation_map'.*did you mean 'citation_map@10'"):
+        saved(tmp_path / "b.json", swahili, lower_is_better=["citation_map"])
+    assert not (tmp_path / "b.json").exists()
+
+
+def test_a_place_that_cannot_be_written_is_named(tmp_path: Path, swahili: MirageDataset) -> None:
+    with pytest.raises(DatasetError, match=r"missing.b\.json: cannot be written"):
+        saved(tmp_path / "missing" / "b.json", swahili)
+
+
+def test_the_queries_order_and_metadata_are_no_difference(
+    tmp_path: Path, swahili: MirageDataset
+) -> None:
+    kept = saved(tmp_path / "b.json", swahili)
+    kept.check(MirageDataset(reversed(list(swahili))))
+    kept.check(MirageDataset(query.model_copy(update={"metadata": {}}) for query in swahili))
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (lambda d: d[:12], r"2 queries are gone \(q13, q14\)"),
+        (lambda d: renamed(d, "q02", "q77"), r"1 query is gone \(q02\) and 1 query is new \(q77\)"),
+        (lambda _: MirageDataset.bundled("en"), "not the questions, passages or references"),
+        (lambda d: d[:1], r"13 queries are gone \(q02, q03, q04, \.\.\.\)"),
+    ],
+)
+def test_other_queries_are_one_clear_error(
+    tmp_path: Path,
+    swahili: MirageDataset,
+    change: Callable[[MirageDataset], MirageDataset],
+    said: str,
+) -> None:
+    kept = saved(tmp_path / "b.json", swahili)
+    with pytest.raises(DatasetError, match=f"saved on bundled-sw.*{said}.*save it anew"):
+        kept.check(change(swahili))
+
+
+def renamed(dataset: MirageDataset, old: str, new: str) -> MirageDataset:
+    return MirageDataset(
+        query.model_copy(update={"id": new}) if query.id == old else query for query in dataset
+    )
+
+
+def test_a_file_that_is_no_baseline_is_one_clear_error(tmp_path: Path) -> None:
+    path = tmp_path / "b.json"
+    with pytest.raises(DatasetError, match=r"b\.json: cannot be read .*save_baseline writes it"):
+        read_baseline(path)
+    for text, said in (
+        ("{", "not JSON"),
+        ("[]", "no baseline, but a JSON list"),
+        ("{}", "field 'mirage_baseline': Field required"),
+    ):
+        path.write_text(text)
+        with pytest.raises(DatasetError, match=said):
+            read_baseline(path)
+    path.write_bytes(b'{"\xff": 1}')
+    with pytest.raises(DatasetError, match="not JSON"):
+        read_baseline(path)
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "said"),
+    [
+        ("mirage_baseline", 2, "field 'mirage_baseline'"),
+        ("language", "xx", "unknown language 'xx'"),
+        ("values", {"q01": [1.0]}, "query 'q01': 1 values for 2 features"),
+        ("values", {"q01": [1.0, "high"]}, "field 'values.q01.1'"),
+        ("values", {"q01": [1.0, math.nan]}, "field 'values.q01.1'"),
+        ("features", ["a", "a"], "feature 'a' stands twice"),
+        ("extra", 1, "field 'extra'"),
+    ],
+)
+def test_a_field_that_is_wrong_is_named(
+    tmp_path: Path, swahili: MirageDataset, field: str, value: Any, said: str
+) -> None:
+    path = tmp_path / "b.json"
+    saved(path, swahili)
+    content = json.loads(path.read_text(encoding="utf-8"))
+    path.write_text(json.dumps(content | {field: value}))
+    with pytest.raises(DatasetError, match=said):
+        read_baseline(path)

@@ -1,0 +1,156 @@
+"""Whether a run is worse: the level and power of the test, and what it says of each feature."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from scipy.stats import permutation_test, wilcoxon
+
+from mirage.features import FeatureTable
+from mirage.testing.comparing import Comparison, compare
+
+Floats = NDArray[np.float64]
+
+
+def table(values: Floats, names: str = "abcdefgh") -> FeatureTable:
+    ids = tuple(f"q{i}" for i in range(len(values)))
+    return FeatureTable("m", "sw", ids, tuple(names[: values.shape[1]]), values)
+
+
+def compared(before: Floats, after: Floats, lower: str = "") -> Comparison:
+    return compare(table(before), table(after), lower)
+
+
+def test_the_same_run_is_no_worse() -> None:
+    values = np.random.default_rng(0).random((30, 4))
+    found = compared(values, values)
+    assert [change.p for change in found.changes] == [1.0] * 4
+    assert found.regressed(0.99) == ()
+
+
+def test_five_queries_that_all_got_worse_are_the_fewest_that_tell() -> None:
+    before = np.ones((14, 3))
+    for worse, told in ((4, ()), (5, ("b",))):
+        after = before.copy()
+        after[:worse, 1] = 0.0
+        found = compared(before, after)
+        assert tuple(change.feature for change in found.regressed(0.05)) == told
+        # The exact probability that all of so many signs are alike.
+        assert found.changes[1].p == pytest.approx(0.5**worse, abs=0.008)
+        assert (found.changes[1].worse, found.changes[1].better) == (worse, 0)
+
+
+def test_one_feature_alone_has_the_p_value_of_scipys_own_tests() -> None:
+    # All changes of one size: means and ranks then measure the same.
+    after = np.zeros((40, 1))
+    after[:24], after[24:34] = -0.5, 0.5
+    found = compared(np.zeros((40, 1)), after)
+    differences = after[after != 0]
+    exact = permutation_test(
+        (differences,),
+        lambda x, axis: x.sum(axis=axis),
+        permutation_type="samples",
+        vectorized=True,
+        n_resamples=99_999,
+        alternative="less",
+        rng=np.random.default_rng(1),
+    )
+    assert found.changes[0].p == pytest.approx(exact.pvalue, abs=0.004)
+    assert found.changes[0].p == pytest.approx(
+        wilcoxon(differences, alternative="less", method="asymptotic", correction=True).pvalue,
+        abs=0.01,
+    )
+
+
+def test_many_small_losses_are_seen_beside_two_large_gains() -> None:
+    before = np.full((20, 1), 0.5)
+    after = before - np.linspace(0.02, 0.06, 20)[:, None]
+    after[:2] = before[:2] + 0.3
+    alone = permutation_test(
+        ((after - before).ravel(),),
+        lambda x, axis: x.sum(axis=axis),
+        permutation_type="samples",
+        vectorized=True,
+        alternative="less",
+        rng=np.random.default_rng(1),
+    )
+    assert alone.pvalue > 0.2  # the mean alone does not tell
+    assert [change.p < 0.05 for change in compared(before, after).regressed(0.05)] == [True]
+
+
+def test_a_better_run_is_no_regression_and_a_worse_one_of_the_other_direction_is() -> None:
+    before, after = np.zeros((20, 1)), np.full((20, 1), 0.3)
+    assert compared(before, after).regressed(0.05) == ()
+    (change,) = compared(before, after, lower="a").regressed(0.05)
+    assert (change.before, change.after, change.worse) == (0.0, pytest.approx(0.3), 20)
+
+
+def test_many_features_without_a_change_cost_nothing() -> None:
+    before = np.ones((30, 8))
+    after = before.copy()
+    after[:6, 2] = 0.0
+    alone = compared(before[:, 2:3], after[:, 2:3]).changes[0].p
+    assert compared(before, after).changes[2].p == alone
+
+
+def test_what_is_not_in_both_runs_says_nothing() -> None:
+    before, after = np.ones((12, 2)), np.ones((12, 2))
+    after[:8, 0] = 0.0
+    before[6:8, 0], after[0, 0], after[:, 1] = np.nan, np.nan, np.nan
+    kept, gone = compared(before, after).changes
+    assert (kept.queries, kept.worse) == (9, 5)
+    assert kept.before == 1.0
+    assert kept.after == pytest.approx(4 / 9)
+    assert (gone.queries, gone.p, gone.fell) == (0, 1.0, False)
+    assert np.isnan(gone.before)
+
+
+def test_the_last_decimals_are_no_change() -> None:
+    values = np.random.default_rng(0).random((50, 2))
+    for noise in (1e-9, 4e-7, -1e-6):
+        assert all(change.p == 1.0 for change in compared(values, values - noise).changes)
+
+
+def test_order_of_queries_and_features_does_not_matter() -> None:
+    rng = np.random.default_rng(3)
+    before, after = rng.random((25, 3)), rng.random((25, 3)) - 0.1
+    turned = table(after).select([f"q{i}" for i in reversed(range(25))]).columns(["c", "a", "b"])
+    assert compare(table(before), turned).changes == compared(before, after).changes
+
+
+# Level and power, by known chances ----------------------------------------------------------------
+
+
+def alarms(before: Floats, after: Floats) -> float:
+    """How often the second of two runs, ``(repeats, queries, features)``, is called worse."""
+    pairs = zip(before, after, strict=True)
+    return float(np.mean([bool(compared(*pair).regressed(0.05)) for pair in pairs]))
+
+
+def noisy_runs(rng: np.random.Generator, repeats: int, queries: int) -> Floats:
+    """Runs of one system with three features: two that go together, one with many ties."""
+    easy = np.random.default_rng(9).random((queries, 1))
+    hits = (rng.random((repeats, queries, 1)) < easy).astype(np.float64)
+    near = hits - 0.3 * rng.random((repeats, queries, 1))
+    other = rng.normal(easy, 0.2, (repeats, queries, 1))
+    return np.concatenate([hits, near, other], axis=2)
+
+
+@pytest.mark.parametrize("queries", [14, 60])
+def test_the_same_system_answering_anew_seldom_raises_an_alarm(queries: int) -> None:
+    rng = np.random.default_rng(11)
+    runs = noisy_runs(rng, 600, queries)
+    # 0.05 at most; 0.07 is 2.2 standard errors of 300 repeats away from it.
+    assert alarms(runs[:300], runs[300:]) <= 0.07
+
+
+def test_a_system_that_lost_a_tenth_is_found_and_with_few_queries_is_not() -> None:
+    rng = np.random.default_rng(12)
+    found = {}
+    for queries in (14, 120):
+        before = np.repeat(noisy_runs(rng, 1, queries), 100, axis=0)
+        lost = rng.random((100, queries, 1)) < 0.1
+        found[queries] = alarms(before, before - lost * np.array([1.0, 1.0, 0.0]))
+    assert found[120] >= 0.8
+    assert found[14] <= 0.1

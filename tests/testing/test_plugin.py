@@ -1,0 +1,253 @@
+"""The plugin in real pytest runs: fixtures, marker, ini option, xdist, JUnit file, and its cost."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import tomllib
+from collections.abc import Callable, Mapping
+from importlib.metadata import entry_points
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import pytest
+
+import mirage
+
+pytest_plugins = ["pytester"]
+
+PLUGIN = "mirage.testing.plugin"
+ROOT = Path(mirage.__file__).parents[1]
+
+Outcome = pytest.RunResult
+RunPytest = Callable[..., Outcome]
+
+
+@pytest.fixture
+def run_pytest(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> RunPytest:
+    """Run pytest on its own in an empty folder, with every warning an error."""
+    installed = any(found.value == PLUGIN for found in entry_points(group="pytest11"))
+    # In an installation older than the entry point, name the plugin instead.
+    load = () if installed else ("-p", PLUGIN)
+    monkeypatch.delenv("PYTEST_XDIST_WORKER", raising=False)
+    monkeypatch.delenv("PYTEST_ADDOPTS", raising=False)
+
+    def run(*options: str) -> Outcome:
+        return pytester.runpytest_subprocess("-W", "error", *load, *options)
+
+    return run
+
+
+def properties(path: Path) -> dict[str, list[tuple[str, Any]]]:
+    """What the JUnit file says of each test."""
+    cases = ElementTree.parse(path).iter("testcase")
+    return {
+        case.attrib["name"]: [
+            (found.attrib["name"], json.loads(found.attrib["value"]))
+            for found in case.iter("property")
+        ]
+        for case in cases
+    }
+
+
+MODELS = """
+    import re
+    from pathlib import Path
+
+    import pytest
+    from mirage import DatasetError, FeatureSuite
+    from mirage.testing import assert_feature, assert_no_regression, assert_ranks, save_baseline
+
+    def good(query):
+        with Path("asked").open("a") as file:
+            file.write(query.language + "/" + query.id + "\\n")
+        return query.reference
+
+    def uncited(query):
+        return re.sub(r"\\s?\\[[^\\]]+\\]", "", query.reference)
+"""
+
+
+def asked(pytester: pytest.Pytester) -> list[str]:
+    return (pytester.path / "asked").read_text().split()
+
+
+def test_the_package_names_the_plugin() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    assert project["entry-points"]["pytest11"] == {"mirage": PLUGIN}
+
+
+def test_fixtures_assertions_and_the_junit_file(
+    pytester: pytest.Pytester, run_pytest: RunPytest
+) -> None:
+    pytester.makeini("[pytest]\nmirage_language = sw\n")
+    pytester.makepyfile(
+        MODELS
+        + """
+    def test_feature(mirage_run):
+        assert_feature(mirage_run(good, "my-rag"), "citation_recall@10", ge=0.6)
+
+    def test_ranks(mirage_run, mirage_leaderboard):
+        board = mirage_leaderboard()
+        assert board is mirage_leaderboard("sw")
+        assert_ranks(mirage_run(good, "my-rag"), "anchor/uncited", on=board)
+
+    def test_feature_of_a_function():
+        assert_feature(uncited, "citation_recall@10", le=0)
+
+    @pytest.mark.mirage_language("de")
+    def test_the_marker_goes_before_the_option(mirage_run):
+        assert mirage_run(good, "my-rag").language == "de"
+        assert_feature(good, "citation_recall@10", ge=1, on="de")
+
+    def test_no_regression_falls_short(mirage_run, tmp_path):
+        suite = FeatureSuite(["citation_recall@10", "citation_map@10"])
+        save_baseline(mirage_run(good, "my-rag"), tmp_path / "b.json", suite=suite)
+        assert_no_regression(uncited, tmp_path / "b.json")
+
+    def test_two_models_under_one_name(mirage_run):
+        mirage_run(good, "my-rag")
+        with pytest.raises(DatasetError, match="two models were asked under the name 'my-rag'"):
+            mirage_run(uncited, "my-rag")
+    """
+    )
+    outcome = run_pytest("--junitxml=junit.xml", "--strict-markers", "-p", "no:cacheprovider")
+    outcome.assert_outcomes(passed=5, failed=1)
+    # Swahili once and German twice: by the fixture, and by the assertion that got the function.
+    assert len(asked(pytester)) == 3 * 14
+
+    found = properties(pytester.path / "junit.xml")
+    ((name, facts),) = found["test_feature"]
+    assert name == "mirage.feature"
+    assert facts["held"]
+    assert (facts["model"], facts["feature"], facts["mean"]) == ("my-rag", "citation_recall@10", 1)
+    ((name, facts),) = found["test_ranks"]
+    assert (name, facts["at_least"], facts["held"]) == ("mirage.ranks", "anchor/uncited", True)
+    ((name, facts),) = found["test_no_regression_falls_short"]
+    assert (name, facts["held"]) == ("mirage.no_regression", False)
+    assert "citation_recall@10" in facts["worse"]
+    assert facts["features"]["citation_recall@10"]["after"] == 0
+
+    shown = outcome.stdout.str()
+    failure = shown[shown.index("test_no_regression_falls_short") :]
+    assert "my-model is worse than the baseline in citation_recall@10" in failure
+    assert failure.count("E       - q") == 5
+    assert "falling_short.py" not in failure  # no line of the library, only that of the test
+    assert "regressions.py" not in failure
+    assert ">       assert_no_regression(uncited" in failure
+
+
+def test_under_xdist_a_model_is_asked_once(
+    pytester: pytest.Pytester, run_pytest: RunPytest
+) -> None:
+    pytester.makeini("[pytest]\nmirage_language = sw\n")
+    pytester.makepyfile(
+        MODELS
+        + """
+    @pytest.mark.parametrize("number", range(6))
+    def test_holds(mirage_run, number):
+        assert_feature(mirage_run(good, "my-rag"), "citation_recall@10", ge=0.6)
+
+    @pytest.mark.parametrize("number", range(4))
+    def test_fails(mirage_run, number):
+        assert_feature(mirage_run(good, "my-rag"), "citation_recall@10", gt=1)
+    """
+    )
+    outcome = run_pytest("-n", "2", "--junitxml=junit.xml")
+    outcome.assert_outcomes(passed=6, failed=4)
+    assert len(asked(pytester)) == 14
+    found = properties(pytester.path / "junit.xml")
+    assert len(found) == 10
+    for test, ((_, facts),) in found.items():
+        assert facts["held"] == test.startswith("test_holds")
+
+
+def test_a_run_that_was_cut_off_is_resumed_from_the_cache(
+    pytester: pytest.Pytester, run_pytest: RunPytest
+) -> None:
+    pytester.makepyfile(
+        MODELS
+        + """
+    @pytest.mark.mirage_language("sw")
+    def test_feature(mirage_run):
+        def model(query):
+            if query.id == "q05" and Path("cut").exists():
+                raise KeyboardInterrupt
+            return good(query)
+
+        assert_feature(mirage_run(model, "my rag", resume=True), "citation_recall@10", ge=1)
+    """
+    )
+    cut = pytester.path / "cut"
+    cut.touch()
+    assert run_pytest().ret == pytest.ExitCode.INTERRUPTED
+    cut.unlink()
+    assert len(asked(pytester)) == 4
+    run_pytest("-p", "no:cacheprovider").stdout.fnmatch_lines(["*resume=True keeps*cache*off*"])
+    run_pytest().assert_outcomes(passed=1)
+    assert asked(pytester) == [f"sw/{query.id}" for query in mirage.MirageDataset.bundled("sw")]
+    (kept,) = (pytester.path / ".pytest_cache/d/mirage").glob("my-rag-*.jsonl")
+    assert len(kept.read_text().splitlines()) == 14
+
+
+def test_nothing_says_which_language(pytester: pytest.Pytester, run_pytest: RunPytest) -> None:
+    pytester.makepyfile(
+        MODELS
+        + """
+    def test_feature():
+        assert_feature(good, "citation_recall@10", ge=1)
+    """
+    )
+    outcome = run_pytest()
+    outcome.assert_outcomes(failed=1)
+    outcome.stdout.fnmatch_lines(["E*DatasetError: nothing says which queries*"])
+    assert "subject.py" not in outcome.stdout.str()
+
+
+# Of those who do not use it -----------------------------------------------------------------------
+
+
+def loaded(code: str, environment: Mapping[str, str] | None = None) -> set[str]:
+    """The modules that a fresh interpreter has after some code."""
+    run = subprocess.run(
+        [sys.executable, "-c", f"{code}\nimport sys\nprint(*sys.modules)"],
+        capture_output=True,
+        text=True,
+        check=True,
+        cwd=ROOT,
+        env=environment,
+    )
+    return set(run.stdout.split())
+
+
+def test_the_plugin_loads_nothing_but_pytest() -> None:
+    more = loaded(f"import {PLUGIN}") - loaded("import pytest")
+    assert {name for name in more if name not in sys.stdlib_module_names} - {"_contextvars"} == {
+        "mirage",
+        "mirage._lazy",
+        "mirage.testing",
+        "mirage.testing._current",
+        PLUGIN,
+    }
+
+
+def test_the_assertions_need_no_pytest() -> None:
+    assert "pytest" not in loaded("from mirage.testing import assert_ranks, save_baseline")
+
+
+def test_a_run_that_does_not_use_it_is_left_alone(
+    pytester: pytest.Pytester, run_pytest: RunPytest
+) -> None:
+    pytester.makepyfile(
+        """
+    import sys
+
+    def test_nothing():
+        assert not {"numpy", "pydantic", "mirage.models"} & set(sys.modules)
+    """
+    )
+    outcome = run_pytest("--junitxml=junit.xml", "-v")
+    outcome.assert_outcomes(passed=1)
+    assert properties(pytester.path / "junit.xml") == {"test_nothing": []}

@@ -1,0 +1,88 @@
+"""Baselines and later runs of the simulated arena, through the functions that users call."""
+
+from __future__ import annotations
+
+import re
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from mirage import FeatureSuite, MirageDataset, Run
+from mirage.languages import LANGUAGES
+from mirage.models import Response
+from mirage.surrogate.simulation import System, simulate
+from mirage.testing import FellShortError, assert_no_regression, save_baseline
+
+COPIES = 8  # 112 queries: the bundled 14, each asked eight times
+CITED = FeatureSuite(["citation_recall@10", "citation_map@10"])
+VARYING = System(
+    "varying", dict.fromkeys(("truncated", "over-cited", "wrongly-cited", "padded"), 1 / 7)
+)
+CORPORA = {code: MirageDataset.bundled(code) for code in LANGUAGES}
+
+
+def copied(id_: str, copy: int) -> str:
+    return f"{id_}.{copy}"
+
+
+DATASET = MirageDataset(
+    (
+        query.model_copy(update={"id": copied(query.id, copy)})
+        for copy in range(COPIES)
+        for query in CORPORA["sw"]
+    ),
+    name="simulated",
+)
+
+
+def generated(seed: int) -> Run:
+    """What the system answers to the 112 queries; each seed gives other faults."""
+    responses = []
+    for copy in range(COPIES):
+        (run,), _ = simulate(CORPORA, "sw", [VARYING], seed=seed * COPIES + copy)
+        responses += [Response(query_id=copied(one.query_id, copy), text=one.text) for one in run]
+    return Run(model="varying", language="sw", responses=tuple(responses))
+
+
+def uncited(run: Run, seed: int) -> Run:
+    """The run after one in ten of its responses lost its citations."""
+    rng = np.random.default_rng(seed)
+    responses = tuple(
+        Response(
+            query_id=one.query_id,
+            text=re.sub(r"\s?\[[^\]]+\]", "", one.text or "") if rng.random() < 0.1 else one.text,
+        )
+        for one in run
+    )
+    return Run(model=run.model, language="sw", responses=responses)
+
+
+def is_called_worse(before: Run, after: Run, path: Path) -> bool:
+    save_baseline(before, path, on=DATASET, suite=CITED)
+    try:
+        assert_no_regression(after, path, on=DATASET)
+    except FellShortError:
+        return True
+    return False
+
+
+@pytest.fixture(scope="module")
+def runs() -> list[Run]:
+    return [generated(seed) for seed in range(20)]
+
+
+def test_ten_percent_worse_citations_are_found(runs: list[Run], tmp_path: Path) -> None:
+    found = [
+        is_called_worse(run, uncited(run, seed), tmp_path / "b.json")
+        for seed, run in enumerate(runs)
+    ]
+    assert sum(found) >= 0.8 * len(runs)
+
+
+def test_the_same_system_raises_no_alarm(runs: list[Run], tmp_path: Path) -> None:
+    path = tmp_path / "b.json"
+    assert not any(is_called_worse(run, run, path) for run in runs[:3])
+    alarms = [is_called_worse(a, b, path) for a, b in pairwise(runs)]
+    assert sum(alarms) <= 2
