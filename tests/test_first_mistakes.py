@@ -92,7 +92,7 @@ def test_a_generator_that_returns_texts_and_no_run(leaderboard: Leaderboard) -> 
     class Mine:
         name = "mine"
 
-        def run(self, dataset: MirageDataset, *, out: Any = None, progress: bool = True) -> Any:
+        def run(self, dataset: MirageDataset, **_: Any) -> Any:
             return [query.text for query in dataset]
 
     assert sentence(lambda: leaderboard.rank(Mine())) == (
@@ -152,7 +152,7 @@ def test_a_function_that_returns_no_text(
 
 def test_a_function_that_wants_other_arguments(leaderboard: Leaderboard) -> None:
     def answer(question: str, passages: list[str]) -> str:
-        return question
+        return f"{question} {passages}"
 
     wrong: Any = answer
     assert "missing 1 required positional argument: 'passages'" in sentence(

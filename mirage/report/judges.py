@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 from xml.etree.ElementTree import Element
 
@@ -16,7 +16,7 @@ from mirage.arena import (
 )
 from mirage.errors import MirageError
 from mirage.languages import language as _language
-from mirage.metaeval import MEAN, MetaEvaluation
+from mirage.metaeval import MEAN, JudgeResult, MetaEvaluation
 from mirage.models import HumanAgreement
 from mirage.report.drawing import Scale, axis, interval
 from mirage.report.elements import label, tag
@@ -106,17 +106,20 @@ def _accuracy(one: JudgeFinding) -> Iterator[_Line]:
         where = _language(one.language).name if one.language else "mean over languages"
         name = f"{label(one.judge)}, {label(one.task)}, {where}"
         yield _Line(name, one.balanced_accuracy, one.interval or NO_INTERVAL, one.source)
-    for result in one if isinstance(one, MetaEvaluation) else ():
-        mean = result[MEAN]
-        words = f"{mean.sentences} sentences of {mean.queries} queries"
-        if len(one.truth.languages) > 1:
-            by_language = ", ".join(
-                f"{code} {result[code].balanced_accuracy:.3f}" for code in one.truth.languages
-            )
-            words += f"; by language: {by_language}"
-        if result.threshold:
-            words += f"; {result.threshold}"
-        yield _Line(label(result.name), mean.balanced_accuracy, mean.interval, words)
+    elif isinstance(one, MetaEvaluation):
+        codes = one.truth.languages if len(one.truth.languages) > 1 else ()
+        yield from (_judge(result, codes) for result in one)
+
+
+def _judge(result: JudgeResult, codes: Sequence[str]) -> _Line:
+    mean = result[MEAN]
+    words = [f"{mean.sentences} sentences of {mean.queries} queries"]
+    if codes:
+        shares = (f"{code} {result[code].balanced_accuracy:.3f}" for code in codes)
+        words.append(f"by language: {', '.join(shares)}")
+    if result.threshold:
+        words.append(result.threshold)
+    return _Line(label(result.name), mean.balanced_accuracy, mean.interval, "; ".join(words))
 
 
 def _table(title: str, words: str, lines: list[_Line]) -> Element:

@@ -73,10 +73,10 @@ def render(
     Args:
         rankings: by language code.
         means: mean rank of each model over the languages, best first; needed for several.
-        judges: what is known of the judges, besides what the rankings know: results of :func:`mirage.arena.judge_agreement`,
-            :func:`~mirage.arena.position_bias`, :func:`~mirage.arena.verbosity_bias`,
-            :func:`~mirage.arena.self_preference` (its single results), and
-            :func:`mirage.metaeval.evaluate`.
+        judges: what is known of the judges, besides what the rankings know: results of
+            :func:`mirage.arena.judge_agreement`, :func:`~mirage.arena.position_bias`,
+            :func:`~mirage.arena.verbosity_bias`, :func:`~mirage.arena.self_preference` (its
+            single results), and :func:`mirage.metaeval.evaluate`.
         details: more facts for the provenance, by name, such as what the run has cost.
         importances: whether to compute feature importances: some seconds a language.
 

@@ -48,9 +48,10 @@ def assert_no_regression(
     Responses are compared query by query, all features together; see
     :func:`mirage.testing.comparing.compare` for the test. A system that answers differently each
     time, and is as good as before, fails with probability ``alpha`` at most; one that answers the
-    same never does. How small a loss is found depends on the number of queries: of a system that
-    otherwise answers the same, 10 % responses without citations are found in four of five cases
-    with 112 queries, and hardly ever with 14; ``benchmarks/regression.py`` prints the figures.
+    same never does. How small a loss is found depends on the number of queries. Where a tenth of
+    the responses lost their citations, and nothing else changed, that is found in four cases of
+    five with 84 queries, and in one of 200 with the 14 bundled ones, where five have to be worse;
+    where all responses are new as well, it takes 400. ``benchmarks/regression.py`` prints this.
 
     A query for which the baseline has a feature and the run has none, for the model failed on it,
     is lost; more than ``allow_failed`` lost queries fail the assertion.

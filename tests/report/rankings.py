@@ -52,16 +52,16 @@ def acceptable(text: str) -> str:
 
 
 @cache
-def ranker(code: str) -> SurrogateRanker:
-    """A surrogate that learnt from six models: more of a feature is better."""
+def ranker(code: str, models: int = len(ANCHORS)) -> SurrogateRanker:
+    """A surrogate that learnt from some models: more of a feature is better."""
     rng = np.random.default_rng(0)
     ids = tuple(f"q{number}" for number in range(QUERIES))
-    quality = np.linspace(1, 0, len(ANCHORS))
+    quality = np.linspace(1, 0, models)
     tables = [
         FeatureTable(name, code, ids, FEATURES, own + rng.random((QUERIES, len(FEATURES))))
-        for name, own in zip(ANCHORS, quality, strict=True)
+        for name, own in zip(ANCHORS[:models], quality, strict=True)
     ]
-    a, b = np.triu_indices(len(ANCHORS), 1)
+    a, b = np.triu_indices(models, 1)
     names = np.array(ANCHORS)
     judged = Judgments.from_arrays(
         query=np.tile(ids, len(a)),

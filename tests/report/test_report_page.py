@@ -8,18 +8,19 @@ import json
 import math
 import re
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from hostile import STRINGS
-from rankings import ANCHORS, FEATURES, ranking
+from rankings import ANCHORS, FEATURES, ranker, ranking
 from reading import Reader
 
 from mirage import Leaderboard, MirageError, MultilingualRanking
 from mirage.arena import PositionBias, SelfPreference
 from mirage.languages import LANGUAGES
-from mirage.models import Vote
+from mirage.models import HumanAgreement, Vote
 from mirage.ranking import Entry, Ranking
 from mirage.report import render, responses
 
@@ -68,6 +69,16 @@ def test_importances_are_computed_only_when_wanted(tmp_path: Path) -> None:
     several = MultilingualRanking({"en": made, "ar": ranking("ar")})
     assert "Feature importance" not in written(several, tmp_path / "r.html")
     assert written(several, tmp_path / "r.html", importances=True).count("-importance") == 2
+
+
+def test_an_importance_that_cannot_be_computed_says_why(tmp_path: Path) -> None:
+    made = ranking()
+    assert made.evidence is not None
+    few = Ranking(
+        made, language="en", evidence=replace(made.evidence, ranker=ranker("en", models=4))
+    )
+    page = written(few, tmp_path / "r.html")
+    assert "Not computed: cannot hold 2 of 4 models out" in page
 
 
 def test_several_languages_have_a_heat_map_and_a_panel_each(tmp_path: Path) -> None:
@@ -192,16 +203,21 @@ def test_agreement_with_people_is_shown(tmp_path: Path, data_dir: Path) -> None:
     assert f"{found['support_lexical']['mean'].balanced_accuracy:.3f}" in page
 
 
-def test_what_a_ranking_knows_of_its_judge_is_shown_once(tmp_path: Path) -> None:
-    page = written(
-        MultilingualRanking({code: Leaderboard.published(code) for code in ("de", "en")}),
-        tmp_path / "r.html",
+def test_what_rankings_know_of_their_judge_is_shown_once(tmp_path: Path) -> None:
+    known = HumanAgreement(
+        judge="a judge",
+        language=None,
+        task="faithfulness",
+        balanced_accuracy=0.625,
+        source="somebody's <labels>",
     )
-    agreement = Leaderboard.published("de").agreement
-    assert agreement
-    for one in {*agreement, *Leaderboard.published("en").agreement}:
-        assert page.count(f"{one.judge}, {one.task}, ") >= 1
-        assert f">{one.balanced_accuracy:.3f}<" in page
+    rankings = {
+        code: Ranking(ranking(code), language=code, agreement=[known]) for code in ("ar", "en")
+    }
+    page = written(MultilingualRanking(rankings), tmp_path / "r.html")
+    assert page.count("somebody's &lt;labels&gt;") == 1
+    assert "a judge, faithfulness, mean over languages" in page
+    assert ">0.625<" in page
     assert '<a href="#judges">' in page
 
 

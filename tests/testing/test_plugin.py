@@ -15,6 +15,7 @@ from xml.etree import ElementTree
 import pytest
 
 import mirage
+from mirage.testing.running import Runs
 
 pytest_plugins = ["pytester"]
 
@@ -185,11 +186,15 @@ def test_a_run_that_was_cut_off_is_resumed_from_the_cache(
     assert run_pytest().ret == pytest.ExitCode.INTERRUPTED
     cut.unlink()
     assert len(asked(pytester)) == 4
-    run_pytest("-p", "no:cacheprovider").stdout.fnmatch_lines(["*resume=True keeps*cache*off*"])
     run_pytest().assert_outcomes(passed=1)
     assert asked(pytester) == [f"sw/{query.id}" for query in mirage.MirageDataset.bundled("sw")]
     (kept,) = (pytester.path / ".pytest_cache/d/mirage").glob("my-rag-*.jsonl")
     assert len(kept.read_text().splitlines()) == 14
+
+
+def test_without_a_cache_there_is_nothing_to_resume_from() -> None:
+    with pytest.raises(mirage.DatasetError, match=r"resume=True keeps .* cache, which is switched"):
+        Runs(None, None)({}, on="sw", resume=True)
 
 
 def test_nothing_says_which_language(pytester: pytest.Pytester, run_pytest: RunPytest) -> None:
