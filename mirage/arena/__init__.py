@@ -17,14 +17,13 @@ from mirage.arena.biases import (
     verbosity_bias,
 )
 from mirage.arena.bradley_terry import BradleyTerry, BradleyTerryFit, Tournaments
-from mirage.arena.judge import Estimate, Judged, PairwiseJudge, Skipped
+from mirage.arena.judge import Judged, PairwiseJudge, Skipped
 from mirage.arena.judgments import Judgments
 
 __all__ = [
     "AdaptivePairs",
     "BradleyTerry",
     "BradleyTerryFit",
-    "Estimate",
     "JudgeAgreement",
     "Judged",
     "Judgments",

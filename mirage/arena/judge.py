@@ -20,15 +20,16 @@ from mirage._concurrency import for_each, run_sync
 from mirage._journal import Journal
 from mirage.arena.judge_prompt import REMINDER, judge_messages, read_verdict
 from mirage.errors import JudgmentError, LLMError, UnknownNameError
-from mirage.llm import LLM, Completion, Connection, Price, estimate_tokens
+from mirage.llm import LLM, Completion, Connection
 from mirage.llm.asking import ask_until, unread
+from mirage.llm.estimating import Estimate, estimate, sum_estimates
 from mirage.models import HumanAgreement, Judgment, Query, Response, Run, Verdict, Vote
 from mirage.trust import known_agreement
 
 if TYPE_CHECKING:
     from mirage.dataset import MirageDataset
 
-__all__ = ["Estimate", "Judged", "PairwiseJudge", "Skipped", "Votes"]
+__all__ = ["Judged", "PairwiseJudge", "Skipped", "Votes"]
 
 Votes = Literal["majority", "all"]
 
@@ -162,14 +163,11 @@ class PairwiseJudge:
             JudgmentError: runs that cannot be compared on this dataset.
         """
         planned, _ = _plan(dataset, tuple(runs), queries, pairs, seed)
-        estimates = [_estimate(judge, self._shown(planned)) for judge in self.judges]
-        return Estimate(
-            calls=sum(part.calls for part in estimates),
-            cached=sum(part.cached for part in estimates),
-            prompt_tokens=sum(part.prompt_tokens for part in estimates),
-            completion_tokens=_sum(part.completion_tokens for part in estimates),
-            cost=_sum(part.cost for part in estimates),
-        )
+        prompts = [
+            judge_messages(pair.query, pair.response_a, pair.response_b)
+            for pair in self._shown(planned)
+        ]
+        return sum_estimates(estimate(judge, prompts) for judge in self.judges)
 
     def _shown(self, planned: Sequence[_Pair]) -> list[_Pair]:
         """The pairs in every order in which a judge is shown them."""
@@ -290,38 +288,6 @@ class Skipped:
     def __str__(self) -> str:
         return (
             f"{self.model_a!r} against {self.model_b!r} on query {self.query_id!r}: {self.reason}"
-        )
-
-
-@dataclass(frozen=True)
-class Estimate:
-    """What judging will take, as far as that can be told before.
-
-    Attributes:
-        calls: answers to ask for. An answer that ends in no verdict is asked for again, up to
-            five times, which is not counted here.
-        cached: answers that are in the cache already, and cost nothing.
-        prompt_tokens: tokens of the prompts of these calls, about
-            (:func:`mirage.llm.estimate_tokens`).
-        completion_tokens: tokens of the answers at most; ``None`` where a judge has no limit.
-        cost: of prompts and answers, at most; ``None`` where it is not known what a judge's
-            tokens cost, or it has no limit.
-    """
-
-    calls: int
-    cached: int
-    prompt_tokens: int
-    completion_tokens: int | None
-    cost: float | None
-
-    def __str__(self) -> str:
-        most = self.completion_tokens
-        answers = "any number" if most is None else f"at most {most:,}"
-        cost = "a cost that is not known" if self.cost is None else f"{self.cost:,.2f} at most"
-        return (
-            f"{self.calls:,} calls (and {self.cached:,} answers from the cache): about "
-            f"{self.prompt_tokens:,} tokens of prompts and {answers} of answers, {cost}; more "
-            "where a judge names no verdict and is asked again"
         )
 
 
@@ -496,27 +462,6 @@ def _report(judged: Judged) -> None:
             f"no judgment came of {len(judged.votes)} votes; the first, of {first.judge!r} on "
             f"query {first.query_id!r}: {first.error}"
         )
-
-
-def _estimate(judge: LLM, shown: Iterable[_Pair]) -> Estimate:
-    calls = cached = tokens = 0
-    for pair in shown:
-        messages = judge_messages(pair.query, pair.response_a, pair.response_b)
-        if judge.cached(messages):
-            cached += 1
-        else:
-            calls += 1
-            tokens += sum(estimate_tokens(message["content"]) for message in messages)
-    most = None if calls and judge.max_tokens is None else calls * (judge.max_tokens or 0)
-    price = judge.price if calls else Price(0, 0)
-    cost = None if price is None or most is None else price.cost(tokens, most)
-    return Estimate(calls, cached, tokens, most, cost)
-
-
-def _sum(parts: Iterable[Any]) -> Any:
-    """Their sum, ``None`` where a part is not known."""
-    known = list(parts)
-    return None if None in known else sum(known)
 
 
 def _bar(total: int, progress: bool) -> Any:

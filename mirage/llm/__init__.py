@@ -3,6 +3,7 @@
 from mirage.llm.budget import Budget, Price, Usage
 from mirage.llm.cache import Cache
 from mirage.llm.client import LLM, Completion, Connection, Message, estimate_tokens
+from mirage.llm.estimating import Estimate
 
 __all__ = [
     "LLM",
@@ -10,6 +11,7 @@ __all__ = [
     "Cache",
     "Completion",
     "Connection",
+    "Estimate",
     "Message",
     "Price",
     "Usage",

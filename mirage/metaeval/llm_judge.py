@@ -10,10 +10,10 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple, get_args
 
 from mirage._concurrency import for_each, run_sync
-from mirage.arena.judge import Estimate
 from mirage.errors import JudgmentError, LLMError, UnknownNameError
-from mirage.llm import LLM, Completion, Connection, Message, Price, estimate_tokens
+from mirage.llm import LLM, Completion, Connection, Message
 from mirage.llm.asking import ask_until, unread
+from mirage.llm.estimating import Estimate, estimate
 from mirage.metaeval.labels import Task
 from mirage.metaeval.prompts import (
     LABELS,
@@ -100,14 +100,7 @@ class LLMSentenceJudge:
 
     def estimate(self, sentences: Sequence[AnswerSentence]) -> Estimate:
         """What :meth:`label` will ask for; nothing is sent."""
-        prompts = set(self._prompts(sentences))
-        new = [prompt for prompt in prompts if not self.llm.cached(_messages(prompt))]
-        tokens = sum(map(estimate_tokens, new))
-        limit = self.llm.max_tokens
-        most = None if new and limit is None else len(new) * (limit or 0)
-        price = self.llm.price if new else Price(0, 0)
-        cost = None if price is None or most is None else price.cost(tokens, most)
-        return Estimate(len(new), len(prompts) - len(new), tokens, most, cost)
+        return estimate(self.llm, map(_messages, set(self._prompts(sentences))))
 
     def _prompts(self, sentences: Sequence[AnswerSentence]) -> list[str]:
         return [label_prompt(sentence, self.task, self.strategy) for sentence in sentences]

@@ -566,7 +566,8 @@ def test_an_estimate_reads_well(server):
     tokens = f"{estimate.prompt_tokens:,}"
     assert str(estimate) == (
         f"12 calls (and 0 answers from the cache): about {tokens} tokens of prompts and at most "
-        "12,288 of answers, 0.14 at most; more where a judge names no verdict and is asked again"
+        "12,288 of answers, 0.14 at most; more where an answer cannot be read and is asked for "
+        "again"
     )
 
 
