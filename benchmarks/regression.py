@@ -12,7 +12,7 @@ those of the baseline but for the citations; spoiled and answering anew, all of 
 runs have the eight offline features, in four languages, and the test is the one of the library, at
 alpha 0.05.
 
-    python benchmarks/regression.py [REPEATS]     # 200 by default; twenty minutes on two cores
+    python benchmarks/regression.py [REPEATS]     # 200 by default; about a quarter of an hour
 """
 
 from __future__ import annotations

@@ -29,7 +29,6 @@ PAPER = ("forest", False)
 SETTINGS = (
     ("auto", True),
     PAPER,
-    ("auto", False),
     *((name, False) for name in NAMES if name != "forest"),
 )
 

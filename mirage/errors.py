@@ -7,7 +7,8 @@ wrong, where (file and line, model, query id), and what to do about it.
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 
 __all__ = [
     "ArtifactError",
@@ -68,6 +69,19 @@ def missing_package(package: str, extra: str) -> MissingPackageError:
     return MissingPackageError(
         f"this needs the package {package}; install it with: pip install 'mirage-rag[{extra}]'"
     )
+
+
+@contextmanager
+def needing(package: str, extra: str) -> Iterator[None]:
+    """Around an import of a package that an extra of this library installs.
+
+    Raises:
+        MissingPackageError: it is not installed; says what to run.
+    """
+    try:
+        yield
+    except ImportError:
+        raise missing_package(package, extra) from None
 
 
 class NotFittedError(MirageError, RuntimeError):

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mirage._tables import Table, to_html, to_markdown, to_text
-from mirage.errors import MirageError, UnknownNameError
+from mirage.errors import MirageError, UnknownNameError, needing
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -269,7 +269,7 @@ class Ranking:
         one a feature.
 
         Raises:
-            MirageError: pandas is not installed.
+            MissingPackageError: pandas is not installed.
         """
         names = dict.fromkeys(name for entry in self for name in entry.features)
         columns: dict[str, list[Any]] = {
@@ -411,7 +411,7 @@ class MultilingualRanking(Mapping[str, Ranking]):
         """A frame of ranks indexed by model, best mean first: a column a language, and ``mean``.
 
         Raises:
-            MirageError: pandas is not installed.
+            MissingPackageError: pandas is not installed.
         """
         columns: dict[str, list[Any]] = {
             code: [ranking[model].rank for model in self._means] for code, ranking in self.items()
@@ -505,8 +505,6 @@ def _number(value: float) -> float | None:
 
 
 def _frame(columns: Mapping[str, list[Any]], models: tuple[str, ...]) -> pd.DataFrame:
-    try:
+    with needing("pandas", "frames"):
         import pandas as pd
-    except ImportError:
-        raise MirageError("to_pandas needs pandas: pip install pandas") from None
     return pd.DataFrame(columns, index=pd.Index(models, name="model"))

@@ -359,7 +359,7 @@ def test_pandas_frame() -> None:
 
 def test_without_pandas_the_error_names_the_command(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "pandas", None)
-    with pytest.raises(MirageError, match="pip install pandas"):
+    with pytest.raises(MirageError, match="pandas; install it with: pip install"):
         full().to_pandas()
 
 

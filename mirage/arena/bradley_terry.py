@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from mirage.arena import estimation
 from mirage.arena.estimation import Floats
 from mirage.arena.judgments import Judgments, as_judgments
-from mirage.errors import JudgmentError, UnknownNameError
+from mirage.errors import JudgmentError, UnknownNameError, needing
 from mirage.models import Judgment
 
 if TYPE_CHECKING:
@@ -255,8 +255,8 @@ class BradleyTerryFit:
 
     def to_pandas(self, level: float = 0.95) -> pd.DataFrame:
         """A frame indexed by model, best first: logit, lower, upper, rank, separated."""
-        import pandas as pd
-
+        with needing("pandas", "frames"):
+            import pandas as pd
         ends = self.interval(level)
         columns = {
             "logit": self.logits,
@@ -348,8 +348,8 @@ class Tournaments:
         Columns: logit (the mean), lower, upper, rank (of the mean), rank_best, rank_worst, and
         separated (share of tournaments).
         """
-        import pandas as pd
-
+        with needing("pandas", "frames"):
+            import pandas as pd
         ends, rank_ends = self.interval(level), self.rank_interval(level)
         columns = {
             "logit": self.mean,

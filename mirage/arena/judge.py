@@ -75,7 +75,9 @@ class PairwiseJudge:
         self.votes: Votes = votes
         self._measured = tuple(measured)
         if not self.judges or not all(isinstance(judge, LLM) for judge in self.judges):
-            raise JudgmentError(f"judges are one LLM or several, not {judges!r}")
+            raise JudgmentError(
+                f"judges are one LLM or several, such as LLM('gpt-4o'), and not {judges!r}"
+            )
         twice = _twice(judge.model for judge in self.judges)
         if twice is not None:
             raise JudgmentError(

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from mirage.errors import JudgmentError
+from mirage.errors import JudgmentError, needing
 from mirage.models import Judgment, Verdict
 
 if TYPE_CHECKING:
@@ -108,7 +108,8 @@ class Judgments:
 
     def to_pandas(self) -> pd.DataFrame:
         """A frame of categorical columns query_id, model_a, model_b, verdict (needs pandas)."""
-        import pandas as pd
+        with needing("pandas", "frames"):
+            import pandas as pd
 
         def column(codes: NDArray[np.int32], labels: Sequence[str]) -> pd.Categorical[str]:
             return pd.Categorical.from_codes(codes, pd.Index(labels))

@@ -323,7 +323,7 @@ def _of_votes(votes: list[Vote], how: str) -> Judgments:
     import numpy as np
 
     from mirage.arena import Judgments
-    from mirage.arena._votes import items, tabulate
+    from mirage.arena.vote_table import items, tabulate
 
     def pair(vote: Vote) -> tuple[str, str, frozenset[str]]:
         return vote.judge, vote.query_id, frozenset((vote.model_a, vote.model_b))

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mirage._tables import Table, to_html, to_markdown, to_text
-from mirage.errors import MirageError
+from mirage.errors import needing
 from mirage.ranking import DECIMALS
 
 if TYPE_CHECKING:
@@ -87,12 +87,10 @@ class Result(Generic[R]):
         """A frame with a column for each field of a row.
 
         Raises:
-            MirageError: pandas is not installed.
+            MissingPackageError: pandas is not installed.
         """
-        try:
+        with needing("pandas", "frames"):
             import pandas as pd
-        except ImportError:
-            raise MirageError("to_pandas needs pandas: pip install pandas") from None
         return pd.DataFrame(self.columns)
 
     def __str__(self) -> str:

@@ -11,6 +11,8 @@ import hashlib
 import json
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from importlib import import_module
@@ -156,7 +158,7 @@ def _cited_pairs(item: Answered) -> list[Pair] | NotComputed:
 
 # Models -------------------------------------------------------------------------------------------
 
-_CPU_BUDGET = 2048  # more does not fit into a core's cache, and is slower
+_CPU_BUDGET = 1024  # more does not fit into a core's cache, and is slower
 _GPU_BUDGET = 8192
 _TOGETHER = 2048  # pairs that are sorted by length together; the ids of their tokens are in memory
 
@@ -239,15 +241,25 @@ class _PairScorer(ABC):
         lengths = [len(ids["input_ids"]) for ids in encoded]
         on_cpu = self._loaded.model.device.type == "cpu"
         budget = self.token_budget or (_CPU_BUDGET if on_cpu else _GPU_BUDGET)
-        for batch in _batches(lengths, budget):
-            rows = self._scores_of(self._loaded.logits([encoded[i] for i in batch])).tolist()
-            if not np.isfinite(rows).all():
-                raise FeatureError(f"{self!r} gave scores that are not finite: {rows}")
-            for i, row in zip(batch, rows, strict=True):
-                key = items[i][0]
-                self._known[key] = row
-                if self.cache is not None:
-                    self.cache.put(key, self.name, {"scores": row})
+        batches = list(_batches(lengths, budget))
+
+        def score(batch: Sequence[int]) -> list[list[float]]:
+            logits = self._loaded.logits([encoded[i] for i in batch])
+            scores: list[list[float]] = self._scores_of(logits).tolist()
+            return scores
+
+        with _side_by_side(len(batches) if on_cpu else 1) as mapped:
+            for batch, rows in zip(batches, mapped(score, batches), strict=True):
+                self._keep([items[i][0] for i in batch], rows)
+
+    def _keep(self, keys: Sequence[bytes], rows: Sequence[list[float]]) -> None:
+        """Put scores into memory, and on disk if that is wanted."""
+        if not np.isfinite(rows).all():
+            raise FeatureError(f"{self!r} gave scores that are not finite: {rows}")
+        for key, row in zip(keys, rows, strict=True):
+            self._known[key] = row
+            if self.cache is not None:
+                self.cache.put(key, self.name, {"scores": row})
 
     def _key(self, pair: Pair) -> bytes:
         return hashlib.sha256(json.dumps([self._identity, *pair]).encode()).digest()
@@ -274,8 +286,9 @@ class NLI(_PairScorer):
     computed once. With a named model that holds over processes too: scores are kept on disk by
     model, version and pair. The configuration is read at once, the weights when the first pair
     has to be computed, onto a GPU where there is one: in bfloat16 on CUDA (where it has it), in
-    float32 elsewhere. Scores may differ by some 1e-6 with what else is in a batch, for padding
-    changes the order of sums.
+    float32 elsewhere. On a CPU, batches are computed side by side, one for each of torch's threads
+    (``torch.set_num_threads``). Scores may differ by some 1e-6 with what else is in a batch, for
+    padding changes the order of sums.
 
     Args:
         model: a model's name on the hub, by default :data:`NLI_MODEL`; a folder that holds one;
@@ -284,7 +297,7 @@ class NLI(_PairScorer):
         tokenizer: the tokenizer, if ``model`` is an object.
         max_length: the longest pair in tokens. Of a longer one the premise loses its end; where
             the hypothesis alone is too long, both do.
-        token_budget: the largest batch in tokens, padding included; by default 2,048 on a CPU and
+        token_budget: the largest batch in tokens, padding included; by default 1,024 on a CPU and
             8,192 on a GPU. A longer pair has a batch of its own.
         cache: where to keep scores: a path, a :class:`~mirage.llm.Cache`, ``True`` for
             ``neural.sqlite`` in the folder that ``MIRAGE_CACHE`` names or in the user's cache
@@ -404,8 +417,10 @@ class _Loaded:
 
     def logits(self, batch: Sequence[Mapping[str, list[int]]]) -> Any:
         """The model's output for one batch, in float32, a row a pair."""
-        torch = _package("torch")
-        inputs = self.tokenizer.pad(list(batch), return_tensors="pt").to(self.model.device)
+        torch, device = _package("torch"), self.model.device
+        # By itself the tokenizer takes long to make tensors of lists.
+        padded = self.tokenizer.pad(list(batch))
+        inputs = {name: torch.tensor(rows, device=device) for name, rows in padded.items()}
         with torch.inference_mode():
             return self.model(**inputs).logits.float()
 
@@ -418,6 +433,32 @@ def _batches(lengths: Sequence[int], budget: int) -> Iterator[list[int]]:
         size = max(1, budget // lengths[order[start]])
         yield order[start : start + size]
         start += size
+
+
+@contextmanager
+def _side_by_side(tasks: int) -> Iterator[Any]:
+    """A function like ``map`` that does several of so many tasks at a time.
+
+    They share torch's threads: those that compute one small batch together mostly wait for each
+    other, and worse so on a busy machine.
+    """
+    torch = _package("torch")
+    threads = torch.get_num_threads()
+    workers = min(threads, tasks)
+    if workers < 2:
+        yield map
+        return
+    pool = ThreadPoolExecutor(
+        workers,
+        thread_name_prefix="mirage-batch",
+        initializer=torch.set_num_threads,
+        initargs=(threads // workers,),
+    )
+    try:
+        yield pool.map
+    finally:
+        pool.shutdown(cancel_futures=True)
+        torch.set_num_threads(threads)  # new threads of others begin with what was set last
 
 
 def _encodable(text: str) -> str:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mirage.errors import FeatureError, UnknownNameError
+from mirage.errors import FeatureError, UnknownNameError, needing
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -106,8 +106,8 @@ class FeatureTable:
 
     def to_pandas(self) -> pd.DataFrame:
         """A frame indexed by query id with a column a feature (needs pandas)."""
-        import pandas as pd
-
+        with needing("pandas", "frames"):
+            import pandas as pd
         index = pd.Index(self.query_ids, name="query_id")
         return pd.DataFrame(self.values, index=index, columns=list(self.features))
 

@@ -26,7 +26,7 @@ from numpy.typing import ArrayLike
 from mirage._tables import Table, to_text
 from mirage.arena.estimation import Floats
 from mirage.arena.intervals import Interval, bootstrap, ratio
-from mirage.errors import JudgmentError
+from mirage.errors import JudgmentError, needing
 from mirage.metaeval.labels import LabelledSentences
 
 if TYPE_CHECKING:
@@ -129,8 +129,8 @@ class AnnotatorAgreement:
 
     def to_pandas(self) -> pd.DataFrame:
         """A frame, a row a language; an interval is two columns, ``..._lower`` and ``_upper``."""
-        import pandas as pd
-
+        with needing("pandas", "frames"):
+            import pandas as pd
         return pd.DataFrame([dict(_flat(row)) for row in self.rows])
 
     def __str__(self) -> str:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from mirage._tables import Table, to_text
 from mirage.arena.estimation import Floats
 from mirage.arena.intervals import Interval
-from mirage.errors import JudgmentError
+from mirage.errors import JudgmentError, needing
 from mirage.metaeval.figures import interval, sentence_weights
 from mirage.metaeval.permutation import holm, permutation_p_values
 from mirage.metaeval.truth import MEAN, Truth
@@ -86,8 +86,8 @@ class Comparisons:
 
     def to_pandas(self) -> pd.DataFrame:
         """A frame, a row a comparison."""
-        import pandas as pd
-
+        with needing("pandas", "frames"):
+            import pandas as pd
         columns = ("better", "other", "difference", "lower", "upper", "p", "corrected", "differing")
         rows = [(*row.judges, row.difference, *row.interval, *row[3:]) for row in self.rows]
         return pd.DataFrame(rows, columns=list(columns))

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mirage._tables import Table, to_text
+from mirage.errors import needing
 from mirage.metaeval.truth import MEAN, Truth
 
 if TYPE_CHECKING:
@@ -63,8 +64,8 @@ class FineErrors:
 
     def to_pandas(self) -> pd.DataFrame:
         """A frame, a row a fine-grained label and judge."""
-        import pandas as pd
-
+        with needing("pandas", "frames"):
+            import pandas as pd
         rows = [(*row, row.share) for row in self.rows]
         return pd.DataFrame(rows, columns=[*FineError._fields, "share"])
 

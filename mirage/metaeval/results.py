@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from mirage._tables import Table, to_text
 from mirage.arena.estimation import Floats
 from mirage.arena.intervals import Interval
-from mirage.errors import JudgmentError, UnknownNameError
+from mirage.errors import JudgmentError, UnknownNameError, needing
 from mirage.metaeval import figures
 from mirage.metaeval.comparing import Comparisons, Unit, compare
 from mirage.metaeval.figures import Calibration, Threshold
@@ -266,8 +266,8 @@ class MetaEvaluation:
 
     def to_pandas(self) -> pd.DataFrame:
         """A frame: a row a judge and language, and one of the mean."""
-        import pandas as pd
-
+        with needing("pandas", "frames"):
+            import pandas as pd
         rows = []
         for result in self.judges:
             for row in result.figures.values():

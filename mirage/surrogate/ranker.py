@@ -49,9 +49,13 @@ class Prediction:
     draws: Array
 
     def interval(self, level: float = 0.95) -> tuple[float, float]:
-        """Lower and upper percentile of the draws."""
+        """Lower and upper percentile of the draws.
+
+        Each draw stands for an equal share of what may be (Hazen's plotting positions), so that
+        few draws do not make the interval narrower.
+        """
         tail = (1 - level) / 2
-        low, high = np.quantile(self.draws, [tail, 1 - tail])
+        low, high = np.quantile(self.draws, [tail, 1 - tail], method="hazen")
         return float(low), float(high)
 
 
@@ -188,7 +192,9 @@ class SurrogateRanker:
         else as many of the table's own, with replacement. To each they add an error from
         Student's t, scaled to the errors that the recipe made on held-out models. A language's
         own are mixed with those of all languages, as much as if they came from five more models;
-        degrees of freedom are the number of models so counted, less one.
+        degrees of freedom are the number of models so counted, less one. (The jackknife+ of Barber
+        et al. 2021, which assumes no distribution, gives no ends for fewer than 19 models, and
+        wider ones for more: ``benchmarks/intervals.py``.)
 
         Args:
             table: the model's features; it may have more of them than needed, in any order.

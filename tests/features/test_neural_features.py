@@ -10,6 +10,7 @@ import os
 import random
 import subprocess
 import sys
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from itertools import cycle, islice
 from pathlib import Path
@@ -290,7 +291,7 @@ def test_batches_keep_to_the_budget(nli: Path, shapes: Any) -> None:
     batches = shapes(model)
     pairs = natural_pairs("en", "zh")[::3]
     by_default = NLI(model, tokenizer).scores(pairs)
-    assert max(rows * length for rows, length in batches) <= 2048
+    assert max(rows * length for rows, length in batches) <= 1024
     padded = sum(rows * length for rows, length in batches)
     lengths = [min(LONGEST, len(tokenizer(*pair, verbose=False)["input_ids"])) for pair in pairs]
     assert padded < 1.1 * sum(lengths)  # sorted by length
@@ -333,6 +334,57 @@ def test_scores_of_more_pairs_than_are_sorted_together(
     assert sum(rows for rows, _ in batches) == len(set(pairs)) == 20
     assert len(batches) == 3
     np.testing.assert_allclose(scores, softmax(one_by_one(nli, pairs)), atol=1e-5)
+
+
+def in_two_threads(scorer: NLI, forward: Callable[[], None]) -> Any:
+    """The scores of many pairs where torch has two threads; ``forward`` is called in each batch."""
+    import torch
+
+    hook = scorer._loaded.model.register_forward_pre_hook(lambda *_: forward())
+    torch.set_num_threads(2)
+    try:
+        return scorer.scores(natural_pairs("en", "ja")[:60])
+    finally:
+        hook.remove()
+        left, _ = torch.get_num_threads(), torch.set_num_threads(1)
+        assert left == 2
+
+
+def test_batches_are_computed_side_by_side(nli: Path) -> None:
+    import torch
+
+    both = threading.Barrier(2, timeout=60)
+    threads = set()
+
+    def forward() -> None:
+        here = (threading.get_ident(), torch.get_num_threads())
+        if here not in threads:
+            threads.add(here)
+            both.wait()  # until the other thread is in its first batch
+
+    scores = in_two_threads(NLI(*in_memory(nli), token_budget=300), forward)
+    assert [number for _, number in threads] == [1, 1]
+    assert threading.get_ident() not in dict(threads)
+    pairs = natural_pairs("en", "ja")[:60]
+    np.testing.assert_allclose(scores, softmax(one_by_one(nli, pairs)), rtol=0, atol=1e-5)
+
+
+def test_one_batch_has_all_threads(nli: Path) -> None:
+    import torch
+
+    threads = []
+    scorer = NLI(*in_memory(nli), token_budget=10**6)
+    in_two_threads(scorer, lambda: threads.append(torch.get_num_threads()))
+    assert threads == [2]
+
+
+def test_a_batch_that_fails_leaves_no_thread_behind(nli: Path) -> None:
+    def forward() -> None:
+        raise ValueError("no memory")
+
+    with pytest.raises(ValueError, match="no memory"):
+        in_two_threads(NLI(*in_memory(nli), token_budget=1), forward)
+    assert not any(thread.name.startswith("mirage") for thread in threading.enumerate())
 
 
 # Length -------------------------------------------------------------------------------------------

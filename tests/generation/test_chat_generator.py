@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import json
 import logging
 import os
@@ -269,9 +270,8 @@ OpenAIGenerator(llm).run(QUERIES, out=sys.argv[3], progress=False)
 
 @pytest.mark.skipif(os.name == "nt", reason="sends a POSIX signal")
 def test_a_killed_run_goes_on_where_it_was(server: ChatServer, tmp_path: Path) -> None:
-    server.answer = lambda request: Reply(
-        echo(request), delay=0 if len(server.requests) <= 5 else 60
-    )
+    number = itertools.count()
+    server.answer = lambda request: Reply(echo(request), delay=0 if next(number) < 5 else 60)
     out = tmp_path / "run.jsonl"
     here = Path(__file__).parent
     command = [sys.executable, "-c", SCRIPT, str(here), server.url, str(out)]

@@ -9,12 +9,13 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy.special import ndtri
 from sklearn.ensemble import RandomForestRegressor
 
 from mirage.arena import Tournaments
 from mirage.errors import FeatureError, NotFittedError, UnknownNameError
 from mirage.features import FeatureTable
-from mirage.surrogate import SurrogateRanker, model
+from mirage.surrogate import Prediction, SurrogateRanker, model
 from mirage.surrogate.estimators import ESTIMATORS, NAMES, fit_regressor
 from mirage.surrogate.model import ROWS, Recipe
 from mirage.surrogate.training import TrainingData, mean_features, training_data
@@ -211,10 +212,28 @@ def test_a_prediction_has_an_interval_around_it() -> None:
     assert prediction.draws.shape == (40,)
 
 
-def test_intervals_hold_the_logits_of_models_never_seen() -> None:
-    tables, boot = arena(models=40)
-    validation = SurrogateRanker("ridge").fit(tables, boot).cross_validate(4, 20)
-    assert 0.85 <= validation.coverage["sw"] <= 1.0
+@pytest.mark.parametrize("models", [12, 19])
+def test_intervals_hold_as_many_logits_of_new_models_as_they_say(models: int) -> None:
+    covered = []
+    for seed in range(100):
+        tables, boot = arena(models=models + 3, seed=seed)
+        # Half of what makes the logits is in no feature.
+        unknown = np.random.default_rng([seed, 1]).normal(0, 0.4, models + 3)
+        boot = replace(boot, logits=boot.logits + unknown - unknown.mean())
+        data = training_data(tables, boot)["sw"]
+        ranker = SurrogateRanker("ridge").fit_data({"sw": data.of(boot.models[3:])})
+        for row in range(3):
+            low, high = ranker.predict(tables[row]).interval()
+            covered.append(low <= data.mean_y[row] <= high)
+    assert np.mean(covered) == pytest.approx(0.95, abs=0.03)
+
+
+def test_an_interval_of_few_draws_is_not_narrower() -> None:
+    for draws in (40, 200, 2000):
+        evenly = ndtri((np.arange(draws) + 0.5) / draws)
+        low, high = Prediction("m", "sw", 0.0, evenly).interval()
+        assert high == pytest.approx(1.96, abs=0.06)
+        assert low == pytest.approx(-high)
 
 
 def test_the_interval_widens_with_what_the_surrogate_does_not_know() -> None:
