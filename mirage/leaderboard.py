@@ -13,7 +13,13 @@ from typing import TYPE_CHECKING, Any, overload
 import numpy as np
 
 from mirage.dataset import MirageDataset
-from mirage.errors import DatasetError, FeatureError, UnknownNameError
+from mirage.errors import (
+    DatasetError,
+    FeatureError,
+    GenerationError,
+    MirageError,
+    UnknownNameError,
+)
 from mirage.generation import Answer, Generator, ModelLike, respond
 from mirage.languages import LANGUAGES
 from mirage.languages import language as _language
@@ -346,10 +352,13 @@ class MultilingualLeaderboard(Mapping[str, Leaderboard]):
             n_jobs: processes that compute features, as in joblib.
             concurrency: calls of an async function under way at a time; a generator has its own.
 
+        A language in which the model fails on every query, or a feature fails, is left out of the
+        ranking, which says so (:attr:`~mirage.MultilingualRanking.left_out`).
+
         Raises:
             DatasetError: the mapping lacks a language, or ``model`` is in one language only.
             UnknownNameError: the mapping has a key that is no language of this leaderboard.
-            GenerationError: the model failed on every query of some language.
+            GenerationError: the model failed on every query of every language.
         """
         return self.rank_all(
             {name: model}, progress=progress, n_jobs=n_jobs, concurrency=concurrency
@@ -365,17 +374,21 @@ class MultilingualLeaderboard(Mapping[str, Leaderboard]):
     ) -> MultilingualRanking:
         """Rank several models, by name, in every language; see :meth:`rank`."""
         by_language = {name: self._by_language(model, name) for name, model in models.items()}
-        return MultilingualRanking(
-            {
-                code: leaderboard.rank_all(
+        rankings: dict[str, Ranking] = {}
+        failed: dict[str, MirageError] = {}
+        for code, leaderboard in self.items():
+            try:
+                rankings[code] = leaderboard.rank_all(
                     {name: model[code] for name, model in by_language.items()},
                     progress=progress,
                     n_jobs=n_jobs,
                     concurrency=concurrency,
                 )
-                for code, leaderboard in self.items()
-            }
-        )
+            except (GenerationError, FeatureError) as error:
+                failed[code] = error  # what was answered in other languages is not lost for it
+        if not rankings:
+            raise next(iter(failed.values()))
+        return MultilingualRanking(rankings, {code: str(why) for code, why in failed.items()})
 
     def _by_language(self, model: MultilingualModelLike, name: str) -> Mapping[str, ModelLike]:
         if isinstance(model, Mapping):

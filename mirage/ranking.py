@@ -312,12 +312,19 @@ class MultilingualRanking(Mapping[str, Ranking]):
 
     A mapping from language code to :class:`Ranking`.
 
+    Args:
+        rankings: by language code.
+        left_out: languages that have no ranking, and why.
+
     Raises:
         MirageError: no ranking, or no model that is in all of them.
     """
 
-    def __init__(self, rankings: Mapping[str, Ranking]) -> None:
+    def __init__(
+        self, rankings: Mapping[str, Ranking], left_out: Mapping[str, str] | None = None
+    ) -> None:
         self._rankings = dict(rankings)
+        self.left_out = MappingProxyType(dict(left_out or {}))
         if not self._rankings:
             raise MirageError("a ranking over languages needs at least one language")
         first, *others = self._rankings.values()
@@ -373,10 +380,11 @@ class MultilingualRanking(Mapping[str, Ranking]):
         return to_html(self._map())
 
     def to_json(self) -> str:
-        """A JSON object with the mean ranks and the ranking of each language."""
+        """A JSON object: the mean ranks, the ranking of each language, the languages left out."""
         plain = {
             "mean_ranks": self._means,
             "languages": {code: ranking._plain() for code, ranking in self.items()},
+            "left_out": dict(self.left_out),
         }
         return json.dumps(plain, ensure_ascii=False, allow_nan=False)
 
@@ -398,12 +406,13 @@ class MultilingualRanking(Mapping[str, Ranking]):
         """
         from mirage.report import write
 
+        left_out = {f"{code} is left out": why for code, why in self.left_out.items()}
         write(
             self,
             path,
             means=self.mean_ranks,
             judges=judges,
-            details=details,
+            details={**left_out, **(details or {})},
             importances=importances,
         )
 
@@ -432,8 +441,9 @@ class MultilingualRanking(Mapping[str, Ranking]):
             header=header,
             rows=tuple(rows),
             marked=tuple(not first[model].anchor for model in self._means),
-            notes=tuple(
-                f"{code}: {note}" for code, r in self.items() for note in _failure_notes(r, most=1)
+            notes=(
+                *(f"{code} is left out: {why}" for code, why in self.left_out.items()),
+                *(f"{code}: {note}" for code, r in self.items() for note in _failure_notes(r, 1)),
             ),
         )
 

@@ -234,6 +234,29 @@ def test_mean_rank_over_languages(boards: MultilingualLeaderboard) -> None:
     assert boards.rank(by_language, "mine", progress=False).to_json() == ranking.to_json()
 
 
+def test_a_language_that_fails_takes_no_other_with_it(boards: MultilingualLeaderboard) -> None:
+    def swahili_alone(query: Query) -> str:
+        if query.language == "en":
+            raise ConnectionError("no route")
+        return write(12)(query)
+
+    ranking = boards.rank(swahili_alone, "mine", progress=False)
+    assert list(ranking) == ["sw"]
+    assert ranking.mean_ranks["mine"] == ranking["sw"]["mine"].rank == 7
+    (code, why), *more = ranking.left_out.items()
+    assert (code, more) == ("en", [])
+    assert "ConnectionError: no route" in why
+    for shown in (str(ranking), ranking.to_markdown()):
+        assert "en is left out:" in " ".join(shown.split())
+    assert json.loads(ranking.to_json())["left_out"] == dict(ranking.left_out)
+
+    def never(_: Query) -> str:
+        raise ConnectionError("no route")
+
+    with pytest.raises(GenerationError, match="no route"):
+        boards.rank(never, progress=False)
+
+
 def test_what_is_not_there_in_every_language_is_refused(boards: MultilingualLeaderboard) -> None:
     with pytest.raises(DatasetError, match="'m' has nothing for the languages sw"):
         boards.rank({"en": write(3)}, "m")
