@@ -193,8 +193,8 @@ class SurrogateRanker:
         Student's t, scaled to the errors that the recipe made on held-out models. A language's
         own are mixed with those of all languages, as much as if they came from five more models;
         degrees of freedom are the number of models so counted, less one. (The jackknife+ of Barber
-        et al. 2021, which assumes no distribution, gives no ends for fewer than 19 models, and
-        wider ones for more: ``benchmarks/intervals.py``.)
+        et al. 2021, which assumes no distribution, gives no ends for fewer than 19 models, and no
+        narrower ones for more: ``benchmarks/intervals.py``.)
 
         Args:
             table: the model's features; it may have more of them than needed, in any order.
