@@ -50,7 +50,7 @@ def main() -> None:
     options = parser.parse_args()
     arenas = {code: arena(code) for code in LANGUAGES}
     for holdout in (2, 4):
-        print(f"{holdout} of 10 models held out, {options.repeats} splits")
+        print(f"{holdout} of 10 models held out, at most {options.repeats} splits")
         print("                    learns                          tau           interval")
         print("estimator           from          R2 train      R2    train     tau      holds")
         means = {}

@@ -61,7 +61,15 @@ def examples(page: Path) -> list[Example]:
     return [example for example in document.examples() if "-m venv" not in example.parsed]
 
 
-@pytest.mark.parametrize("page", PAGES, ids=IDS)
+# Pages that run pytest take long: it loads the models of languages anew each time.
+SLOW = {"docs/guides/ci.md"}
+MARKED = [
+    pytest.param(page, marks=[pytest.mark.slow] if name in SLOW else [])
+    for page, name in zip(PAGES, IDS, strict=True)
+]
+
+
+@pytest.mark.parametrize("page", MARKED, ids=IDS)
 def test_the_code_of_a_page_runs(
     page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, server: ChatServer
 ) -> None:

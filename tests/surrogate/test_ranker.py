@@ -16,7 +16,7 @@ from mirage.arena import Tournaments
 from mirage.errors import FeatureError, NotFittedError, UnknownNameError
 from mirage.features import FeatureTable
 from mirage.surrogate import Prediction, SurrogateRanker, model
-from mirage.surrogate.estimators import ESTIMATORS, NAMES, fit_regressor
+from mirage.surrogate.estimators import ESTIMATORS, NAMES, fit_regressor, one_thread
 from mirage.surrogate.model import ROWS, Recipe
 from mirage.surrogate.training import TrainingData, mean_features, training_data
 
@@ -118,7 +118,8 @@ def test_more_of_a_good_feature_never_costs(name: str) -> None:
     rng = np.random.default_rng(0)
     X = rng.normal(size=(200, 3))
     y = -X[:, 0] + X[:, 2] + rng.normal(0, 0.1, 200)  # recall lowers the logit: not to be learnt
-    regressor = fit_regressor(name, FEATURES, [X[None]], [y[None]], seed=0)
+    with one_thread():
+        regressor = fit_regressor(name, FEATURES, [X[None]], [y[None]], seed=0)
     grid = np.zeros((50, 3))
     grid[:, 0] = np.linspace(-3, 3, 50)
     assert (np.diff(regressor.predict(grid)) >= 0).all()
