@@ -17,11 +17,14 @@ if TYPE_CHECKING:
     from mirage.dataset import MirageDataset, read_run, write_run
     from mirage.errors import (
         ArtifactError,
+        BudgetError,
         DatasetError,
         FeatureError,
         GenerationError,
         JudgmentError,
+        LLMError,
         MirageError,
+        MissingPackageError,
         NotFittedError,
         UnknownNameError,
     )
@@ -38,7 +41,15 @@ if TYPE_CHECKING:
     )
     from mirage.leaderboard import Leaderboard, MultilingualLeaderboard
     from mirage.llm import LLM, Budget, Price
-    from mirage.models import Judgment, Passage, Query, Response, Run, Vote
+    from mirage.models import (
+        HumanAgreement,
+        Judgment,
+        Passage,
+        Query,
+        Response,
+        Run,
+        Vote,
+    )
     from mirage.ranking import MultilingualRanking, Ranking
     from mirage.surrogate import SurrogateRanker
 
@@ -48,6 +59,7 @@ _HOME = {
     "ArtifactError": "errors",
     "BradleyTerry": "arena",
     "Budget": "llm",
+    "BudgetError": "errors",
     "CallableGenerator": "generation",
     "DatasetError": "errors",
     "FeatureError": "errors",
@@ -56,13 +68,16 @@ _HOME = {
     "GenerationError": "errors",
     "Generator": "generation",
     "HTTPGenerator": "generation",
+    "HumanAgreement": "models",
     "Judgment": "models",
     "JudgmentError": "errors",
     "Judgments": "arena",
     "LLM": "llm",
+    "LLMError": "errors",
     "Leaderboard": "leaderboard",
     "MirageDataset": "dataset",
     "MirageError": "errors",
+    "MissingPackageError": "errors",
     "MultilingualLeaderboard": "leaderboard",
     "MultilingualRanking": "ranking",
     "NotFittedError": "errors",
@@ -80,8 +95,8 @@ _HOME = {
     "TransformersGenerator": "generation",
     "UnknownNameError": "errors",
     "VLLMGenerator": "generation",
-    "read_run": "dataset",
     "Vote": "models",
+    "read_run": "dataset",
     "respond": "generation",
     "write_run": "dataset",
 }
@@ -91,6 +106,7 @@ __all__ = [
     "ArtifactError",
     "BradleyTerry",
     "Budget",
+    "BudgetError",
     "CallableGenerator",
     "DatasetError",
     "FeatureError",
@@ -99,12 +115,15 @@ __all__ = [
     "GenerationError",
     "Generator",
     "HTTPGenerator",
+    "HumanAgreement",
     "Judgment",
     "JudgmentError",
     "Judgments",
+    "LLMError",
     "Leaderboard",
     "MirageDataset",
     "MirageError",
+    "MissingPackageError",
     "MultilingualLeaderboard",
     "MultilingualRanking",
     "NotFittedError",

@@ -38,6 +38,7 @@ INCREASING = frozenset(
         "answer_rougeL",
         "answer_overlap",
         "fluency",
+        "nugget_recall",
     }
 )
 """Features, without their ``@k``, of which more never makes a response worse."""
