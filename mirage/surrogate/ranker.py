@@ -192,9 +192,9 @@ class SurrogateRanker:
         else as many of the table's own, with replacement. To each they add an error from
         Student's t, scaled to the errors that the recipe made on held-out models. A language's
         own are mixed with those of all languages, as much as if they came from five more models;
-        degrees of freedom are the number of models so counted, less one. The
-        jackknife+ (Barber et al. 2021, Annals of Statistics 49(1)), which assumes no distribution,
-        has no ends at 95 % for fewer than 19 models: ``benchmarks/intervals.py`` compares them.
+        degrees of freedom are the number of models so counted, less one. The jackknife+ (Barber et
+        al. 2021, Annals of Statistics 49(1)), which assumes no distribution, has no ends at 95 %
+        for fewer than 19 models: ``benchmarks/intervals.py`` compares them.
 
         Args:
             table: the model's features; it may have more of them than needed, in any order.
