@@ -29,7 +29,7 @@ from mirage.trust import known_agreement
 if TYPE_CHECKING:
     from mirage.dataset import MirageDataset
 
-__all__ = ["Judged", "PairwiseJudge", "Skipped", "Votes"]
+__all__ = ["Judged", "PairwiseJudge", "Skipped", "Votes", "judgments_of"]
 
 Votes = Literal["majority", "all"]
 
@@ -200,36 +200,63 @@ class PairwiseJudge:
         return votes
 
     def _judgments(self, planned: Sequence[_Pair], votes: Iterable[Vote]) -> tuple[Judgment, ...]:
-        cast = {_key(vote): vote.verdict for vote in votes}
-        judgments = []
-        for pair in planned:
-            verdicts = {}
-            for judge in self.judges:
-                verdict = self._verdict(pair, judge.model, cast)
-                if verdict is not None:
-                    verdicts[judge.model] = verdict
-            if self.votes == "majority" and len(self.judges) > 1 and verdicts:
-                names = ", ".join(judge.model for judge in self.judges)
-                verdicts = {f"majority of {names}": _majority(verdicts.values())}
-            judgments += [
-                Judgment(
-                    query_id=pair.query.id,
-                    model_a=pair.a,
-                    model_b=pair.b,
-                    verdict=verdict,
-                    judge=name,
-                )
-                for name, verdict in verdicts.items()
-            ]
-        return tuple(judgments)
+        """What follows from the votes, in the order of the plan and with its first model first."""
+        cast = {_key(vote): vote for vote in votes}
+        planned_votes = (
+            cast[pair.query.id, pair.a, pair.b, judge.model]
+            for pair in self._shown(planned)
+            for judge in self.judges
+        )
+        return judgments_of(planned_votes, self.votes)
 
-    def _verdict(self, pair: _Pair, judge: str, cast: Mapping[_Key, str]) -> Verdict | None:
-        """One judge's verdict on a pair, ``None`` where a vote for it is invalid or failed."""
-        first = _AS_SHOWN.get(cast[pair.query.id, pair.a, pair.b, judge])
-        if first is None or not self.both_orders:
-            return first
-        second = _SWAPPED.get(cast[pair.query.id, pair.b, pair.a, judge])
-        return second if second in (first, None) else "tie"
+
+def judgments_of(votes: Iterable[Vote], how: Votes = "majority") -> tuple[Judgment, ...]:
+    """The judgments that follow from votes, as :class:`PairwiseJudge` counts them.
+
+    A judge that was asked about two responses in both orders has one verdict on them: a tie where
+    its two votes differ, and none where one of them is invalid or failed.
+
+    Args:
+        votes: of one judge or several, at most one of each on two responses in each order. Pairs
+            come in the order of their first votes, each with the model that was shown first there
+            as ``model_a``.
+        how: what several judges bring: see :class:`PairwiseJudge`.
+    """
+    by_pair: dict[tuple[str, frozenset[str]], dict[str, list[Vote]]] = {}
+    judges: dict[str, None] = {}  # a set in order
+    for vote in votes:
+        pair = by_pair.setdefault((vote.query_id, frozenset((vote.model_a, vote.model_b))), {})
+        pair.setdefault(vote.judge, []).append(vote)
+        judges[vote.judge] = None
+    everyone = f"majority of {', '.join(judges)}"
+    judgments = []
+    for (query_id, _), by_judge in by_pair.items():
+        first = next(iter(by_judge.values()))[0]
+        said = {judge: _verdict(cast, first.model_a) for judge, cast in by_judge.items()}
+        verdicts = {judge: verdict for judge, verdict in said.items() if verdict is not None}
+        if how == "majority" and len(judges) > 1 and verdicts:
+            verdicts = {everyone: _majority(verdicts.values())}
+        judgments += [
+            Judgment(
+                query_id=query_id,
+                model_a=first.model_a,
+                model_b=first.model_b,
+                verdict=verdict,
+                judge=name,
+            )
+            for name, verdict in verdicts.items()
+        ]
+    return tuple(judgments)
+
+
+def _verdict(votes: Iterable[Vote], model_a: str) -> Verdict | None:
+    """One judge's verdict on a pair, ``None`` where a vote for it is invalid or failed."""
+    verdicts = {
+        (_AS_SHOWN if vote.model_a == model_a else _SWAPPED).get(vote.verdict) for vote in votes
+    }
+    if None in verdicts:
+        return None
+    return verdicts.pop() if len(verdicts) == 1 else "tie"
 
 
 @dataclass(frozen=True, repr=False)

@@ -27,6 +27,7 @@ from mirage.errors import DatasetError, UnknownNameError
 
 if TYPE_CHECKING:
     from mirage.arena import Judgments
+    from mirage.arena.judge import Votes
     from mirage.dataset import MirageDataset
     from mirage.features import FeatureTable
     from mirage.metaeval import LabelledSentences, MetaEvaluation, Score
@@ -314,16 +315,15 @@ def judgments_in(path: Path, judge: str | None = None, how: str = "majority") ->
         if not rows:
             raise UnknownNameError(f"judge in {path}", judge, judges)
     if any("asked" in row or row.get("verdict") in ("invalid", "failed") for _, row in rows):
-        return _of_votes([validated(Vote, row, where) for where, row in rows], how)
+        votes = [validated(Vote, row, where) for where, row in rows]
+        return _of_votes(votes, "all" if how == "all" else "majority")
     return Judgments.from_records(validated(Judgment, row, where) for where, row in rows)
 
 
-def _of_votes(votes: list[Vote], how: str) -> Judgments:
-    """As :class:`~mirage.PairwiseJudge` reads votes: a pair asked in both orders needs both."""
-    import numpy as np
-
+def _of_votes(votes: list[Vote], how: Votes) -> Judgments:
     from mirage.arena import Judgments
-    from mirage.arena.vote_table import items, tabulate
+    from mirage.arena.judge import judgments_of
+    from mirage.arena.vote_table import tabulate
 
     def pair(vote: Vote) -> tuple[str, str, frozenset[str]]:
         return vote.judge, vote.query_id, frozenset((vote.model_a, vote.model_b))
@@ -332,21 +332,8 @@ def _of_votes(votes: list[Vote], how: str) -> Judgments:
     kept = [vote for vote in votes if pair(vote) not in lost]
     if len(kept) < len(votes):
         say(f"{len(votes) - len(kept)} of {len(votes)} votes left out: invalid or failed")
-    table = tabulate(kept or votes)  # which says that all are invalid or failed
-    found = items(table)
-    score = found.score
-    if how == "majority":
-        cast = np.count_nonzero(~np.isnan(score), axis=1)
-        won = np.count_nonzero(score == 1, axis=1) > cast / 2
-        lost_by = np.count_nonzero(score == 0, axis=1) > cast / 2
-        score = np.where(won, 1.0, np.where(lost_by, 0.0, 0.5))[:, None]
-    row, column = np.nonzero(~np.isnan(score))
-    return Judgments.from_arrays(
-        query=np.array(table.queries, dtype=object)[found.query[row]],
-        model_a=np.array(table.models, dtype=object)[found.low[row]],
-        model_b=np.array(table.models, dtype=object)[found.high[row]],
-        score=score[row, column],
-    )
+    tabulate(kept or votes)  # refuses votes that stand there twice, and where none has a verdict
+    return Judgments.from_records(judgments_of(kept, how))
 
 
 # Judges -------------------------------------------------------------------------------------------
