@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from mirage.errors import missing_package
+from mirage.errors import needing
 
 __all__ = ["Lettering", "MissingFontWarning", "lettering"]
 
@@ -91,10 +91,8 @@ def lettering(texts: Iterable[str]) -> Lettering:
 
 def _installed() -> Iterator[tuple[str, set[str]]]:
     """The families that plots may use, matplotlib's own first, with the characters they show."""
-    try:
+    with needing("matplotlib", "report"):
         from matplotlib import font_manager
-    except ImportError:
-        raise missing_package("matplotlib", "report") from None
     for family in (ALWAYS, *CANDIDATES):
         try:
             path = font_manager.findfont(

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mirage.errors import MirageError, UnknownNameError, missing_package
+from mirage.errors import MirageError, UnknownNameError, needing
 from mirage.languages import LANGUAGES
 from mirage.report.elements import label
 from mirage.report.fonts import Lettering, lettering
@@ -356,10 +356,8 @@ def _short(model: str, most: int = 40) -> str:
 
 @contextmanager
 def _style(letters: Lettering) -> Iterator[None]:
-    try:
+    with needing("matplotlib", "report"):
         import matplotlib as mpl
-    except ImportError:
-        raise missing_package("matplotlib", "report") from None
     settings: Any = {
         "font.family": letters.families,
         "font.size": 9,

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from mirage.errors import DatasetError, missing_package
+from mirage.errors import DatasetError, needing
 from mirage.languages import language as _language
 from mirage.models import Passage
 from mirage.text import tokenize
@@ -51,10 +51,8 @@ class BM25:
     def __init__(
         self, passages: Iterable[Passage], language: str, *, k1: float = 0.9, b: float = 0.4
     ) -> None:
-        try:
+        with needing("bm25s", "retrieval"):
             import bm25s
-        except ImportError:
-            raise missing_package("bm25s", "retrieval") from None
         if k1 < 0 or not 0 <= b <= 1:
             raise ValueError(f"k1 is 0 or more and b from 0 to 1, not {k1} and {b}")
         self.passages = tuple(passages)

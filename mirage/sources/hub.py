@@ -27,7 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mirage._files import validated
-from mirage.errors import DatasetError, UnknownNameError, missing_package
+from mirage.errors import DatasetError, UnknownNameError, needing
 from mirage.languages import language as _language
 from mirage.models import Judgment, Passage, Query, Response, Run, Verdict
 
@@ -181,10 +181,8 @@ def _on_hub(name: str, code: str, revisions: Mapping[str, str]) -> Split:
 
 
 def _package(name: str) -> Any:
-    try:
+    with needing("datasets", "hub"):
         return import_module(name)
-    except ImportError:
-        raise missing_package("datasets", "hub") from None
 
 
 def _unreachable(name: str, code: str, revisions: Mapping[str, str], error: Exception) -> str:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mirage.errors import MirageError, missing_package
+from mirage.errors import MirageError, needing
 
 __all__ = ["LambdaMART", "fit_lambdamart"]
 
@@ -87,9 +87,8 @@ def fit_lambdamart(
 
 def _lightgbm() -> Any:
     try:
-        import lightgbm
-    except ImportError:
-        raise missing_package("lightgbm", "ltr") from None
+        with needing("lightgbm", "ltr"):
+            import lightgbm
     except OSError as error:
         raise MirageError(
             f"LightGBM cannot be loaded: {error}; it needs the OpenMP library of the system, "
