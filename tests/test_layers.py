@@ -19,7 +19,7 @@ PACKAGE = Path(mirage.__file__).parent
 
 # From the ground up. What shares a floor may not import each other.
 FLOORS = (
-    {"errors", "_lazy"},
+    {"errors", "_lazy", "_progress"},
     {"languages", "_tables", "_concurrency"},
     {"models", "llm"},
     {"_files"},

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
+from mirage._progress import progress_bar
 from mirage.arena import estimation
 from mirage.arena.estimation import Floats
 from mirage.arena.judgments import Judgments, as_judgments
@@ -396,10 +397,7 @@ class _Sampler:
 
 
 def _blocks(length: int, size: int, progress: bool) -> Iterator[slice]:
-    from tqdm import tqdm
-
-    # None: on a terminal only
-    with tqdm(total=length, desc="tournaments", disable=None if progress else True) as bar:
+    with progress_bar(length, "tournaments", progress) as bar:
         for low in range(0, length, size):
             high = min(low + size, length)
             yield slice(low, high)

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args
 
 from mirage._concurrency import for_each, run_sync
 from mirage._journal import Journal
+from mirage._progress import progress_bar
 from mirage.arena.judge_prompt import REMINDER, judge_messages, read_verdict
 from mirage.errors import JudgmentError, LLMError, UnknownNameError
 from mirage.llm import LLM, Completion, Connection
@@ -140,7 +141,10 @@ class PairwiseJudge:
         if not planned:
             raise JudgmentError(f"no pair can be judged; the first: {skipped[0]}")
         shown = self._shown(planned)
-        with Journal(out, Vote) as journal, _bar(len(shown) * len(self.judges), progress) as bar:
+        with (
+            Journal(out, Vote) as journal,
+            progress_bar(len(shown) * len(self.judges), "votes", progress) as bar,
+        ):
             kept = _kept(journal.kept)
             votes = run_sync(self._ask_all(shown, kept, journal, bar))
             ours = {_key(vote) for vote in votes}
@@ -491,10 +495,3 @@ def _report(judged: Judged) -> None:
             f"no judgment came of {len(judged.votes)} votes; the first, of {first.judge!r} on "
             f"query {first.query_id!r}: {first.error}"
         )
-
-
-def _bar(total: int, progress: bool) -> Any:
-    from tqdm import tqdm
-
-    # None: on a terminal only.
-    return tqdm(total=total, desc="votes", disable=None if progress else True)

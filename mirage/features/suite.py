@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from mirage._progress import progress_bar
 from mirage.errors import FeatureError
 from mirage.features.base import Answered, Feature, FunctionFeature, NotComputed, answered
 from mirage.features.registry import OFFLINE, feature
@@ -152,7 +153,7 @@ class FeatureSuite:
         gaps = _gaps(dataset, run)
         pairs = [(query, run[query.id]) for query in dataset if query.id not in gaps]
         scored: dict[str, Row] = {}
-        with _bar(len(pairs), run.model, progress) as bar:
+        with progress_bar(len(pairs), f"features of {run.model}", progress) as bar:
             for rows in _map(self.features, run.model, pairs, n_jobs):
                 scored.update(rows)
                 bar.update(len(rows))
@@ -301,10 +302,3 @@ def _table(
             else:
                 values[i, j] = value
     return FeatureTable(run.model, dataset.language, dataset.query_ids, names, values, reasons)
-
-
-def _bar(total: int, model: str, progress: bool) -> Any:
-    from tqdm import tqdm
-
-    # None: on a terminal only.
-    return tqdm(total=total, desc=f"features of {model}", disable=None if progress else True)

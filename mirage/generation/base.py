@@ -12,6 +12,7 @@ from typing import Any, Protocol, runtime_checkable
 
 from mirage._concurrency import for_each, run_sync
 from mirage._journal import Journal
+from mirage._progress import progress_bar
 from mirage.dataset import MirageDataset
 from mirage.errors import DatasetError, GenerationError, MirageError, UnknownNameError
 from mirage.models import Query, Response, Run
@@ -207,16 +208,9 @@ def recording(
         UnknownNameError: the file has a query that the dataset does not have.
         DatasetError: it answers a query twice, is not such a file, or another process writes it.
     """
-    from tqdm import tqdm
-
     with (
         _journal(dataset, out) as journal,
-        tqdm(
-            total=len(dataset),
-            initial=len(journal.kept),
-            desc=f"responses of {name}",
-            disable=None if progress else True,  # None: on a terminal only
-        ) as bar,
+        progress_bar(len(dataset), f"responses of {name}", progress, done=len(journal.kept)) as bar,
     ):
         yield Recording(name, dataset, journal, bar)
 

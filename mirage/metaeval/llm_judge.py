@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
-from typing import Any, NamedTuple, get_args
+from typing import NamedTuple, get_args
 
 from mirage._concurrency import for_each, run_sync
+from mirage._progress import progress_bar
 from mirage.errors import JudgmentError, LLMError, UnknownNameError
 from mirage.llm import LLM, Completion, Connection, Message
 from mirage.llm.asking import ask_until, unread
@@ -108,7 +109,7 @@ class LLMSentenceJudge:
     async def _ask_all(self, prompts: Sequence[str]) -> dict[str, _Verdict]:
         """What the LLM said to each prompt."""
         said: dict[str, _Verdict] = {}
-        with self._bar(len(prompts)) as bar:
+        with progress_bar(len(prompts), self.name, self.progress) as bar:
             async with self.llm.connect() as connection:
 
                 async def ask(prompt: str) -> None:
@@ -163,12 +164,6 @@ class LLMSentenceJudge:
                     of,
                     lost[0],
                 )
-
-    def _bar(self, total: int) -> Any:
-        from tqdm import tqdm
-
-        # None: on a terminal only.
-        return tqdm(total=total, desc=self.name, disable=None if self.progress else True)
 
 
 class _Verdict(NamedTuple):

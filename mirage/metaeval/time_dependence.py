@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from mirage._concurrency import for_each, run_sync
+from mirage._progress import progress_bar
 from mirage.errors import LLMError
 from mirage.languages import language
 from mirage.llm import LLM, Connection, Message
@@ -105,14 +106,8 @@ class _Undecided(NamedTuple):
 
 
 async def _ask_all(queries: list[Query], llm: LLM, progress: bool) -> list[str | _Undecided]:
-    from tqdm import tqdm
-
     said: dict[int, str | _Undecided] = {}
-    with tqdm(
-        total=len(queries),
-        desc="questions sorted by time",
-        disable=None if progress else True,  # None: on a terminal only
-    ) as bar:
+    with progress_bar(len(queries), "questions sorted by time", progress) as bar:
         async with llm.connect() as connection:
 
             async def ask(number: int) -> None:
