@@ -26,8 +26,8 @@ from pathlib import Path
 from threadpoolctl import threadpool_limits
 
 from mirage.dataset import MirageDataset
-from mirage.features import FeatureSuite, answered, language_use, lexical, overlap
-from mirage.languages import language
+from mirage.features import FeatureSuite, answered, language, lexical, overlap
+from mirage.languages import Language
 from mirage.models import Passage, Query, Response, Run
 from mirage.sources import memerag
 from mirage.text import parse, split_sentences, tokenize
@@ -71,7 +71,7 @@ def score(work: Work, suite: FeatureSuite) -> float:
 
 def clear_caches() -> None:
     """Forget the texts met so far, but not what loads once in a process."""
-    for module in (language_use, lexical, overlap):
+    for module in (language, lexical, overlap):
         for name, function in vars(module).items():
             if hasattr(function, "cache_clear") and name not in ("_langid", "_lingua", "_bleu"):
                 function.cache_clear()
@@ -113,7 +113,7 @@ def call_one_by_one(work: Work) -> float:
     identifier = LanguageIdentifier.from_modelstring(model, norm_probs=True)
     seconds = 0.0
     for dataset, run in work:
-        entry = language(dataset.language)
+        entry = Language.of(dataset.language)
         rouge = RougeScorer(["rougeL"], tokenizer=Tokenizer(entry.code))
         answers = [answered(query, run[query.id]).parsed.answer_text for query in dataset]
         references = [

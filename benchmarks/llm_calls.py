@@ -81,7 +81,7 @@ async def serve() -> None:
 
 async def ours(url: str) -> dict[str, float]:
     """Seconds and memory of our client."""
-    from mirage._concurrency import for_each
+    from mirage._base.concurrency import for_each
     from mirage.llm import LLM, Budget
 
     found: dict[str, float] = {}

@@ -34,11 +34,11 @@ from mirage.metaeval import (
     MetaEvaluation,
     annotator_agreement,
     evaluate,
-    permutation_p_values,
     score,
 )
 from mirage.metaeval.figures import sentence_weights
 from mirage.models import Passage, Query
+from mirage.statistics import permutation_p_values
 from mirage.text import tokenize
 
 DATA = Path(os.environ.get("MIRAGE_DATA", Path(__file__).parents[2] / "shared" / "data"))

@@ -23,7 +23,7 @@ import sys
 from pathlib import Path
 
 from mirage import LLM, MirageDataset, OpenAIGenerator
-from mirage.metaeval import build_meta_benchmark
+from mirage.building import build_judge_benchmark
 from mirage.retrieval import BM25
 from mirage.sources.trec import read_passages
 
@@ -46,7 +46,7 @@ def main(language: str = "en", out: str = "memerag", *files: str) -> None:
     else:
         queries, per_model = MirageDataset.bundled(language), "3"
         passages = {passage.id: passage for query in queries for passage in query.passages}
-    built = build_meta_benchmark(
+    built = build_judge_benchmark(
         queries,
         BM25(passages.values(), language),
         {name: OpenAIGenerator(llm(name), name=name) for name in models.split(",")},

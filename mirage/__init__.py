@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from mirage._lazy import lazy
+from mirage._base.lazy import lazy
 
 if TYPE_CHECKING:
     from mirage.arena import BradleyTerry, Judgments, PairwiseJudge, Tournaments
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
         MirageError,
         MissingPackageError,
         NotFittedError,
+        SettingError,
         UnknownNameError,
     )
     from mirage.features import FeatureSuite, FeatureTable
@@ -90,6 +91,7 @@ _HOME = {
     "ReplayGenerator": "generation",
     "Response": "models",
     "Run": "models",
+    "SettingError": "errors",
     "SurrogateRanker": "surrogate",
     "Tournaments": "arena",
     "TransformersGenerator": "generation",
@@ -136,6 +138,7 @@ __all__ = [
     "ReplayGenerator",
     "Response",
     "Run",
+    "SettingError",
     "SurrogateRanker",
     "Tournaments",
     "TransformersGenerator",

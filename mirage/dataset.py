@@ -10,9 +10,9 @@ from importlib import resources
 from pathlib import Path
 from typing import Any, SupportsIndex, overload
 
-from mirage._files import parse_rows, read_rows, validated, write_records
+from mirage._base.files import parse_rows, read_rows, validated, write_records
 from mirage.errors import DatasetError, UnknownNameError
-from mirage.languages import language as _language
+from mirage.languages import Language
 from mirage.models import Query, Response, Run
 
 __all__ = ["MirageDataset", "read_run", "write_run"]
@@ -54,7 +54,7 @@ class MirageDataset(Sequence[Query]):
     @classmethod
     def bundled(cls, language_code: str) -> MirageDataset:
         """The small corpus that ships with the library: 14 parallel queries a language."""
-        code = _language(language_code).code
+        code = Language.of(language_code).code
         source = resources.files("mirage") / "data" / "mini" / f"{code}.jsonl"
         rows = parse_rows(source.read_text(encoding="utf-8"), f"bundled {code}")
         return cls((validated(Query, row, where) for where, row in rows), name=f"bundled-{code}")
@@ -103,7 +103,7 @@ class MirageDataset(Sequence[Query]):
         from mirage.sources import trec
 
         texts = None if passages is None else Path(passages)
-        code = _language(language).code
+        code = Language.of(language).code
         queries = list(trec.queries(Path(topics), Path(qrels), texts, code))
         if not queries:
             raise DatasetError(f"{topics}: no query in this file")
@@ -231,7 +231,7 @@ def read_run(path: str | Path, *, language: str, model: str = "") -> Run:
         UnknownNameError: no such language.
     """
     path = Path(path)
-    code = _language(language).code
+    code = Language.of(language).code
     responses: dict[str, Response] = {}
     for where, row in read_rows(path):
         for alias in ("output", "response"):

@@ -21,6 +21,7 @@ __all__ = [
     "MirageError",
     "MissingPackageError",
     "NotFittedError",
+    "SettingError",
     "UnknownNameError",
 ]
 
@@ -58,6 +59,10 @@ class LLMError(MirageError, RuntimeError):
 
 class BudgetError(LLMError):
     """A call was not made, because the budget does not allow it."""
+
+
+class SettingError(MirageError, ValueError):
+    """A setting has a value that it cannot have; says which, and what it may be."""
 
 
 class MissingPackageError(MirageError, ImportError):

@@ -10,7 +10,7 @@ from typing import Literal
 
 from mirage.errors import UnknownNameError
 
-__all__ = ["LANGUAGES", "Language", "language"]
+__all__ = ["LANGUAGES", "Language"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +61,21 @@ class Language:
     answer_headings: tuple[str, ...] = ()
     passage_words: tuple[str, ...] = ()
     conjunctions: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, code: str | Language) -> Language:
+        """The language with this ISO 639-1 code; a :class:`Language` is returned as it is.
+
+        Raises:
+            UnknownNameError: no such code; the message names the nearest one, also for a
+                language's name (``Kiswahili``) or a longer tag (``en-US``).
+        """
+        if isinstance(code, Language):
+            return code
+        try:
+            return LANGUAGES[code]
+        except (KeyError, TypeError):  # TypeError: something unhashable
+            raise _unknown(code) from None
 
 
 _TABLE = (
@@ -381,21 +396,6 @@ _TABLE = (
 
 LANGUAGES: Mapping[str, Language] = MappingProxyType({entry.code: entry for entry in _TABLE})
 """The 18 languages by ISO 639-1 code, in alphabetical order of code."""
-
-
-def language(code: str | Language) -> Language:
-    """The language with this ISO 639-1 code; a :class:`Language` is returned as it is.
-
-    Raises:
-        UnknownNameError: no such code; the message names the nearest one, also for a language's
-            name (``Kiswahili``) or a longer tag (``en-US``).
-    """
-    if isinstance(code, Language):
-        return code
-    try:
-        return LANGUAGES[code]
-    except (KeyError, TypeError):  # TypeError: something unhashable
-        raise _unknown(code) from None
 
 
 def _unknown(code: object) -> UnknownNameError:

@@ -22,7 +22,7 @@ from pydantic import (
 )
 
 from mirage.errors import UnknownNameError
-from mirage.languages import language
+from mirage.languages import Language
 
 __all__ = [
     "HumanAgreement",
@@ -38,7 +38,7 @@ __all__ = [
 Name = Annotated[str, StringConstraints(min_length=1)]
 # Many files write ids as numbers; a query id 34 is the id "34".
 Id = Annotated[Name, BeforeValidator(lambda value: str(value) if type(value) is int else value)]
-LanguageCode = Annotated[str, AfterValidator(lambda code: language(code).code)]
+LanguageCode = Annotated[str, AfterValidator(lambda code: Language.of(code).code)]
 
 Verdict = Literal["a", "b", "tie"]
 
@@ -229,7 +229,9 @@ class HumanAgreement(_Record):
     source: Name
 
     def __str__(self) -> str:
-        where = language(self.language).name if self.language else "the mean of several languages"
+        where = (
+            Language.of(self.language).name if self.language else "the mean of several languages"
+        )
         details = [self.source]
         if self.sentences is not None:
             details.insert(0, f"{self.sentences} sentences")

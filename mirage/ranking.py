@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mirage._tables import Table, to_html, to_markdown, to_text
+from mirage._base.arrays import Floats
+from mirage._base.tables import Table, to_html, to_markdown, to_text
 from mirage.errors import MirageError, UnknownNameError, needing
 
 if TYPE_CHECKING:
@@ -26,8 +27,6 @@ if TYPE_CHECKING:
     from mirage.surrogate import SurrogateRanker
 
 __all__ = ["Entry", "Evidence", "MultilingualRanking", "Ranking", "rank_intervals", "ranks"]
-
-Floats = NDArray[np.float64]
 
 
 # Logits of one fit differ by less than this through rounding alone.

@@ -18,7 +18,6 @@ from typing import NamedTuple
 from sentencex import segment
 
 from mirage.languages import LANGUAGES, Language
-from mirage.languages import language as _language
 
 __all__ = ["ParsedResponse", "Sentence", "cite_by_id", "parse", "split_sentences", "tokenize"]
 
@@ -76,7 +75,7 @@ def parse(text: str, language: str | Language, shown: Sequence[str]) -> ParsedRe
     Raises:
         UnknownNameError: no such language.
     """
-    entry = _language(language)
+    entry = Language.of(language)
     passages = _Passages.of(shown)
     kinds, bodies = _sections(_nfc(text), entry)
     found = (citation for _, body in bodies for citation in _citations(body, entry, passages))
@@ -103,7 +102,7 @@ def cite_by_id(text: str, language: str | Language, shown: Sequence[str]) -> tup
     text = _nfc(text)
     pieces: list[str] = []
     done, all_known = 0, True
-    for start, end, ids in _citations(text, _language(language), _Passages.of(shown)):
+    for start, end, ids in _citations(text, Language.of(language), _Passages.of(shown)):
         all_known &= bool(ids)
         pieces += (text[done:start], *(f"[{id_}]" for id_ in ids))
         done = end
@@ -123,7 +122,7 @@ def split_sentences(text: str, language: str | Language) -> list[str]:
         UnknownNameError: no such language.
     """
     text = _nfc(text)
-    return [text[start:end] for start, end in _spans(text, _language(language))]
+    return [text[start:end] for start, end in _spans(text, Language.of(language))]
 
 
 def tokenize(text: str, language: str | Language) -> list[str]:
@@ -136,7 +135,7 @@ def tokenize(text: str, language: str | Language) -> list[str]:
     Raises:
         UnknownNameError: no such language.
     """
-    characters = _language(language).tokens == "character"
+    characters = Language.of(language).tokens == "character"
     folded = _LOOSE_MARKS.sub("", _nfc(_nfc(text).translate(_FOLD).casefold()))
     return _CHARACTERS.findall(folded) if characters else folded.split()
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from mirage.dataset import MirageDataset
-from mirage.features.language_use import language_probabilities
+from mirage.features.language import language_probabilities
 from mirage.languages import LANGUAGES
 from mirage.models import Query
 from mirage.text import ParsedResponse, parse, split_sentences

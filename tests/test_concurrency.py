@@ -17,7 +17,7 @@ from typing import Any
 
 import pytest
 
-from mirage._concurrency import for_each, run_sync
+from mirage._base.concurrency import for_each, run_sync
 
 # Many things, so many at a time -------------------------------------------------------------------
 
@@ -252,7 +252,7 @@ def test_nothing_is_left_over() -> None:
 
 SCRIPT = """
 import asyncio, os, signal, sys
-from mirage._concurrency import for_each, run_sync
+from mirage._base.concurrency import for_each, run_sync
 
 async def work(i):
     print("begun", i, flush=True)

@@ -8,7 +8,7 @@ import pytest
 
 import mirage.errors
 from mirage.errors import MirageError, UnknownNameError
-from mirage.languages import language
+from mirage.languages import Language
 
 
 def test_every_error_is_a_mirage_error() -> None:
@@ -25,7 +25,7 @@ def test_an_unknown_name_hints_at_the_nearest_and_reads_well() -> None:
 
 def test_an_unknown_name_survives_the_way_between_processes() -> None:
     with pytest.raises(UnknownNameError) as caught:
-        language("Kiswahili")
+        Language.of("Kiswahili")
     again = pickle.loads(pickle.dumps(caught.value))
     assert str(again) == str(caught.value) == "unknown language 'Kiswahili'; did you mean 'sw'?"
     assert again.known == caught.value.known

@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mirage._journal import Journal
+from mirage._base.journal import Journal
 from mirage.errors import DatasetError
 from mirage.models import Response
 
@@ -39,7 +39,9 @@ def kept(path: Path) -> list[str]:
 
 
 def python(script: str, *arguments: object) -> subprocess.Popen[str]:
-    head = "import sys\nfrom mirage._journal import Journal\nfrom mirage.models import Response\n"
+    head = (
+        "import sys\nfrom mirage._base.journal import Journal\nfrom mirage.models import Response\n"
+    )
     return subprocess.Popen(
         [sys.executable, "-c", head + script, *map(str, arguments)],
         stdin=subprocess.PIPE,

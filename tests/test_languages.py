@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from mirage.errors import UnknownNameError
-from mirage.languages import LANGUAGES, Language, language
+from mirage.languages import LANGUAGES, Language
 
 CODES = ["ar", "bn", "de", "en", "es", "fa", "fi", "fr", "hi", "id", "ja", "ko", "ru", "sw", "te",
          "th", "yo", "zh"]  # fmt: skip
@@ -101,8 +101,8 @@ def test_character_tokens_are_for_scripts_without_spaces() -> None:
 
 
 def test_a_language_is_returned_as_it_is() -> None:
-    assert language("sw") is LANGUAGES["sw"]
-    assert language(LANGUAGES["sw"]) is LANGUAGES["sw"]
+    assert Language.of("sw") is LANGUAGES["sw"]
+    assert Language.of(LANGUAGES["sw"]) is LANGUAGES["sw"]
 
 
 @pytest.mark.parametrize(
@@ -120,12 +120,12 @@ def test_a_language_is_returned_as_it_is() -> None:
 )
 def test_unknown_language_names_the_nearest(wrong: str, nearest: str) -> None:
     with pytest.raises(UnknownNameError, match=f"^unknown language {wrong!r}.*mean '{nearest}'"):
-        language(wrong)
+        Language.of(wrong)
 
 
 @pytest.mark.parametrize("wrong", ["xx", "", None, [1], 3])
 def test_unknown_language_without_a_near_one_lists_all(wrong: Any) -> None:
     with pytest.raises(UnknownNameError) as caught:
-        language(wrong)
+        Language.of(wrong)
     assert "known: ar, bn, de" in str(caught.value)
     assert "zh" in str(caught.value)

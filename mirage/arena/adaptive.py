@@ -34,12 +34,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from mirage.arena.estimation import (
-    Floats,
-    fit_bradley_terry,
-    penalised_information,
-    win_probabilities,
-)
+from mirage._base.arrays import Floats
+from mirage.arena.estimation import fit_bradley_terry, penalised_information, win_probabilities
 from mirage.arena.judgments import Judgments
 from mirage.errors import JudgmentError, UnknownNameError
 from mirage.models import Judgment

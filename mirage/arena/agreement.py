@@ -19,12 +19,12 @@ from itertools import combinations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from mirage.arena import vote_table
-from mirage.arena.estimation import Floats
-from mirage.arena.intervals import NO_INTERVAL, Interval, Ints, bootstrap, ratio
-from mirage.arena.vote_table import Items
+from mirage._base.arrays import Floats, Ints
+from mirage.arena import _votes
+from mirage.arena._votes import Items
 from mirage.errors import JudgmentError
 from mirage.models import Vote
+from mirage.statistics.bootstrap import NO_INTERVAL, Interval, bootstrap, ratio
 
 __all__ = ["JudgeAgreement", "PairAgreement", "cohen_kappa", "fleiss_kappa", "judge_agreement"]
 
@@ -150,13 +150,13 @@ class JudgeAgreement:
             line += _described(self)
         if self.partly_judged:
             line += f"; {self.partly_judged} judged by some only"
-        return line + vote_table.leftover(self.left_out)
+        return line + _votes.leftover(self.left_out)
 
 
 def _described(result: PairAgreement | JudgeAgreement) -> str:
     kappa = _ALL_TIES
     if not np.isnan(result.value):
-        kappa = vote_table.shown(result.value, result.interval, result.level)
+        kappa = _votes.shown(result.value, result.interval, result.level)
     return (
         f"{kappa}; the same verdict on {result.agreement:.1%} of {result.items} pairs of responses "
         f"to {result.queries} queries"
@@ -183,8 +183,8 @@ def judge_agreement(
         JudgmentError: there is one judge only, no two judges have an item in common, no vote has
             a verdict, or a judge voted twice on the same models in the same order.
     """
-    table = vote_table.tabulate(votes)
-    items = vote_table.items(table)
+    table = _votes.tabulate(votes)
+    items = _votes.items(table)
     names = range(len(table.judges))
     pairs = tuple(
         _pair(items, x, y, (table.judges[x], table.judges[y]), draws, level, seed)
@@ -212,7 +212,7 @@ def judge_agreement(
         level=level,
         agreement=agreement,
         items=len(labels),
-        queries=vote_table.counted(items.query[by_all]),
+        queries=_votes.counted(items.query[by_all]),
         partly_judged=len(items.query) - len(labels),
         left_out=table.left_out,
         pairs=pairs,
@@ -232,7 +232,7 @@ def _pair(
         cells = np.eye(9)[labels_x * 3 + labels_y] + np.eye(9)[8 - (labels_x * 3 + labels_y)]
         value, interval = bootstrap(query, cells, _cohen, draws, level, seed)
     return PairAgreement(
-        names, value, interval, level, agreement, len(query), vote_table.counted(query)
+        names, value, interval, level, agreement, len(query), _votes.counted(query)
     )
 
 

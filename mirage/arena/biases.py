@@ -18,21 +18,21 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mirage.arena import vote_table
+from mirage._base.arrays import Floats, Ints
+from mirage.arena import _votes
+from mirage.arena._votes import Items, VoteTable
 from mirage.arena.bradley_terry import BradleyTerry
-from mirage.arena.estimation import Floats, newton, penalised_information
-from mirage.arena.intervals import (
+from mirage.arena.estimation import newton, penalised_information
+from mirage.errors import JudgmentError, UnknownNameError
+from mirage.models import Run, Vote
+from mirage.statistics.bootstrap import (
     NO_INTERVAL,
     Interval,
-    Ints,
     bootstrap,
     percentiles,
     ratio,
     resampled,
 )
-from mirage.arena.vote_table import Items, VoteTable
-from mirage.errors import JudgmentError, UnknownNameError
-from mirage.models import Run, Vote
 from mirage.text import parse, tokenize
 
 __all__ = [
@@ -82,12 +82,12 @@ class PositionBias:
     left_out: int
 
     def __str__(self) -> str:
-        shown = vote_table.shown(self.value, self.interval, self.level)
+        shown = _votes.shown(self.value, self.interval, self.level)
         return (
             f"position bias: {shown}; of {self.pairs} pairs of responses to {self.queries} "
             f"queries the first won both orders in {self.first:.1%}, the second in "
             f"{self.second:.1%}, and {self.consistent:.1%} are consistent"
-            + vote_table.leftover(self.left_out)
+            + _votes.leftover(self.left_out)
         )
 
 
@@ -109,7 +109,7 @@ def position_bias(
         JudgmentError: no pair was judged in both orders, no vote has a verdict, or a judge voted
             twice on the same models in the same order.
     """
-    table = vote_table.tabulate(votes)
+    table = _votes.tabulate(votes)
     again = np.flatnonzero(table.again)
     if not len(again):
         raise JudgmentError(
@@ -140,7 +140,7 @@ def position_bias(
         second=second,
         consistent=consistent,
         pairs=len(again),
-        queries=vote_table.counted(query),
+        queries=_votes.counted(query),
         one_order=len(table.query) - 2 * len(again),
         left_out=table.left_out,
     )
@@ -177,11 +177,11 @@ class VerbosityBias:
         return float(np.exp(self.value / 3))
 
     def __str__(self) -> str:
-        shown = vote_table.shown(self.value, self.interval, self.level)
+        shown = _votes.shown(self.value, self.interval, self.level)
         return (
             f"verbosity bias: log-odds {shown}; an answer twice as long has "
             f"{self.odds_twice_as_long:.2f} times the odds of winning; {self.votes} votes on "
-            f"{self.queries} queries" + vote_table.leftover(self.left_out)
+            f"{self.queries} queries" + _votes.leftover(self.left_out)
         )
 
 
@@ -218,7 +218,7 @@ def verbosity_bias(
             beyond what tells the models apart, or of every two models one always wins; no vote
             has a verdict; or a judge voted twice on the same models in the same order.
     """
-    table = vote_table.tabulate(votes)
+    table = _votes.tabulate(votes)
     rows = _Compared.of(table, _lengths(table, runs))
     _check_lengths_vary(rows)
     fit = _fit(rows, np.ones((1, len(rows.query))), np.zeros(1), np.zeros(len(table.models) + 1))
@@ -263,14 +263,14 @@ class _Compared:
         """``length[query, model]`` is that of the answer."""
         order = np.lexsort((table.query, table.high, table.low))
         query, low, high = table.query[order], table.low[order], table.high[order]
-        first = np.flatnonzero(~vote_table.as_before(low, high, query))
+        first = np.flatnonzero(~_votes.as_before(low, high, query))
         votes = np.diff(first, append=len(query)).astype(np.float64)
         won = np.add.reduceat(table.score[order], first)
         query, low, high = query[first], low[first], high[first]
         longer = length[query, low] - length[query, high]
         both = length[query, low] + length[query, high]
         longer = np.divide(longer, both, out=np.zeros_like(longer), where=both > 0)
-        starts = np.flatnonzero(~vote_table.as_before(low, high))
+        starts = np.flatnonzero(~_votes.as_before(low, high))
         models = len(table.models)
         return cls(models, query, votes, won, longer, starts, low[starts], high[starts])
 
@@ -408,11 +408,11 @@ class SelfPreference:
         line = f"self-preference of {self.judge} for {self.family}: "
         if not self.pairs:
             return line + "undefined, for no neutral judge judged the same responses"
-        shown = vote_table.shown(self.value, self.interval, self.level)
+        shown = _votes.shown(self.value, self.interval, self.level)
         return (
             f"{line}{shown}; mean score {self.own:.3f}, from neutral judges {self.others:.3f}, on "
             f"{self.pairs} pairs of responses to {self.queries} queries"
-            + vote_table.leftover(self.left_out)
+            + _votes.leftover(self.left_out)
         )
 
 
@@ -448,7 +448,7 @@ def self_preference(
             judge judged was judged by a neutral one; no vote has a verdict; or a judge voted
             twice on the same models in the same order.
     """
-    table = vote_table.tabulate(votes)
+    table = _votes.tabulate(votes)
     if len(table.judges) < 2:
         raise JudgmentError(
             f"self-preference is seen beside other judges, and all votes are of "
@@ -458,7 +458,7 @@ def self_preference(
         np.array([families.get(name, name) for name in names], dtype=object)
         for names in (table.judges, table.models)
     )
-    items = vote_table.items(table)
+    items = _votes.items(table)
     found = []
     for judge, family in enumerate(of_judge.tolist()):
         scores, opponent = _scores_of_family(items, of_model == family)
@@ -481,7 +481,7 @@ def self_preference(
                 own=own,
                 others=others,
                 pairs=len(query),
-                queries=vote_table.counted(query),
+                queries=_votes.counted(query),
                 left_out=table.left_out,
             )
         )

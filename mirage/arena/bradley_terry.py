@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from mirage._progress import progress_bar
+from mirage._base.arrays import Floats
+from mirage._base.progress import progress_bar
 from mirage.arena import estimation
-from mirage.arena.estimation import Floats
 from mirage.arena.judgments import Judgments, as_judgments
 from mirage.errors import JudgmentError, UnknownNameError, needing
 from mirage.models import Judgment
+from mirage.statistics.bootstrap import check_level, draw_queries
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -113,7 +114,7 @@ class BradleyTerry:
         if start_nu is not None:
             start = np.append(start, start_nu)
         drawn = len(kept.query_ids) if queries is None else queries
-        counts = estimation.draw_queries(len(kept.query_ids), drawn, tournaments, seed)
+        counts = draw_queries(len(kept.query_ids), drawn, tournaments, seed)
         models = len(kept.models)
         logits = np.empty((tournaments, models))
         log_nu = None if start_nu is None else np.empty(tournaments)
@@ -223,7 +224,7 @@ class BradleyTerryFit:
         """
         from scipy.special import stdtrit
 
-        estimation.check_level(level)
+        check_level(level)
         deviation = np.sqrt(np.maximum(np.diag(self.covariance), 0))
         reach = stdtrit(self.queries - 1, (1 + level) / 2) * deviation
         return np.stack([self.logits - reach, self.logits + reach], axis=1)
@@ -414,7 +415,7 @@ def _ranks(logits: Floats) -> NDArray[np.int64]:
 
 
 def _percentiles(values: Floats, level: float) -> Floats:
-    estimation.check_level(level)
+    check_level(level)
     return np.quantile(values, [(1 - level) / 2, (1 + level) / 2], axis=0).T
 
 

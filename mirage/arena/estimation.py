@@ -27,14 +27,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mirage._base.arrays import Bools, Floats
 from mirage.errors import JudgmentError
 
 __all__ = [
     "always_won",
-    "check_level",
     "cluster_meat",
     "comparison_pieces",
-    "draw_queries",
     "fit_bradley_terry",
     "fit_davidson",
     "newton",
@@ -46,8 +45,6 @@ __all__ = [
     "win_probabilities",
 ]
 
-Floats = NDArray[np.float64]
-Bools = NDArray[np.bool_]
 _Derivatives = Callable[[Floats, NDArray[np.intp]], tuple[Floats, Floats]]
 
 _STEP = 1e-6  # Newton converges quadratically: after a step this small the error is near 1e-12
@@ -95,17 +92,6 @@ def query_win_matrices(
     wins = np.bincount((row + a) * models + b, weights=got, minlength=size)
     wins += np.bincount((row + b) * models + a, weights=1 - got, minlength=size)
     return np.asarray(wins, dtype=np.float64).reshape(queries, models, models)
-
-
-def draw_queries(queries: int, drawn: int, tournaments: int, seed: int) -> NDArray[np.int32]:
-    """How often each tournament draws each query, with replacement: ``(tournaments, queries)``.
-
-    The resampling of the paper's tournaments (MIRAGE-Bench, arXiv 2410.13716).
-    """
-    picks = np.random.default_rng(seed).integers(queries, size=(tournaments, drawn))
-    cells = picks + np.arange(tournaments)[:, None] * queries
-    counts = np.bincount(cells.ravel(), minlength=tournaments * queries)
-    return counts.reshape(tournaments, queries).astype(np.int32)
 
 
 def fit_bradley_terry(wins: Floats, ridge: float = 0.0, start: Floats | None = None) -> Floats:
@@ -424,13 +410,3 @@ def newton(derivatives: _Derivatives, params: Floats, models: int) -> Floats:
         f"the logits of {len(live)} of {len(params)} fits do not converge: some models won or lost "
         "every comparison and nothing holds them; set a ridge, 0.1 say"
     )
-
-
-def check_level(level: float) -> None:
-    """Refuse a level of confidence that is none.
-
-    Raises:
-        ValueError: it is not between 0 and 1.
-    """
-    if not 0 < level < 1:
-        raise ValueError(f"level is a share between 0 and 1, such as 0.95, not {level}")

@@ -1,6 +1,6 @@
 """An LLM, or several, as judges of pairs of responses (MIRAGE-Bench, arXiv 2410.13716).
 
-What a judge is asked, and how its answer is read, stands in :mod:`mirage.arena.judge_prompt`.
+What a judge is asked, and how its answer is read, stands in :mod:`mirage.arena._prompt`.
 """
 
 from __future__ import annotations
@@ -16,16 +16,16 @@ from itertools import combinations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args
 
-from mirage._concurrency import for_each, run_sync
-from mirage._journal import Journal
-from mirage._progress import progress_bar
-from mirage.arena.judge_prompt import REMINDER, judge_messages, read_verdict
+from mirage._base.concurrency import for_each, run_sync
+from mirage._base.journal import Journal
+from mirage._base.progress import progress_bar
+from mirage.arena._prompt import REMINDER, judge_messages, read_verdict
 from mirage.errors import JudgmentError, LLMError, UnknownNameError
+from mirage.human_agreement import known_agreement
 from mirage.llm import LLM, Completion, Connection
-from mirage.llm.asking import ask_until, unread
-from mirage.llm.estimating import Estimate, estimate, sum_estimates
+from mirage.llm.estimates import Estimate, estimate, sum_estimates
+from mirage.llm.questions import ask_until, unread
 from mirage.models import HumanAgreement, Judgment, Query, Response, Run, Verdict, Vote
-from mirage.trust import known_agreement
 
 if TYPE_CHECKING:
     from mirage.dataset import MirageDataset

@@ -96,7 +96,7 @@ def describe(
 
 def _report(source: str) -> dict[str, Any]:
     from mirage.dataset import MirageDataset
-    from mirage.languages import LANGUAGES, language
+    from mirage.languages import LANGUAGES, Language
 
     if source in LANGUAGES:
         dataset = MirageDataset.bundled(source)
@@ -104,14 +104,14 @@ def _report(source: str) -> dict[str, Any]:
         return _figures(dataset.name, found, [])
     path = Path(source)
     if source != "-" and not path.exists() and not path.suffix and len(path.parts) == 1:
-        language(source)  # a language that is misspelt, more likely than a file
+        Language.of(source)  # a language that is misspelt, more likely than a file
     found, problems = _read(file_of(path))
     return _figures(source, found, problems)
 
 
 def _read(path: Path) -> tuple[list[tuple[str, Query]], list[str]]:
     """The queries of a file, each with its place, and the lines that hold none."""
-    from mirage._files import lines, parse_rows, validated
+    from mirage._base.files import lines, parse_rows, validated
     from mirage.models import Query
 
     found, problems = [], []
@@ -249,11 +249,11 @@ def build(
     As MIRAGE-Bench was built: a query is kept if it has relevant and non-relevant passages.
     """
     from mirage.building import MIRACL_RECIPE, Recipe, build_benchmark
-    from mirage.languages import language as known
+    from mirage.languages import Language
 
     if miracl and (sample is not None or relevant_only):
         raise MirageError("--miracl says how much to draw; leave out --sample and --relevant-only")
-    code = known(language).code
+    code = Language.of(language).code
     recipe = MIRACL_RECIPE[code] if miracl else Recipe(sample, relevant_only)
     dataset, dropped = build_benchmark(
         file_of(topics),
@@ -427,7 +427,7 @@ def _write_queries(dataset: MirageDataset, file: Path | None) -> None:
 
 
 def _write_trec(dataset: MirageDataset, folder: Path) -> None:
-    from mirage._files import write_records
+    from mirage._base.files import write_records
     from mirage.integrations import trec
 
     passages: dict[str, Any] = {}

@@ -29,7 +29,7 @@ def ask_for_models(url: str, key: str | None = None) -> Answer:
     """
     import httpx
 
-    from mirage.llm.showing import checked_url, short
+    from mirage.llm._endpoints import checked_url, short
 
     address = checked_url(url).rstrip("/") + "/models"
     headers = {"Authorization": f"Bearer {key}"} if key else {}

@@ -150,9 +150,9 @@ def dataset_of(language: str, path: Path | None) -> MirageDataset:
         DatasetError: the file is not there, is no dataset, or is in another language.
     """
     from mirage.dataset import MirageDataset
-    from mirage.languages import language as known
+    from mirage.languages import Language
 
-    code = known(language).code
+    code = Language.of(language).code
     if path is None:
         return MirageDataset.bundled(code)
     dataset = MirageDataset.from_jsonl(file_of(path))

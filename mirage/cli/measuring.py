@@ -123,7 +123,7 @@ def features(
 
 
 def _shown(table: FeatureTable, per_query: bool) -> str:
-    from mirage._tables import Table, to_text
+    from mirage._base.tables import Table, to_text
 
     means = dict(zip(table.features, table.mean().tolist(), strict=True))
     title = f"{table.model}: {len(table)} queries in {table.language!r}"
@@ -138,7 +138,7 @@ def _shown(table: FeatureTable, per_query: bool) -> str:
 
 def _by_query(table: FeatureTable) -> str:
     """The queries in tables of three features, which 80 columns have room for."""
-    from mirage._tables import Table, to_text
+    from mirage._base.tables import Table, to_text
 
     parts = []
     for start in range(0, len(table.features), 3):
@@ -274,7 +274,7 @@ def _rows(models: Sequence[str], logits: Any, ends: Any, between: Sequence[Any])
 
 
 def _fitted(title: str, rows: Sequence[_Row], alone: Sequence[str]) -> str:
-    from mirage._tables import Table, to_text
+    from mirage._base.tables import Table, to_text
 
     header = ("rank", "model", "logit", "95 % interval", "rank interval")
     cells = tuple(
@@ -300,7 +300,7 @@ def judgments_in(path: Path, judge: str | None = None, how: str = "majority") ->
         UnknownNameError: no such judge, or no such way to count votes.
         JudgmentError: nothing is left.
     """
-    from mirage._files import read_rows, validated
+    from mirage._base.files import read_rows, validated
     from mirage.arena import Judgments
     from mirage.models import Judgment, Vote
 
@@ -322,8 +322,8 @@ def judgments_in(path: Path, judge: str | None = None, how: str = "majority") ->
 
 def _of_votes(votes: list[Vote], how: Votes) -> Judgments:
     from mirage.arena import Judgments
+    from mirage.arena._votes import tabulate
     from mirage.arena.judge import judgments_of
-    from mirage.arena.vote_table import tabulate
 
     def pair(vote: Vote) -> tuple[str, str, frozenset[str]]:
         return vote.judge, vote.query_id, frozenset((vote.model_a, vote.model_b))

@@ -237,7 +237,7 @@ def _not_above(
 
 def _findings(path: Path, runs: Iterable[Run]) -> list[JudgeFinding]:
     """What votes say about the judges who cast them, as far as they do."""
-    from mirage._files import read_rows, validated
+    from mirage._base.files import read_rows, validated
     from mirage.arena import judge_agreement, position_bias, verbosity_bias
     from mirage.errors import JudgmentError
     from mirage.models import Vote

@@ -189,8 +189,7 @@ def rebuild(
 
 
 def _found(source: str, trust: bool) -> SurrogateRanker:
-    from mirage.languages import LANGUAGES
-    from mirage.languages import language as known
+    from mirage.languages import LANGUAGES, Language
     from mirage.surrogate import SurrogateRanker
 
     path = Path(source)
@@ -198,11 +197,11 @@ def _found(source: str, trust: bool) -> SurrogateRanker:
         return SurrogateRanker.pretrained(source)
     if path.exists() or path.suffix or len(path.parts) > 1:
         return loaded(path, trust)
-    return SurrogateRanker.pretrained(known(source).code)
+    return SurrogateRanker.pretrained(Language.of(source).code)
 
 
 def _described(ranker: SurrogateRanker) -> str:
-    from mirage._tables import Table, to_text
+    from mirage._base.tables import Table, to_text
 
     parts = [
         f"estimator {ranker.estimator}, recipe {ranker.recipe}, seed {ranker.seed}",

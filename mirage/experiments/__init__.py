@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from mirage._lazy import lazy
+from mirage._base.lazy import lazy
 
 if TYPE_CHECKING:
     from mirage.experiments.arenas import Arena, read_arena

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from mirage._files import read_rows, validated
+from mirage._base.files import read_rows, validated
 from mirage.arena import BradleyTerry, Judgments, Tournaments
 from mirage.errors import DatasetError
 from mirage.features import FeatureTable

@@ -7,18 +7,12 @@ from dataclasses import replace
 
 import numpy as np
 
+from mirage._base.arrays import Floats
 from mirage.arena import BradleyTerry, Judgments, Tournaments
 from mirage.arena import estimation as est
 from mirage.errors import MirageError, UnknownNameError
 from mirage.experiments.arenas import Arena
-from mirage.experiments.results import (
-    Array,
-    FewerJudgmentsRow,
-    NewModelRow,
-    Result,
-    middle,
-    tau_b,
-)
+from mirage.experiments.results import FewerJudgmentsRow, NewModelRow, Result, middle, tau_b
 from mirage.experiments.surrogates import surrogate_data, surrogate_groups
 from mirage.ranking import ranks
 from mirage.surrogate import SurrogateRanker
@@ -129,7 +123,7 @@ def new_models(
 
 def _by_query(
     judged: Judgments, numbers: Sequence[int], repeats: int, rng: np.random.Generator
-) -> Array:
+) -> Floats:
     """Win matrices of some queries only: ``(numbers, repeats, models, models)``."""
     total, models = len(judged.query_ids), len(judged.models)
     by_query = est.query_win_matrices(
@@ -142,7 +136,7 @@ def _by_query(
 
 def _by_pair(
     judged: Judgments, shares: Sequence[float], repeats: int, rng: np.random.Generator
-) -> Array:
+) -> Floats:
     """Win matrices of a share of each query's judgments: ``(shares, repeats, models, models)``."""
     models = len(judged.models)
     size = np.bincount(judged.query, minlength=len(judged.query_ids))

@@ -7,9 +7,9 @@ from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
-from mirage._tables import Table, to_html, to_markdown, to_text
+from mirage._base.arrays import Floats
+from mirage._base.tables import Table, to_html, to_markdown, to_text
 from mirage.errors import needing
 from mirage.ranking import DECIMALS
 
@@ -29,7 +29,6 @@ __all__ = [
     "tau_b",
 ]
 
-Array = NDArray[np.float64]
 
 MEAN = "mean"
 """What stands for a language in a mean over languages."""
@@ -271,7 +270,7 @@ class NewModelRow(Row):
     tau: float
 
 
-def tau_b(logits: Array, others: Array) -> Array:
+def tau_b(logits: Floats, others: Floats) -> Floats:
     """Kendall's tau-b of each row of ``logits (..., models)`` with ``others (models,)``.
 
     Kendall 1945, The treatment of ties in ranking problems, Biometrika 33. Logits are equal that
@@ -285,7 +284,7 @@ def tau_b(logits: Array, others: Array) -> Array:
     return np.asarray((order * wanted).sum(axis=-1) / np.sqrt(np.maximum(decided, 1)))
 
 
-def middle(values: Array | Sequence[float]) -> tuple[float, float]:
+def middle(values: Floats | Sequence[float]) -> tuple[float, float]:
     """The ends of the middle 95 % of some values."""
     lower, upper = np.quantile(values, [0.025, 0.975]).tolist()
     return lower, upper

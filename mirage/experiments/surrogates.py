@@ -6,9 +6,9 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
+from mirage._base.arrays import Floats
 from mirage.experiments.arenas import Arena
 from mirage.experiments.results import (
-    Array,
     ImportanceRow,
     R2Row,
     Result,
@@ -330,7 +330,7 @@ def _validate(
             )
 
 
-def _predicted(ranker: SurrogateRanker, data: Data) -> dict[str, Array]:
+def _predicted(ranker: SurrogateRanker, data: Data) -> dict[str, Floats]:
     """Predicted logits of all models, by language."""
     return {
         code: np.array([ranker.predict(one.table(row)).logit for row in range(len(one.models))])
@@ -340,7 +340,7 @@ def _predicted(ranker: SurrogateRanker, data: Data) -> dict[str, Array]:
 
 def _predicted_by_all(
     data: Data, estimator: str, held: Sequence[str], seed: int
-) -> dict[str, Array]:
+) -> dict[str, Floats]:
     """Logits of all models by a surrogate that has not seen some of them."""
     kept = {code: without(one, held) for code, one in data.items()}
     return _predicted(SurrogateRanker(estimator, seed=seed).fit_data(kept), data)
@@ -348,7 +348,7 @@ def _predicted_by_all(
 
 def _squares(
     data: Data, estimator: str, held: Sequence[str], seed: int
-) -> dict[str, tuple[Array, Array]]:
+) -> dict[str, tuple[Floats, Floats]]:
     """By language, for each tournament: squared errors on the models held out, and their spread.
 
     With none held out, those on all models.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from mirage._lazy import lazy
+from mirage._base.lazy import lazy
 
 if TYPE_CHECKING:
     from mirage.features.base import (

@@ -18,7 +18,6 @@ from numpy.typing import NDArray
 
 from mirage.features.base import Answered, NotComputed, nothing_to_cite, passage_texts
 from mirage.languages import Language
-from mirage.languages import language as _language
 from mirage.text import tokenize
 
 __all__ = [
@@ -108,7 +107,7 @@ def sentence_support(
     Raises:
         UnknownNameError: no such language.
     """
-    entry = _language(language)
+    entry = Language.of(language)
     folded = _folded(sentence_text, entry)
     sources = [source for passage in passages if (source := _folded(passage, entry))]
     if not folded or not sources:
@@ -208,7 +207,7 @@ def relevance_lexical(item: Answered) -> float | NotComputed:
 @lru_cache(maxsize=4096)
 def _nearness(query: str, passages: tuple[str, ...], code: str) -> tuple[float, ...]:
     """Nearness of each passage to the query, the best being 1."""
-    entry = _language(code)
+    entry = Language.of(code)
     text = _folded(query, entry)
     runs = [_run_ends(text, _folded(passage, entry)) for passage in passages]
     shared = np.stack(runs) - np.arange(len(text))

@@ -16,14 +16,14 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeVar, get_args
 
-from mirage._concurrency import for_each, run_sync
+from mirage._base.concurrency import for_each, run_sync
 from mirage.errors import FeatureError, LLMError, UnknownNameError
 from mirage.features.base import Answered, NotComputed, passage_text
 from mirage.features.overlap import reference_answer
-from mirage.languages import language
+from mirage.languages import Language
 from mirage.llm import LLM, Completion, Connection, Message
-from mirage.llm.asking import ask_until, unread
 from mirage.llm.fencing import fence, fenced
+from mirage.llm.questions import ask_until, unread
 
 __all__ = ["Nugget", "NuggetRecall", "Score", "nugget_recall"]
 
@@ -344,7 +344,7 @@ def _listing_prompt(item: Answered) -> str | NotComputed:
     texts += [("passage", passage_text(passage)) for passage in relevant]
     if not texts:
         return _NO_SOURCE
-    task = _LISTING.format(language=language(query.language).name, most=_MOST)
+    task = _LISTING.format(language=Language.of(query.language).name, most=_MOST)
     return _around(task, _LISTING_FORM, [("question", query.text), *texts])
 
 

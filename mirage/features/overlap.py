@@ -10,7 +10,7 @@ from functools import lru_cache
 from typing import Any
 
 from mirage.features.base import Answered, NotComputed
-from mirage.languages import language
+from mirage.languages import Language
 from mirage.text import parse, tokenize
 
 __all__ = [
@@ -33,7 +33,7 @@ def answer_bleu(item: Answered) -> float | NotComputed:
     reference = reference_answer(item)
     if isinstance(reference, NotComputed):
         return reference
-    bleu = _bleu(language(item.query.language).bleu_tokenizer)
+    bleu = _bleu(Language.of(item.query.language).bleu_tokenizer)
     return float(bleu.sentence_score(item.parsed.answer_text, [reference]).score) / 100
 
 

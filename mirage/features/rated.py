@@ -13,13 +13,13 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from mirage._concurrency import for_each, run_sync
+from mirage._base.concurrency import for_each, run_sync
 from mirage.errors import LLMError
 from mirage.features.base import Answered, NotComputed
 from mirage.features.overlap import reference_answer
 from mirage.llm import LLM, Connection, Message
-from mirage.llm.asking import ask_until, final_verdict, unread, without_verdicts
 from mirage.llm.fencing import fence, fenced
+from mirage.llm.questions import ask_until, final_verdict, unread, without_verdicts
 
 __all__ = ["RatedFeature", "answer_overlap", "fluency"]
 
@@ -182,7 +182,7 @@ def _overlap_prompt(item: Answered) -> str | NotComputed:
 def read_overlap(text: str) -> int | None:
     """The grade from 1 to 5 that ends a rater's output, as ``[[4]]``; ``None`` where there is none.
 
-    See :func:`mirage.llm.asking.final_verdict`.
+    See :func:`mirage.llm.questions.final_verdict`.
     """
     grade = final_verdict(text, ("1", "2", "3", "4", "5"))
     return None if grade is None else int(grade)

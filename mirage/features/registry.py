@@ -10,7 +10,7 @@ from types import MappingProxyType
 from mirage.errors import FeatureError, UnknownNameError
 from mirage.features.base import Answered, AnsweredFeature, Feature, NotComputed
 from mirage.features.citations import citation_map, citation_recall
-from mirage.features.language_use import english_language, target_language
+from mirage.features.language import english_language, target_language
 from mirage.features.lexical import relevance_lexical, support_lexical, support_lexical_all
 from mirage.features.overlap import answer_bleu, answer_rouge_l
 

@@ -10,13 +10,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mirage._progress import progress_bar
+from mirage._base.progress import progress_bar
 from mirage.errors import FeatureError
 from mirage.features.base import Answered, Feature, FunctionFeature, NotComputed, answered
 from mirage.features.registry import OFFLINE, feature
 from mirage.features.table import FeatureTable
 from mirage.languages import Language
-from mirage.languages import language as _language
 from mirage.models import Query, Response, Run
 
 if TYPE_CHECKING:
@@ -52,7 +51,7 @@ class FeatureSuite:
         self, features: Iterable[FeatureLike], language: str | Language | None = None
     ) -> None:
         self.features = tuple(_as_feature(item) for item in features)
-        self.language = None if language is None else _language(language).code
+        self.language = None if language is None else Language.of(language).code
         if not self.features:
             raise FeatureError("a feature suite needs at least one feature")
         twice = next((name for name in self.names if self.names.count(name) > 1), None)

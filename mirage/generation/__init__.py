@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from mirage._lazy import lazy
+from mirage._base.lazy import lazy
 
 if TYPE_CHECKING:
     from mirage.generation.base import Generator
@@ -12,8 +12,8 @@ if TYPE_CHECKING:
     from mirage.generation.chat import OpenAIGenerator
     from mirage.generation.http import HTTPGenerator
     from mirage.generation.local import TransformersGenerator, VLLMGenerator
-    from mirage.generation.prompting import Prompt, PromptMaker, RagPrompt
-    from mirage.generation.responding import ModelLike, respond
+    from mirage.generation.prompts import Prompt, PromptMaker, RagPrompt
+    from mirage.generation.responses import ModelLike, respond
 
 __all__ = [
     "Answer",
@@ -36,15 +36,15 @@ _HOME = {
     "CallableGenerator": "callables",
     "Generator": "base",
     "HTTPGenerator": "http",
-    "ModelLike": "responding",
+    "ModelLike": "responses",
     "OpenAIGenerator": "chat",
-    "Prompt": "prompting",
-    "PromptMaker": "prompting",
-    "RagPrompt": "prompting",
+    "Prompt": "prompts",
+    "PromptMaker": "prompts",
+    "RagPrompt": "prompts",
     "ReplayGenerator": "callables",
     "TransformersGenerator": "local",
     "VLLMGenerator": "local",
-    "respond": "responding",
+    "respond": "responses",
 }
 
 __getattr__, __dir__ = lazy(__name__, _HOME)

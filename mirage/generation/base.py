@@ -10,9 +10,9 @@ from contextlib import AbstractAsyncContextManager, contextmanager
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
-from mirage._concurrency import for_each, run_sync
-from mirage._journal import Journal
-from mirage._progress import progress_bar
+from mirage._base.concurrency import for_each, run_sync
+from mirage._base.journal import Journal
+from mirage._base.progress import progress_bar
 from mirage.dataset import MirageDataset
 from mirage.errors import DatasetError, GenerationError, MirageError, UnknownNameError
 from mirage.models import Query, Response, Run

@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from mirage._concurrency import for_each, run_sync
+from mirage._base.concurrency import for_each, run_sync
 from mirage.dataset import MirageDataset, read_run
 from mirage.errors import DatasetError
 from mirage.generation.base import Recording, answered, check_ids, failed, recording

@@ -9,7 +9,7 @@ from typing import Any
 
 from mirage.dataset import MirageDataset
 from mirage.generation.base import answered, run_concurrently
-from mirage.generation.prompting import ANSWER_TOKENS, PromptMaker, RagPrompt
+from mirage.generation.prompts import ANSWER_TOKENS, PromptMaker, RagPrompt
 from mirage.llm import LLM
 from mirage.models import Query, Response, Run
 

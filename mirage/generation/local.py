@@ -12,7 +12,7 @@ from typing import Any
 from mirage.dataset import MirageDataset
 from mirage.errors import missing_package
 from mirage.generation.base import answered, run_in_batches
-from mirage.generation.prompting import (
+from mirage.generation.prompts import (
     ANSWER_TOKENS,
     CONTEXT_TOKENS,
     Prompt,

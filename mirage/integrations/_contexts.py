@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from mirage._files import validated
+from mirage._base.files import validated
 from mirage.errors import DatasetError
 from mirage.models import Query
 

@@ -23,7 +23,7 @@ from mirage.dataset import MirageDataset
 from mirage.errors import missing_package
 from mirage.features import FeatureSuite
 from mirage.generation import PromptMaker, RagPrompt
-from mirage.generation.prompting import ANSWER_TOKENS
+from mirage.generation.prompts import ANSWER_TOKENS
 from mirage.integrations import _scoring
 from mirage.models import Query
 

@@ -29,7 +29,7 @@ import math
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from mirage._files import lines
+from mirage._base.files import lines
 from mirage.dataset import MirageDataset
 from mirage.errors import DatasetError
 from mirage.features.base import answered

@@ -3,7 +3,7 @@
 from mirage.llm.budget import Budget, Price, Usage
 from mirage.llm.cache import Cache
 from mirage.llm.client import LLM, Completion, Connection, Message, estimate_tokens
-from mirage.llm.estimating import Estimate
+from mirage.llm.estimates import Estimate
 
 __all__ = [
     "LLM",

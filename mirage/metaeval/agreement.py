@@ -23,11 +23,11 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from mirage._tables import Table, to_text
-from mirage.arena.estimation import Floats
-from mirage.arena.intervals import Interval, bootstrap, ratio
+from mirage._base.arrays import Floats
+from mirage._base.tables import Table, to_text
 from mirage.errors import JudgmentError, needing
 from mirage.metaeval.labels import LabelledSentences
+from mirage.statistics.bootstrap import Interval, bootstrap, ratio
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -8,16 +8,16 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from mirage.arena.estimation import Floats, check_level
-from mirage.arena.intervals import Interval
+from mirage._base.arrays import Floats
 from mirage.errors import JudgmentError
 from mirage.features.base import Feature
 from mirage.metaeval import figures
+from mirage.metaeval._gold import MEAN, Truth
 from mirage.metaeval.figures import Tallies
 from mirage.metaeval.judges import JudgeLike, Said, Score, SentenceJudge, ask, name_of
 from mirage.metaeval.labels import LabelledSentences
 from mirage.metaeval.results import Chosen, JudgeFigures, JudgeResult, MetaEvaluation
-from mirage.metaeval.truth import MEAN, Truth
+from mirage.statistics.bootstrap import Interval, check_level
 
 __all__ = ["evaluate"]
 

@@ -13,11 +13,11 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from mirage.arena.estimation import Floats, draw_queries
-from mirage.arena.intervals import NO_INTERVAL, Interval, Ints, percentiles, ratio
+from mirage._base.arrays import Bools, Floats, Ints
 from mirage.errors import JudgmentError
+from mirage.statistics.bootstrap import NO_INTERVAL, Interval, draw_queries, percentiles, ratio
 
 __all__ = [
     "Bin",
@@ -36,7 +36,6 @@ __all__ = [
     "tally",
 ]
 
-Bools = NDArray[np.bool_]
 
 # Balanced accuracy --------------------------------------------------------------------------------
 

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from mirage._tables import Table, to_text
+from mirage._base.tables import Table, to_text
 from mirage.errors import needing
-from mirage.metaeval.truth import MEAN, Truth
+from mirage.metaeval._gold import MEAN, Truth
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -9,12 +9,12 @@ import logging
 from collections.abc import Sequence
 from typing import NamedTuple, get_args
 
-from mirage._concurrency import for_each, run_sync
-from mirage._progress import progress_bar
+from mirage._base.concurrency import for_each, run_sync
+from mirage._base.progress import progress_bar
 from mirage.errors import JudgmentError, LLMError, UnknownNameError
 from mirage.llm import LLM, Completion, Connection, Message
-from mirage.llm.asking import ask_until, unread
-from mirage.llm.estimating import Estimate, estimate
+from mirage.llm.estimates import Estimate, estimate
+from mirage.llm.questions import ask_until, unread
 from mirage.metaeval.labels import Task
 from mirage.metaeval.prompts import (
     LABELS,

@@ -14,9 +14,9 @@ import re
 from collections.abc import Collection
 from typing import Literal, NamedTuple, get_args
 
-from mirage.languages import language
-from mirage.llm.asking import final_verdict, without_verdicts
+from mirage.languages import Language
 from mirage.llm.fencing import fence, fenced
+from mirage.llm.questions import final_verdict, without_verdicts
 from mirage.metaeval.labels import Task
 from mirage.metaeval.sentences import AnswerSentence
 from mirage.models import Passage
@@ -138,7 +138,7 @@ def label_prompt(sentence: AnswerSentence, task: Task, strategy: Strategy) -> st
         if "guidelines" in strategy
         else wording.task,
         word=word,
-        language=language(sentence.query.language).name,
+        language=Language.of(sentence.query.language).name,
         form=form,
     )
     # A judge that is shown no passage, because the sentence cites none, is told so.
@@ -194,7 +194,7 @@ def read_label(text: str, labels: Collection[str]) -> str | None:
     """The label that a judge's output gives, ``None`` where it gives none.
 
     It stands between ``<answer>`` tags, of which the last may be missing, in any case, bold or in
-    quotes. The output ends with it, as :func:`mirage.llm.asking.final_verdict` asks of a verdict:
+    quotes. The output ends with it, as :func:`mirage.llm.questions.final_verdict` has it:
     alone on a line, behind whole sentences or behind a word such as "Verdict:". Or it opens with
     it, and names no other. In the midst of other words it may be what somebody else said, and is
     none. What stands in ``<rationale>`` tags is not looked at. An output that is a label and

@@ -10,16 +10,16 @@ from typing import TYPE_CHECKING, Literal, NamedTuple, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from mirage._tables import Table, to_text
-from mirage.arena.estimation import Floats
-from mirage.arena.intervals import Interval
+from mirage._base.arrays import Floats
+from mirage._base.tables import Table, to_text
 from mirage.errors import JudgmentError, UnknownNameError, needing
 from mirage.metaeval import figures
-from mirage.metaeval.comparing import Comparisons, Unit, compare
+from mirage.metaeval._gold import MEAN, Truth
+from mirage.metaeval.comparisons import Comparisons, Unit, compare
 from mirage.metaeval.figures import Calibration, Threshold
 from mirage.metaeval.fine_errors import FineErrors, fine_errors
-from mirage.metaeval.truth import MEAN, Truth
 from mirage.models import HumanAgreement
+from mirage.statistics.bootstrap import Interval
 
 if TYPE_CHECKING:
     import pandas as pd

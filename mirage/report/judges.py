@@ -15,7 +15,7 @@ from mirage.arena import (
     VerbosityBias,
 )
 from mirage.errors import MirageError
-from mirage.languages import language as _language
+from mirage.languages import Language
 from mirage.metaeval import MEAN, JudgeResult, MetaEvaluation
 from mirage.models import HumanAgreement
 from mirage.report.drawing import Scale, axis, interval
@@ -103,7 +103,7 @@ def _bias(one: JudgeFinding) -> Iterator[_Line]:
 
 def _accuracy(one: JudgeFinding) -> Iterator[_Line]:
     if isinstance(one, HumanAgreement):
-        where = _language(one.language).name if one.language else "mean over languages"
+        where = Language.of(one.language).name if one.language else "mean over languages"
         name = f"{label(one.judge)}, {label(one.task)}, {where}"
         yield _Line(name, one.balanced_accuracy, one.interval or NO_INTERVAL, one.source)
     elif isinstance(one, MetaEvaluation):

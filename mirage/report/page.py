@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from xml.etree.ElementTree import Element
 
 from mirage.errors import FeatureError, MirageError
-from mirage.languages import language as _language
+from mirage.languages import Language
 from mirage.report import elements, sections
 from mirage.report.elements import Child, label, tag
 from mirage.report.judges import JudgeFinding, findings
@@ -125,7 +125,7 @@ class _Report:
         if self.several:
             return f"Ranking in {len(self.rankings)} languages"
         (ranking,) = self.rankings.values()
-        return label(ranking.title) or f"Ranking in {_language(ranking.language).name}"
+        return label(ranking.title) or f"Ranking in {Language.of(ranking.language).name}"
 
     @property
     def lead(self) -> str:
@@ -165,9 +165,9 @@ class _Report:
             parts.append(_importance(code, ranking.evidence))
         matrix = self.matrices[code]
         parts.append(sections.pairwise(code, matrix if isinstance(matrix, str) else ""))
-        name = _language(code).name
+        name = Language.of(code).name
         heading: list[Child] = [
-            tag("h2", name, " ", tag("span", _language(code).native_name, lang=code))
+            tag("h2", name, " ", tag("span", Language.of(code).native_name, lang=code))
         ]
         if self.several:  # one alone has its title at the top of the page
             heading.append(tag("p", tag("bdi", label(ranking.title)), class_="lead"))
@@ -177,7 +177,7 @@ class _Report:
         made_by = {**_versions(), **{name: str(value) for name, value in details.items()}}
         parts: list[Child] = [sections.definitions(_labelled(made_by))]
         for code, ranking in self.rankings.items():
-            name = f"{_language(code).name}: what the ranking was made from"
+            name = f"{Language.of(code).name}: what the ranking was made from"
             rows = _labelled(_facts(ranking))
             parts.append(
                 tag(
@@ -208,7 +208,7 @@ class _Report:
         }
 
     def _language(self, code: str) -> dict[str, Any]:
-        ranking, entry = self.rankings[code], _language(code)
+        ranking, entry = self.rankings[code], Language.of(code)
         names = list(dict.fromkeys(name for one in ranking for name in one.features))
         pages = self.sample.pages.get(code, {})
         matrix = self.matrices[code]
@@ -254,8 +254,8 @@ def _importance(code: str, evidence: Evidence) -> Element:
 
 def _picker(rankings: Mapping[str, Ranking]) -> Element:
     options = (
-        tag("option", f"{_language(code).name} ({code}) {_language(code).native_name}", value=code)
-        for code in rankings
+        tag("option", f"{entry.name} ({entry.code}) {entry.native_name}", value=entry.code)
+        for entry in map(Language.of, rankings)
     )
     return tag(
         "p", tag("label", "Language ", tag("select", options, id="language")), class_="picker"

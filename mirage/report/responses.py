@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 
 from mirage.features import FeatureTable
 from mirage.languages import LANGUAGES, Language
-from mirage.languages import language as _language
 from mirage.models import Query, Response, Run
 from mirage.report.elements import cut, label, written
 from mirage.text import parse
@@ -345,7 +344,7 @@ def direction(text: str, code: str) -> str:
     """The direction that most letters of a text are written in; else that of the language."""
     kinds = Counter(map(unicodedata.bidirectional, text))
     right, left = kinds["R"] + kinds["AL"], kinds["L"]
-    return _language(code).direction if right == left else "rtl" if right > left else "ltr"
+    return Language.of(code).direction if right == left else "rtl" if right > left else "ltr"
 
 
 class Cited(NamedTuple):
@@ -363,7 +362,7 @@ def segments(text: str, code: str, shown: Sequence[str]) -> list[str | Cited]:
     pieces: list[str | Cited] = []
     done = 0
     read: dict[str, tuple[str, ...] | None] = {}
-    for match in _brackets(_language(code)).finditer(text):
+    for match in _brackets(Language.of(code)).finditer(text):
         bracket = match[0]
         if bracket not in read:
             # Behind a letter, so that a bracket alone is not taken for a heading.

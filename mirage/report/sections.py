@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 from xml.etree.ElementTree import Element
 
-from mirage.languages import language as _language
+from mirage.languages import Language
 from mirage.report.drawing import Scale, axis, bar, interval
 from mirage.report.elements import Child, breakable, cut, label, tag
 
@@ -133,7 +133,7 @@ def leaderboard(
         "section",
         tag("h3", "Leaderboard", id=f"{code}-leaderboard"),
         filtering(id_, len(ranking), bool(new) and len(new) < len(ranking)),
-        *scrolling(table, f"Leaderboard, {_language(code).name}", _words(ranking, bool(new))),
+        *scrolling(table, f"Leaderboard, {Language.of(code).name}", _words(ranking, bool(new))),
         notes(ranking),
         failures(ranking, failures_shown),
     )
@@ -242,8 +242,8 @@ def heat_map(
 
 def _language_head(code: str) -> Element:
     head = sortable(code, first="up")
-    head[0].set("title", _language(code).name)
-    head[0].append(tag("span", f", {_language(code).name}", class_="unseen"))
+    head[0].set("title", Language.of(code).name)
+    head[0].append(tag("span", f", {Language.of(code).name}", class_="unseen"))
     return head
 
 
@@ -297,7 +297,7 @@ def features(code: str, ranking: Ranking, places: Mapping[str, int], new: set[st
         tag("h3", "Features by model", id=f"{code}-features"),
         *scrolling(
             table,
-            f"Features by model, {_language(code).name}",
+            f"Features by model, {Language.of(code).name}",
             "Mean of each feature over the queries that have it. In each column the highest value "
             "has the strongest colour.",
         ),

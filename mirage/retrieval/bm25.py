@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mirage.errors import DatasetError, needing
-from mirage.languages import language as _language
+from mirage.languages import Language
 from mirage.models import Passage
 from mirage.text import tokenize
 
@@ -56,7 +56,7 @@ class BM25:
         if k1 < 0 or not 0 <= b <= 1:
             raise ValueError(f"k1 is 0 or more and b from 0 to 1, not {k1} and {b}")
         self.passages = tuple(passages)
-        self.language = _language(language).code
+        self.language = Language.of(language).code
         self.k1, self.b = k1, b
         self._row = {passage.id: row for row, passage in enumerate(self.passages)}
         if len(self._row) < len(self.passages):

@@ -26,9 +26,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from mirage._files import validated
+from mirage._base.files import validated
 from mirage.errors import DatasetError, UnknownNameError, needing
-from mirage.languages import language as _language
+from mirage.languages import Language
 from mirage.models import Judgment, Passage, Query, Response, Run, Verdict
 
 __all__ = [
@@ -112,7 +112,7 @@ def find(
         UnknownNameError: no such language, or a revision of another dataset.
         MissingPackageError: the extra ``hub`` is not installed.
     """
-    code = _language(language).code
+    code = Language.of(language).code
     for known in revisions or {}:
         if known not in DATASETS:
             raise UnknownNameError("dataset of the benchmark", known, DATASETS)
@@ -226,7 +226,7 @@ def read_queries(split: Split, language: str, runs: Mapping[str, Run]) -> list[Q
     Raises:
         DatasetError: names the file, the row and what is wrong with it.
     """
-    code = _language(language).code
+    code = Language.of(language).code
     answers = runs.get(REFERENCE_MODEL, ())
     references = {response.query_id: response.text for response in answers}
     found: dict[str, Query] = {}
@@ -324,7 +324,7 @@ def read_outputs(split: Split, language: str) -> Outputs:
     Raises:
         DatasetError: names the file, the row and what is wrong with it.
     """
-    code = _language(language).code
+    code = Language.of(language).code
     rows: dict[str, Mapping[str, Any]] = {}
     responses: dict[str, dict[str, Response]] = {}
     for where, row in split.rows():

@@ -9,10 +9,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from mirage._files import read_rows, validated
+from mirage._base.files import read_rows, validated
 from mirage.dataset import MirageDataset
 from mirage.errors import DatasetError
-from mirage.languages import language as _language
+from mirage.languages import Language
 from mirage.models import Query, Response, Run
 
 __all__ = ["LabelledSentence", "Memerag", "load"]
@@ -53,7 +53,7 @@ def load(path: str | Path, language: str) -> Memerag:
         DatasetError: names the file, the line and what is wrong with it.
         UnknownNameError: no such language.
     """
-    code = _language(language).code
+    code = Language.of(language).code
     queries, responses, sentences = [], [], []
     for where, row in read_rows(Path(path)):
         try:

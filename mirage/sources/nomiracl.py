@@ -13,10 +13,10 @@ from itertools import combinations
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from mirage._files import read_rows, validated
+from mirage._base.files import read_rows, validated
 from mirage.dataset import MirageDataset
 from mirage.errors import DatasetError
-from mirage.languages import language as _language
+from mirage.languages import Language
 from mirage.models import Judgment, Query, Response, Run, Verdict
 
 __all__ = ["FEATURES", "NoMiracl", "is_right", "load"]
@@ -57,7 +57,7 @@ def load(folder: str | Path, language: str) -> NoMiracl:
         DatasetError: names the file, the line and what is wrong with it.
         UnknownNameError: no such language.
     """
-    code = _language(language).code
+    code = Language.of(language).code
     queries: list[Query] = []
     outputs: dict[str, list[Response]] = {}
     for subset, answerable in (("relevant", True), ("non_relevant", False)):

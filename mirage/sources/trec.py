@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from mirage._files import lines, read_rows, validated
+from mirage._base.files import lines, read_rows, validated
 from mirage.errors import DatasetError
 from mirage.models import Passage, Query
 

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from mirage.errors import ArtifactError
-from mirage.languages import language
+from mirage.languages import Language
 from mirage.surrogate.model import Candidate, Recipe
 from mirage.surrogate.training import TrainingData
 
@@ -93,7 +93,7 @@ def read_pretrained(code: str) -> Artifact:
         UnknownNameError: no such language.
         ArtifactError: the installation lacks it, or it was changed.
     """
-    name = f"{language(code).code}.joblib"
+    name = f"{Language.of(code).code}.joblib"
     source = PRETRAINED / name
     if not source.is_file():
         raise ArtifactError(f"the surrogate {name} is missing: install mirage-rag again")

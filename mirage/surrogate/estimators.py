@@ -9,8 +9,8 @@ from importlib import import_module
 from typing import Any, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
+from mirage._base.arrays import Floats
 from mirage.errors import UnknownNameError
 
 __all__ = [
@@ -23,7 +23,6 @@ __all__ = [
     "one_thread",
 ]
 
-Array = NDArray[np.float64]
 
 INCREASING = frozenset(
     {
@@ -47,12 +46,12 @@ INCREASING = frozenset(
 class Regressor(Protocol):
     """What a fitted regressor does."""
 
-    def predict(self, X: Array) -> Array:
+    def predict(self, X: Floats) -> Floats:
         """Targets (rows,) for rows ``X`` (rows, features)."""
 
 
 def fit_regressor(
-    name: str, features: Sequence[str], X: Sequence[Array], y: Sequence[Array], *, seed: int
+    name: str, features: Sequence[str], X: Sequence[Floats], y: Sequence[Floats], *, seed: int
 ) -> Regressor:
     """A regressor for standardised features, fitted to the tournaments of one or more languages.
 
@@ -68,7 +67,7 @@ def fit_regressor(
         MissingPackageError: the estimator needs an extra that is not installed.
     """
     if name == LAMBDAMART:
-        from mirage.surrogate.lambdamart import fit_lambdamart
+        from mirage.surrogate._lambdamart import fit_lambdamart
 
         return fit_lambdamart(X, y, directions(features), seed=seed)
     if name not in ESTIMATORS:

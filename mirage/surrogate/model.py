@@ -14,17 +14,16 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
+from mirage._base.arrays import Floats
 from mirage.errors import FeatureError
 from mirage.surrogate.estimators import Regressor, directions, fit_regressor, one_thread
 from mirage.surrogate.training import TrainingData
 
 __all__ = ["Candidate", "PooledModel", "Recipe", "evaluate", "fit_model", "select"]
 
-Array = NDArray[np.float64]
 Data = Mapping[str, TrainingData]
-Residuals = dict[str, Array]
+Residuals = dict[str, Floats]
 
 ALPHAS = (10.0, 3.0)
 """Strengths of the ridge of the language part."""
@@ -69,12 +68,12 @@ class PooledModel:
     """A fitted model: features ``(..., features)`` of a language's models to logits ``(...)``."""
 
     shared: Regressor | None
-    scale: Array
-    centres: Mapping[str, Array]
+    scale: Floats
+    centres: Mapping[str, Floats]
     offsets: Mapping[str, float]
-    slopes: Mapping[str, Array]
+    slopes: Mapping[str, Floats]
 
-    def predict(self, language: str, X: Array) -> Array:
+    def predict(self, language: str, X: Floats) -> Floats:
         """Logits of models of a language that was learnt from."""
         rows = _standardised(X, self.centres[language], self.scale).reshape(-1, X.shape[-1])
         logits = rows @ self.slopes[language] + self.offsets[language]
@@ -142,7 +141,7 @@ def _with_language_part(
     return Candidate(recipe, of_shared, of_all)
 
 
-def _losses(data: Data, residuals: Residuals) -> Array:
+def _losses(data: Data, residuals: Residuals) -> Floats:
     """Each model's loss, in the order of :func:`_model_names`."""
     by_model: dict[str, list[float]] = {name: [] for name in _model_names(data)}
     for code, one in data.items():
@@ -236,11 +235,11 @@ def _model_names(data: Data) -> list[str]:
 
 def _residuals_after_ridge(
     one: TrainingData,
-    of_shared: Array,
+    of_shared: Floats,
     recipe: Recipe,
     folds: Sequence[set[str]],
-    scale: Array,
-) -> Array:
+    scale: Floats,
+) -> Floats:
     """What shared and language part together leave of the logits of models neither has seen."""
     if recipe.alpha is None:
         return of_shared
@@ -253,17 +252,17 @@ def _residuals_after_ridge(
     return left
 
 
-def _scale(data: Data) -> Array:
+def _scale(data: Data) -> Floats:
     """Standard deviation of each feature between a language's models; 1 where there is none."""
     variance = np.mean([one.mean_X.var(axis=0) for one in data.values()], axis=0)
     return np.where(variance > 1e-12, np.sqrt(variance), 1.0)
 
 
-def _standardised(X: Array, centre: Array, scale: Array) -> Array:
+def _standardised(X: Floats, centre: Floats, scale: Floats) -> Floats:
     return np.clip((X - centre) / scale, -FARTHEST, FARTHEST)
 
 
-def _slopes(Z: Array, y: Array, recipe: Recipe, features: Sequence[str]) -> Array:
+def _slopes(Z: Floats, y: Floats, recipe: Recipe, features: Sequence[str]) -> Floats:
     """Coefficients of the language part: ridge, without wrong signs if it stands alone."""
     from scipy.optimize import lsq_linear
 

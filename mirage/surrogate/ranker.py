@@ -12,10 +12,11 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
+from mirage._base.arrays import Floats
 from mirage.arena import Tournaments
-from mirage.arena.estimation import draw_queries
 from mirage.errors import FeatureError, NotFittedError, UnknownNameError
 from mirage.features import FeatureTable
+from mirage.statistics.bootstrap import draw_queries
 from mirage.surrogate import artifacts
 from mirage.surrogate.estimators import NAMES, SELECTED_FROM
 from mirage.surrogate.model import Candidate, PooledModel, Recipe, evaluate, fit_model, select
@@ -28,7 +29,6 @@ from mirage.surrogate.training import (
 
 __all__ = ["Prediction", "SurrogateRanker", "Validation"]
 
-Array = NDArray[np.float64]
 
 RESIDUALS_FROM_OTHERS = 5
 """How many models' worth of the residuals of all languages a language's own are mixed with."""
@@ -46,7 +46,7 @@ class Prediction:
     model: str
     language: str
     logit: float
-    draws: Array
+    draws: Floats
 
     def interval(self, level: float = 0.95) -> tuple[float, float]:
         """Lower and upper percentile of the draws.
@@ -73,10 +73,10 @@ class Validation:
     """
 
     held_out: tuple[tuple[str, ...], ...]
-    predicted: Mapping[str, Array]
-    actual: Mapping[str, Array]
+    predicted: Mapping[str, Floats]
+    actual: Mapping[str, Floats]
     covered: Mapping[str, NDArray[np.bool_]]
-    spread: Mapping[str, Array]
+    spread: Mapping[str, Floats]
 
     @property
     def tau(self) -> dict[str, float]:
@@ -106,7 +106,7 @@ class Validation:
         """Share of held-out logits inside their 95 % interval."""
         return {code: float(inside.mean()) for code, inside in self.covered.items()}
 
-    def _by_language(self) -> Iterator[tuple[str, Array, Array]]:
+    def _by_language(self) -> Iterator[tuple[str, Floats, Floats]]:
         return ((code, self.predicted[code], self.actual[code]) for code in self.predicted)
 
 
@@ -328,14 +328,14 @@ def _predict(
     table: FeatureTable,
     counts: NDArray[np.int32],
     seed: int,
-) -> tuple[float, Array]:
+) -> tuple[float, Floats]:
     """A model's logit, and its draws for these ``counts`` of queries."""
     logit = model.predict(one.language, np.nanmean(table.values, axis=0))
     draws = model.predict(one.language, mean_features(table.values, counts))
     return float(logit), draws + _errors(candidate, one, len(draws), [seed, *table.model.encode()])
 
 
-def _errors(candidate: Candidate, one: TrainingData, draws: int, seed: list[int]) -> Array:
+def _errors(candidate: Candidate, one: TrainingData, draws: int, seed: list[int]) -> Floats:
     """Errors as the recipe makes on models it has not seen, in random order."""
     from scipy.special import stdtrit
 
@@ -381,7 +381,7 @@ def without(one: TrainingData, held: Iterable[str]) -> TrainingData:
 
 def _predict_held_out(
     estimator: str, seed: int, data: Mapping[str, TrainingData], held: tuple[str, ...]
-) -> dict[str, tuple[Array, Array, NDArray[np.bool_]]]:
+) -> dict[str, tuple[Floats, Floats, NDArray[np.bool_]]]:
     """By language: predicted and actual logits of the held-out models, and who is covered."""
     ranker = SurrogateRanker(estimator, seed=seed)
     ranker.fit_data({code: without(one, held) for code, one in data.items()})
@@ -397,7 +397,7 @@ def _predict_held_out(
     return results
 
 
-def _rise_of_error(model: PooledModel, one: TrainingData, held: Sequence[str]) -> Array:
+def _rise_of_error(model: PooledModel, one: TrainingData, held: Sequence[str]) -> Floats:
     """Rise of the mean squared error, over the variance of logits, per replaced feature."""
     rows = [one.models.index(name) for name in held]
     actual, variance = one.mean_y[rows], one.mean_y.var()
@@ -412,7 +412,7 @@ def _rise_of_error(model: PooledModel, one: TrainingData, held: Sequence[str]) -
     return rise
 
 
-def _tau(predicted: Array, actual: Array) -> float:
+def _tau(predicted: Floats, actual: Floats) -> float:
     from scipy.stats import kendalltau
 
     tau = float(kendalltau(predicted, actual).statistic)

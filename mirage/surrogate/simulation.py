@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from mirage.arena import Judgments
 from mirage.dataset import MirageDataset
-from mirage.languages import LANGUAGES, Language, language
+from mirage.languages import LANGUAGES, Language
 from mirage.models import Passage, Query, Response, Run
 from mirage.text import Sentence, parse, split_sentences
 
@@ -73,7 +73,7 @@ class Scene:
     @property
     def language(self) -> Language:
         """The language of the query."""
-        return language(self.query.language)
+        return Language.of(self.query.language)
 
     @property
     def misleading(self) -> tuple[Passage, ...]:

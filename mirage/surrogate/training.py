@@ -9,13 +9,12 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from mirage._base.arrays import Floats
 from mirage.arena import Tournaments
 from mirage.errors import FeatureError, UnknownNameError
 from mirage.features import FeatureTable
 
 __all__ = ["TrainingData", "training_data"]
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,12 +35,12 @@ class TrainingData:
     models: tuple[str, ...]
     features: tuple[str, ...]
     query_ids: tuple[str, ...]
-    values: Array
+    values: Floats
     counts: NDArray[np.int32]
-    y: Array
+    y: Floats
 
     @cached_property
-    def X(self) -> Array:
+    def X(self) -> Floats:
         """Mean features over the queries of each tournament, ``(tournaments, models, features)``.
 
         With :attr:`y` these are the rows that Algorithm 1 of the paper (MIRAGE-Bench, arXiv
@@ -50,12 +49,12 @@ class TrainingData:
         return np.stack([mean_features(values, self.counts) for values in self.values], axis=1)
 
     @cached_property
-    def mean_X(self) -> Array:
+    def mean_X(self) -> Floats:
         """Mean features over all queries, ``(models, features)``."""
         return np.asarray(np.nanmean(self.values, axis=1))
 
     @cached_property
-    def mean_y(self) -> Array:
+    def mean_y(self) -> Floats:
         """Mean logits over the tournaments, ``(models,)``."""
         return np.asarray(self.y.mean(axis=0))
 
@@ -160,7 +159,7 @@ def require_values(table: FeatureTable) -> None:
             )
 
 
-def mean_features(values: Array, counts: NDArray[np.int32]) -> Array:
+def mean_features(values: Floats, counts: NDArray[np.int32]) -> Floats:
     """Means ``(draws, features)`` of ``values (queries, features)``, given ``counts``.
 
     ``counts (draws, queries)`` says how often a draw holds each query. Where a draw happens to

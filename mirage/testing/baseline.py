@@ -13,12 +13,12 @@ from typing import Annotated, Literal
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field
 
-from mirage._files import validated
+from mirage._base.files import validated
 from mirage.dataset import MirageDataset
 from mirage.errors import DatasetError, FeatureError, UnknownNameError
 from mirage.features import FeatureSuite, FeatureTable
 from mirage.generation import ModelLike
-from mirage.languages import language as _language
+from mirage.languages import Language
 from mirage.leaderboard import Leaderboard
 from mirage.models import LanguageCode
 from mirage.testing.comparing import DECIMALS
@@ -162,7 +162,7 @@ def lower_is_better(language: str) -> frozenset[str]:
 
     English in a response speaks against it in every language but English.
     """
-    own = f"{_language(language).name.lower()}_language"
+    own = f"{Language.of(language).name.lower()}_language"
     return frozenset({"english_language", "support_neutral"} - {own})
 
 

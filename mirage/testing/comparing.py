@@ -6,13 +6,12 @@ from collections.abc import Collection
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from mirage._base.arrays import Floats
 from mirage.features import FeatureTable
 
 __all__ = ["Change", "Comparison", "compare"]
 
-Floats = NDArray[np.float64]
 
 DECIMALS = 6
 """A difference that these decimals do not show is none: files and platforms round."""

@@ -9,7 +9,7 @@ from typing import NamedTuple, ParamSpec, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from mirage._tables import Table, to_text
+from mirage._base.tables import Table, to_text
 from mirage.dataset import MirageDataset
 from mirage.errors import MirageError
 from mirage.features import FeatureTable

@@ -8,7 +8,7 @@ from functools import cache
 from mirage.dataset import MirageDataset
 from mirage.errors import DatasetError
 from mirage.generation import ModelLike, respond
-from mirage.languages import language as _language
+from mirage.languages import Language
 from mirage.leaderboard import Leaderboard
 from mirage.models import Run
 from mirage.testing._current import default_language
@@ -30,7 +30,7 @@ def leaderboard(language: str | None = None) -> Leaderboard:
         DatasetError: no language is given, and nothing else says which.
         UnknownNameError: there is no such language.
     """
-    return _bundled(_language(language or _default()).code)
+    return _bundled(Language.of(language or _default()).code)
 
 
 @cache

@@ -6,8 +6,8 @@ from sklearn.metrics import cohen_kappa_score
 from votes import other_order, renamed, vote
 
 from mirage.arena.agreement import cohen_kappa, fleiss_kappa, judge_agreement
-from mirage.arena.estimation import draw_queries
 from mirage.errors import JudgmentError
+from mirage.statistics.bootstrap import draw_queries
 
 properties = settings(max_examples=50, deadline=None)
 

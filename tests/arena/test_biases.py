@@ -8,10 +8,10 @@ from votes import other_order, renamed, vote
 
 from mirage.arena import PairwiseJudge, biases
 from mirage.arena.biases import position_bias, self_preference, verbosity_bias
-from mirage.arena.estimation import draw_queries
 from mirage.errors import JudgmentError, UnknownNameError
 from mirage.llm import LLM
 from mirage.models import Response, Run
+from mirage.statistics.bootstrap import draw_queries
 
 properties = settings(max_examples=30, deadline=None)
 

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from injections import INJECTIONS, marked
 from judging import make_dataset
 
-from mirage.arena.judge_prompt import judge_messages, read_verdict
+from mirage.arena._prompt import judge_messages, read_verdict
 from mirage.models import Passage, Query, Response
 
 QUERY = make_dataset(1)[0]

@@ -8,7 +8,7 @@ import pytest
 
 from mirage.dataset import MirageDataset
 from mirage.features import answered, feature
-from mirage.features.language_use import language_probabilities
+from mirage.features.language import language_probabilities
 from mirage.languages import LANGUAGES
 from mirage.models import Query, Response
 
@@ -57,7 +57,7 @@ def test_yoruba_is_identified_by_lingua() -> None:
 
 
 def test_lingua_gives_the_same_bits_every_time() -> None:
-    from mirage.features.language_use import _by_lingua
+    from mirage.features.language import _by_lingua
 
     text = "Odò Náílì ni odò tó gùn jù lọ ní Áfíríkà. The Nile is a long river."
     assert len({tuple(_by_lingua.__wrapped__(text).items()) for _ in range(20)}) == 1

@@ -30,7 +30,7 @@ from mirage.features import (
 )
 from mirage.features.rated import read_fluency, read_overlap
 from mirage.llm import LLM, Budget
-from mirage.llm.asking import final_verdict, without_verdicts
+from mirage.llm.questions import final_verdict, without_verdicts
 from mirage.models import Passage, Query, Response, Run
 
 Make = Callable[[LLM], RatedFeature]

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from llm_server import ChatServer, Reply, last_user_text
 
 import mirage.llm.budget
-from mirage._concurrency import for_each, run_sync
+from mirage._base.concurrency import for_each, run_sync
 from mirage.errors import BudgetError, LLMError
 from mirage.llm import LLM, Budget, Message, Price, Usage
 

@@ -20,7 +20,7 @@ import portalocker
 import pytest
 from llm_server import ChatServer, last_user_text
 
-from mirage._concurrency import run_sync
+from mirage._base.concurrency import run_sync
 from mirage.errors import LLMError
 from mirage.llm import LLM, Cache, Completion
 from mirage.llm.cache import default_cache_path

@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 from llm_server import ChatServer, Reply, last_user_text
 
-from mirage._concurrency import for_each, run_sync
+from mirage._base.concurrency import for_each, run_sync
 from mirage.errors import LLMError
 from mirage.llm import LLM, Cache, Completion, Message, estimate_tokens
 
@@ -286,7 +286,7 @@ def test_ctrl_c_ends_a_run_at_once(server: ChatServer, tmp_path: Path) -> None:
     server.answer = lambda request: Reply(when=lambda: last_user_text(request) < "swali 2")
     script = """
 import asyncio, sys
-from mirage._concurrency import for_each, run_sync
+from mirage._base.concurrency import for_each, run_sync
 from mirage.llm import LLM
 
 llm = LLM("m", base_url=sys.argv[1], cache=sys.argv[2])

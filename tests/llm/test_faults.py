@@ -21,10 +21,10 @@ from hypothesis import strategies as st
 from llm_server import ChatServer, Reply, last_user_text
 from tenacity import RetryCallState
 
-from mirage._concurrency import for_each, run_sync
+from mirage._base.concurrency import for_each, run_sync
 from mirage.errors import LLMError
 from mirage.llm import LLM, Completion
-from mirage.llm.retrying import Retries, TransientError
+from mirage.llm._retries import Retries, TransientError
 
 RETRIES = 2
 

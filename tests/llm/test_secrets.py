@@ -13,10 +13,10 @@ from typing import Any
 import pytest
 from llm_server import ChatServer, Reply
 
-from mirage._concurrency import run_sync
+from mirage._base.concurrency import run_sync
 from mirage.errors import LLMError
 from mirage.llm import LLM, Completion
-from mirage.llm.secrets import Secrets
+from mirage.llm._secrets import Secrets
 
 KEY, HEADER, TOKEN = "sk-canary", "header-canary", "token-canary"
 CANARY = "canary"

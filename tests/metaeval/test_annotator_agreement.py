@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 from labelled import irrcac, query
 
 from mirage.arena import fleiss_kappa
-from mirage.arena.estimation import draw_queries
 from mirage.errors import JudgmentError
 from mirage.metaeval import (
     AnswerSentence,
@@ -20,6 +19,7 @@ from mirage.metaeval import (
     gwet_ac1,
     krippendorff_alpha,
 )
+from mirage.statistics.bootstrap import draw_queries
 
 properties = settings(max_examples=50, deadline=None)
 

@@ -12,8 +12,8 @@ from test_ranker import FEATURES, arena
 
 from mirage.errors import MirageError, MissingPackageError
 from mirage.surrogate import SurrogateRanker
+from mirage.surrogate._lambdamart import LambdaMART, fit_lambdamart
 from mirage.surrogate.estimators import fit_regressor
-from mirage.surrogate.lambdamart import LambdaMART, fit_lambdamart
 
 
 @pytest.fixture

@@ -7,13 +7,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from mirage._base.arrays import Floats
 from mirage.errors import MirageError, needing
 
 __all__ = ["LambdaMART", "fit_lambdamart"]
 
-Array = NDArray[np.float64]
 
 TREES = 100
 
@@ -39,13 +38,13 @@ class LambdaMART:
     slope: float
     centre: float
 
-    def predict(self, X: Array) -> Array:
+    def predict(self, X: Floats) -> Floats:
         """Logits of rows ``X`` (rows, features)."""
         return np.asarray(self.slope * (self.booster.predict(X) - self.centre))
 
 
 def fit_lambdamart(
-    X: Sequence[Array], y: Sequence[Array], monotone: Sequence[int], *, seed: int
+    X: Sequence[Floats], y: Sequence[Floats], monotone: Sequence[int], *, seed: int
 ) -> LambdaMART:
     """Learn the order of the models of each tournament, then what a score is worth in logits.
 
@@ -97,7 +96,7 @@ def _lightgbm() -> Any:
     return lightgbm
 
 
-def _slope(scores: Array, logits: Array) -> float:
+def _slope(scores: Floats, logits: Floats) -> float:
     """Least squares through the origin; never negative, and 0 where all scores are equal."""
     square = float(scores @ scores)
     return max(float(scores @ logits) / square, 0.0) if square > 0 else 0.0

@@ -13,7 +13,6 @@ import numpy as np
 
 from mirage.features.base import Answered
 from mirage.languages import Language
-from mirage.languages import language as _language
 
 __all__ = ["english_language", "language_probabilities", "target_language"]
 
@@ -47,7 +46,7 @@ def language_probabilities(text: str, language: str | Language) -> Mapping[str, 
     Raises:
         UnknownNameError: ``language`` is not one of the 18 languages.
     """
-    return _IDENTIFIERS[_language(language).identifier](text)
+    return _IDENTIFIERS[Language.of(language).identifier](text)
 
 
 # Both probabilities of a response come from one identification, and a suite asks for them feature

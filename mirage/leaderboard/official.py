@@ -23,7 +23,7 @@ from mirage.arena import BradleyTerry, Judgments
 from mirage.dataset import MirageDataset
 from mirage.errors import ArtifactError, MirageError, UnknownNameError
 from mirage.features import Feature, FeatureSuite, FeatureTable, canonical_name, feature
-from mirage.languages import language as _language
+from mirage.languages import Language
 from mirage.llm.cache import default_cache_path
 from mirage.models import Judgment, Run
 from mirage.sources import hub
@@ -88,7 +88,7 @@ def load(
         UnknownNameError: no such language, dataset or judge.
         MissingPackageError: the extra ``hub`` is not installed.
     """
-    return _read(_splits(language, path, revisions), _language(language).code, judge)
+    return _read(_splits(language, path, revisions), Language.of(language).code, judge)
 
 
 def published_tables(outputs: hub.Outputs, language: str) -> dict[str, FeatureTable]:
@@ -128,7 +128,7 @@ def surrogate(
     or one with a model behind it) are computed in every call, to see whether they still say the
     same.
     """
-    code = _language(language).code
+    code = Language.of(language).code
     published = tuple(map(canonical_name, published))
     for name in published:
         if name not in suite.names:

@@ -13,7 +13,7 @@ from typing import IO, Generic, Self, TypeVar
 
 from pydantic import BaseModel
 
-from mirage._files import read_rows, validated, write_records
+from mirage._base.files import read_rows, validated, write_records
 from mirage.errors import DatasetError
 
 __all__ = ["Journal"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import cache
 from importlib import resources
 
-from mirage.languages import language as _language
+from mirage.languages import Language
 from mirage.models import HumanAgreement
 
 __all__ = ["known_agreement"]
@@ -31,7 +31,7 @@ def known_agreement(name: str, language: str | None = None) -> tuple[HumanAgreem
     known = tuple(one for one in _shipped() if one.judge == name)
     if language is None:
         return known
-    code = _language(language).code
+    code = Language.of(language).code
     here = tuple(one for one in known if one.language == code)
     return here or tuple(one for one in known if one.language is None)
 

@@ -8,7 +8,7 @@ from typing import Annotated, Any, NamedTuple, Self
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, model_validator
 
-from mirage._files import validated
+from mirage._base.files import validated
 from mirage.errors import DatasetError
 from mirage.metaeval.sentences import AnswerSentence
 from mirage.models import Id, LanguageCode, Name, Passage, Query

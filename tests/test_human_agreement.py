@@ -10,9 +10,9 @@ import pytest
 
 from mirage import LLM, Leaderboard, PairwiseJudge
 from mirage.errors import UnknownNameError
+from mirage.human_agreement import known_agreement
 from mirage.metaeval import LabelledSentences, evaluate
 from mirage.models import HumanAgreement, Query
-from mirage.trust import known_agreement
 
 MEASURED = HumanAgreement(
     judge="ours", language="de", task="relevance", balanced_accuracy=0.75, source="our labels"

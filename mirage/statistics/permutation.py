@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from mirage.arena.estimation import Floats
+from mirage._base.arrays import Floats
 from mirage.errors import JudgmentError
 
 __all__ = ["holm", "permutation_p_values"]

@@ -7,12 +7,20 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from mirage.arena.estimation import Floats, check_level, draw_queries
+from mirage._base.arrays import Floats, Ints
 from mirage.errors import JudgmentError
 
-__all__ = ["NO_INTERVAL", "Interval", "Ints", "bootstrap", "percentiles", "ratio", "resampled"]
+__all__ = [
+    "NO_INTERVAL",
+    "Interval",
+    "bootstrap",
+    "check_level",
+    "draw_queries",
+    "percentiles",
+    "ratio",
+    "resampled",
+]
 
-Ints = NDArray[np.intp]
 Interval = tuple[float, float]
 
 NO_INTERVAL = (np.nan, np.nan)
@@ -63,3 +71,24 @@ def ratio(above: Floats, below: Floats) -> Floats:
     """The quotient, NaN where ``below`` is 0."""
     quotient = np.full(np.shape(below), np.nan)
     return np.asarray(np.divide(above, below, out=quotient, where=below != 0), dtype=np.float64)
+
+
+def draw_queries(queries: int, drawn: int, tournaments: int, seed: int) -> NDArray[np.int32]:
+    """How often each tournament draws each query, with replacement: ``(tournaments, queries)``.
+
+    The resampling of the paper's tournaments (MIRAGE-Bench, arXiv 2410.13716).
+    """
+    picks = np.random.default_rng(seed).integers(queries, size=(tournaments, drawn))
+    cells = picks + np.arange(tournaments)[:, None] * queries
+    counts = np.bincount(cells.ravel(), minlength=tournaments * queries)
+    return counts.reshape(tournaments, queries).astype(np.int32)
+
+
+def check_level(level: float) -> None:
+    """Refuse a level of confidence that is none.
+
+    Raises:
+        ValueError: it is not between 0 and 1.
+    """
+    if not 0 < level < 1:
+        raise ValueError(f"level is a share between 0 and 1, such as 0.95, not {level}")

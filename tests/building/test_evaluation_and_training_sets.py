@@ -32,7 +32,7 @@ from mirage.languages import LANGUAGES
 from mirage.models import Passage, Query, Response, Run
 from mirage.text import parse
 
-EXAMPLE = Path(__file__).parents[1] / "examples" / "build_benchmark.py"
+EXAMPLE = Path(__file__).parents[2] / "examples" / "build_benchmark.py"
 
 # --- MIRACL's development topics against the paper's Table 1
 #

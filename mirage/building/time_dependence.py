@@ -10,13 +10,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from mirage._concurrency import for_each, run_sync
-from mirage._progress import progress_bar
+from mirage._base.concurrency import for_each, run_sync
+from mirage._base.progress import progress_bar
 from mirage.errors import LLMError
-from mirage.languages import language
+from mirage.languages import Language
 from mirage.llm import LLM, Connection, Message
-from mirage.llm.asking import ask_until, final_verdict, unread, without_verdicts
 from mirage.llm.fencing import fence, fenced
+from mirage.llm.questions import ask_until, final_verdict, unread, without_verdicts
 from mirage.models import Query
 
 __all__ = ["TimeFiltered", "time_independent"]
@@ -136,7 +136,7 @@ def _prompt(query: Query) -> str:
     question = without_verdicts(query.text)
     word = fence(question)
     return _PROMPT.format(
-        language=language(query.language).name,
+        language=Language.of(query.language).name,
         word=word,
         question=fenced("question", question, word),
         changes=_CHANGES,

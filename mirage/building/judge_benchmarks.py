@@ -2,7 +2,7 @@
 
 As MEMERAG was built (Cruz Blandón et al. 2025, arXiv 2502.17163, sections 3.1 to 3.3): questions
 whose answers do not change over time, five passages for each, answers of several models, and their
-sentences beside what may support them. Where the paper is silent, :func:`build_meta_benchmark`
+sentences beside what may support them. Where the paper is silent, :func:`build_judge_benchmark`
 and the functions of its steps say what was decided.
 """
 
@@ -17,13 +17,9 @@ from pathlib import Path
 from typing import Any, get_args
 from urllib.parse import quote
 
-from mirage._journal import Journal
-from mirage._tables import Table, to_text
-from mirage.dataset import MirageDataset
-from mirage.errors import DatasetError
-from mirage.generation.responding import ModelLike, respond
-from mirage.llm import LLM
-from mirage.metaeval.building_steps import (
+from mirage._base.journal import Journal
+from mirage._base.tables import Table, to_text
+from mirage.building.judge_benchmark_steps import (
     Dropped,
     DropReason,
     SupportMarker,
@@ -34,15 +30,19 @@ from mirage.metaeval.building_steps import (
     unlabelled_sentences,
     with_passages,
 )
-from mirage.metaeval.time_dependence import time_independent
+from mirage.building.time_dependence import time_independent
+from mirage.dataset import MirageDataset
+from mirage.errors import DatasetError
+from mirage.generation.responses import ModelLike, respond
+from mirage.llm import LLM
 from mirage.models import Query, Run
 from mirage.retrieval import BM25
 
-__all__ = ["MetaBenchmark", "build_meta_benchmark"]
+__all__ = ["JudgeBenchmark", "build_judge_benchmark"]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class MetaBenchmark:
+class JudgeBenchmark:
     """Sentences for annotators, and what became of every question on the way.
 
     It prints as a table of the steps.
@@ -77,7 +77,7 @@ class MetaBenchmark:
         }
 
     def __repr__(self) -> str:
-        return f"MetaBenchmark(questions={len(self.answered_by)}, sentences={len(self.sentences)})"
+        return f"JudgeBenchmark(questions={len(self.answered_by)}, sentences={len(self.sentences)})"
 
     def __str__(self) -> str:
         counts = self.counts
@@ -128,7 +128,7 @@ class MetaBenchmark:
         }
 
 
-def build_meta_benchmark(
+def build_judge_benchmark(
     queries: MirageDataset,
     index: BM25,
     models: Mapping[str, ModelLike],
@@ -141,11 +141,11 @@ def build_meta_benchmark(
     mark: SupportMarker = lexical_marks,
     seed: int = 0,
     progress: bool = True,
-) -> MetaBenchmark:
+) -> JudgeBenchmark:
     """Sentences of models' answers for annotators to label, as MEMERAG was built.
 
     Passages are found first, because that costs nothing (:func:`with_passages`); an LLM says which
-    questions have answers that change over time (:func:`~mirage.metaeval.time_independent`); every
+    questions have answers that change over time (:func:`~mirage.building.time_independent`); every
     model answers every question that is left; questions with an answer that failed or is short are
     dropped (:func:`unfit_answers`); ``per_model`` of the others are drawn for each model
     (:func:`assign_models`); the answers are split into sentences, with the sentences of the
@@ -212,7 +212,7 @@ def build_meta_benchmark(
         "mark": getattr(mark, "__name__", type(mark).__name__),
         "seed": seed,
     }
-    built = MetaBenchmark(tuple(rows), answered_by, dropped, found.replaced, settings)
+    built = JudgeBenchmark(tuple(rows), answered_by, dropped, found.replaced, settings)
     built.to_jsonl(folder / "sentences.jsonl")
     provenance = json.dumps(built.provenance(), ensure_ascii=False, indent=1)
     _write(folder / "provenance.json", provenance + "\n")

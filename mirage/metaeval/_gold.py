@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from mirage.arena.intervals import Ints
+from mirage._base.arrays import Ints
 from mirage.errors import JudgmentError, UnknownNameError
 from mirage.metaeval.labels import LabelledSentences
 

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from mirage._tables import Table, to_text
-from mirage.arena.estimation import Floats
-from mirage.arena.intervals import Interval
+from mirage._base.arrays import Floats
+from mirage._base.tables import Table, to_text
 from mirage.errors import JudgmentError, needing
+from mirage.metaeval._gold import MEAN, Truth
 from mirage.metaeval.figures import interval, sentence_weights
-from mirage.metaeval.permutation import holm, permutation_p_values
-from mirage.metaeval.truth import MEAN, Truth
+from mirage.statistics.bootstrap import Interval
+from mirage.statistics.permutation import holm, permutation_p_values
 
 if TYPE_CHECKING:
     import pandas as pd

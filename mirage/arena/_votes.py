@@ -9,11 +9,11 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from mirage.arena.estimation import Floats
-from mirage.arena.intervals import Interval, Ints
+from mirage._base.arrays import Floats, Ints
 from mirage.arena.judgments import Judgments
 from mirage.errors import JudgmentError
 from mirage.models import Vote
+from mirage.statistics.bootstrap import Interval
 
 
 @dataclass(frozen=True, eq=False)

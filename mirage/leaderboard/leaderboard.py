@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import json
-import math
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 
+from mirage._base.arrays import Floats
 from mirage.dataset import MirageDataset
 from mirage.errors import (
     DatasetError,
@@ -21,19 +19,11 @@ from mirage.errors import (
     UnknownNameError,
 )
 from mirage.generation import Answer, Generator, ModelLike, respond
-from mirage.languages import LANGUAGES
-from mirage.languages import language as _language
+from mirage.human_agreement import known_agreement
+from mirage.languages import LANGUAGES, Language
+from mirage.leaderboard.published import published_ranking
 from mirage.models import HumanAgreement, Run
-from mirage.ranking import (
-    Entry,
-    Evidence,
-    Floats,
-    MultilingualRanking,
-    Ranking,
-    rank_intervals,
-    ranks,
-)
-from mirage.trust import known_agreement
+from mirage.ranking import Entry, Evidence, MultilingualRanking, Ranking, rank_intervals, ranks
 
 if TYPE_CHECKING:
     from mirage.features import FeatureSuite, FeatureTable
@@ -111,7 +101,7 @@ class Leaderboard:
         from mirage.surrogate.ranker import SurrogateRanker
         from mirage.surrogate.simulation import ANCHORS
 
-        code = _language(language).code
+        code = Language.of(language).code
         return cls(
             MirageDataset.bundled(code),
             FeatureSuite.offline(code),
@@ -169,7 +159,7 @@ class Leaderboard:
             MissingPackageError: the extra is not installed.
         """
         from mirage.features import FeatureSuite
-        from mirage.surrogate import official
+        from mirage.leaderboard import official
 
         suite = FeatureSuite.offline(language) if suite is None else suite
         made = official.surrogate(
@@ -197,7 +187,7 @@ class Leaderboard:
         the judgments of GPT-4o. It has no logits for Yoruba: there logits and intervals are NaN,
         and ranks come from Figure 4.
         """
-        return _published(_language(language).code)
+        return published_ranking(language)
 
     def __repr__(self) -> str:
         return f"Leaderboard({self.dataset!r}, anchors={len(self.anchors)})"
@@ -449,7 +439,7 @@ def _ranking(
     return Ranking(
         entries,
         language=dataset.language,
-        title=f"{dataset.name}: {_language(dataset.language).name}, {len(dataset)} queries",
+        title=f"{dataset.name}: {Language.of(dataset.language).name}, {len(dataset)} queries",
         draws={one.model: one.draws for one in scored},
         evidence=evidence,
         agreement=agreement,
@@ -474,27 +464,3 @@ def _check_parts(dataset: MirageDataset, suite: FeatureSuite, ranker: SurrogateR
             f"the suite lacks {', '.join(map(repr, missing))}, which the ranker was trained on; "
             f"add to the suite, as in suite + {missing[0]!r}"
         )
-
-
-# Published figures --------------------------------------------------------------------------------
-
-
-def _published(code: str) -> Ranking:
-    source = resources.files("mirage") / "data" / "published" / "mirage_bench.json"
-    figures = json.loads(source.read_text(encoding="utf-8"))
-    models, columns = figures["models"], figures["languages"][code]
-    logits = columns.get("logit", [math.nan] * len(models))
-    offsets = columns.get("ci95", [(math.nan, math.nan)] * len(models))
-    # The paper's ranks contradict its logits here and there, so they serve only without logits.
-    places = ranks(np.array(logits)).tolist() if "logit" in columns else columns["judge_rank"]
-    entries = [  # the paper prints ends as distances from the logit, all to three decimals
-        Entry(rank, model, logit, (round(logit + low, 3), round(logit + high, 3)), anchor=True)
-        for model, logit, (low, high), rank in zip(models, logits, offsets, places, strict=True)
-    ]
-    errata = figures["errata"]
-    return Ranking(
-        entries,
-        language=code,
-        title=f"MIRAGE-Bench: {_language(code).name}, judged by GPT-4o",
-        notes=[f"Source: {figures['source']}.", *([errata[code]] if code in errata else [])],
-    )

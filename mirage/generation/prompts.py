@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from mirage.errors import GenerationError
-from mirage.languages import language
+from mirage.languages import Language
 from mirage.llm import Message, estimate_tokens
 from mirage.llm.fencing import fence, fenced
 from mirage.models import Passage, Query
@@ -134,7 +134,7 @@ def _text(query: Query, passages: Sequence[Passage]) -> str:
     entries = [f"[{p.id}] {p.title}".rstrip() + f"\n{p.text}" for p in passages]
     word = fence(query.text, *entries)
     return _TEXT.format(
-        language=language(query.language).name,
+        language=Language.of(query.language).name,
         word=word,
         question=fenced("question", query.text, word),
         passages="\n\n".join(fenced("passage", entry, word) for entry in entries)

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import re
 
-from mirage.languages import language
+from mirage.languages import Language
 from mirage.llm import Message
-from mirage.llm.asking import final_verdict
 from mirage.llm.fencing import fence, fenced
+from mirage.llm.questions import final_verdict
 from mirage.models import Passage, Query, Response, Verdict
 
 __all__ = ["REMINDER", "judge_messages", "read_verdict"]
@@ -93,7 +93,7 @@ def judge_messages(query: Query, a: Response, b: Response) -> list[Message]:
     word = fence(*(text for _, text in material))
     head = _HEAD.format(
         word=word,
-        language=language(query.language).name,
+        language=Language.of(query.language).name,
         citations=(_CITATIONS_BY_LIST if lists else _CITATIONS).format(word=word),
         form=_FORM,
     )
@@ -132,7 +132,7 @@ _VERDICTS: dict[str, Verdict] = {"A": "a", "B": "b", "C": "tie"}
 def read_verdict(text: str) -> Verdict | None:
     """The verdict that ends a judge's output, ``None`` where it ends in none.
 
-    See :func:`mirage.llm.asking.final_verdict`.
+    See :func:`mirage.llm.questions.final_verdict`.
     """
     letter = final_verdict(text, _VERDICTS)
     return None if letter is None else _VERDICTS[letter]

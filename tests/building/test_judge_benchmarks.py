@@ -19,19 +19,18 @@ from injections import INJECTIONS
 from llm_server import ChatServer, Reply, last_user_text
 
 from mirage import LLM, MirageDataset, OpenAIGenerator
-from mirage.errors import DatasetError, JudgmentError, LLMError
-from mirage.metaeval import (
-    LabelledSentences,
-    MetaBenchmark,
+from mirage.building import (
+    JudgeBenchmark,
     assign_models,
-    build_meta_benchmark,
-    evaluate,
+    build_judge_benchmark,
     time_independent,
     unfit_answers,
     unlabelled_sentences,
     with_passages,
 )
-from mirage.metaeval.building_steps import MARKED_AT, count_words, lexical_marks
+from mirage.building.judge_benchmark_steps import MARKED_AT, count_words, lexical_marks
+from mirage.errors import DatasetError, JudgmentError, LLMError
+from mirage.metaeval import LabelledSentences, evaluate
 from mirage.models import Passage, Query, Response, Run
 from mirage.retrieval import BM25
 from mirage.sources import memerag
@@ -382,14 +381,14 @@ def build(
     out: Path,
     models: Sequence[str] = ("terse", "org/long"),
     **more: Any,
-) -> MetaBenchmark:
+) -> JudgeBenchmark:
     queries, index = bundled(code)
     generators = {
         name: OpenAIGenerator(LLM(name, base_url=server.url, cache=False)) for name in models
     }
     llm = LLM("filter", base_url=server.url, retries=0)
     settings = {"llm": llm, "per_model": 4, "progress": False, **more}
-    return build_meta_benchmark(queries, index, generators, out, **settings)
+    return build_judge_benchmark(queries, index, generators, out, **settings)
 
 
 def rows_of(path: Path) -> list[dict[str, Any]]:
@@ -476,7 +475,7 @@ def test_real_answers_get_the_labels_that_people_gave_them(data_dir: Path, tmp_p
     queries = [query.model_copy(update={"relevant": query.passage_ids}) for query in dataset]
     pool = [passage for query in source.dataset for passage in query.passages]
     answers = {id_: source.run[id_].text or "" for id_ in dataset.query_ids}
-    built = build_meta_benchmark(
+    built = build_judge_benchmark(
         MirageDataset(queries, name="memerag"),
         BM25(pool, "de"),
         {"recorded": answers},
@@ -530,10 +529,10 @@ def test_nothing_is_asked_twice(server: ChatServer, tmp_path: Path) -> None:
             raise KeyboardInterrupt
         return endpoint.corpus[query.id].reference or ""
 
-    def build_it() -> MetaBenchmark:
+    def build_it() -> JudgeBenchmark:
         llm = LLM("filter", base_url=server.url)
         models = {"a": OpenAIGenerator(LLM("a", base_url=server.url, cache=False)), "b": mortal}
-        return build_meta_benchmark(
+        return build_judge_benchmark(
             *queries, models, tmp_path, llm=llm, per_model=3, progress=False
         )
 
@@ -547,7 +546,7 @@ def test_nothing_is_asked_twice(server: ChatServer, tmp_path: Path) -> None:
     assert len(set(asked)) == 10
     assert built.counts["kept"] == 6
 
-    whole = build_meta_benchmark(
+    whole = build_judge_benchmark(
         *queries,
         {"a": tmp_path / "runs" / "a.jsonl", "b": tmp_path / "runs" / "b.jsonl"},
         tmp_path / "other",
@@ -569,8 +568,8 @@ def test_what_failed_is_told_and_asked_again(server: ChatServer, tmp_path: Path)
             raise OSError("connection lost")
         return endpoint.corpus[query.id].reference or ""
 
-    def build_it(out: Path, per_model: int) -> MetaBenchmark:
-        return build_meta_benchmark(
+    def build_it(out: Path, per_model: int) -> JudgeBenchmark:
+        return build_judge_benchmark(
             *queries, {"flaky": flaky}, out, llm=None, per_model=per_model, progress=False
         )
 
@@ -608,7 +607,7 @@ def test_what_cannot_be_built(server: ChatServer, tmp_path: Path) -> None:
     queries, index = bundled("en")
     bare = MirageDataset([q.model_copy(update={"relevant": ()}) for q in queries], name="bare")
     with pytest.raises(DatasetError, match=r"bare: no question is left \(no relevant passage: 14"):
-        build_meta_benchmark(bare, index, {"a": str}, tmp_path / "out", llm=None)
+        build_judge_benchmark(bare, index, {"a": str}, tmp_path / "out", llm=None)
     server.answer = lambda _: "[[CHANGES]]"
     with pytest.raises(DatasetError, match=r"no question is left .*changes over time: 12"):
         build(server, "en", tmp_path / "out")

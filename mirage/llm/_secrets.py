@@ -9,7 +9,7 @@ from contextlib import contextmanager
 
 from pydantic import SecretStr
 
-from mirage.llm.showing import short
+from mirage.llm._endpoints import short
 
 __all__ = ["Secrets"]
 

@@ -1,7 +1,7 @@
 """The steps of building a benchmark for judges, each a function that can be used alone.
 
 They follow MEMERAG (Cruz Blandón et al. 2025, arXiv 2502.17163), sections 3.1 to 3.3;
-:func:`mirage.metaeval.build_meta_benchmark` takes one after the other.
+:func:`mirage.building.build_judge_benchmark` takes one after the other.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from pydantic import BaseModel, ConfigDict
 from mirage.dataset import MirageDataset
 from mirage.errors import DatasetError, JudgmentError
 from mirage.features.lexical import SUPPORTED_AT, sentence_support
-from mirage.languages import language as _language
+from mirage.languages import Language
 from mirage.models import Id, LanguageCode, Name, Passage, Query, Response, Run
 from mirage.retrieval import BM25
 from mirage.text import parse, split_sentences, tokenize
@@ -187,7 +187,7 @@ def count_words(text: str, language: str) -> float:
     Raises:
         UnknownNameError: no such language.
     """
-    entry = _language(language)
+    entry = Language.of(language)
     tokens = len(tokenize(text, entry))
     return float(tokens) if entry.tokens == "word" else tokens / _characters_a_word(entry.code)
 

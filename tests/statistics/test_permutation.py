@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mirage.errors import JudgmentError
-from mirage.metaeval import holm, permutation_p_values
 from mirage.metaeval.figures import sentence_weights
+from mirage.statistics import holm, permutation_p_values
 
 properties = settings(max_examples=50, deadline=None)
 

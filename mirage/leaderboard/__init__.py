@@ -1,0 +1,22 @@
+"""Leaderboards: where a model stands among models that were ranked before."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from mirage._base.lazy import lazy
+
+if TYPE_CHECKING:
+    from mirage.leaderboard.leaderboard import Leaderboard, MultilingualLeaderboard
+
+_HOME = {
+    "Leaderboard": "leaderboard",
+    "MultilingualLeaderboard": "leaderboard",
+}
+
+__all__ = [
+    "Leaderboard",
+    "MultilingualLeaderboard",
+]
+
+__getattr__, __dir__ = lazy(__name__, _HOME)
