@@ -25,11 +25,11 @@ from mirage.arena import Judgments
 from mirage.dataset import MirageDataset
 from mirage.errors import DatasetError, FeatureError, MissingPackageError, UnknownNameError
 from mirage.features import FeatureSuite
-from mirage.leaderboard import Leaderboard
+from mirage.leaderboard import Leaderboard, official
 from mirage.models import Query, Response, Run
 from mirage.sources import hub
 from mirage.sources.hub import JUDGMENTS, OUTPUTS, QUERIES, REFERENCE_MODEL
-from mirage.surrogate import SurrogateRanker, official
+from mirage.surrogate import SurrogateRanker
 
 pytest.importorskip("datasets", reason="the extra hub is not installed: pip install '.[hub]'")
 from hub_copy import CODE, NUMBER, SYSTEMS, UNJUDGED, Arena, Rows, made, prompt_of, write

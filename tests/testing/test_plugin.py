@@ -231,6 +231,7 @@ def test_the_plugin_loads_nothing_but_pytest() -> None:
     more = loaded(f"import {PLUGIN}") - loaded("import pytest")
     assert {name for name in more if name not in sys.stdlib_module_names} - {"_contextvars"} == {
         "mirage",
+        "mirage._base",
         "mirage._base.lazy",
         "mirage.testing",
         "mirage.testing._current",
