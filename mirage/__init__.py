@@ -54,7 +54,7 @@ if TYPE_CHECKING:
     from mirage.ranking import MultilingualRanking, Ranking
     from mirage.surrogate import SurrogateRanker
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 _HOME = {
     "ArtifactError": "errors",
