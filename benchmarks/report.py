@@ -21,6 +21,7 @@ from mirage import FeatureTable, MirageDataset, MultilingualRanking, Ranking, Su
 from mirage.languages import LANGUAGES
 from mirage.models import Passage, Query, Response, Run
 from mirage.ranking import Entry, Evidence, rank_intervals, ranks
+from mirage.report import write
 
 MODELS, QUERIES, PASSAGES = 19, 100, 10
 PASSAGE, RESPONSE = 600, 900
@@ -142,7 +143,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(sys.argv[1] if len(sys.argv) > 1 else f"{folder}/report.html").resolve()
         wall, cpu = time.perf_counter(), time.process_time()
-        found.to_html(path)
+        write(found, path)
         wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
         print(f"report: {wall:.1f} s ({cpu:.1f} s of CPU), {path.stat().st_size / 1e6:.2f} MB")
         try:

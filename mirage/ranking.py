@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
@@ -23,7 +22,6 @@ if TYPE_CHECKING:
     from mirage.dataset import MirageDataset
     from mirage.features import FeatureTable
     from mirage.models import HumanAgreement, Run
-    from mirage.report.judges import JudgeFinding
     from mirage.surrogate import SurrogateRanker
 
 __all__ = ["Entry", "Evidence", "MultilingualRanking", "Ranking", "rank_intervals", "ranks"]
@@ -228,39 +226,6 @@ class Ranking:
         """A JSON object with everything but the draws; what is NaN or not there is null."""
         return json.dumps(self._plain(), ensure_ascii=False, allow_nan=False)
 
-    def to_html(
-        self,
-        path: str | os.PathLike[str],
-        *,
-        judges: Iterable[JudgeFinding] = (),
-        details: Mapping[str, object] | None = None,
-        importances: bool = True,
-    ) -> None:
-        """Write a report: one HTML file that needs nothing else, for any browser.
-
-        It has the leaderboard, features and win probabilities, and a page for each model with its
-        best, worst and failed responses. The same ranking gives the same file.
-
-        Args:
-            path: the file to write.
-            judges: what is known of the judges, as :func:`mirage.report.render` takes it.
-            details: more facts for the provenance, by name, such as ``{"cost": "4.20 USD"}``.
-            importances: compute the importance of features, which takes some seconds; only where
-                the surrogate is at hand.
-
-        Raises:
-            MirageError: the file cannot be written, or a finding on judges is none.
-        """
-        from mirage.report import write
-
-        write(
-            {self.language: self},
-            path,
-            judges=judges,
-            details=details,
-            importances=importances,
-        )
-
     def to_pandas(self) -> pd.DataFrame:
         """A frame indexed by model, best first.
 
@@ -386,34 +351,6 @@ class MultilingualRanking(Mapping[str, Ranking]):
             "left_out": dict(self.left_out),
         }
         return json.dumps(plain, ensure_ascii=False, allow_nan=False)
-
-    def to_html(
-        self,
-        path: str | os.PathLike[str],
-        *,
-        judges: Iterable[JudgeFinding] = (),
-        details: Mapping[str, object] | None = None,
-        importances: bool = False,
-    ) -> None:
-        """Write a report on all languages, as :meth:`Ranking.to_html` does on one.
-
-        Where responses are many, it shows some of them, and says so. The importance of features
-        takes some seconds for each language, so it is computed only on demand.
-
-        Raises:
-            MirageError: the file cannot be written, or a finding on judges is none.
-        """
-        from mirage.report import write
-
-        left_out = {f"{code} is left out": why for code, why in self.left_out.items()}
-        write(
-            self,
-            path,
-            means=self.mean_ranks,
-            judges=judges,
-            details={**left_out, **(details or {})},
-            importances=importances,
-        )
 
     def to_pandas(self) -> pd.DataFrame:
         """A frame of ranks indexed by model, best mean first: a column a language, and ``mean``.

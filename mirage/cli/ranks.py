@@ -150,11 +150,13 @@ def report(
     as_json: JsonOption = False,
 ) -> None:
     """Rank models, and write all about it as one HTML page."""
+    from mirage.report import write
+
     check_folder(file)
     board = _board(language, dataset, surrogate, trust, official, copies)
     ranking = _ranked(board, responses, name, jobs)
     runs = ranking.evidence.runs.values() if ranking.evidence else ()
-    ranking.to_html(file, judges=_findings(votes, runs) if votes is not None else ())
+    write(ranking, file, judges=_findings(votes, runs) if votes is not None else ())
     out(ranking.to_json() if as_json else f"{file}: written")
 
 

@@ -18,9 +18,9 @@ from mirage.errors import MirageError
 from mirage.languages import Language
 from mirage.metaeval import MEAN, JudgeResult, MetaEvaluation
 from mirage.models import HumanAgreement
-from mirage.report.drawing import Scale, axis, interval
-from mirage.report.elements import label, tag
-from mirage.report.sections import scrolling
+from mirage.report._drawing import Scale, axis, interval
+from mirage.report._elements import label, tag
+from mirage.report._sections import scrolling
 
 __all__ = ["JudgeFinding", "findings"]
 

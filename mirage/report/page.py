@@ -2,30 +2,28 @@
 
 The page holds its style and its script; a content security policy names their hashes, so that
 nothing else can run or load. All that comes from models and files enters through
-:mod:`mirage.report.elements`, which escapes it. The same rankings give the same file, to the byte.
+:mod:`mirage.report._elements`, which escapes it. The same rankings give the same file, to the byte.
 """
 
 from __future__ import annotations
 
 import math
-import os
 import platform
 from collections.abc import Iterable, Iterator, Mapping
 from importlib import resources
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from xml.etree.ElementTree import Element
 
 from mirage.errors import FeatureError, MirageError
 from mirage.languages import Language
-from mirage.report import elements, sections
-from mirage.report.elements import Child, label, tag
+from mirage.ranking import Evidence, MultilingualRanking, Ranking
+from mirage.report import _elements as elements
+from mirage.report import _sections as sections
+from mirage.report._elements import Child, label, tag
+from mirage.report._responses import Sample, sample
 from mirage.report.judges import JudgeFinding, findings
-from mirage.report.responses import Sample, sample
-
-if TYPE_CHECKING:
-    from mirage.ranking import Evidence, Ranking
 
 __all__ = ["render", "write"]
 
@@ -37,20 +35,34 @@ COLUMNS = 40
 
 
 def write(
-    rankings: Mapping[str, Ranking],
-    path: str | os.PathLike[str],
+    ranking: Ranking | MultilingualRanking,
+    path: str | Path,
     *,
-    means: Mapping[str, float] | None = None,
     judges: Iterable[JudgeFinding] = (),
     details: Mapping[str, object] | None = None,
-    importances: bool = False,
+    importances: bool | None = None,
 ) -> None:
-    """Write what :func:`render` returns to a file, in UTF-8.
+    """Write a report: one HTML file that needs nothing else, for any browser.
+
+    It has the leaderboard, features and win probabilities, and a page for each model with its
+    best, worst and failed responses; in several languages, where responses are many, some of them,
+    and it says so. The same ranking gives the same file.
+
+    Args:
+        ranking: in one language or in several.
+        path: the file to write.
+        judges: what is known of the judges, besides what the ranking knows: results of
+            :func:`mirage.arena.judge_agreement`, :func:`~mirage.arena.position_bias`,
+            :func:`~mirage.arena.verbosity_bias`, :func:`~mirage.arena.self_preference` (its
+            single results), and :func:`mirage.metaeval.evaluate`.
+        details: more facts for the provenance, by name, such as ``{"cost": "4.20 USD"}``.
+        importances: whether to compute the importance of features, which takes some seconds a
+            language and needs the surrogate; by default of one language, and not of several.
 
     Raises:
-        MirageError: the file cannot be written, or as :func:`render`.
+        MirageError: the file cannot be written, or a finding on judges is none.
     """
-    page = render(rankings, means=means, judges=judges, details=details, importances=importances)
+    page = render(ranking, judges=judges, details=details, importances=importances)
     try:
         Path(path).write_text(page, encoding="utf-8", newline="\n")
     except OSError as error:
@@ -61,40 +73,40 @@ def write(
 
 
 def render(
-    rankings: Mapping[str, Ranking],
+    ranking: Ranking | MultilingualRanking,
     *,
-    means: Mapping[str, float] | None = None,
     judges: Iterable[JudgeFinding] = (),
     details: Mapping[str, object] | None = None,
-    importances: bool = False,
+    importances: bool | None = None,
 ) -> str:
-    """The report on one or several rankings, as the text of an HTML file.
-
-    Args:
-        rankings: by language code.
-        means: mean rank of each model over the languages, best first; needed for several.
-        judges: what is known of the judges, besides what the rankings know: results of
-            :func:`mirage.arena.judge_agreement`, :func:`~mirage.arena.position_bias`,
-            :func:`~mirage.arena.verbosity_bias`, :func:`~mirage.arena.self_preference` (its
-            single results), and :func:`mirage.metaeval.evaluate`.
-        details: more facts for the provenance, by name, such as what the run has cost.
-        importances: whether to compute feature importances: some seconds a language.
+    """The text of the file that :func:`write` writes, from the same arguments.
 
     Raises:
-        MirageError: no ranking, or something else among the judges' findings.
+        MirageError: a finding on judges is none.
     """
-    if not rankings:
-        raise MirageError("a report needs at least one ranking")
-    known = [one for ranking in rankings.values() for one in ranking.agreement]
-    found = list(findings([*judges, *dict.fromkeys(known)]))
-    report = _Report(rankings, means or {}, sample(rankings))
+    if isinstance(ranking, Ranking):
+        rankings: Mapping[str, Ranking] = {ranking.language: ranking}
+        means: Mapping[str, float] = {}
+        left_out = {}
+    else:
+        rankings, means = ranking, ranking.mean_ranks
+        left_out = {f"{code} is left out": why for code, why in ranking.left_out.items()}
+    if importances is None:
+        importances = isinstance(ranking, Ranking)
+    agreement = dict.fromkeys(known for one in rankings.values() for known in one.agreement)
+    tables = list(findings([*judges, *agreement]))
+    report = _Report(rankings, means, sample(rankings))
     main = tag(
         "main",
-        tag("div", report.overview(found, details or {}, importances), id="overview"),
+        tag(
+            "div",
+            report.overview(tables, {**left_out, **(details or {})}, importances),
+            id="overview",
+        ),
         tag("article", id="page", hidden=True),
         id="main",
     )
-    navigation = report.navigation(with_judges=bool(found))
+    navigation = report.navigation(with_judges=bool(tables))
     return _document(report.title, report.lead, navigation, main, report.data())
 
 

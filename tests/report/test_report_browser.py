@@ -17,6 +17,7 @@ from rankings import ranking
 
 from mirage import Leaderboard, MultilingualRanking
 from mirage.languages import LANGUAGES
+from mirage.report import write
 
 playwright = pytest.importorskip(
     "playwright.sync_api", reason="the extra browser is not installed: playwright"
@@ -65,7 +66,7 @@ def browser() -> Iterator[Any]:
 def one(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A report on Arabic, with everything in it."""
     path = tmp_path_factory.mktemp("one") / "report.html"
-    ranking("ar", ["mine/first", "mine/second"], notes=["A note."]).to_html(path)
+    write(ranking("ar", ["mine/first", "mine/second"], notes=["A note."]), path)
     return path
 
 
@@ -73,7 +74,7 @@ def one(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def several(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A report on the paper's rankings in 18 languages."""
     path = tmp_path_factory.mktemp("several") / "report.html"
-    MultilingualRanking({code: Leaderboard.published(code) for code in LANGUAGES}).to_html(path)
+    write(MultilingualRanking({code: Leaderboard.published(code) for code in LANGUAGES}), path)
     return path
 
 
@@ -309,7 +310,7 @@ def test_two_hundred_hostile_strings(browser: Any, tmp_path: Path, start: int) -
     some = STRINGS[start : start + 20]
     path = tmp_path / "report.html"
     made = ranking("ar", some, texts=some, title=some[0], notes=some)
-    made.to_html(path, details=dict(pairwise(some)), importances=False)
+    write(made, path, details=dict(pairwise(some)), importances=False)
     with opened(browser, path) as seen:
         page = seen.page
         assert page.locator("#ar-table tbody tr").count() == 26

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from reading import Reader
 
-from mirage.report.elements import clean, cut, data, document, label, tag, written
+from mirage.report._elements import clean, cut, data, document, label, tag, written
 
 ANY_TEXT = st.text(st.characters(exclude_categories=()), max_size=200)
 

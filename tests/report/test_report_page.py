@@ -22,11 +22,12 @@ from mirage.arena import PositionBias, SelfPreference
 from mirage.languages import LANGUAGES
 from mirage.models import HumanAgreement, Vote
 from mirage.ranking import Entry, Ranking
-from mirage.report import render, responses
+from mirage.report import _responses as responses
+from mirage.report import write
 
 
 def written(made: Ranking | MultilingualRanking, path: Path, **options: Any) -> str:
-    made.to_html(path, **options)
+    write(made, path, **options)
     return path.read_text(encoding="utf-8")
 
 
@@ -223,7 +224,7 @@ def test_what_rankings_know_of_their_judge_is_shown_once(tmp_path: Path) -> None
 
 def test_anything_else_is_no_finding(tmp_path: Path) -> None:
     with pytest.raises(MirageError, match="not int"):
-        ranking().to_html(tmp_path / "r.html", judges=[3])  # type: ignore[list-item]
+        write(ranking(), tmp_path / "r.html", judges=[3])  # type: ignore[list-item]
 
 
 # Errors and sizes ---------------------------------------------------------------------------------
@@ -231,9 +232,7 @@ def test_anything_else_is_no_finding(tmp_path: Path) -> None:
 
 def test_a_file_that_cannot_be_written_is_one_clear_error(tmp_path: Path) -> None:
     with pytest.raises(MirageError, match=r"missing.r\.html: the report cannot be written"):
-        ranking().to_html(tmp_path / "missing" / "r.html")
-    with pytest.raises(MirageError, match="at least one ranking"):
-        render({})
+        write(ranking(), tmp_path / "missing" / "r.html")
 
 
 def test_a_plot_without_matplotlib_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,8 +11,8 @@ from rankings import FEATURES, ranker, ranking
 
 from mirage import FeatureTable
 from mirage.languages import LANGUAGES
-from mirage.report import responses
-from mirage.report.responses import Cited, blocks, direction, response_scores, sample, segments
+from mirage.report import _responses as responses
+from mirage.report._responses import Cited, blocks, direction, response_scores, sample, segments
 from mirage.text import parse
 
 SHOWN = ("a#0", "b#1", "c#2")

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from mirage.features import FeatureTable
 from mirage.languages import LANGUAGES, Language
 from mirage.models import Query, Response, Run
-from mirage.report.elements import cut, label, written
+from mirage.report._elements import cut, label, written
 from mirage.text import parse
 
 if TYPE_CHECKING:
