@@ -29,7 +29,7 @@ from mirage import FeatureSuite, FeatureTable, MirageDataset, Query, Response, R
 from mirage.languages import LANGUAGES
 from mirage.surrogate.simulation import System, simulate
 from mirage.testing.baseline import lower_is_better
-from mirage.testing.comparing import compare
+from mirage.testing.comparison import compare
 
 Floats = NDArray[np.float64]
 Spoil = Callable[[str, Query, np.random.Generator], str]

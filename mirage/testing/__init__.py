@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 from mirage._base.lazy import lazy
 
 if TYPE_CHECKING:
+    from mirage.testing._failures import FellShortError
     from mirage.testing.baseline import Baseline, read_baseline, save_baseline
-    from mirage.testing.falling_short import FellShortError
     from mirage.testing.feature_bounds import assert_feature
     from mirage.testing.ranks import assert_ranks
     from mirage.testing.regressions import assert_no_regression
@@ -30,7 +30,7 @@ __all__ = [
 
 _HOME = {
     "Baseline": "baseline",
-    "FellShortError": "falling_short",
+    "FellShortError": "_failures",
     "assert_feature": "feature_bounds",
     "assert_no_regression": "regressions",
     "assert_ranks": "ranks",

@@ -21,8 +21,8 @@ from mirage.generation import ModelLike
 from mirage.languages import Language
 from mirage.leaderboard import Leaderboard
 from mirage.models import LanguageCode
-from mirage.testing.comparing import DECIMALS
-from mirage.testing.subject import Place, dataset_of, fingerprint, run_of
+from mirage.testing._inputs import Place, dataset_of, fingerprint, run_of
+from mirage.testing.comparison import DECIMALS
 
 __all__ = ["Baseline", "lower_is_better", "read_baseline", "save_baseline", "versions"]
 

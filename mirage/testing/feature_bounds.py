@@ -15,8 +15,7 @@ from mirage.features.registry import canonical_name
 from mirage.features.suite import FeatureLike
 from mirage.generation import ModelLike
 from mirage.leaderboard import Leaderboard
-from mirage.testing._current import record
-from mirage.testing.falling_short import (
+from mirage.testing._failures import (
     FellShortError,
     Told,
     check_failed,
@@ -25,7 +24,8 @@ from mirage.testing.falling_short import (
     number,
     worst,
 )
-from mirage.testing.subject import Place, dataset_of, run_of
+from mirage.testing._inputs import Place, dataset_of, run_of
+from mirage.testing._item import record
 
 __all__ = ["assert_feature"]
 

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from mirage.testing._current import CURRENT
+from mirage.testing._item import CURRENT
 
 if TYPE_CHECKING:
     from mirage.leaderboard import Leaderboard
-    from mirage.testing.running import Runs
+    from mirage.testing._runs import Runs
 
 __all__ = ["mirage_leaderboard", "mirage_run"]
 
@@ -46,7 +46,7 @@ def mirage_leaderboard() -> Callable[..., Leaderboard]:
 
     Without a language, that of the marker ``mirage_language`` or of the ini option.
     """
-    from mirage.testing.subject import leaderboard
+    from mirage.testing._inputs import leaderboard
 
     return leaderboard
 
@@ -55,9 +55,9 @@ def mirage_leaderboard() -> Callable[..., Leaderboard]:
 def mirage_run(request: pytest.FixtureRequest) -> Runs:
     """``mirage_run(model, "my-rag")``: the model's run, asked for once in the test session.
 
-    See :class:`mirage.testing.running.Runs`.
+    See :class:`mirage.testing._runs.Runs`.
     """
-    from mirage.testing.running import Runs
+    from mirage.testing._runs import Runs
 
     config = request.config
     shared = None

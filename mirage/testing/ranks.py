@@ -12,9 +12,7 @@ from mirage.generation import ModelLike
 from mirage.leaderboard import Leaderboard
 from mirage.models import Run
 from mirage.ranking import Entry, Evidence, MultilingualRanking, Ranking
-from mirage.testing._current import record
-from mirage.testing.baseline import lower_is_better
-from mirage.testing.falling_short import (
+from mirage.testing._failures import (
     FellShortError,
     check_failed,
     from_here,
@@ -23,7 +21,9 @@ from mirage.testing.falling_short import (
     worse_queries,
     worst,
 )
-from mirage.testing.subject import leaderboard
+from mirage.testing._inputs import leaderboard
+from mirage.testing._item import record
+from mirage.testing.baseline import lower_is_better
 
 __all__ = ["assert_ranks"]
 

@@ -14,10 +14,7 @@ from mirage.features import FeatureSuite, FeatureTable
 from mirage.generation import ModelLike
 from mirage.leaderboard import Leaderboard
 from mirage.models import Run
-from mirage.testing._current import record
-from mirage.testing.baseline import Baseline, read_baseline, versions
-from mirage.testing.comparing import Change, Comparison, compare
-from mirage.testing.falling_short import (
+from mirage.testing._failures import (
     FellShortError,
     Told,
     check_lost,
@@ -27,7 +24,10 @@ from mirage.testing.falling_short import (
     worse_queries,
     worst,
 )
-from mirage.testing.subject import Place, dataset_of, run_of
+from mirage.testing._inputs import Place, dataset_of, run_of
+from mirage.testing._item import record
+from mirage.testing.baseline import Baseline, read_baseline, versions
+from mirage.testing.comparison import Change, Comparison, compare
 
 __all__ = ["assert_no_regression"]
 
@@ -46,7 +46,7 @@ def assert_no_regression(
     """Assert that no feature is worse than in a baseline, but for chance.
 
     Responses are compared query by query, all features together; see
-    :func:`mirage.testing.comparing.compare` for the test. A system that answers differently each
+    :func:`mirage.testing.comparison.compare` for the test. A system that answers differently each
     time, and is as good as before, fails with probability ``alpha`` at most; one that answers the
     same never does. How small a loss is found depends on the number of queries. Where a tenth of
     the responses lost their citations, and nothing else changed, that is found in four cases of

@@ -159,7 +159,7 @@ def test_bad_input_is_one_clear_error(
 def test_where_nothing_says_which_queries_the_message_does(
     good: Texts, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("mirage.testing.subject.default_language", lambda: None)
+    monkeypatch.setattr("mirage.testing._inputs.default_language", lambda: None)
     with pytest.raises(DatasetError, match=r"give on='sw'.*mirage_language = sw"):
         assert_feature(good, "citation_recall@10", ge=1)
 

@@ -15,7 +15,7 @@ from xml.etree import ElementTree
 import pytest
 
 import mirage
-from mirage.testing.running import Runs
+from mirage.testing._runs import Runs
 
 pytest_plugins = ["pytester"]
 
@@ -135,7 +135,7 @@ def test_fixtures_assertions_and_the_junit_file(
     failure = shown[shown.index("test_no_regression_falls_short") :]
     assert "my-model is worse than the baseline in citation_recall@10" in failure
     assert failure.count("E       - q") == 5
-    assert "falling_short.py" not in failure  # no line of the library, only that of the test
+    assert "_failures.py" not in failure  # no line of the library, only that of the test
     assert "regressions.py" not in failure
     assert ">       assert_no_regression(uncited" in failure
 
@@ -234,7 +234,7 @@ def test_the_plugin_loads_nothing_but_pytest() -> None:
         "mirage._base",
         "mirage._base.lazy",
         "mirage.testing",
-        "mirage.testing._current",
+        "mirage.testing._item",
         PLUGIN,
     }
 

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from scipy.stats import permutation_test, wilcoxon
 
 from mirage.features import FeatureTable
-from mirage.testing.comparing import Comparison, compare
+from mirage.testing.comparison import Comparison, compare
 
 Floats = NDArray[np.float64]
 

@@ -15,7 +15,7 @@ from mirage.errors import MirageError
 from mirage.features import FeatureTable
 from mirage.features.base import answered
 from mirage.models import Run
-from mirage.testing._current import record
+from mirage.testing._item import record
 
 __all__ = [
     "FellShortError",
