@@ -7,9 +7,9 @@ inside. Bulk numbers live elsewhere, in numpy columns: see :class:`mirage.Featur
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import cached_property
-from typing import Annotated, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import (
     AfterValidator,
@@ -89,6 +89,19 @@ class Query(_Record):
         """The ids of the passages, in the order of :attr:`passages`."""
         return tuple(passage.id for passage in self.passages)
 
+    def shown_to(self, response: Response) -> tuple[str, ...]:
+        """The ids of the passages from which a response was made, in the order of its prompt.
+
+        They are the response's own :attr:`~Response.shown` where it says so, and the query's
+        otherwise. The query may lack some of them.
+        """
+        return self.passage_ids if response.shown is None else response.shown
+
+    def passages_shown_to(self, response: Response) -> tuple[Passage, ...]:
+        """The passages of :meth:`shown_to`, without those that the query lacks."""
+        by_id = {passage.id: passage for passage in self.passages}
+        return tuple(by_id[id_] for id_ in self.shown_to(response) if id_ in by_id)
+
     def __getitem__(self, passage_id: str) -> Passage:
         for passage in self.passages:
             if passage.id == passage_id:
@@ -138,6 +151,12 @@ class Run(_Record):
     @cached_property
     def _by_query(self) -> dict[str, Response]:
         return {response.query_id: response for response in self.responses}
+
+    def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
+        """As pydantic's; a copy with other responses looks up these."""
+        copy = super().model_copy(update=update, deep=deep)
+        copy.__dict__.pop("_by_query", None)
+        return copy
 
     @property
     def failed(self) -> tuple[Response, ...]:

@@ -69,6 +69,26 @@ def test_looked_up_records_survive_pickle() -> None:
     assert pickle.loads(pickle.dumps(query))["d#2"].text == "y"
 
 
+def test_a_changed_copy_of_a_run_looks_up_its_own_responses() -> None:
+    assert RUN["a"].text == "y [2]"
+    changed = RUN.model_copy(update={"responses": (Response(query_id="a", text="new"),)})
+    assert changed["a"].text == "new"
+    assert changed.get("b") is None
+    assert RUN["a"].text == "y [2]"
+
+
+def test_the_passages_behind_a_response_are_its_own_or_else_the_querys() -> None:
+    (first, second), query = PASSAGES, QUERY
+    silent = Response(query_id="a", text="x")
+    assert query.shown_to(silent) == ("d#1", "d#2")
+    assert query.passages_shown_to(silent) == (first, second)
+    turned = Response(query_id="a", text="x", shown=("d#2", "d#9", "d#1"))
+    assert query.shown_to(turned) == ("d#2", "d#9", "d#1")
+    assert query.passages_shown_to(turned) == (second, first)  # of d#9 there is no text
+    none = Response(query_id="a", text="x", shown=())
+    assert query.shown_to(none) == query.passages_shown_to(none) == ()
+
+
 @pytest.mark.parametrize(
     ("record", "fields", "message"),
     [

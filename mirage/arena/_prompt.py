@@ -74,10 +74,7 @@ def judge_messages(query: Query, a: Response, b: Response) -> list[Message]:
     from one order of passages, the passages stand in this order, numbered. Otherwise they stand
     in the query's, and each response's own order is listed.
     """
-    orders = {
-        name: query.passage_ids if response.shown is None else response.shown
-        for name, response in (("a", a), ("b", b))
-    }
+    orders = {"a": query.shown_to(a), "b": query.shown_to(b)}
     passages = _in_order(query, orders["a"]) if orders["a"] == orders["b"] else query.passages
     shown = tuple(passage.id for passage in passages)
     lists = {} if all(shown[: len(order)] == order for order in orders.values()) else orders

@@ -24,7 +24,7 @@ from mirage.arena._votes import Items, VoteTable
 from mirage.arena.bradley_terry import BradleyTerry
 from mirage.arena.estimation import newton, penalised_information
 from mirage.errors import JudgmentError, UnknownNameError
-from mirage.models import Run, Vote
+from mirage.models import Query, Run, Vote
 from mirage.statistics.bootstrap import (
     NO_INTERVAL,
     Interval,
@@ -187,6 +187,7 @@ class VerbosityBias:
 
 def verbosity_bias(
     votes: Iterable[Vote],
+    dataset: Iterable[Query],
     runs: Iterable[Run],
     draws: int = 1000,
     level: float = 0.95,
@@ -207,19 +208,21 @@ def verbosity_bias(
 
     Args:
         votes: of one judge or of several, who are not told apart.
+        dataset: the queries that were answered, which say what a citation can name.
         runs: the runs that were judged, one a model; others are not looked at.
         draws: bootstrap samples, of queries, behind the interval.
         level: share of the draws that the interval holds.
         seed: of the draws.
 
     Raises:
-        UnknownNameError: a model has no run, or a run has no response to a query voted on.
+        UnknownNameError: a query voted on is not in the dataset, a model has no run, or a run has
+            no response to such a query.
         JudgmentError: such a response failed; two runs are of one model; lengths hardly vary
             beyond what tells the models apart, or of every two models one always wins; no vote
             has a verdict; or a judge voted twice on the same models in the same order.
     """
     table = _votes.tabulate(votes)
-    rows = _Compared.of(table, _lengths(table, runs))
+    rows = _Compared.of(table, _lengths(table, dataset, runs))
     _check_lengths_vary(rows)
     fit = _fit(rows, np.ones((1, len(rows.query))), np.zeros(1), np.zeros(len(table.models) + 1))
     counts, query = resampled(rows.query, draws, seed)
@@ -340,8 +343,12 @@ def _check_lengths_vary(rows: _Compared) -> None:
         )
 
 
-def _lengths(table: VoteTable, runs: Iterable[Run]) -> Floats:
+def _lengths(table: VoteTable, dataset: Iterable[Query], runs: Iterable[Run]) -> Floats:
     """Tokens of the answers that were voted on, ``(queries, models)``; 0 for the others."""
+    queries = {query.id: query for query in dataset}
+    unknown = next((query_id for query_id in table.queries if query_id not in queries), None)
+    if unknown is not None:
+        raise UnknownNameError("query of the dataset", unknown, queries)
     by_model: dict[str, Run] = {}
     for run in runs:
         if run.model in by_model:
@@ -355,19 +362,19 @@ def _lengths(table: VoteTable, runs: Iterable[Run]) -> Floats:
             raise UnknownNameError("model among the runs", name, by_model)
         voted = (table.low == model) | (table.high == model)
         for query in np.unique(table.query[voted]).tolist():
-            length[query, model] = _answer_tokens(by_model[name], table.queries[query])
+            length[query, model] = _answer_tokens(by_model[name], queries[table.queries[query]])
     return length
 
 
-def _answer_tokens(run: Run, query_id: str) -> int:
-    response = run[query_id]
+def _answer_tokens(run: Run, query: Query) -> int:
+    response = run[query.id]
     if response.text is None:
         raise JudgmentError(
-            f"model {run.model!r} failed on query {query_id!r}, on which there are votes: "
+            f"model {run.model!r} failed on query {query.id!r}, on which there are votes: "
             f"{response.error}; give the run that was judged"
         )
-    answer = parse(response.text, run.language, response.shown or ()).answer_text
-    return len(tokenize(answer, run.language))
+    answer = parse(response.text, query.language, query.shown_to(response)).answer_text
+    return len(tokenize(answer, query.language))
 
 
 # --- Self-preference

@@ -227,11 +227,7 @@ def assign_models(
 
 
 def _answer(response: Response, query: Query) -> str:
-    return parse(response.text or "", query.language, _shown(response, query)).answer_text
-
-
-def _shown(response: Response, query: Query) -> tuple[str, ...]:
-    return query.passage_ids if response.shown is None else response.shown
+    return parse(response.text or "", query.language, query.shown_to(response)).answer_text
 
 
 # Sentences ----------------------------------------------------------------------------------------
@@ -309,7 +305,7 @@ def unlabelled_sentences(
         for passage in query.passages
         for text in split_sentences(passage.text, code)
     ]
-    parsed = parse(response.text or "", code, _shown(response, query))
+    parsed = parse(response.text or "", code, query.shown_to(response))
     return tuple(
         UnlabelledSentence(
             query_id=query.id,

@@ -162,7 +162,7 @@ def _relevant(query: Query) -> tuple[Passage, ...]:
 
 
 def _shown_to_teacher(query: Query, response: Response, teacher: str) -> tuple[str, ...]:
-    shown = query.passage_ids if response.shown is None else response.shown
+    shown = query.shown_to(response)
     noise = next((id_ for id_ in shown if id_ not in query.passage_ids), None)
     if noise is not None:
         raise DatasetError(

@@ -26,6 +26,7 @@ from mirage.cli.shell import example, fell_short, out, say
 from mirage.errors import ArtifactError, MirageError, UnknownNameError
 
 if TYPE_CHECKING:
+    from mirage.dataset import MirageDataset
     from mirage.leaderboard import Leaderboard
     from mirage.models import Run
     from mirage.ranking import Ranking
@@ -156,7 +157,8 @@ def report(
     board = _board(language, dataset, surrogate, trust, official, copies)
     ranking = _ranked(board, responses, name, jobs)
     runs = ranking.evidence.runs.values() if ranking.evidence else ()
-    write(ranking, file, judges=_findings(votes, runs) if votes is not None else ())
+    findings = _findings(votes, board.dataset, runs) if votes is not None else ()
+    write(ranking, file, judges=findings)
     out(ranking.to_json() if as_json else f"{file}: written")
 
 
@@ -237,7 +239,7 @@ def _not_above(
     return None
 
 
-def _findings(path: Path, runs: Iterable[Run]) -> list[JudgeFinding]:
+def _findings(path: Path, dataset: MirageDataset, runs: Iterable[Run]) -> list[JudgeFinding]:
     """What votes say about the judges who cast them, as far as they do."""
     from mirage._base.files import read_rows, validated
     from mirage.arena import judge_agreement, position_bias, verbosity_bias
@@ -246,7 +248,12 @@ def _findings(path: Path, runs: Iterable[Run]) -> list[JudgeFinding]:
 
     votes = [validated(Vote, row, where) for where, row in read_rows(file_of(path))]
     found: list[JudgeFinding] = []
-    for measure in (judge_agreement, position_bias, lambda votes: verbosity_bias(votes, runs)):
+    measures = (
+        judge_agreement,
+        position_bias,
+        lambda votes: verbosity_bias(votes, dataset, runs),
+    )
+    for measure in measures:
         try:
             found.append(measure(votes))
         except (JudgmentError, UnknownNameError) as error:

@@ -33,7 +33,7 @@ class Answered(NamedTuple):
     @property
     def shown(self) -> tuple[str, ...]:
         """The passage ids in the order in which the prompt showed them."""
-        return _shown(self.query, self.response)
+        return self.query.shown_to(self.response)
 
     @property
     def shown_is_known(self) -> bool:
@@ -43,12 +43,8 @@ class Answered(NamedTuple):
 
 def answered(query: Query, response: Response) -> Answered:
     """Parse a response that has a text, and put it beside its query."""
-    parsed = parse(response.text or "", query.language, _shown(query, response))
+    parsed = parse(response.text or "", query.language, query.shown_to(response))
     return Answered(query, response, parsed)
-
-
-def _shown(query: Query, response: Response) -> tuple[str, ...]:
-    return query.passage_ids if response.shown is None else response.shown
 
 
 @dataclass(frozen=True, slots=True)

@@ -217,8 +217,7 @@ _FLUENCY_REMINDER = (
 
 
 def _fluency_prompt(item: Answered) -> str:
-    known = {passage.id: passage for passage in item.query.passages}
-    passages = (known[id_] for id_ in item.shown if id_ in known)
+    passages = item.query.passages_shown_to(item.response)
     texts = (
         ("question", item.query.text),
         *(("passage", f"[{p.id}] {p.title}".rstrip() + f"\n{p.text}") for p in passages),

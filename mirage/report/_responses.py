@@ -208,12 +208,7 @@ def _kept_passages(one: _Shown, sampling: Sampling) -> set[str]:
     if sampling.all_passages:
         return set(one.query.passage_ids)
     text = (one.response.text or "")[: sampling.response]
-    return {*one.query.relevant, *parse(text, one.code, _order(one)).citations}
-
-
-def _order(one: _Shown) -> tuple[str, ...]:
-    shown = one.response.shown
-    return one.query.passage_ids if shown is None else shown
+    return {*one.query.relevant, *parse(text, one.code, one.query.shown_to(one.response)).citations}
 
 
 # What the page's script reads ---------------------------------------------------------------------
@@ -239,7 +234,7 @@ def _plain_response(one: _Shown, sampling: Sampling) -> dict[str, Any]:
         return row
     text, row["cut"] = cut(one.response.text, sampling.response)
     places = {id_: place for place, id_ in enumerate(one.query.passage_ids)}
-    order = _order(one)
+    order = one.query.shown_to(one.response)
     row["blocks"] = [
         {
             "kind": block.kind,

@@ -10,7 +10,7 @@ from mirage.arena import PairwiseJudge, biases
 from mirage.arena.biases import position_bias, self_preference, verbosity_bias
 from mirage.errors import JudgmentError, UnknownNameError
 from mirage.llm import LLM
-from mirage.models import Response, Run
+from mirage.models import Passage, Query, Response, Run
 from mirage.statistics.bootstrap import draw_queries
 
 properties = settings(max_examples=30, deadline=None)
@@ -180,6 +180,9 @@ def answers(lengths, model):
     )
 
 
+QUERIES = [Query(id=f"q{query}", language="en", text="?") for query in range(80)]
+
+
 def arena(bias, seed, queries=40, models=4, ties=0.1, judges=("judge",)):
     """Votes by a judge with a known verbosity bias, and the runs; and votes and runs as columns."""
     rng = np.random.default_rng(seed)
@@ -220,7 +223,7 @@ def sklearn_bias(rows, strength=biases._PENALTY, weights=None):
 
 def test_verbosity_bias_is_that_of_logistic_regression():
     votes, runs, rows = arena(1.5, seed=0, judges=("one", "two"))
-    result = verbosity_bias(votes, runs)
+    result = verbosity_bias(votes, QUERIES, runs)
     assert result.value == pytest.approx(sklearn_bias(rows), abs=1e-5)
     assert result.value == pytest.approx(sklearn_bias(rows, strength=1e-8), rel=0.01)
     assert (result.votes, result.queries, result.left_out) == (480, 40, 0)
@@ -233,7 +236,7 @@ def test_its_interval_is_that_of_drawing_queries(monkeypatch):
     query = order[rows[:, 0].astype(int)]
     drawn = [sklearn_bias(rows, 1e-8, counts[query]) for counts in draw_queries(11, 11, 8, seed=2)]
     monkeypatch.setattr(biases, "_CELLS", 200)  # several blocks of draws
-    result = verbosity_bias(votes, runs, draws=8, level=0.8, seed=2)
+    result = verbosity_bias(votes, QUERIES, runs, draws=8, level=0.8, seed=2)
     assert result.interval == pytest.approx(np.quantile(drawn, [0.1, 0.9]), abs=1e-3)
 
 
@@ -242,7 +245,7 @@ def test_a_known_bias_is_recovered(bias):
     results = []
     for seed in range(30):
         votes, runs, _ = arena(bias, seed, ties=0)  # ties by chance would weaken it
-        results.append(verbosity_bias(votes, runs, draws=200))
+        results.append(verbosity_bias(votes, QUERIES, runs, draws=200))
     low, high = np.transpose([result.interval for result in results])
     assert np.mean((low <= bias) & (bias <= high)) > 0.8
     values = np.array([result.value for result in results])
@@ -260,7 +263,7 @@ def test_a_good_model_that_writes_much_is_no_verbosity_bias():
         for q in range(80)
         for a, b in [(0, 1), (2, 0), (1, 2)]
     ]
-    result = verbosity_bias(votes, [answers(length[:, m], f"m{m}") for m in range(3)])
+    result = verbosity_bias(votes, QUERIES, [answers(length[:, m], f"m{m}") for m in range(3)])
     assert result.interval[0] < 0 < result.interval[1]
     assert np.mean([(v.verdict == "a") == (v.model_a < v.model_b) for v in votes]) > 0.8
 
@@ -271,7 +274,9 @@ def test_where_the_longer_always_wins_the_bias_is_large_and_finite():
         vote(f"q{q}", "x", "y", "judge", "a" if x > y else "b")
         for q, (x, y) in enumerate(zip(*lengths.values(), strict=True))
     ]
-    result = verbosity_bias(votes, [answers(length, model) for model, length in lengths.items()])
+    result = verbosity_bias(
+        votes, QUERIES, [answers(length, model) for model, length in lengths.items()]
+    )
     assert 5 < result.interval[0] < result.value < 100
     assert result.odds_twice_as_long == pytest.approx(np.exp(result.value / 3))
 
@@ -279,15 +284,43 @@ def test_where_the_longer_always_wins_the_bias_is_large_and_finite():
 def test_what_only_the_ridge_settles_is_open():
     # Hardly more votes on differing lengths than the check asks for: anything may be.
     votes = [vote(f"q{q}", "x", "y", "judge", "ab"[q % 2]) for q in range(8)]
-    result = verbosity_bias(votes, [answers([20, 20, 10, 10] * 2, "x"), answers([13] * 8, "y")])
+    result = verbosity_bias(
+        votes, QUERIES, [answers([20, 20, 10, 10] * 2, "x"), answers([13] * 8, "y")]
+    )
     assert result.interval[0] < -5
     assert result.interval[1] > 5
+
+
+def test_citations_are_no_part_of_the_length():
+    # Only the query tells that [Nile] cites a passage and that [sic] does not.
+    votes, runs, _ = arena(1.5, seed=4, queries=12)
+    passages = (Passage(id="Nile", text="x"), Passage(id="the Blue Nile", text="y"))
+    queries = [query.model_copy(update={"passages": passages}) for query in QUERIES]
+
+    def ended(ending, shown=None):
+        return [
+            run.model_copy(
+                update={
+                    "responses": tuple(
+                        answer.model_copy(update={"text": f"{answer.text}{ending}", "shown": shown})
+                        for answer in run.responses
+                    )
+                }
+            )
+            for run in runs
+        ]
+
+    bare = verbosity_bias(votes, QUERIES, runs)
+    assert verbosity_bias(votes, queries, ended(" [Nile][the Blue Nile]")) == bare
+    assert verbosity_bias(votes, QUERIES, ended(" [Nile]", shown=("Nile",))) == bare
+    assert verbosity_bias(votes, queries, ended(" [sic]")) != bare
+    assert verbosity_bias(votes, queries, ended(" [Nile]", shown=("Volga",))) != bare
 
 
 def test_what_verbosity_bias_says_of_itself():
     votes, runs, _ = arena(1.5, seed=3)
     spoilt = votes[0].model_copy(update={"verdict": "failed", "error": "no"})
-    result = verbosity_bias([spoilt, *votes[1:]], runs, level=0.9)
+    result = verbosity_bias([spoilt, *votes[1:]], QUERIES, runs, level=0.9)
     low, high = result.interval
     assert str(result) == (
         f"verbosity bias: log-odds {result.value:.3f} (90 % interval {low:.3f} to {high:.3f}); an "
@@ -300,28 +333,32 @@ def test_lengths_that_tell_nothing():
     always = [answers([20] * 9, "x"), answers([10] * 9, "y")]
     votes = [vote(f"q{q}", "x", "y", "judge", "ab"[q % 2]) for q in range(9)]
     with pytest.raises(JudgmentError, match="the 9 votes cannot tell length from quality"):
-        verbosity_bias(votes, always)
+        verbosity_bias(votes, QUERIES, always)
     with pytest.raises(JudgmentError, match="cannot tell length from quality"):
-        verbosity_bias(votes, [answers([0] * 9, "x"), answers([0] * 9, "y")])
+        verbosity_bias(votes, QUERIES, [answers([0] * 9, "x"), answers([0] * 9, "y")])
     varied = [answers(range(9), "x"), answers([4] * 9, "y")]
-    assert verbosity_bias(votes, varied).votes == 9
+    assert verbosity_bias(votes, QUERIES, varied).votes == 9
     one_wins = [v.model_copy(update={"verdict": "a"}) for v in votes]
     with pytest.raises(JudgmentError, match="one always wins, or"):
-        verbosity_bias(one_wins, varied)
+        verbosity_bias(one_wins, QUERIES, varied)
 
 
 def test_runs_that_are_not_those_judged():
     votes, runs, _ = arena(0, seed=0, queries=3)
     with pytest.raises(UnknownNameError, match="unknown model among the runs 'm1'"):
-        verbosity_bias(votes, [run for run in runs if run.model != "m1"])
+        verbosity_bias(votes, QUERIES, [run for run in runs if run.model != "m1"])
+    with pytest.raises(UnknownNameError, match="unknown query of the dataset 'q2'"):
+        verbosity_bias(votes, QUERIES[:2], runs)
     with pytest.raises(JudgmentError, match="two runs are of model 'm0'"):
-        verbosity_bias(votes, [*runs, runs[0]])
+        verbosity_bias(votes, QUERIES, [*runs, runs[0]])
     short = runs[0].model_copy(update={"responses": runs[0].responses[:2]})
     with pytest.raises(UnknownNameError, match="query in the run of model 'm0' 'q2'"):
-        verbosity_bias(votes, [Run.model_validate(short.model_dump()), *runs[1:]])
+        verbosity_bias(votes, QUERIES, [Run.model_validate(short.model_dump()), *runs[1:]])
     failed = [Response(query_id=f"q{q}", text=None, error="timed out") for q in range(3)]
     with pytest.raises(JudgmentError, match=r"model 'm0' failed on query 'q0'.*: timed out"):
-        verbosity_bias(votes, [Run(model="m0", language="en", responses=failed), *runs[1:]])
+        verbosity_bias(
+            votes, QUERIES, [Run(model="m0", language="en", responses=failed), *runs[1:]]
+        )
 
 
 @properties
@@ -330,17 +367,17 @@ def test_verbosity_bias_of_votes_made_otherwise(votes, random):
     lengths = {"x": [3, 9, 27], "y": [10, 2, 10], "z": [4, 8, 2]}
     runs = [answers(length, model) for model, length in lengths.items()]
     try:
-        result = verbosity_bias(votes, runs, draws=10)
+        result = verbosity_bias(votes, QUERIES, runs, draws=10)
     except JudgmentError:
         assume(False)
     numbers = pytest.approx((result.value, *result.interval), abs=1e-6, nan_ok=True)
-    shuffled = verbosity_bias(random.sample(votes, len(votes)), runs[::-1], draws=10)
+    shuffled = verbosity_bias(random.sample(votes, len(votes)), QUERIES, runs[::-1], draws=10)
     assert repr(shuffled) == repr(result)
-    seen_otherwise = verbosity_bias([other_order(v) for v in votes], runs, draws=10)
+    seen_otherwise = verbosity_bias([other_order(v) for v in votes], QUERIES, runs, draws=10)
     assert (seen_otherwise.value, *seen_otherwise.interval) == numbers
     names = {"x": "z", "y": "x", "z": "y"}
     other_runs = [run.model_copy(update={"model": names[run.model]}) for run in runs]
-    other = verbosity_bias([renamed(v, names) for v in votes], other_runs, draws=10)
+    other = verbosity_bias([renamed(v, names) for v in votes], QUERIES, other_runs, draws=10)
     assert (other.value, *other.interval) == numbers
 
 
