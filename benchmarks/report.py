@@ -20,8 +20,9 @@ import numpy as np
 from mirage import FeatureTable, MirageDataset, MultilingualRanking, Ranking, SurrogateRanker
 from mirage.languages import LANGUAGES
 from mirage.models import Passage, Query, Response, Run
-from mirage.ranking import Entry, Evidence, rank_intervals, ranks
+from mirage.ranking import Entry, Evidence
 from mirage.report import write
+from mirage.statistics.ranks import rank_intervals, ranks
 
 MODELS, QUERIES, PASSAGES = 19, 100, 10
 PASSAGE, RESPONSE = 600, 900
@@ -104,7 +105,7 @@ def ranking(code: str) -> Ranking:
             names,
             logits,
             *np.quantile(draws, [0.025, 0.975], axis=0),
-            rank_intervals(draws),
+            map(tuple, rank_intervals(draws).tolist()),
             strict=True,
         )
     ]

@@ -21,7 +21,8 @@ from contextlib import contextmanager
 import numpy as np
 
 from mirage import BradleyTerry, FeatureTable, Judgments, Ranking, SurrogateRanker, Tournaments
-from mirage.ranking import Entry, ranks
+from mirage.ranking import Entry
+from mirage.statistics.ranks import ranks
 
 # Queries by language, MIRAGE-Bench (arXiv 2410.13716), Table 1.
 QUERIES = {

@@ -10,11 +10,11 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from mirage._base.arrays import Floats
 from mirage._base.tables import Table, to_html, to_markdown, to_text
 from mirage.errors import MirageError, UnknownNameError, needing
+from mirage.statistics.ranks import kendall_tau, p_better_by_draws, p_better_by_intervals
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -24,11 +24,7 @@ if TYPE_CHECKING:
     from mirage.models import HumanAgreement, Run
     from mirage.surrogate import SurrogateRanker
 
-__all__ = ["Entry", "Evidence", "MultilingualRanking", "Ranking", "rank_intervals", "ranks"]
-
-
-# Logits of one fit differ by less than this through rounding alone.
-DECIMALS = 8
+__all__ = ["Entry", "Evidence", "MultilingualRanking", "Ranking"]
 
 
 @dataclass(frozen=True)
@@ -164,18 +160,14 @@ class Ranking:
         if a == b:
             return 0.5
         if self._draws is not None:
-            ahead = np.sign(np.round(self._draws[a] - self._draws[b], DECIMALS))
-            return float((ahead.mean() + 1) / 2)
-        difference = first.logit - second.logit
-        spread = math.hypot(_deviation(first), _deviation(second))
-        if math.isnan(difference) or math.isnan(spread):
+            return p_better_by_draws(self._draws[a], self._draws[b])
+        p = p_better_by_intervals(first.logit - second.logit, first.interval, second.interval)
+        if math.isnan(p):
             raise MirageError(
                 f"the ranking {self.title!r} has ranks only, no logits with intervals, so nothing "
                 f"says how sure it is that {a!r} is better than {b!r}; compare their ranks"
             )
-        if spread == 0:
-            return float((np.sign(difference) + 1) / 2)
-        return 0.5 * math.erfc(-difference / (spread * math.sqrt(2)))
+        return p
 
     def kendall_tau(self, other: Ranking | Mapping[str, float]) -> float:
         """Kendall's tau-b between two orders of the models that both have, -1 to 1.
@@ -190,8 +182,6 @@ class Ranking:
         Raises:
             MirageError: fewer than two models are in both, or a number is NaN.
         """
-        from scipy.stats import kendalltau
-
         shared = [model for model in self.models if model in other]
         if len(shared) < 2:
             raise MirageError(
@@ -206,7 +196,8 @@ class Ranking:
         for model, value in zip(shared, theirs, strict=True):
             if math.isnan(value):
                 raise MirageError(f"the number to compare model {model!r} by is NaN; leave it out")
-        return float(kendalltau(ours, theirs).statistic)
+        # Of the other numbers only the order counts, whatever their scale.
+        return float(kendall_tau(ours, np.unique(theirs, return_inverse=True)[1]))
 
     def to_text(self) -> str:
         """A table of at most 80 columns; ``*`` marks the models that are not anchors.
@@ -382,25 +373,6 @@ class MultilingualRanking(Mapping[str, Ranking]):
                 *(f"{code}: {note}" for code, r in self.items() for note in _failure_notes(r, 1)),
             ),
         )
-
-
-def ranks(logits: Floats) -> NDArray[np.int64]:
-    """Ranks along the last axis, 1 for the largest logit; equal logits share the better rank."""
-    rounded = np.round(logits, DECIMALS)
-    better = rounded[..., None, :] > rounded[..., :, None]
-    return np.asarray(better.sum(axis=-1) + 1, dtype=np.int64)
-
-
-def rank_intervals(draws: Floats, level: float = 0.95) -> list[tuple[int, int]]:
-    """Percentiles of each model's rank over draws ``(draws, models)``, rounded outwards."""
-    tail = (1 - level) / 2
-    best, worst = np.quantile(ranks(draws), [tail, 1 - tail], axis=0)
-    return [(math.floor(low), math.ceil(high)) for low, high in zip(best, worst, strict=True)]
-
-
-def _deviation(entry: Entry) -> float:
-    low, high = entry.interval
-    return (high - low) / (2 * 1.959964)
 
 
 def _cells(entry: Entry) -> tuple[str, ...]:

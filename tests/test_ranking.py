@@ -19,7 +19,8 @@ from hypothesis.extra.numpy import arrays
 from markdown_it import MarkdownIt
 
 from mirage.errors import MirageError, UnknownNameError
-from mirage.ranking import Entry, MultilingualRanking, Ranking, rank_intervals, ranks
+from mirage.ranking import Entry, MultilingualRanking, Ranking
+from mirage.statistics.ranks import ranks
 
 NAN = math.nan
 
@@ -80,26 +81,6 @@ def test_one_model_twice_or_none_is_an_error() -> None:
         ranking([1, 2], "aa")
     with pytest.raises(MirageError, match="at least one model"):
         Ranking([], language="sw")
-
-
-def test_equal_logits_share_the_better_rank() -> None:
-    assert ranks(np.array([0.5, 2.0, 0.5, -1.0, 2.0 + 1e-12])).tolist() == [3, 1, 3, 5, 1]
-
-
-@settings(max_examples=50, deadline=None)
-@given(arrays(np.float64, (4, 6), elements=st.sampled_from([-1.5, 0.0, 0.1, 3.0])))
-def test_ranks_are_scipys(logits: Any) -> None:
-    from scipy.stats import rankdata
-
-    assert np.array_equal(ranks(logits), rankdata(-logits, method="min", axis=1))
-
-
-def test_rank_interval_by_hand() -> None:
-    # In 40 draws model 0 is best 38 times, model 1 twice; model 2 is always last.
-    draws = np.tile([2.0, 1.0, 0.0], (40, 1))
-    draws[:2] = [1.0, 2.0, 0.0]
-    assert rank_intervals(draws) == [(1, 2), (1, 2), (3, 3)]
-    assert rank_intervals(draws, level=0.5) == [(1, 1), (2, 2), (3, 3)]
 
 
 # Confidence ---------------------------------------------------------------------------------------

@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from mirage._base.arrays import Floats
+from mirage._base.arrays import Floats, Ints
 from mirage._base.progress import progress_bar
 from mirage.arena import estimation
 from mirage.arena.judgments import Judgments, as_judgments
 from mirage.errors import JudgmentError, UnknownNameError, needing
 from mirage.models import Judgment
 from mirage.statistics.bootstrap import check_level, draw_queries
+from mirage.statistics.ranks import p_better_by_draws, p_better_by_t, rank_intervals, ranks
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -24,7 +25,6 @@ __all__ = ["BradleyTerry", "BradleyTerryFit", "Ties", "Tournaments"]
 
 Ties = Literal["half", "drop", "davidson"]
 
-_DECIMALS = 9  # to which logits are fitted, with a margin
 _CELLS = 1 << 18  # numbers in the win matrices of the tournaments that are fitted at a time
 _DENSE = 1 << 23  # numbers in the win matrices of all queries, beyond which rows are counted
 
@@ -210,10 +210,9 @@ class BradleyTerryFit:
     log_nu: float | None = None
 
     @property
-    def ranks(self) -> NDArray[np.int64]:
+    def ranks(self) -> Ints:
         """Rank of each model, 1 for the largest logit; equal logits share the better rank."""
-        ranks: NDArray[np.int64] = _ranks(self.logits[None])[0]
-        return ranks
+        return ranks(self.logits)
 
     def interval(self, level: float = 0.95) -> Floats:
         """Lower and upper end for each logit, ``(models, 2)``.
@@ -234,16 +233,12 @@ class BradleyTerryFit:
 
         0.5 for a model against itself, NaN where there is only one query.
         """
-        from scipy.special import stdtr
-
         i, j = _index(self.models, a), _index(self.models, b)
         if i == j:
             return 0.5
         variance = self.covariance[i, i] + self.covariance[j, j] - 2 * self.covariance[i, j]
-        difference = self.logits[i] - self.logits[j]
-        if variance <= 0:  # every query says exactly the same
-            return float(0.5 + 0.5 * np.sign(difference))
-        return float(stdtr(self.queries - 1, difference / np.sqrt(variance)))
+        error = float(np.sqrt(np.maximum(variance, 0)))
+        return p_better_by_t(float(self.logits[i] - self.logits[j]), error, self.queries - 1)
 
     def win_probability(self, a: str, b: str) -> float:
         """Probability that a is preferred to b on a query, half of ties going to each."""
@@ -303,12 +298,12 @@ class Tournaments:
         return mean
 
     @property
-    def ranks(self) -> NDArray[np.int64]:
+    def ranks(self) -> Ints:
         """Rank of each model in each tournament, ``(tournaments, models)``.
 
         1 is the largest logit; equal logits share the better rank.
         """
-        return _ranks(self.logits)
+        return ranks(self.logits)
 
     def interval(self, level: float = 0.95) -> Floats:
         """Bootstrap percentiles of each logit, lower and upper: ``(models, 2)``.
@@ -318,19 +313,14 @@ class Tournaments:
         """
         return _percentiles(self.logits, level)
 
-    def rank_interval(self, level: float = 0.95) -> NDArray[np.int64]:
+    def rank_interval(self, level: float = 0.95) -> Ints:
         """Bootstrap percentiles of each rank, best and worst, rounded outwards: ``(models, 2)``."""
-        best, worst = _percentiles(self.ranks.astype(np.float64), level).T
-        ends: NDArray[np.int64] = np.stack([np.floor(best), np.ceil(worst)], axis=1).astype(
-            np.int64
-        )
-        return ends
+        return rank_intervals(self.logits, level=level)
 
     def p_better(self, a: str, b: str) -> float:
         """Share of tournaments in which a ranks before b; equal ranks count half."""
-        pair = [_index(self.models, a), _index(self.models, b)]
-        first, second = _ranks(self.logits[:, pair]).T
-        return float((np.sign(second - first).mean() + 1) / 2)
+        i, j = _index(self.models, a), _index(self.models, b)
+        return p_better_by_draws(self.logits[:, i], self.logits[:, j])
 
     @property
     def win_matrix(self) -> Floats:
@@ -357,7 +347,7 @@ class Tournaments:
             "logit": self.mean,
             "lower": ends[:, 0],
             "upper": ends[:, 1],
-            "rank": _ranks(self.mean[None])[0],
+            "rank": ranks(self.mean),
             "rank_best": rank_ends[:, 0],
             "rank_worst": rank_ends[:, 1],
             "separated": self.separated.mean(axis=0),
@@ -403,15 +393,6 @@ def _blocks(length: int, size: int, progress: bool) -> Iterator[slice]:
             high = min(low + size, length)
             yield slice(low, high)
             bar.update(high - low)
-
-
-def _ranks(logits: Floats) -> NDArray[np.int64]:
-    """Ranks within each row; logits equal but for the error of the fit are equal."""
-    from scipy.stats import rankdata
-
-    descending = -np.round(logits, _DECIMALS)
-    ranks: NDArray[np.int64] = rankdata(descending, method="min", axis=1).astype(np.int64)
-    return ranks
 
 
 def _percentiles(values: Floats, level: float) -> Floats:

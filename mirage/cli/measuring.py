@@ -267,7 +267,7 @@ class _Row(NamedTuple):
 
 
 def _rows(models: Sequence[str], logits: Any, ends: Any, between: Sequence[Any]) -> list[_Row]:
-    from mirage.ranking import ranks
+    from mirage.statistics.ranks import ranks
 
     columns = (ranks(logits).tolist(), models, logits.tolist(), map(tuple, ends.tolist()), between)
     return sorted(_Row(*row) for row in zip(*columns, strict=True))

@@ -14,7 +14,7 @@ from mirage.errors import MirageError, UnknownNameError
 from mirage.experiments.arenas import Arena
 from mirage.experiments.results import FewerJudgmentsRow, NewModelRow, Result, middle, tau_b
 from mirage.experiments.surrogates import surrogate_data, surrogate_groups
-from mirage.ranking import ranks
+from mirage.statistics.ranks import ranks
 from mirage.surrogate import SurrogateRanker
 from mirage.surrogate.training import TrainingData
 

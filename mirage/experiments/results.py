@@ -11,7 +11,7 @@ import numpy as np
 from mirage._base.arrays import Floats
 from mirage._base.tables import Table, to_html, to_markdown, to_text
 from mirage.errors import needing
-from mirage.ranking import DECIMALS
+from mirage.statistics.ranks import kendall_tau
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -273,15 +273,9 @@ class NewModelRow(Row):
 def tau_b(logits: Floats, others: Floats) -> Floats:
     """Kendall's tau-b of each row of ``logits (..., models)`` with ``others (models,)``.
 
-    Kendall 1945, The treatment of ties in ranking problems, Biometrika 33. Logits are equal that
-    differ by rounding alone. Where all are equal in one of the orders tau is 0.
+    As :func:`mirage.statistics.ranks.kendall_tau`, but 0 where all are equal in one of the orders.
     """
-    first, second = np.triu_indices(len(others), 1)
-    order, wanted = (
-        np.sign(np.round(x[..., first] - x[..., second], DECIMALS)) for x in (logits, others)
-    )
-    decided = np.count_nonzero(order, axis=-1) * np.count_nonzero(wanted)
-    return np.asarray((order * wanted).sum(axis=-1) / np.sqrt(np.maximum(decided, 1)))
+    return np.nan_to_num(kendall_tau(logits, others))
 
 
 def middle(values: Floats | Sequence[float]) -> tuple[float, float]:

@@ -23,7 +23,8 @@ from mirage.human_agreement import known_agreement
 from mirage.languages import LANGUAGES, Language
 from mirage.leaderboard.published import published_ranking
 from mirage.models import HumanAgreement, Run
-from mirage.ranking import Entry, Evidence, MultilingualRanking, Ranking, rank_intervals, ranks
+from mirage.ranking import Entry, Evidence, MultilingualRanking, Ranking
+from mirage.statistics.ranks import rank_intervals, ranks
 
 if TYPE_CHECKING:
     from mirage.features import FeatureSuite, FeatureTable
@@ -420,20 +421,20 @@ def _ranking(
     if not scored:
         raise DatasetError("nothing to rank: there is no model, and the leaderboard has no anchors")
     places = ranks(np.array([one.logit for one in scored]))
-    between = rank_intervals(np.stack([one.draws for one in scored], axis=1))
+    between = rank_intervals(np.stack([one.draws for one in scored], axis=1)).tolist()
     entries = [
         Entry(
             rank=int(rank),
             model=one.model,
             logit=one.logit,
             interval=one.interval,
-            rank_interval=ends,
+            rank_interval=(best, worst),
             features=one.features,
             anchor=one.anchor,
             answered=one.answered,
             failures=one.failures,
         )
-        for one, rank, ends in zip(scored, places, between, strict=True)
+        for one, rank, (best, worst) in zip(scored, places, between, strict=True)
     ]
     dataset = evidence.dataset
     return Ranking(

@@ -9,7 +9,8 @@ from importlib import resources
 import numpy as np
 
 from mirage.languages import Language
-from mirage.ranking import Entry, Ranking, ranks
+from mirage.ranking import Entry, Ranking
+from mirage.statistics.ranks import ranks
 
 __all__ = ["published_ranking"]
 

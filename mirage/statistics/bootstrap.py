@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mirage._base.arrays import Floats, Ints
-from mirage.errors import JudgmentError
+from mirage.errors import SettingError
 
 __all__ = [
     "NO_INTERVAL",
@@ -52,7 +52,7 @@ def bootstrap(
 def resampled(query: Ints, draws: int, seed: int) -> tuple[Floats, Ints]:
     """How often each draw has each query that occurs, ``(draws, queries)``, and the codes anew."""
     if draws < 1:
-        raise JudgmentError(f"an interval takes 1 draw or more, not {draws}")
+        raise SettingError(f"an interval takes 1 draw or more, not {draws}")
     present, codes = np.unique(query, return_inverse=True)
     counts = draw_queries(len(present), len(present), draws, seed)
     return counts.astype(np.float64), codes
@@ -88,7 +88,7 @@ def check_level(level: float) -> None:
     """Refuse a level of confidence that is none.
 
     Raises:
-        ValueError: it is not between 0 and 1.
+        SettingError: it is not between 0 and 1.
     """
     if not 0 < level < 1:
-        raise ValueError(f"level is a share between 0 and 1, such as 0.95, not {level}")
+        raise SettingError(f"level is a share between 0 and 1, such as 0.95, not {level}")

@@ -17,6 +17,7 @@ from mirage.arena import Tournaments
 from mirage.errors import FeatureError, NotFittedError, UnknownNameError
 from mirage.features import FeatureTable
 from mirage.statistics.bootstrap import draw_queries
+from mirage.statistics.ranks import kendall_tau
 from mirage.surrogate import artifacts
 from mirage.surrogate.estimators import NAMES, SELECTED_FROM
 from mirage.surrogate.model import Candidate, PooledModel, Recipe, evaluate, fit_model, select
@@ -413,7 +414,4 @@ def _rise_of_error(model: PooledModel, one: TrainingData, held: Sequence[str]) -
 
 
 def _tau(predicted: Floats, actual: Floats) -> float:
-    from scipy.stats import kendalltau
-
-    tau = float(kendalltau(predicted, actual).statistic)
-    return 0.0 if np.isnan(tau) else tau
+    return float(np.nan_to_num(kendall_tau(predicted, actual)))

@@ -8,7 +8,7 @@ from votes import other_order, renamed, vote
 
 from mirage.arena import PairwiseJudge, biases
 from mirage.arena.biases import position_bias, self_preference, verbosity_bias
-from mirage.errors import JudgmentError, UnknownNameError
+from mirage.errors import JudgmentError, SettingError, UnknownNameError
 from mirage.llm import LLM
 from mirage.models import Passage, Query, Response, Run
 from mirage.statistics.bootstrap import draw_queries
@@ -138,7 +138,7 @@ def test_votes_that_cannot_be_used():
     with pytest.raises(JudgmentError, match=r"'judge' voted twice on query 'q0' .* 'y' before"):
         position_bias(twice)
     votes = ask_both_orders(lambda _: "a", queries=2)
-    with pytest.raises(JudgmentError, match="1 draw or more, not 0"):
+    with pytest.raises(SettingError, match="1 draw or more, not 0"):
         position_bias(votes, draws=0)
     with pytest.raises(ValueError, match=r"level .* not 95"):
         position_bias(votes, level=95)

@@ -10,7 +10,8 @@ import numpy as np
 from mirage import BradleyTerry, FeatureTable, Judgments, SurrogateRanker
 from mirage.dataset import MirageDataset
 from mirage.models import Passage, Query, Response, Run
-from mirage.ranking import Entry, Evidence, Ranking, rank_intervals, ranks
+from mirage.ranking import Entry, Evidence, Ranking
+from mirage.statistics.ranks import rank_intervals, ranks
 
 FEATURES = ("citation_recall@10", "answer_bleu", "target_language")
 ANCHORS = tuple(f"anchor-{i}" for i in range(6))
@@ -113,7 +114,7 @@ def ranking(
     logits = np.linspace(2, -2, len(names))
     draws = logits + rng.normal(scale=0.4, size=(100, len(names)))
     low, high = np.quantile(draws, [0.025, 0.975], axis=0)
-    spans = rank_intervals(draws)
+    spans = [(best, worst) for best, worst in rank_intervals(draws).tolist()]
     entries = [
         Entry(
             int(rank),
