@@ -8,11 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from mirage._base.files import validated
+from mirage._base.files import is_missing, validated
 from mirage.dataset import MirageDataset
 from mirage.errors import DatasetError, FeatureError
 from mirage.features import FeatureTable
-from mirage.metaeval._rows import is_missing
 from mirage.models import Query, Response, Run
 
 __all__ = ["TABLE_COLUMNS", "Row", "dataset_of", "rows_of", "run_of", "table_of"]

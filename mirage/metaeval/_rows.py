@@ -8,12 +8,12 @@ from typing import Annotated, Any, NamedTuple, Self
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, model_validator
 
-from mirage._base.files import validated
+from mirage._base.files import is_missing, validated
 from mirage.errors import DatasetError
 from mirage.metaeval.sentences import AnswerSentence
 from mirage.models import Id, LanguageCode, Name, Passage, Query
 
-__all__ = ["Columns", "columns_of", "is_missing"]
+__all__ = ["Columns", "columns_of"]
 
 
 class Columns(NamedTuple):
@@ -45,15 +45,6 @@ def columns_of(rows: Iterable[tuple[str, Mapping[str, Any]]], language: str | No
         labels.append(tuple(row.label[i] for i in given))
         fine.append(tuple(row.fine[i] for i in given) if any(row.fine) else ())
     return Columns(tuple(sentences), tuple(labels), tuple(fine))
-
-
-def is_missing(value: object) -> bool:
-    """Whether this is None, NaN or pandas.NA."""
-    return (
-        value is None
-        or type(value).__name__ in ("NAType", "NaTType")
-        or (isinstance(value, Real) and value != value)
-    )
 
 
 def _as_passages(value: object) -> object:

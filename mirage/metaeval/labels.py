@@ -14,9 +14,9 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, get_args
 
-from mirage._base.files import read_rows
+from mirage._base.files import is_missing, read_rows
 from mirage.errors import DatasetError, UnknownNameError
-from mirage.metaeval._rows import columns_of, is_missing
+from mirage.metaeval._rows import columns_of
 from mirage.metaeval.sentences import AnswerSentence
 from mirage.sources import memerag
 

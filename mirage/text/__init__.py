@@ -1,0 +1,13 @@
+"""From a model's raw text to its sections, citations, sentences and tokens.
+
+A response should read ``##Reason: ... ##Answer: ...`` and cite passages in brackets. Models keep
+to that only roughly, so everything here gives a defined result for every string, in time linear
+in its length, and the same result every time. Texts come out in Unicode's NFC form.
+"""
+
+from mirage.text.citations import cite_by_id
+from mirage.text.responses import ParsedResponse, parse
+from mirage.text.sentences import Sentence, split_sentences
+from mirage.text.tokens import tokenize
+
+__all__ = ["ParsedResponse", "Sentence", "cite_by_id", "parse", "split_sentences", "tokenize"]

@@ -1,0 +1,65 @@
+"""A response in its sections: reason, answer, and what stands before them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from functools import lru_cache
+from typing import NamedTuple
+
+from mirage.languages import LANGUAGES, Language
+from mirage.text._unicode import BREAKS, SPACE, any_of, nfc
+
+
+class _Heading(NamedTuple):
+    kind: str
+    start: int
+    end: int
+    hashed: bool
+
+
+@lru_cache(maxsize=64)
+def _heading(entry: Language) -> re.Pattern[str]:
+    english = LANGUAGES["en"]
+    reason = any_of(map(nfc, english.reason_headings + entry.reason_headings))
+    answer = any_of(map(nfc, english.answer_headings + entry.answer_headings))
+    line_start = rf"(?<![^{BREAKS}]) (?: [{SPACE}>*_【\#] | (?:[-+•]|\d{{1,2}}[.)])[{SPACE}] )*+"
+    anywhere = rf"(?<!\#) \#{{1,6}} [{SPACE}*_]{{0,8}}"
+    return re.compile(
+        rf"(?P<marks> {line_start} | {anywhere} ) (?: (?P<reason>{reason}) | (?:{answer}) )"
+        rf"[{SPACE}]{{0,8}} (?P<close>[*_】]{{0,3}}) [{SPACE}]{{0,8}}"
+        rf"(?: (?P<colon>[:：]) (?P<late>[*_]{{0,3}}) | (?=[{BREAKS}]|\Z) )",
+        re.VERBOSE | re.IGNORECASE,
+    )
+
+
+def _headings(text: str, entry: Language) -> list[_Heading]:
+    headings = []
+    for match in _heading(entry).finditer(text):
+        hashes = match["marks"].count("#")
+        bold = not {"*", "_", "【"}.isdisjoint(match["marks"])
+        if hashes > 6 or not (match["colon"] or hashes or bold):
+            continue
+        # In `**Answer:** Nile` the marks behind the colon close the heading; in `Answer:*Nile*`
+        # they belong to the answer.
+        still_open = bold and not match["close"]
+        end = match.end() if still_open or not match["colon"] else match.start("late")
+        kind = "reason" if match["reason"] else "answer"
+        headings.append(_Heading(kind, match.start(), end, hashes > 0))
+    hashed_kinds = {heading.kind for heading in headings if heading.hashed}
+    return [heading for heading in headings if heading.hashed or heading.kind not in hashed_kinds]
+
+
+def sections(text: str, entry: Language) -> tuple[list[str], list[tuple[str, str]]]:
+    """The kinds of the headings; and the whole text in parts, each with its kind, in order."""
+    headings = _headings(text, entry)
+    kinds = [heading.kind for heading in headings]
+    ends = [heading.start for heading in headings] + [len(text)]
+    bodies = [("preamble" if "answer" in kinds else "answer", text[: ends[0]])]
+    bodies += [(h.kind, text[h.end : end]) for h, end in zip(headings, ends[1:], strict=True)]
+    return kinds, bodies
+
+
+def section(bodies: Iterable[tuple[str, str]], kind: str) -> str:
+    parts = (body.strip() for of_kind, body in bodies if of_kind == kind)
+    return "\n".join(part for part in parts if part)

@@ -1,0 +1,30 @@
+"""What texts are made of: Unicode's normal form, line breaks and spaces."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterable
+
+BREAKS = r"\n\r\v\f\x85\u2028\u2029"
+BREAK = re.compile(f"[{BREAKS}]")
+# With the marks of no width that models write: direction of writing, byte order.
+SPACE = r" \t\xa0\u3000\u200b-\u200f\u202a-\u202e\u2066-\u2069\ufeff"
+_SURROGATE = re.compile("[\ud800-\udfff]")
+_MARK_RUN = re.compile(r"([^\w\s\x00-\x7f]{30})")
+
+
+def nfc(text: str) -> str:
+    """NFC, without lone surrogates, which no library in C or Rust takes."""
+    if text.isascii():
+        return text
+    if _SURROGATE.search(text):
+        text = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    # Normalising n combining marks in a row takes time n * n, so longer runs are cut, as in
+    # Unicode's Stream-Safe Text Format (UAX 15, section 13). No script writes 30 in a row.
+    return "".join(unicodedata.normalize("NFC", part) for part in _MARK_RUN.split(text))
+
+
+def any_of(words: Iterable[str]) -> str:
+    """A pattern for any of these words, the longer ones first."""
+    return "|".join(re.escape(word) for word in sorted(words, key=len, reverse=True))

@@ -1,0 +1,75 @@
+"""A response parsed: its sections, citations and sentences."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from mirage.languages import Language
+from mirage.text._sections import section, sections
+from mirage.text._unicode import nfc
+from mirage.text.citations import Passages, citations, unique, without_citations
+from mirage.text.sentences import Sentence, cited_sentences
+
+__all__ = ["ParsedResponse", "parse"]
+
+
+@dataclass(frozen=True, slots=True)
+class ParsedResponse:
+    """What :func:`parse` finds in one response.
+
+    Attributes:
+        reason: the reason section as written, stripped; empty where there is none.
+        answer: the answer section as written, stripped; empty where there is none.
+        answer_text: the answer without its citations, also without those that name no passage.
+        citations: the passage ids that the whole response cites, in order of first occurrence.
+        sentences: the answer's sentences, as :func:`split_sentences` finds them.
+        well_formed: there is one reason heading, then one answer heading, and an answer.
+    """
+
+    reason: str
+    answer: str
+    answer_text: str
+    citations: tuple[str, ...]
+    sentences: tuple[Sentence, ...]
+    well_formed: bool
+
+
+def parse(text: str, language: str | Language, shown: Sequence[str]) -> ParsedResponse:
+    """Parse one response to a prompt that showed the passages ``shown``, in this order.
+
+    Sections: a heading is ``Reason`` or ``Answer``, in English or in ``language``, in any case,
+    with or without one to six ``#`` and marks (bold, ``【】``). Without ``#`` it has to open a
+    line; without a colon it has to end the line and to carry ``#`` or marks. Where a section has
+    a heading with ``#``, words that could head it without ``#`` are prose. Sections of one kind
+    are joined, in the order of the text. What stands before the first heading is the answer where
+    no answer heading follows: so is a text without any heading.
+
+    Citations: brackets with passage ids, positions in ``shown`` (from 1, in any script's digits)
+    or ranges of positions, or several of these, each with or without a word such as ``Passage``
+    before it. What equals a shown id is that id, even where it could be a position. A bracket
+    that names no shown passage is no citation; it still leaves ``answer_text`` if it is made like
+    one, of numbers of up to three digits and of ids with a ``#``: ``[17]`` and ``[123#4]`` go,
+    ``[1969]`` and ``[sic]`` stay.
+
+    Sentences: a citation belongs to the sentence it stands in or behind, or, where it opens a
+    line, to the sentence that follows on that line. In a language that writes no full stop a
+    citation ends a sentence.
+
+    Raises:
+        UnknownNameError: no such language.
+    """
+    entry = Language.of(language)
+    passages = Passages.of(shown)
+    kinds, bodies = sections(nfc(text), entry)
+    brackets = (citation for _, body in bodies for citation in citations(body, entry, passages))
+    answer = section(bodies, "answer")
+    answer_text, marks = without_citations(answer, entry, passages)
+    return ParsedResponse(
+        reason=section(bodies, "reason"),
+        answer=answer,
+        answer_text=answer_text,
+        citations=unique(id_ for bracket in brackets for id_ in bracket.ids),
+        sentences=cited_sentences(answer_text, marks, entry),
+        well_formed=kinds == ["reason", "answer"] and bool(answer),
+    )
