@@ -29,12 +29,12 @@ def ask_for_models(url: str, key: str | None = None) -> Answer:
     """
     import httpx
 
-    from mirage.llm._endpoints import checked_url, short
+    from mirage.llm._endpoints import checked_url, short, tls
 
     address = checked_url(url).rstrip("/") + "/models"
     headers = {"Authorization": f"Bearer {key}"} if key else {}
     try:
-        answer = httpx.get(address, headers=headers, timeout=TIMEOUT_S)
+        answer = httpx.get(address, headers=headers, timeout=TIMEOUT_S, verify=tls(httpx.Client))
     except httpx.HTTPError as error:
         return Answer(False, f"no answer ({short(str(error)) or type(error).__name__})")
     status = answer.status_code

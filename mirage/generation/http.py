@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 from mirage.dataset import MirageDataset
 from mirage.errors import GenerationError
 from mirage.generation.base import answered, run_concurrently
-from mirage.llm._endpoints import checked_url
+from mirage.llm._endpoints import checked_url, tls
 from mirage.llm._retries import Retries, TransientError, is_transient_status, retry_after
 from mirage.llm._secrets import Secrets
 from mirage.models import Query, Response, Run
@@ -101,7 +101,8 @@ class HTTPGenerator:
         headers = {k: value.get_secret_value() for k, value in self._secrets.headers.items()}
         limits = httpx.Limits(max_connections=self.concurrency)
         # One request's time is limited as a whole: httpx's own timeouts are for one read each.
-        client = httpx.AsyncClient(headers=headers, timeout=None, limits=limits)
+        trusted = tls(httpx.AsyncClient)
+        client = httpx.AsyncClient(headers=headers, timeout=None, limits=limits, verify=trusted)
         with self._secrets.out_of_logs():
             async with client:
 

@@ -1,10 +1,15 @@
-"""What may be shown, in errors and logs, of endpoints and of what they say."""
+"""Endpoints: what may be shown of them in errors and logs, and which certificates they may have."""
 
 from __future__ import annotations
 
+import os
+from collections.abc import Callable
+from functools import cache
+from importlib import import_module
+from ssl import SSLContext
 from urllib.parse import urlsplit
 
-__all__ = ["checked_url", "short"]
+__all__ = ["checked_url", "short", "tls"]
 
 _SHOWN = 300  # characters of a server's own message to show
 
@@ -36,3 +41,18 @@ def short(text: str) -> str:
     """A text in one line of at most 300 characters."""
     text = " ".join(text.split())
     return text if len(text) <= _SHOWN else text[: _SHOWN - 3] + "..."
+
+
+def tls(client: type) -> SSLContext:
+    """The certificates that clients of a library (httpx, or httpx2) trust, read once a process.
+
+    Every client would read them anew, for 20 ms, be its endpoint encrypted or not.
+    """
+    library = import_module(client.__module__.partition(".")[0])
+    files = os.environ.get("SSL_CERT_FILE"), os.environ.get("SSL_CERT_DIR")
+    return _context(library.create_ssl_context, *files)
+
+
+@cache
+def _context(create: Callable[[], SSLContext], *_files: str | None) -> SSLContext:
+    return create()

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, cast
 from urllib.parse import quote, urlsplit
 
 from mirage.errors import BudgetError, LLMError
-from mirage.llm._endpoints import checked_url
+from mirage.llm._endpoints import checked_url, tls
 from mirage.llm._retries import Retries, TransientError, is_transient_status, retry_after
 from mirage.llm._secrets import Secrets
 from mirage.llm.budget import Budget, Hold, Price, Usage
@@ -207,6 +207,7 @@ class LLM:
                 limits=pool,
                 timeout=None,
                 follow_redirects=False,  # our headers are for this host
+                verify=tls(openai.DefaultAsyncHttpxClient.__mro__[1]),  # httpx's, or httpx2's
             ),
         )
         with self._secrets.out_of_logs():

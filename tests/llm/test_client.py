@@ -7,6 +7,7 @@ import copy
 import os
 import pickle
 import signal
+import ssl
 import subprocess
 import sys
 import threading
@@ -14,12 +15,14 @@ import time
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 from llm_server import ChatServer, Reply, last_user_text
 
 from mirage._base.concurrency import for_each, run_sync
 from mirage.errors import LLMError
 from mirage.llm import LLM, Cache, Completion, Message, estimate_tokens
+from mirage.llm._endpoints import tls
 
 HABARI: list[Message] = [
     {"role": "system", "content": "Jibu kwa Kiswahili. 你好 😀"},
@@ -37,6 +40,20 @@ def ask(llm: LLM, messages: list[Message] = HABARI, **chosen: Any) -> Completion
 
 def model(server: ChatServer, **chosen: Any) -> LLM:
     return LLM("m", **{"base_url": server.url, "cache": False, "backoff": 0.01} | chosen)
+
+
+@pytest.mark.parametrize("library", ["httpx", "httpx2"])
+def test_certificates_are_checked_and_read_once(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, library: str
+) -> None:
+    client = pytest.importorskip(library).AsyncClient
+    trusted = tls(client)
+    assert (trusted.verify_mode, trusted.check_hostname) == (ssl.CERT_REQUIRED, True)
+    assert tls(client) is trusted
+    one = tls(httpx.AsyncClient).get_ca_certs(binary_form=True)[0]
+    (tmp_path / "one.pem").write_text(ssl.DER_cert_to_PEM_cert(one))
+    monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "one.pem"))
+    assert tls(client).get_ca_certs(binary_form=True) == [one]
 
 
 # One call -----------------------------------------------------------------------------------------
