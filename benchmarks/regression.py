@@ -28,7 +28,6 @@ from numpy.typing import NDArray
 from mirage import FeatureSuite, FeatureTable, MirageDataset, Query, Response, Run
 from mirage.languages import LANGUAGES
 from mirage.surrogate.simulation import System, simulate
-from mirage.testing.baseline import lower_is_better
 from mirage.testing.comparison import compare
 
 Floats = NDArray[np.float64]
@@ -38,6 +37,7 @@ CODES = ("en", "ja", "sw", "ar")
 COPIES = (1, 2, 4, 6, 8, 16, 32)  # of the 14 bundled queries
 GENERATIONS = 80
 SHARE, ALPHA = 0.1, 0.05
+SUITE = FeatureSuite.offline()
 # The false alarms are few: it takes more repeats to count them.
 MORE = 5
 
@@ -94,7 +94,7 @@ def spoiled_run(run: Run, dataset: MirageDataset, spoil: Spoil, rng: np.random.G
 def table(code: str, values: Floats) -> FeatureTable:
     """Features as of a dataset with so many queries."""
     ids = tuple(f"q{i}" for i in range(len(values)))
-    return FeatureTable("simulated", code, ids, FeatureSuite.offline(code).names, values)
+    return FeatureTable("simulated", code, ids, SUITE.names, values)
 
 
 def called_worse(
@@ -109,7 +109,7 @@ def called_worse(
     found = compare(
         table(code, before[first, which]),
         table(code, after[second, which]),
-        lower_is_better(code),
+        [name for name, facts in SUITE.facts.items() if facts.direction_in(code) == "lower"],
     )
     return bool(found.regressed(ALPHA))
 
@@ -166,7 +166,7 @@ def main(repeats: int = 200) -> None:
 
 def recall(pools: dict[str, dict[str, Floats]]) -> str:
     """The means of one feature, over languages: as they are, and spoiled."""
-    column = FeatureSuite.offline().names.index("citation_recall@10")
+    column = SUITE.names.index("citation_recall@10")
     return ", ".join(
         f"{name} {np.mean([np.nanmean(pool[name][..., column]) for pool in pools.values()]):.3f}"
         for name in ("clean", *SPOILS)

@@ -17,6 +17,7 @@ from mirage.experiments.results import (
     middle,
     tau_b,
 )
+from mirage.features import facts
 from mirage.surrogate import SurrogateRanker
 from mirage.surrogate.estimators import ESTIMATORS
 from mirage.surrogate.model import evaluate, fit_model
@@ -35,9 +36,6 @@ __all__ = [
 ]
 
 Data = Mapping[str, TrainingData]
-
-LLM_RATED = ("answer_overlap", "fluency")
-"""The features of the paper that an LLM rates."""
 
 ALL = "all"
 """What stands for a language in what all languages share."""
@@ -183,7 +181,7 @@ def feature_sets(arenas: Mapping[str, Arena], *, least: float = 0.2) -> dict[str
     data = surrogate_data(arenas)
     features = next(iter(data.values())).features
     tau = np.mean([tau_b(one.mean_X.T, one.mean_y) for one in data.values()], axis=0)
-    rated = [feature in LLM_RATED for feature in features]
+    rated = ["LLM" in facts(feature).needs for feature in features]
     choices = {
         "all": [True] * len(features),
         "without LLM-rated": [not one for one in rated],

@@ -10,11 +10,14 @@ if TYPE_CHECKING:
     from mirage.features.base import (
         Answered,
         AnsweredFeature,
+        Direction,
+        Facts,
         Feature,
         FunctionFeature,
         NotComputed,
         answered,
     )
+    from mirage.features.definitions import Definition
     from mirage.features.lexical import SUPPORTED_AT, sentence_support
     from mirage.features.neural import (
         NLI,
@@ -26,16 +29,27 @@ if TYPE_CHECKING:
     )
     from mirage.features.nuggets import Nugget, NuggetRecall, nugget_recall
     from mirage.features.rated import RatedFeature, answer_overlap, fluency
-    from mirage.features.registry import ALIASES, canonical_name, feature, feature_names
+    from mirage.features.registry import (
+        ALIASES,
+        DEFINITIONS,
+        canonical_name,
+        facts,
+        feature,
+        feature_names,
+    )
     from mirage.features.suite import FeatureSuite
     from mirage.features.table import FeatureTable
 
 __all__ = [
     "ALIASES",
+    "DEFINITIONS",
     "NLI",
     "SUPPORTED_AT",
     "Answered",
     "AnsweredFeature",
+    "Definition",
+    "Direction",
+    "Facts",
     "Feature",
     "FeatureSuite",
     "FeatureTable",
@@ -49,6 +63,7 @@ __all__ = [
     "answer_overlap",
     "answered",
     "canonical_name",
+    "facts",
     "feature",
     "feature_names",
     "fluency",
@@ -61,9 +76,13 @@ __all__ = [
 
 _HOME = {
     "ALIASES": "registry",
+    "DEFINITIONS": "registry",
     "SUPPORTED_AT": "lexical",
     "Answered": "base",
     "AnsweredFeature": "base",
+    "Definition": "definitions",
+    "Direction": "base",
+    "Facts": "base",
     "Feature": "base",
     "FeatureSuite": "suite",
     "FeatureTable": "table",
@@ -78,6 +97,7 @@ _HOME = {
     "answer_overlap": "rated",
     "answered": "base",
     "canonical_name": "registry",
+    "facts": "registry",
     "feature": "registry",
     "feature_names": "registry",
     "fluency": "rated",

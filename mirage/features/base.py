@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import NamedTuple, Protocol, runtime_checkable
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Literal, NamedTuple, Protocol, get_args, runtime_checkable
 
+from mirage.errors import SettingError
+from mirage.languages import Language
 from mirage.models import Passage, Query, Response
 from mirage.text import ParsedResponse, parse
 
 __all__ = [
+    "MODELS",
     "NOTHING_SHOWN",
     "Answered",
     "AnsweredFeature",
+    "Direction",
+    "Facts",
     "Feature",
     "FunctionFeature",
+    "Need",
     "NotComputed",
     "answered",
     "nothing_to_cite",
@@ -54,9 +61,90 @@ class NotComputed:
     reason: str
 
 
+Direction = Literal["higher", "lower", "none", "unknown"]
+"""Which values speak for a response: the higher ones, the lower ones, or neither."""
+
+Need = Literal[
+    "passages",
+    "relevant passages",
+    "reference",
+    "reference or relevant passages",
+    "LLM",
+    "NLI model",
+    "reranker",
+]
+"""What a feature cannot do without: something of the query, or a model."""
+
+MODELS: Mapping[Need, tuple[str, str]] = {
+    "LLM": ("LLM(...)", ""),
+    "NLI model": ("NLI()", "neural"),
+    "reranker": ("Reranker()", "neural"),
+}
+"""Needs that are models: how one is written, and the extra that it is in."""
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """What is known of a feature besides its numbers; by default nothing.
+
+    A feature of your own declares them in an attribute ``facts``, also a plain function.
+
+    Attributes:
+        direction: which values speak for a response.
+        low: the least value that it can have.
+        high: the greatest.
+        needs: what it cannot be computed without.
+        direction_by_language: by ISO 639-1 code, where the direction is another one.
+
+    Raises:
+        SettingError: there is no such direction or need, or ``low`` is not below ``high``.
+        UnknownNameError: there is no such language.
+    """
+
+    direction: Direction = "unknown"
+    low: float = -math.inf
+    high: float = math.inf
+    needs: tuple[Need, ...] = ()
+    direction_by_language: Mapping[str, Direction] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        words = {
+            Direction: (self.direction, *self.direction_by_language.values()),
+            Need: self.needs,
+        }
+        for known, values in words.items():
+            wrong = next((value for value in values if value not in get_args(known)), None)
+            if wrong is not None:
+                raise SettingError(f"facts say one of {', '.join(get_args(known))}, not {wrong!r}")
+        if not self.low < self.high:
+            raise SettingError(f"a range goes from low to high, not from {self.low} to {self.high}")
+        for language in self.direction_by_language:
+            Language.of(language)
+
+    def direction_in(self, language: str) -> Direction:
+        """Which values speak for a response in this language."""
+        return self.direction_by_language.get(language, self.direction)
+
+    def higher_is_better(self, language: str) -> bool | None:
+        """Whether they are the higher ones; ``None`` where they are neither, or nobody knows."""
+        return {"higher": True, "lower": False}.get(self.direction_in(language))
+
+    @property
+    def models(self) -> tuple[Need, ...]:
+        """The models among the needs; a feature without any is computed offline."""
+        return tuple(need for need in self.needs if need in MODELS)
+
+    @property
+    def extra(self) -> str:
+        """The extra of this library that has to be installed, empty for none."""
+        return next((MODELS[need][1] for need in self.models), "")
+
+
 @runtime_checkable
 class Feature(Protocol):
     """Anything with a name and this method is a feature and can join a suite.
+
+    It may also say what is known of it, in an attribute ``facts`` (:class:`Facts`).
 
     ``compute`` gets many answered queries at once, so that a model behind a feature can batch
     them, and returns one number for each, or :class:`NotComputed` where there is none. A number
@@ -78,6 +166,7 @@ class AnsweredFeature:
 
     name: str
     function: Callable[[Answered], float | NotComputed]
+    facts: Facts | None = None
 
     def __repr__(self) -> str:
         return self.name
@@ -95,10 +184,14 @@ class FunctionFeature:
     """
 
     def __init__(
-        self, function: Callable[[Query, Response], float | NotComputed], name: str = ""
+        self,
+        function: Callable[[Query, Response], float | NotComputed],
+        name: str = "",
+        facts: Facts | None = None,
     ) -> None:
         self.function = function
         self.name = name or getattr(function, "__name__", type(function).__name__)
+        self.facts = facts or getattr(function, "facts", None)
 
     def __repr__(self) -> str:
         return self.name

@@ -7,7 +7,8 @@ relevant passages are its qrels.
 
 from __future__ import annotations
 
-from mirage.features.base import NOTHING_SHOWN, Answered, NotComputed
+from mirage.features.base import NOTHING_SHOWN, Answered, Facts, NotComputed
+from mirage.features.definitions import Definition
 
 __all__ = ["citation_map", "citation_recall"]
 
@@ -45,3 +46,11 @@ def _hits(item: Answered, k: int) -> list[bool] | NotComputed:
         return NOTHING_SHOWN
     relevant = set(item.query.relevant)
     return [passage in relevant for passage in item.parsed.citations[:k]]
+
+
+_FACTS = Facts("higher", 0, 1, ("passages", "relevant passages"))
+
+DEFINITIONS = (
+    Definition("citation_recall", citation_recall, _FACTS, cutoff=True),
+    Definition("citation_map", citation_map, _FACTS, cutoff=True),
+)

@@ -11,7 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from mirage.features.base import Answered
+from mirage.features.base import Answered, Facts
+from mirage.features.definitions import Definition
 from mirage.languages import Language
 
 __all__ = ["english_language", "language_probabilities", "target_language"]
@@ -94,3 +95,13 @@ def _lingua() -> Any:
     # Trigrams alone, which lingua calls low accuracy, load in a third of a second and 0.1 GB. All
     # its n-grams take seconds and 0.9 GB, and tell Yoruba from English no better.
     return LanguageDetectorBuilder.from_all_languages().with_low_accuracy_mode().build()
+
+
+DEFINITIONS = (
+    Definition("target_language", target_language, Facts("higher", 0, 1)),
+    Definition(
+        "english_language",
+        english_language,
+        Facts("lower", 0, 1, direction_by_language={"en": "higher"}),
+    ),
+)

@@ -16,7 +16,8 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from mirage.features.base import Answered, NotComputed, nothing_to_cite, passage_texts
+from mirage.features.base import Answered, Facts, NotComputed, nothing_to_cite, passage_texts
+from mirage.features.definitions import Definition
 from mirage.languages import Language
 from mirage.text import tokenize
 
@@ -230,3 +231,14 @@ def _folded(text: str, entry: Language) -> str:
     if not tokens:
         return ""
     return "".join(tokens) if entry.tokens == "character" else f" {' '.join(tokens)} "
+
+
+# Definitions --------------------------------------------------------------------------------------
+
+_FACTS = Facts("higher", 0, 1, ("passages",))
+
+DEFINITIONS = (
+    Definition("support_lexical", support_lexical, _FACTS),
+    Definition("support_lexical_all", support_lexical_all, _FACTS),
+    Definition("relevance_lexical", relevance_lexical, _FACTS),
+)

@@ -23,7 +23,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mirage.errors import FeatureError, missing_package
-from mirage.features.base import Answered, NotComputed, nothing_to_cite, passage_texts
+from mirage.features.base import Answered, Facts, NotComputed, nothing_to_cite, passage_texts
+from mirage.features.definitions import Definition
 from mirage.llm import Cache
 from mirage.llm.cache import default_cache_path
 from mirage.text import Sentence, parse
@@ -523,3 +524,14 @@ def _open_cache(cache: bool | str | Path | Cache) -> Cache | None:
     if cache is False:
         return None
     return Cache(default_cache_path().with_name("neural.sqlite") if cache is True else cache)
+
+
+# Definitions --------------------------------------------------------------------------------------
+
+DEFINITIONS = (
+    Definition(
+        "support_entailment", support_entailment, Facts("higher", 0, 1, ("passages", "NLI model"))
+    ),
+    Definition("support_neutral", support_neutral, Facts("lower", 0, 1, ("passages", "NLI model"))),
+    Definition("reranker_score", reranker_score, Facts("higher", needs=("passages", "reranker"))),
+)

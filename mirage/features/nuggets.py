@@ -18,7 +18,8 @@ from typing import Any, Literal, TypeVar, get_args
 
 from mirage._base.concurrency import for_each, run_sync
 from mirage.errors import FeatureError, LLMError, UnknownNameError
-from mirage.features.base import Answered, NotComputed, passage_text
+from mirage.features.base import Answered, Facts, NotComputed, passage_text
+from mirage.features.definitions import Definition
 from mirage.features.overlap import reference_answer
 from mirage.languages import Language
 from mirage.llm import LLM, Completion, Connection, Message
@@ -110,9 +111,12 @@ def nugget_recall(
     """
     if score not in get_args(Score):
         raise UnknownNameError("nugget score", score, get_args(Score))
-    name = "nugget_recall" if score == _PRIMARY else f"nugget_recall_{score}"
     given = None if nuggets is None else {id_: _own(id_, nuggets[id_]) for id_ in nuggets}
-    return NuggetRecall(name, llm, score, given)
+    return NuggetRecall(_name(score), llm, score, given)
+
+
+def _name(score: Score) -> str:
+    return "nugget_recall" if score == _PRIMARY else f"nugget_recall_{score}"
 
 
 def _own(query_id: str, nuggets: Sequence[Nugget | str]) -> Nuggets:
@@ -502,3 +506,10 @@ def _label_of_line(line: str, number: int) -> Label | None:
     if match is None or int(match["number"]) != number:
         return None
     return _label(match["label"])
+
+
+# Definitions --------------------------------------------------------------------------------------
+
+_FACTS = Facts("higher", 0, 1, ("reference or relevant passages", "LLM"))
+
+DEFINITIONS = tuple(Definition(_name(score), nugget_recall, _FACTS) for score in get_args(Score))

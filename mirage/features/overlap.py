@@ -9,7 +9,8 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
 
-from mirage.features.base import Answered, NotComputed
+from mirage.features.base import Answered, Facts, NotComputed
+from mirage.features.definitions import Definition
 from mirage.languages import Language
 from mirage.text import parse, tokenize
 
@@ -99,3 +100,11 @@ def _bleu(tokenizer: str) -> Any:
     from sacrebleu.metrics.bleu import BLEU
 
     return BLEU(tokenize=tokenizer, effective_order=True)
+
+
+_FACTS = Facts("higher", 0, 1, ("reference",))
+
+DEFINITIONS = (
+    Definition("answer_bleu", answer_bleu, _FACTS),
+    Definition("answer_rougeL", answer_rouge_l, _FACTS),
+)

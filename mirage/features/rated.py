@@ -15,7 +15,8 @@ from dataclasses import dataclass
 
 from mirage._base.concurrency import for_each, run_sync
 from mirage.errors import LLMError
-from mirage.features.base import Answered, NotComputed
+from mirage.features.base import Answered, Facts, NotComputed
+from mirage.features.definitions import Definition
 from mirage.features.overlap import reference_answer
 from mirage.llm import LLM, Connection, Message
 from mirage.llm.fencing import fence, fenced
@@ -244,3 +245,11 @@ def read_fluency(text: str) -> int | None:
     """
     match = _RATING.match(text)
     return None if match is None else int(match["grade"])
+
+
+# Definitions --------------------------------------------------------------------------------------
+
+DEFINITIONS = (
+    Definition("answer_overlap", answer_overlap, Facts("higher", 1, 5, ("reference", "LLM"))),
+    Definition("fluency", fluency, Facts("higher", 1, 5, ("LLM",))),
+)

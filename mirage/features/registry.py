@@ -3,37 +3,33 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from functools import lru_cache, partial
 from types import MappingProxyType
 
 from mirage.errors import FeatureError, UnknownNameError
-from mirage.features.base import Answered, AnsweredFeature, Feature, NotComputed
-from mirage.features.citations import citation_map, citation_recall
-from mirage.features.language import english_language, target_language
-from mirage.features.lexical import relevance_lexical, support_lexical, support_lexical_all
-from mirage.features.overlap import answer_bleu, answer_rouge_l
+from mirage.features import citations, language, lexical, neural, nuggets, overlap, rated
+from mirage.features.base import MODELS, AnsweredFeature, Facts, Feature
+from mirage.features.definitions import Definition
 
-__all__ = ["ALIASES", "OFFLINE", "canonical_name", "feature", "feature_names"]
+__all__ = [
+    "ALIASES",
+    "DEFINITIONS",
+    "OFFLINE",
+    "canonical_name",
+    "facts",
+    "feature",
+    "feature_names",
+]
 
-_PLAIN: Mapping[str, Callable[[Answered], float | NotComputed]] = {
-    "target_language": target_language,
-    "english_language": english_language,
-    "answer_bleu": answer_bleu,
-    "answer_rougeL": answer_rouge_l,
-    "support_lexical": support_lexical,
-    "support_lexical_all": support_lexical_all,
-    "relevance_lexical": relevance_lexical,
-}
-
-# These take the cutoff as k.
-_WITH_CUTOFF: Mapping[str, Callable[..., float | NotComputed]] = {
-    "citation_recall": citation_recall,
-    "citation_map": citation_map,
-}
-
-# These take an LLM: they are functions of mirage.features.
-_RATED = ("answer_overlap", "fluency", "nugget_recall")
+DEFINITIONS: Mapping[str, Definition] = MappingProxyType(
+    {
+        definition.name: definition
+        for file in (language, citations, lexical, neural, overlap, rated, nuggets)
+        for definition in file.DEFINITIONS
+    }
+)
+"""Every feature of this library, by its name without a cutoff."""
 
 OFFLINE = (
     "target_language",
@@ -82,8 +78,29 @@ def canonical_name(name: str) -> str:
 
 
 def feature_names() -> tuple[str, ...]:
-    """The names that :func:`feature` knows, with a cutoff of 10 for any cutoff."""
-    return (*_PLAIN, *(f"{stem}@10" for stem in _WITH_CUTOFF))
+    """The names that :func:`feature` makes a feature of, with a cutoff of 10 for any cutoff."""
+    return tuple(known.example for known in DEFINITIONS.values() if not known.facts.models)
+
+
+def facts(feature: str | Feature) -> Facts:
+    """What is known of a feature: its direction, its range and its needs.
+
+    They are what the feature itself declares as its ``facts``, or else what this library knows of
+    its name, or else nothing: an unknown direction, any number, no needs.
+
+    Raises:
+        FeatureError: the feature has an attribute ``facts`` that is something else.
+    """
+    declared = None if isinstance(feature, str) else getattr(feature, "facts", None)
+    if isinstance(declared, Facts):
+        return declared
+    name = feature if isinstance(feature, str) else feature.name
+    if declared is not None:
+        raise FeatureError(
+            f"feature {name!r} declares {declared!r} as its facts; make it mirage.features.Facts"
+        )
+    stem = canonical_name(name).partition("@")[0]
+    return DEFINITIONS[stem].facts if stem in DEFINITIONS else Facts()
 
 
 @lru_cache(maxsize=256)
@@ -92,17 +109,19 @@ def feature(name: str) -> Feature:
 
     Raises:
         UnknownNameError: there is no such feature; the message names the nearest.
-        FeatureError: the feature needs an LLM; the message says what to write instead.
+        FeatureError: the feature needs a model; the message says what to write instead, and which
+            extra to install.
     """
-    ours = canonical_name(name)
-    if ours in _PLAIN:
-        return AnsweredFeature(ours, _PLAIN[ours])
-    if ours in _RATED:
+    stem, at, cutoff = canonical_name(name).partition("@")
+    known = DEFINITIONS.get(stem)
+    if known is None or not re.fullmatch("@[1-9][0-9]{0,8}" if known.cutoff else "", at + cutoff):
+        raise UnknownNameError("feature", name, [known.example for known in DEFINITIONS.values()])
+    if known.facts.models:
+        model, extra = MODELS[known.facts.models[0]]
+        install = f"; it needs: pip install 'mirage-rag[{extra}]'" if extra else ""
         raise FeatureError(
-            f"feature {name!r} is rated by an LLM, which a name cannot say: write "
-            f"mirage.features.{ours}(LLM(...)) instead"
+            f"feature {name!r} is computed by a model, which a name cannot say: write "
+            f"mirage.features.{known.function.__name__}({model}) instead{install}"
         )
-    stem, _, cutoff = ours.partition("@")
-    if stem in _WITH_CUTOFF and re.fullmatch(r"[1-9][0-9]{0,8}", cutoff):
-        return AnsweredFeature(ours, partial(_WITH_CUTOFF[stem], k=int(cutoff)))
-    raise UnknownNameError("feature", name, feature_names())
+    function = partial(known.function, k=int(cutoff)) if known.cutoff else known.function
+    return AnsweredFeature(stem + at + cutoff, function)

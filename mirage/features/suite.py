@@ -12,8 +12,8 @@ import numpy as np
 
 from mirage._base.progress import progress_bar
 from mirage.errors import FeatureError
-from mirage.features.base import Answered, Feature, FunctionFeature, NotComputed, answered
-from mirage.features.registry import OFFLINE, feature
+from mirage.features.base import Answered, Facts, Feature, FunctionFeature, NotComputed, answered
+from mirage.features.registry import OFFLINE, facts, feature
 from mirage.features.table import FeatureTable
 from mirage.languages import Language
 from mirage.models import Query, Response, Run
@@ -116,6 +116,11 @@ class FeatureSuite:
     def names(self) -> tuple[str, ...]:
         """The names of the features, in order."""
         return tuple(item.name for item in self.features)
+
+    @property
+    def facts(self) -> dict[str, Facts]:
+        """What is known of each feature, by name: see :func:`mirage.features.facts`."""
+        return {item.name: facts(item) for item in self.features}
 
     def __iter__(self) -> Iterator[Feature]:
         return iter(self.features)

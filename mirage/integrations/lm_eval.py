@@ -66,8 +66,12 @@ def mirage_task(
             "doc_to_target": lambda doc: doc["reference"],
             "process_results": process_results,
             "metric_list": [
-                {"metric": name, "aggregation": "mean", "higher_is_better": None}
-                for name in suite.names
+                {
+                    "metric": name,
+                    "aggregation": "mean",
+                    "higher_is_better": facts.higher_is_better(dataset.language),
+                }
+                for name, facts in suite.facts.items()
             ],
             "generation_kwargs": {"until": [], "do_sample": False, "max_gen_toks": ANSWER_TOKENS},
         }

@@ -12,6 +12,7 @@ import numpy as np
 
 from mirage._base.arrays import Floats
 from mirage.errors import UnknownNameError
+from mirage.features import facts
 
 __all__ = [
     "ESTIMATORS",
@@ -22,25 +23,6 @@ __all__ = [
     "fit_regressor",
     "one_thread",
 ]
-
-
-INCREASING = frozenset(
-    {
-        "target_language",
-        "citation_recall",
-        "citation_map",
-        "support_entailment",
-        "support_lexical",
-        "reranker_score",
-        "relevance_lexical",
-        "answer_bleu",
-        "answer_rougeL",
-        "answer_overlap",
-        "fluency",
-        "nugget_recall",
-    }
-)
-"""Features, without their ``@k``, of which more never makes a response worse."""
 
 
 class Regressor(Protocol):
@@ -83,7 +65,7 @@ def fit_regressor(
 
 def directions(features: Sequence[str]) -> list[int]:
     """1 for a feature that must not lower the logit as it rises, 0 for any other."""
-    return [int(feature.partition("@")[0] in INCREASING) for feature in features]
+    return [int(facts(feature).direction == "higher") for feature in features]
 
 
 def one_thread() -> AbstractContextManager[Any]:

@@ -18,13 +18,12 @@ from mirage.dataset import MirageDataset
 from mirage.errors import DatasetError, FeatureError, UnknownNameError
 from mirage.features import FeatureSuite, FeatureTable
 from mirage.generation import ModelLike
-from mirage.languages import Language
 from mirage.leaderboard import Leaderboard
 from mirage.models import LanguageCode
 from mirage.testing._inputs import Place, dataset_of, fingerprint, run_of
 from mirage.testing.comparison import DECIMALS
 
-__all__ = ["Baseline", "lower_is_better", "read_baseline", "save_baseline", "versions"]
+__all__ = ["Baseline", "read_baseline", "save_baseline", "versions"]
 
 # What decides the numbers of the offline features, besides the responses.
 _PACKAGES = ("mirage-rag", "langid", "lingua-language-detector", "sacrebleu", "sentencex")
@@ -100,8 +99,8 @@ def save_baseline(
             :class:`~mirage.Run`, the bundled ones of its language by default.
         suite: the features; those of the leaderboard, or the offline ones by default.
         name: the model's name in the file; a run's own, or ``"my-model"``, by default.
-        lower_is_better: the features of which a smaller value is the better one, besides the
-            library's own, which are known.
+        lower_is_better: the features of which a smaller value is the better one, besides those
+            whose facts say so (:class:`mirage.features.Facts`). Of any other, more is better.
 
     Returns:
         What :func:`read_baseline` reads back.
@@ -115,7 +114,7 @@ def save_baseline(
     dataset = dataset_of(on, model)
     if suite is None:
         suite = on.suite if isinstance(on, Leaderboard) else FeatureSuite.offline(dataset.language)
-    lower = _lower(suite.names, dataset.language, lower_is_better)
+    lower = _lower(suite, dataset.language, lower_is_better)
     run = run_of(model, dataset, name)
     table = suite.score(dataset, run)
     failed = {response.query_id: response.error or "" for response in run.failed}
@@ -157,21 +156,16 @@ def versions() -> dict[str, str]:
     return found
 
 
-def lower_is_better(language: str) -> frozenset[str]:
-    """The library's features of which a smaller value is the better one, in a language.
-
-    English in a response speaks against it in every language but English.
-    """
-    own = f"{Language.of(language).name.lower()}_language"
-    return frozenset({"english_language", "support_neutral"} - {own})
-
-
-def _lower(names: Sequence[str], language: str, more: Collection[str]) -> tuple[str, ...]:
+def _lower(suite: FeatureSuite, language: str, more: Collection[str]) -> tuple[str, ...]:
     for name in more:
-        if name not in names:
-            raise UnknownNameError("feature of the suite", name, names)
-    lower = lower_is_better(language).union(more)
-    return tuple(name for name in names if name in lower)
+        if name not in suite.names:
+            raise UnknownNameError("feature of the suite", name, suite.names)
+    facts = suite.facts
+    return tuple(
+        name
+        for name in suite.names
+        if name in more or facts[name].direction_in(language) == "lower"
+    )
 
 
 def _named(ids: Sequence[str], kind: str) -> str:

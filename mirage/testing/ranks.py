@@ -8,6 +8,7 @@ import numpy as np
 
 from mirage.dataset import MirageDataset
 from mirage.errors import DatasetError, MirageError
+from mirage.features import facts
 from mirage.generation import ModelLike
 from mirage.leaderboard import Leaderboard
 from mirage.models import Run
@@ -23,7 +24,6 @@ from mirage.testing._failures import (
 )
 from mirage.testing._inputs import leaderboard
 from mirage.testing._item import record
-from mirage.testing.baseline import lower_is_better
 
 __all__ = ["assert_ranks"]
 
@@ -134,8 +134,8 @@ def _below(evidence: Evidence, model: str, other: Entry) -> list[str]:
     """
     table, data = evidence.tables[model], evidence.ranker.data[evidence.dataset.language]
     names = [name for name in data.features if math.isfinite(other.features.get(name, math.nan))]
-    lower = lower_is_better(table.language)
-    signs = np.array([1.0 if name in lower else -1.0 for name in names])
+    lower = [facts(name).direction_in(table.language) == "lower" for name in names]
+    signs = np.where(lower, 1.0, -1.0)
     means = np.array([other.features[name] for name in names])
     spread = data.mean_X[:, [data.features.index(name) for name in names]].std(axis=0)
     values = table.columns(names).values

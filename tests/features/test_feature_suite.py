@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -11,17 +12,21 @@ import numpy as np
 import pytest
 
 from mirage.dataset import MirageDataset
-from mirage.errors import FeatureError, UnknownNameError
+from mirage.errors import FeatureError, SettingError, UnknownNameError
 from mirage.features import (
+    DEFINITIONS,
     Answered,
+    Facts,
     Feature,
     FeatureSuite,
     FunctionFeature,
     NotComputed,
     canonical_name,
+    facts,
     feature,
     feature_names,
 )
+from mirage.languages import LANGUAGES
 from mirage.models import Query, Response, Run
 from mirage.sources import memerag
 
@@ -112,6 +117,92 @@ def test_unknown_names_come_with_the_nearest(name: str, nearest: str) -> None:
         feature(name)
     with pytest.raises(UnknownNameError, match=nearest):
         FeatureSuite(["answer_rougeL", name])
+
+
+# Facts ------------------------------------------------------------------------------------------
+
+
+def test_facts_of_the_librarys_features() -> None:
+    directions = {name: known.facts.direction for name, known in DEFINITIONS.items()}
+    lower = {"english_language", "support_neutral"}
+    assert {name for name, direction in directions.items() if direction == "lower"} == lower
+    assert set(directions.values()) == {"higher", "lower"}
+    assert facts("citation_MAP@3") == facts(feature("citation_map@10")) == facts("citation_map")
+    assert facts("citation_map").needs == ("passages", "relevant passages")
+    assert (facts("fluency").low, facts("fluency").high) == (1, 5)
+    assert facts("reranker_score").high == math.inf
+    assert facts("reranker_score").extra == "neural"
+    assert facts("answer_overlap").models == ("LLM",)
+    assert not any(known.facts.models for name, known in DEFINITIONS.items() if name in OFFLINE)
+    assert DEFINITIONS["citation_recall"].example == "citation_recall@10"
+    assert DEFINITIONS["support_lexical"].summary == (
+        "Mean over the answer's sentences of sentence_support by the passages each cites."
+    )
+
+
+def test_english_speaks_against_a_response_but_in_english() -> None:
+    for language in LANGUAGES:
+        english = facts("english_language")
+        assert english.direction_in(language) == ("higher" if language == "en" else "lower")
+        assert english.higher_is_better(language) is (language == "en")
+
+
+def test_own_features_declare_facts_or_are_unknown() -> None:
+    def words(_: Query, response: Response) -> float:
+        return len((response.text or "").split())
+
+    assert facts(FunctionFeature(words)) == Facts() == facts("words")
+    assert Facts().higher_is_better("sw") is None
+    words.facts = Facts("lower", low=0)  # type: ignore[attr-defined]
+    twice = FunctionFeature(words, "twice", Facts("none"))
+    suite = FeatureSuite([words, twice, "answer_bleu"])
+    assert [known.direction for known in suite.facts.values()] == ["lower", "none", "higher"]
+    # What it says of itself counts more than what the library's feature of the name is.
+    assert facts(FunctionFeature(words, "answer_bleu")).direction == "lower"
+
+    words.facts = {"direction": "lower"}  # type: ignore[attr-defined]
+    with pytest.raises(FeatureError, match=r"'words' declares \{'dir.*mirage\.features\.Facts"):
+        facts(FunctionFeature(words))
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"direction": "up"}, "facts say one of higher, lower, none, unknown, not 'up'"),
+        ({"direction_by_language": {"en": "up"}}, "not 'up'"),
+        ({"needs": ("GPU",)}, "one of passages, .* not 'GPU'"),
+        ({"low": 1, "high": 0}, "a range goes from low to high, not from 1 to 0"),
+    ],
+)
+def test_facts_that_cannot_be(settings: dict[str, Any], message: str) -> None:
+    with pytest.raises(SettingError, match=message):
+        Facts(**settings)
+    with pytest.raises(UnknownNameError, match="language"):
+        Facts(direction_by_language={"xx": "lower"})
+
+
+@pytest.mark.parametrize(
+    ("name", "instead"),
+    [
+        ("support_entailment", r"support_entailment(NLI()) instead; it needs: pip install"),
+        ("xlni_context_neutral", r"support_neutral(NLI()) instead; it needs: pip install"),
+        ("reranker_score", "reranker_score(Reranker()) instead; it needs: pip install"),
+        ("fluency", "fluency(LLM(...)) instead"),
+        ("nugget_recall_weighted", "nugget_recall(LLM(...)) instead"),
+    ],
+)
+def test_a_name_cannot_say_which_model_computes_it(name: str, instead: str) -> None:
+    with pytest.raises(FeatureError, match=re.escape(f"write mirage.features.{instead}")) as caught:
+        FeatureSuite([name])
+    assert ("'mirage-rag[neural]'" in str(caught.value)) == ("pip" in instead)
+
+
+def test_values_lie_in_the_range_that_is_said(english: MirageDataset) -> None:
+    suite = FeatureSuite.offline("en")
+    values = suite.score(english, reference_run(english)).values
+    for column, known in zip(values.T, suite.facts.values(), strict=True):
+        assert np.nanmin(column) >= known.low
+        assert np.nanmax(column) <= known.high + 1e-12
 
 
 # Composition --------------------------------------------------------------------------------------

@@ -77,6 +77,19 @@ def test_scores_are_those_of_the_suite(language: str) -> None:
         np.testing.assert_array_equal(values, row)  # exactly, and nothing where there is NaN
 
 
+def test_the_harness_knows_which_way_is_better() -> None:
+    suite = FeatureSuite.offline() + length
+    for language, english in (("sw", False), ("en", True)):
+        dataset = MirageDataset.bundled(language)
+        better = run(dataset, suite)["higher_is_better"][dataset.name]
+        others = dict.fromkeys(suite.names, True)
+        assert better == others | {"english_language": english, "length": None}
+
+
+def length(_: Query, response: Response) -> float:
+    return float(len(response.text or ""))
+
+
 def test_a_feature_that_no_query_has_is_not_in_the_results() -> None:
     def never(query: Query, response: Response) -> NotComputed:
         return NotComputed(f"{query.id} {response.text}")

@@ -12,10 +12,9 @@ import numpy as np
 import pytest
 
 from mirage import DatasetError, FeatureSuite, Leaderboard, MirageDataset, UnknownNameError
-from mirage.languages import LANGUAGES
+from mirage.features import Facts, FunctionFeature
 from mirage.models import Query, Response
 from mirage.testing import read_baseline, save_baseline
-from mirage.testing.baseline import lower_is_better
 
 CITED = FeatureSuite(["citation_recall@10", "citation_map@10"])
 
@@ -30,7 +29,7 @@ def swahili() -> MirageDataset:
 
 
 def saved(path: Path, dataset: MirageDataset, **options: Any) -> Any:
-    return save_baseline(references(dataset), path, on=dataset, suite=CITED, **options)
+    return save_baseline(references(dataset), path, on=dataset, **{"suite": CITED, **options})
 
 
 def test_what_is_saved_is_read_back(tmp_path: Path, swahili: MirageDataset) -> None:
@@ -81,9 +80,11 @@ def length(_: Query, response: Response) -> float:
     return float(len(response.text or ""))
 
 
-def test_english_speaks_against_a_response_but_in_english() -> None:
-    for code in LANGUAGES:
-        assert ("english_language" in lower_is_better(code)) == (code != "en")
+def test_a_feature_that_declares_its_direction_needs_no_word_of_it(
+    tmp_path: Path, swahili: MirageDataset
+) -> None:
+    suite = FeatureSuite([FunctionFeature(length, facts=Facts("lower", low=0)), *CITED])
+    assert saved(tmp_path / "b.json", swahili, suite=suite).lower_is_better == ("length",)
 
 
 def test_a_direction_of_an_unknown_feature_is_refused(
