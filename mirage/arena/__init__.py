@@ -18,6 +18,7 @@ from mirage.arena.biases import (
 )
 from mirage.arena.bradley_terry import BradleyTerry, BradleyTerryFit, Tournaments
 from mirage.arena.judge import Judged, PairwiseJudge, Skipped
+from mirage.arena.judgment_files import read_judgments, read_votes
 from mirage.arena.judgments import Judgments
 
 __all__ = [
@@ -39,6 +40,8 @@ __all__ = [
     "fleiss_kappa",
     "judge_agreement",
     "position_bias",
+    "read_judgments",
+    "read_votes",
     "self_preference",
     "verbosity_bias",
 ]

@@ -29,7 +29,7 @@ import math
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from mirage._base.files import lines
+from mirage._base.files import lines, write_records
 from mirage.dataset import MirageDataset
 from mirage.errors import DatasetError
 from mirage.features.base import answered
@@ -43,6 +43,7 @@ __all__ = [
     "ranked",
     "read_run",
     "shown",
+    "write_dataset",
     "write_qrels",
     "write_run",
 ]
@@ -206,6 +207,37 @@ def write_qrels(grades: Mapping[str, Mapping[str, int]], path: str | Path) -> No
         ),
         Path(path),
     )
+
+
+def write_dataset(dataset: MirageDataset, folder: str | Path) -> None:
+    """Write ``topics.tsv``, ``qrels.txt`` and ``passages.jsonl`` into a folder, made where missing.
+
+    ``MirageDataset.from_trec`` reads them. References and which passages a query shows in which
+    order have no place there.
+
+    Raises:
+        DatasetError: two passages have one id, or a query has what a line cannot say; nothing is
+            written then.
+    """
+    passages: dict[str, Passage] = {}
+    for query in dataset:
+        for passage in query.passages:
+            if passages.setdefault(passage.id, passage) != passage:
+                raise DatasetError(
+                    f"query {query.id!r}: passage {passage.id!r} has another text than in a query "
+                    "before; in TREC's files an id names one passage"
+                )
+        if {"\t", "\n", "\r"} & {*query.id, *query.text} or " " in query.id:
+            raise DatasetError(
+                f"query {query.id!r}: TREC's topics are lines id<TAB>text, with no room "
+                "for its tabs, line ends or blanks in the id"
+            )
+    folder = Path(folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    text = "".join(f"{query.id}\t{query.text}\n" for query in dataset)
+    (folder / "topics.tsv").write_text(text, encoding="utf-8", newline="\n")
+    write_qrels(qrels(dataset), folder / "qrels.txt")
+    write_records(passages.values(), folder / "passages.jsonl")
 
 
 def _write(rows: Iterable[tuple[str, ...]], path: Path) -> None:

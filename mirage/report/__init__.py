@@ -8,6 +8,7 @@ from mirage._base.lazy import lazy
 
 if TYPE_CHECKING:
     from mirage.report.fonts import MissingFontWarning
+    from mirage.report.judges import measure_judges
     from mirage.report.page import render, write
     from mirage.report.plots import (
         plot_features,
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 
 _HOME = {
     "MissingFontWarning": "fonts",
+    "measure_judges": "judges",
     "plot_features": "plots",
     "plot_fewer_judgments": "plots",
     "plot_importances": "plots",
@@ -30,6 +32,7 @@ _HOME = {
 
 __all__ = [
     "MissingFontWarning",
+    "measure_judges",
     "plot_features",
     "plot_fewer_judgments",
     "plot_importances",

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import logging
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple
 from xml.etree.ElementTree import Element
 
@@ -13,16 +14,21 @@ from mirage.arena import (
     PositionBias,
     SelfPreference,
     VerbosityBias,
+    judge_agreement,
+    position_bias,
+    verbosity_bias,
 )
-from mirage.errors import MirageError
+from mirage.errors import JudgmentError, MirageError, UnknownNameError
 from mirage.languages import Language
 from mirage.metaeval import MEAN, JudgeResult, MetaEvaluation
-from mirage.models import HumanAgreement
+from mirage.models import HumanAgreement, Query, Run, Vote
 from mirage.report._drawing import Scale, axis, interval
 from mirage.report._elements import label, tag
 from mirage.report._sections import scrolling
 
-__all__ = ["JudgeFinding", "findings"]
+__all__ = ["JudgeFinding", "findings", "measure_judges"]
+
+_LOG = logging.getLogger("mirage.report")
 
 JudgeFinding = (
     PositionBias
@@ -44,6 +50,29 @@ class _Line(NamedTuple):
     value: float
     interval: tuple[float, float]
     words: str
+
+
+def measure_judges(
+    votes: Iterable[Vote], dataset: Iterable[Query], runs: Iterable[Run]
+) -> list[JudgeFinding]:
+    """What votes say about the judges who cast them, for :func:`mirage.report.write`.
+
+    That is agreement, position bias and verbosity bias. What these votes cannot tell is left out,
+    with a warning that says why: position bias of votes in one order, for instance.
+    """
+    votes, dataset, runs = list(votes), list(dataset), list(runs)
+    measures: list[Callable[[], JudgeFinding]] = [
+        lambda: judge_agreement(votes),
+        lambda: position_bias(votes),
+        lambda: verbosity_bias(votes, dataset, runs),
+    ]
+    measured = []
+    for measure in measures:
+        try:
+            measured.append(measure())
+        except (JudgmentError, UnknownNameError) as error:
+            _LOG.warning("not in the report: %s", error)
+    return measured
 
 
 def findings(judges: Iterable[JudgeFinding]) -> Iterator[Element]:

@@ -5,6 +5,7 @@ The files are those of amazon-science/MEMERAG (Blandón et al. 2025, arXiv 2502.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -40,6 +41,25 @@ class Memerag(NamedTuple):
     dataset: MirageDataset
     run: Run
     sentences: list[LabelledSentence]
+
+    def write_labels(self, path: str | Path) -> None:
+        """Write the sentences as :meth:`~mirage.metaeval.LabelledSentences.from_jsonl` reads them.
+
+        Their label is the factuality, and ``fine`` its finer labels where there are any.
+        """
+        with Path(path).open("w", encoding="utf-8", newline="\n") as file:
+            for sentence in self.sentences:
+                query = self.dataset[sentence.query_id]
+                row = {
+                    "query_id": query.id,
+                    "query": query.text,
+                    "language": query.language,
+                    "passages": [passage.model_dump() for passage in query.passages],
+                    "sentence": sentence.text,
+                    "label": sentence.factuality,
+                    **({"fine": sentence.fine} if any(sentence.fine) else {}),
+                }
+                file.write(json.dumps(row, ensure_ascii=False) + "\n")
 
 
 def load(path: str | Path, language: str) -> Memerag:

@@ -10,8 +10,9 @@ import hashlib
 import io
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
+from functools import partial
 from importlib import resources
 from importlib.resources.abc import Traversable
 from pathlib import Path
@@ -20,11 +21,11 @@ from typing import Any
 import numpy as np
 
 from mirage.errors import ArtifactError
-from mirage.languages import Language
+from mirage.languages import LANGUAGES, Language
 from mirage.surrogate.model import Candidate, Recipe
 from mirage.surrogate.training import TrainingData
 
-__all__ = ["MANIFEST", "Artifact", "read", "read_pretrained", "write", "write_manifest"]
+__all__ = ["MANIFEST", "Artifact", "read", "read_pretrained", "verify", "write", "write_manifest"]
 
 FORMAT = 1
 MANIFEST = "manifest.json"
@@ -104,6 +105,37 @@ def write_manifest(folder: Path) -> None:
     """Write the SHA-256 of every artifact of a folder beside them."""
     digests = {path.name: _digest(path.read_bytes()) for path in sorted(folder.glob("*.joblib"))}
     (folder / MANIFEST).write_text(json.dumps(digests, indent=1) + "\n", encoding="utf-8")
+
+
+def verify(folder: Path | None = None) -> dict[str, str]:
+    """What is wrong with each artifact of a folder, or of those that ship; empty where nothing is.
+
+    In a folder these are the files that its manifest names, and those that it does not name.
+
+    Raises:
+        ArtifactError: the folder has no manifest, or something else in its place.
+    """
+    if folder is None:
+        return {code: _fault(partial(read_pretrained, code)) for code in LANGUAGES}
+    manifest = folder / MANIFEST
+    if not manifest.is_file():
+        raise ArtifactError(
+            f"{folder}: there is no {MANIFEST}; `mirage surrogate rebuild` writes one"
+        )
+    try:
+        known = set(json.loads(manifest.read_text("utf-8")))
+    except (ValueError, TypeError) as error:
+        raise ArtifactError(f"{manifest}: is no manifest ({error})") from None
+    names = sorted(known | {path.name for path in folder.glob("*.joblib")})
+    return {name: _fault(partial(read, folder / name)) for name in names}
+
+
+def _fault(reader: Callable[[], Artifact]) -> str:
+    try:
+        reader()
+    except ArtifactError as error:
+        return str(error)
+    return ""
 
 
 def _read(name: str, source: Traversable, manifest: Traversable, trust: bool) -> Artifact:

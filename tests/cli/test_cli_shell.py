@@ -22,6 +22,7 @@ from command_line import (
 )
 from llm_server import ChatServer, Reply
 
+from mirage import cli
 from mirage.dataset import MirageDataset, read_run
 
 EXPECTED = {
@@ -33,8 +34,10 @@ EXPECTED = {
 ALL = dict(commands())
 
 
-def test_these_are_the_commands() -> None:
+def test_these_are_the_commands_each_in_a_module_of_its_name() -> None:
     assert set(ALL) == EXPECTED
+    modules = {path.stem for path in Path(cli.__file__).parent.glob("[!_]*.py")}
+    assert modules == set(cli.COMMANDS) == {words.split()[0] for words in EXPECTED}
 
 
 @pytest.mark.parametrize("words", sorted(EXPECTED))

@@ -1,4 +1,4 @@
-"""What commands are given: languages, files, datasets, runs and numbers by name."""
+"""What commands are given: files, datasets, runs, surrogates and numbers by name."""
 
 from __future__ import annotations
 
@@ -6,77 +6,29 @@ import difflib
 import os
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
-import typer
-
-from mirage.cli.shell import standard_input
-from mirage.errors import DatasetError, MirageError
+from mirage.cli._stdin import standard_input
+from mirage.errors import ArtifactError, DatasetError, MirageError
 
 if TYPE_CHECKING:
     from mirage.dataset import MirageDataset
     from mirage.models import Run
+    from mirage.surrogate import SurrogateRanker
 
 __all__ = [
-    "AllowFailedOption",
-    "DatasetOption",
-    "JobsOption",
-    "JsonOption",
-    "LanguageArgument",
-    "NamesOption",
-    "ResponsesArgument",
-    "SeedOption",
     "check_folder",
     "dataset_of",
     "file_of",
+    "is_language",
     "named_numbers",
     "place_of",
+    "ranker_of",
     "run_names",
     "runs_of",
 ]
 
 STDIN = "-"
-
-LanguageArgument = Annotated[
-    str, typer.Argument(metavar="LANGUAGE", help="ISO 639-1 code, such as sw.", show_default=False)
-]
-ResponsesArgument = Annotated[
-    list[Path],
-    typer.Argument(
-        metavar="RESPONSES",
-        help='JSON Lines {"query_id": ..., "text": ...}, a file a model; - is standard input.',
-        show_default=False,
-    ),
-]
-NamesOption = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--name",
-        metavar="NAME",
-        help="What to call a model, once a file in their order.  [default: the file's name]",
-        show_default=False,
-    ),
-]
-DatasetOption = Annotated[
-    Path | None,
-    typer.Option(
-        "--dataset",
-        metavar="FILE",
-        help="Queries as JSON Lines.  [default: the bundled ones]",
-        show_default=False,
-    ),
-]
-AllowFailedOption = Annotated[
-    int,
-    typer.Option(
-        "--allow-failed", metavar="N", min=0, help="Queries that a model may fail on before that."
-    ),
-]
-JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON, for machines.")]
-JobsOption = Annotated[
-    int, typer.Option("--jobs", metavar="N", help="Processes to use; -1 is one a core.")
-]
-SeedOption = Annotated[int, typer.Option("--seed", metavar="N", help="Of everything random.")]
 
 
 # Files --------------------------------------------------------------------------------------------
@@ -91,7 +43,7 @@ def file_of(path: Path) -> Path:
     if str(path) == STDIN:
         return standard_input()
     if place_of(path).is_dir():
-        inside = sorted(one.name for one in path.glob("*.jsonl"))
+        inside = sorted(file.name for file in path.glob("*.jsonl"))
         which = f"; did you mean {path / inside[0]}?" if len(inside) == 1 else ""
         raise DatasetError(f"{path}: is a folder, and a file is needed{which}")
     return path
@@ -124,22 +76,39 @@ def _nearest(path: Path) -> str:
     while not folder.is_dir() and folder != folder.parent:
         folder, missing = folder.parent, folder.name
     try:
-        found = sorted(os.listdir(folder))
+        entries = sorted(os.listdir(folder))
     except OSError:
         return ""
     # Endings are left out: most files here share theirs, and would look alike for it.
-    by_stem = {Path(name).stem: name for name in found}
-    by_stem |= {Path(name).stem: name for name in found if Path(name).suffix == path.suffix}
+    alike = [name for name in entries if Path(name).suffix == path.suffix]
+    by_stem = {Path(name).stem: name for name in (*entries, *alike)}
     close = difflib.get_close_matches(Path(missing).stem, by_stem, n=1)
     if close:
         return f"; did you mean {folder / by_stem[close[0]]}?"
     if folder != path.parent:
         return f"; {folder.absolute()} has no {missing}"
-    alike = [name for name in found if path.suffix and Path(name).suffix == path.suffix][:5]
-    return f"; {folder.absolute()} has {', '.join(alike)}" if alike else ""
+    if not path.suffix or not alike:
+        return ""
+    return f"; {folder.absolute()} has {', '.join(alike[:5])}"
 
 
-# Datasets and runs --------------------------------------------------------------------------------
+# Datasets, runs and surrogates --------------------------------------------------------------------
+
+
+def is_language(source: str) -> bool:
+    """Whether a language is meant, and no file.
+
+    Raises:
+        UnknownNameError: a language that is misspelt, more likely than a file.
+    """
+    from mirage.languages import LANGUAGES, Language
+
+    path = Path(source)
+    if source in LANGUAGES:
+        return True
+    if source != STDIN and not path.exists() and not path.suffix and len(path.parts) == 1:
+        Language.of(source)
+    return False
 
 
 def dataset_of(language: str, path: Path | None) -> MirageDataset:
@@ -175,11 +144,11 @@ def run_names(paths: Sequence[Path], names: Sequence[str] | None) -> list[str]:
             f"there are {len(names)} names for {len(paths)} files of responses; give --name once "
             "a file, or not at all"
         )
-    found = list(names or ("stdin" if str(path) == STDIN else path.stem for path in paths))
-    twice = next((name for name in found if found.count(name) > 1), None)
+    models = list(names or ("stdin" if str(path) == STDIN else path.stem for path in paths))
+    twice = next((name for name in models if models.count(name) > 1), None)
     if twice is not None:
         raise MirageError(f"two models are called {twice!r}; give --name once a file")
-    return found
+    return models
 
 
 def runs_of(language: str, paths: Sequence[Path], names: Sequence[str] | None) -> list[Run]:
@@ -192,25 +161,43 @@ def runs_of(language: str, paths: Sequence[Path], names: Sequence[str] | None) -
     ]
 
 
+def ranker_of(path: Path, trust: bool) -> SurrogateRanker:
+    """The surrogate in a file.
+
+    Raises:
+        ArtifactError: it cannot be read, or is in no manifest and not trusted.
+    """
+    from mirage.surrogate import SurrogateRanker
+    from mirage.surrogate.artifacts import MANIFEST
+
+    file = file_of(path)
+    if not trust and not (file.parent / MANIFEST).is_file():
+        raise ArtifactError(
+            f"{path}: reading a surrogate runs code that the file brings along; say --trust if you "
+            "made it or trust who did"
+        )
+    return SurrogateRanker.load(file, trust=trust)
+
+
 # Numbers by name ----------------------------------------------------------------------------------
 
 
-def named_numbers(option: str, texts: Iterable[str]) -> dict[str, float]:
+def named_numbers(option: str, texts: Iterable[str] | None) -> dict[str, float]:
     """Numbers by name, from texts such as ``citation_recall@10=0.6``.
 
     Raises:
         MirageError: a text has another form.
     """
-    found = {}
-    for text in texts:
+    numbers = {}
+    for text in texts or ():
         name, equals, number = text.rpartition("=")
         try:
             if not name or not equals:
                 raise ValueError
-            found[name] = float(number)
+            numbers[name] = float(number)
         except ValueError:
             raise MirageError(
                 f"{option} {text!r}: expected a name, = and a number, such as "
                 "citation_recall@10=0.6"
             ) from None
-    return found
+    return numbers

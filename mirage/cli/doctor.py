@@ -1,4 +1,4 @@
-"""The command that says what is installed, and what answers: doctor."""
+"""mirage doctor: what is installed, and what answers."""
 
 from __future__ import annotations
 
@@ -10,23 +10,16 @@ from typing import Annotated, Any, NamedTuple
 
 import typer
 
-from mirage.cli.endpoints import ask_for_models
-from mirage.cli.inputs import JsonOption
-from mirage.cli.shell import bad_input, example, fell_short, out, out_json, wrapped
-
-__all__ = ["add_to"]
+from mirage.cli import _options as options
+from mirage.cli._llms import ask_for_models
+from mirage.cli._output import out, out_json, wrapped
+from mirage.cli._shell import app, bad_input, example, fall_short
 
 DISTRIBUTION = "mirage-rag"
 FOR_DEVELOPERS = ("test", "dev", "docs", "browser")
 
 
-def add_to(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command(
-        epilog=example("mirage doctor", "mirage doctor --endpoint http://localhost:8000/v1")
-    )(doctor)
-
-
+@app.command(epilog=example("mirage doctor", "mirage doctor --endpoint http://localhost:8000/v1"))
 def doctor(
     endpoint: Annotated[
         list[str] | None,
@@ -34,41 +27,40 @@ def doctor(
             metavar="URL",
             help="See whether this endpoint answers, and the one of OPENAI_BASE_URL; no key is "
             "sent. May be repeated.",
-            show_default=False,
         ),
     ] = None,
-    as_json: JsonOption = False,
+    as_json: options.Json = False,
 ) -> None:
     """Say what is installed and missing, and what answers.
 
     Falls short (status 1) where a package that is always needed is missing, or an endpoint does
     not answer.
     """
-    packages = _packages()
-    urls = list(dict.fromkeys([*_configured(), *(endpoint or ())]))
+    needs = _needs()
+    configured = os.environ.get("OPENAI_BASE_URL", "").strip()
+    urls = dict.fromkeys(filter(None, (configured, *(endpoint or ()))))
     with bad_input():
         answers = {url: ask_for_models(url) for url in urls}
-    found = {
+    facts: dict[str, Any] = {
         "python": platform.python_version(),
         "platform": platform.platform(),
-        "packages": {need.package: need.version for need in packages if not need.extra},
-        "extras": _extras(packages),
+        "packages": {need.package: need.version for need in needs if not need.extra},
+        "extras": _extras(needs),
         "data": _data(),
         "keys": {"OPENAI_API_KEY": "set" if os.environ.get("OPENAI_API_KEY") else "not set"},
         "endpoints": {url: answer._asdict() for url, answer in answers.items()},
     }
     if as_json:
-        out_json(found)
+        out_json(facts)
     else:
-        out(_shown(found))
+        out(_text(facts))
     missing = [
-        f"the package {need.package} is missing: install {DISTRIBUTION} again"
-        for need in packages
-        if not need.extra and need.version is None
+        f"the package {package} is missing: install {DISTRIBUTION} again"
+        for package, version in facts["packages"].items()
+        if version is None
     ]
     silent = [f"{url}: {answer.reason}" for url, answer in answers.items() if not answer.ok]
-    if missing or silent:
-        fell_short([*missing, *silent])
+    fall_short([*missing, *silent])
 
 
 # Packages -----------------------------------------------------------------------------------------
@@ -80,7 +72,7 @@ class _Need(NamedTuple):
     version: str | None
 
 
-def _packages() -> list[_Need]:
+def _needs() -> list[_Need]:
     """What the library needs, with the version that is installed."""
     from importlib import metadata
 
@@ -103,15 +95,14 @@ def _version(package: str) -> str | None:
         return None
 
 
-def _extras(packages: list[_Need]) -> dict[str, dict[str, Any]]:
-    names = dict.fromkeys(need.extra for need in packages if need.extra)
-    found = {}
-    for name in names:
-        parts = {need.package: need.version for need in packages if need.extra == name}
-        missing = None in parts.values()
+def _extras(needs: list[_Need]) -> dict[str, dict[str, Any]]:
+    extras = {}
+    for name in dict.fromkeys(need.extra for need in needs if need.extra):
+        packages = {need.package: need.version for need in needs if need.extra == name}
+        missing = None in packages.values()
         command = f"pip install '{DISTRIBUTION}[{name}]'" if missing else None
-        found[name] = {"packages": parts, "install": command}
-    return found
+        extras[name] = {"packages": packages, "install": command}
+    return extras
 
 
 # Data ---------------------------------------------------------------------------------------------
@@ -133,31 +124,23 @@ def _data() -> dict[str, Any]:
     }
 
 
-# Endpoints ----------------------------------------------------------------------------------------
-
-
-def _configured() -> list[str]:
-    url = os.environ.get("OPENAI_BASE_URL", "").strip()
-    return [url] if url else []
-
-
 # Showing ------------------------------------------------------------------------------------------
 
 
-def _shown(found: dict[str, Any]) -> str:
-    data = found["data"]
+def _text(facts: dict[str, Any]) -> str:
+    data = facts["data"]
     size = data["llm_cache_bytes"]
-    kept = "no answers of LLMs yet" if size is None else f"{size / 1e6:.1f} MB of LLMs' answers"
+    answers = "no answers of LLMs yet" if size is None else f"{size / 1e6:.1f} MB of LLMs' answers"
     lines = [
-        f"{DISTRIBUTION} {found['packages'][DISTRIBUTION]}, Python {found['python']}, "
-        f"{found['platform']}",
+        f"{DISTRIBUTION} {facts['packages'][DISTRIBUTION]}, Python {facts['python']}, "
+        f"{facts['platform']}",
         "",
         "Packages",
-        wrapped(_versions(found["packages"]), "  "),
+        wrapped(_versions(facts["packages"]), "  "),
         "",
         "Extras",
     ]
-    for name, extra in found["extras"].items():
+    for name, extra in facts["extras"].items():
         lines.append(wrapped(f"{name}: {_versions(extra['packages'])}", "  "))
         if extra["install"]:
             lines.append(f"    install: {extra['install']}")
@@ -166,11 +149,11 @@ def _shown(found: dict[str, Any]) -> str:
         "Data",
         f"  {data['bundled_corpora']} bundled corpora, {data['bundled_surrogates']} bundled "
         "surrogates",
-        f"  cache: {data['cache']} ({kept})",
+        f"  cache: {data['cache']} ({answers})",
         "",
         "Endpoints",
-        *(f"  {name}: {state}" for name, state in found["keys"].items()),
-        *(f"  {url}: {answer['reason']}" for url, answer in found["endpoints"].items()),
+        *(f"  {name}: {state}" for name, state in facts["keys"].items()),
+        *(f"  {url}: {answer['reason']}" for url, answer in facts["endpoints"].items()),
     ]
     return "\n".join(lines)
 

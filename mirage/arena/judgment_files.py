@@ -1,0 +1,65 @@
+"""Votes and judgments from JSON Lines."""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+from typing import get_args
+
+from mirage._base.files import read_rows, validated
+from mirage.arena._votes import tabulate
+from mirage.arena.judge import Votes, judgments_of
+from mirage.arena.judgments import Judgments
+from mirage.errors import DatasetError, UnknownNameError
+from mirage.models import Judgment, Vote
+
+__all__ = ["read_judgments", "read_votes"]
+
+_LOG = logging.getLogger("mirage.arena")
+_LOST = ("invalid", "failed")
+
+
+def read_votes(path: str | Path) -> list[Vote]:
+    """The votes in a file, as :meth:`PairwiseJudge.compare` writes them.
+
+    Raises:
+        DatasetError: names the line and field that is wrong.
+    """
+    return [validated(Vote, row, where) for where, row in read_rows(Path(path))]
+
+
+def read_judgments(
+    path: str | Path, *, judge: str | None = None, votes: Votes = "majority"
+) -> Judgments:
+    """The judgments in a file of judgments, or those that follow from a file of votes.
+
+    Votes that are invalid or failed are left out, with a warning.
+
+    Args:
+        path: JSON Lines of :class:`~mirage.Judgment` or of :class:`~mirage.Vote`.
+        judge: count this judge alone.
+        votes: what several judges bring, as :class:`PairwiseJudge` says; of votes alone.
+
+    Raises:
+        DatasetError: the file holds neither, or names the line and field that is wrong.
+        UnknownNameError: no such judge, or no such way to count votes.
+        JudgmentError: nothing is left, or a judge voted twice on the same two responses.
+    """
+    if votes not in get_args(Votes):
+        raise UnknownNameError("way to count votes", votes, get_args(Votes))
+    rows = list(read_rows(Path(path)))
+    if not rows:
+        raise DatasetError(f"{path}: no judgment in this file")
+    if judge is not None:
+        judges = sorted({str(row.get("judge", "")) for _, row in rows})
+        rows = [(where, row) for where, row in rows if row.get("judge", "") == judge]
+        if not rows:
+            raise UnknownNameError(f"judge in {path}", judge, judges)
+    if not any("asked" in row or row.get("verdict") in _LOST for _, row in rows):
+        return Judgments.from_records(validated(Judgment, row, where) for where, row in rows)
+    cast = [validated(Vote, row, where) for where, row in rows]
+    lost = sum(vote.verdict in _LOST for vote in cast)
+    if lost:
+        _LOG.warning("%d of %d votes left out: invalid or failed", lost, len(cast))
+    tabulate(cast)  # refuses votes that stand there twice, and where none has a verdict
+    return Judgments.from_records(judgments_of(cast, votes))

@@ -1,0 +1,162 @@
+"""The program: how commands join it, how they end, and how their errors read."""
+
+from __future__ import annotations
+
+import logging
+import os
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
+from functools import partial
+from pathlib import Path
+from typing import Annotated, Any, NoReturn
+
+import typer
+from typer.core import TyperGroup
+
+from mirage.cli._output import out, say, say_plainly
+from mirage.cli._stdin import forget_standard_input
+from mirage.errors import MirageError
+
+__all__ = ["app", "bad_input", "example", "fall_short", "group", "keeping", "shortfalls"]
+
+FELL_SHORT, BAD_INPUT, INTERRUPTED, BROKEN_PIPE = 1, 2, 130, 141
+"""Exit statuses; the last two are what shells give for SIGINT and SIGPIPE."""
+
+
+class _Warnings(logging.Handler):
+    """Says what the library warns of, as everything else is said."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        say(record.getMessage(), "warning:", "yellow")
+
+
+class Shell(TyperGroup):
+    """Turns what goes wrong in a command into one message and an exit status."""
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run the command."""
+        logger, handler = logging.getLogger("mirage"), _Warnings(logging.WARNING)
+        logger.addHandler(handler)
+        try:
+            return super().invoke(ctx)
+        except MirageError as error:
+            _error(str(error))
+        except KeyboardInterrupt:
+            raise typer.Exit(INTERRUPTED) from None
+        except BrokenPipeError:
+            # Who reads has seen enough. The interpreter must not try to write the rest at its end.
+            with suppress(OSError, ValueError):
+                os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            raise typer.Exit(BROKEN_PIPE) from None
+        except OSError as error:
+            if error.filename is None:
+                raise
+            _error(f"{error.filename}: {error.strerror}")
+        finally:
+            logger.removeHandler(handler)
+            forget_standard_input()
+
+
+def _error(message: str) -> NoReturn:
+    say(message, "error:")
+    raise typer.Exit(BAD_INPUT)
+
+
+# Commands -----------------------------------------------------------------------------------------
+
+# Plain help (no markup mode): rich's takes longer to import than to read.
+_typer = partial(typer.Typer, no_args_is_help=True, rich_markup_mode=None)
+
+app = _typer(
+    cls=Shell,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+def group(name: str, words: str) -> typer.Typer:
+    """A group of commands, such as ``surrogate``, with what help says of it."""
+    commands = _typer()
+    app.add_typer(commands, name=name, help=words)
+    return commands
+
+
+def example(*commands: str) -> str:
+    """The epilog of a command's help."""
+    title = "Example:" if len(commands) == 1 else "Examples:"
+    return "\n".join(("\b", title, *(f"  {command}" for command in commands)))
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        from importlib import metadata
+
+        out(f"mirage {metadata.version('mirage-rag')}")
+        raise typer.Exit
+
+
+@app.callback()
+def main(
+    _: Annotated[
+        bool,
+        typer.Option("--version", callback=_version, is_eager=True, help="Show the version."),
+    ] = False,
+) -> None:
+    """Rank retrieval-augmented generation systems in 18 languages, offline.
+
+    Exit status: 0 what was asked for holds, 1 it fell short, 2 the input was bad.
+    """
+    say_plainly()
+
+
+# Ends ---------------------------------------------------------------------------------------------
+
+
+def fall_short(reasons: Iterable[str]) -> None:
+    """End the command with status 1 after saying why, where there is a reason."""
+    reasons = list(reasons)
+    for reason in reasons:
+        say(reason, "fell short:", "yellow")
+    if reasons:
+        raise typer.Exit(FELL_SHORT)
+
+
+def shortfalls(assertions: Iterable[Callable[[], None]]) -> list[str]:
+    """Why assertions of :mod:`mirage.testing` do not hold, those that do not."""
+    from mirage.testing import FellShortError
+
+    reasons = []
+    for assertion in assertions:
+        try:
+            assertion()
+        except FellShortError as error:
+            reasons.append(str(error))
+    return reasons
+
+
+@contextmanager
+def bad_input() -> Iterator[None]:
+    """Let a ``ValueError`` about a setting end the command as bad input does."""
+    try:
+        yield
+    except MirageError:
+        raise
+    except ValueError as error:
+        raise MirageError(str(error)) from None
+
+
+@contextmanager
+def keeping(path: Path | None, cached: bool) -> Iterator[None]:
+    """Say what is kept, where the work is interrupted."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        if path is not None:
+            say(f"stopped; what came so far is in {path}: the same command goes on from there")
+        elif cached:
+            say("stopped; the answers that came are in the cache: the same command takes them")
+        else:
+            say("stopped; nothing was kept: --out FILE keeps what comes")
+        raise

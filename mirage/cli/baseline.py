@@ -1,0 +1,57 @@
+"""mirage baseline: what the pytest plugin compares later runs with."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from mirage.cli import _options as options
+from mirage.cli._inputs import check_folder, dataset_of, runs_of
+from mirage.cli._output import out, out_json
+from mirage.cli._shell import example, group
+
+commands = group("baseline", "Save what later runs are compared with.")
+
+
+@commands.command(epilog=example("mirage baseline save sw my-rag.jsonl --out baseline.json"))
+def save(
+    language: options.Language,
+    responses: Annotated[
+        Path,
+        typer.Argument(
+            metavar="RESPONSES",
+            help='JSON Lines {"query_id": ..., "text": ...}; - is standard input.',
+        ),
+    ],
+    file: Annotated[
+        Path,
+        typer.Option("--out", metavar="FILE", help="The baseline; one that is there is replaced."),
+    ],
+    name: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="What to call the model.  [default: the file's name]"),
+    ] = None,
+    dataset: options.Dataset = None,
+    feature: options.Features = None,
+    as_json: options.Json = False,
+) -> None:
+    """Save a model's features as a small file to commit.
+
+    assert_no_regression compares later runs with it, in pytest.
+    """
+    from mirage.features import FeatureSuite
+    from mirage.testing import save_baseline
+
+    check_folder(file)
+    queries = dataset_of(language, dataset)
+    suite = FeatureSuite(feature) if feature else None
+    (run,) = runs_of(queries.language, [responses], [name] if name else None)
+    baseline = save_baseline(run, file, on=queries, suite=suite)
+    table = baseline.table
+    if as_json:
+        failed = len(baseline.failed)
+        out_json({"queries": len(table), "features": table.features, "failed": failed})
+    else:
+        out(f"{file}: {len(table)} queries, {len(table.features)} features")

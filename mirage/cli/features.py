@@ -1,0 +1,132 @@
+"""mirage features: responses scored by features."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from mirage.cli import _options as options
+from mirage.cli._inputs import dataset_of, named_numbers, runs_of
+from mirage.cli._output import out, out_json
+from mirage.cli._shell import app, example, fall_short, shortfalls
+from mirage.errors import UnknownNameError
+
+if TYPE_CHECKING:
+    from mirage.features import FeatureTable
+
+
+@app.command(
+    epilog=example(
+        "mirage features sw my-rag.jsonl",
+        "mirage features sw my-rag.jsonl --min citation_recall@10=0.6",
+    )
+)
+def features(
+    language: options.Language,
+    responses: options.Responses,
+    name: options.Names = None,
+    feature: options.Features = None,
+    minimum: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--min",
+            metavar="NAME=NUMBER",
+            help="Fall short (status 1) where the mean of a feature is lower; may be repeated.",
+        ),
+    ] = None,
+    allow_failed: options.AllowFailed = 0,
+    per_query: Annotated[
+        bool, typer.Option("--per-query", help="Show each query, and not the means only.")
+    ] = False,
+    dataset: options.Dataset = None,
+    jobs: options.Jobs = 1,
+    as_json: options.Json = False,
+) -> None:
+    """Score responses by features such as citation_recall@10.
+
+    A value that cannot be computed is left out of the mean, and counted.
+    """
+    from mirage.features import FeatureSuite, canonical_name
+
+    queries = dataset_of(language, dataset)
+    suite = FeatureSuite(feature) if feature else FeatureSuite.offline()
+    minimums = {
+        canonical_name(text): least for text, least in named_numbers("--min", minimum).items()
+    }
+    for named in minimums:
+        if named not in suite.names:
+            raise UnknownNameError("feature of this suite", named, suite.names)
+    runs = runs_of(queries.language, responses, name)
+    tables = [suite.score(queries, run, n_jobs=jobs, progress=True) for run in runs]
+    if as_json:
+        out_json([_plain(table) for table in tables])
+    else:
+        out("\n\n".join(_shown(table, per_query) for table in tables))
+    if minimums:
+        from mirage.testing import assert_feature
+
+        fall_short(
+            shortfalls(
+                partial(assert_feature, run, named, ge=least, on=queries, allow_failed=allow_failed)
+                for run in runs
+                for named, least in minimums.items()
+            )
+        )
+
+
+def _shown(table: FeatureTable, per_query: bool) -> str:
+    from mirage._base.tables import Table, to_text
+
+    means = dict(zip(table.features, table.mean().tolist(), strict=True))
+    title = f"{table.model}: {len(table)} queries in {table.language!r}"
+    rows = tuple((name, _number(means[name]), _number_of_gaps(table, name)) for name in means)
+    reasons = sorted({f"{name}: {why}" for (_, name), why in table.reasons.items()})
+    more = f"; and {len(reasons) - 3} more reasons" if len(reasons) > 3 else ""
+    notes = ("not computed: " + "; ".join(reasons[:3]) + more,) if reasons else ()
+    header = ("feature", "mean", "not computed")
+    text = to_text(Table(title, header, rows, (False,) * len(rows), notes, name=0).filled())
+    return text if not per_query else f"{text}\n\n{_by_query(table)}"
+
+
+def _by_query(table: FeatureTable) -> str:
+    """The queries in tables of three features, which 80 columns have room for."""
+    from mirage._base.tables import Table, to_text
+
+    parts = []
+    for start in range(0, len(table.features), 3):
+        some = table.features[start : start + 3]
+        rows = tuple(
+            (query_id, *map(_number, values))
+            for query_id, values in zip(
+                table.query_ids, table.columns(some).values.tolist(), strict=True
+            )
+        )
+        parts.append(to_text(Table("", ("query", *some), rows, (False,) * len(rows), name=0)))
+    return "\n\n".join(parts)
+
+
+def _number(value: float) -> str:
+    return "-" if value != value else f"{value:.3f}"
+
+
+def _number_of_gaps(table: FeatureTable, name: str) -> str:
+    gaps = sum(value != value for value in table[name].tolist())
+    return str(gaps) if gaps else ""
+
+
+def _plain(table: FeatureTable) -> dict[str, Any]:
+    return {
+        "model": table.model,
+        "language": table.language,
+        "mean": dict(zip(table.features, table.mean().tolist(), strict=True)),
+        "queries": {
+            query_id: dict(zip(table.features, row, strict=True))
+            for query_id, row in zip(table.query_ids, table.values.tolist(), strict=True)
+        },
+        "not_computed": [
+            {"query_id": query_id, "feature": name, "reason": why}
+            for (query_id, name), why in table.reasons.items()
+        ],
+    }

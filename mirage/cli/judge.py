@@ -1,0 +1,95 @@
+"""mirage judge: verdicts of LLMs on pairs of models' responses."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Annotated, Any
+
+import typer
+
+from mirage.cli import _options as options
+from mirage.cli._inputs import check_folder, dataset_of, runs_of
+from mirage.cli._llms import llms_of, naming_models
+from mirage.cli._output import out, out_json, print_records, say, summarise
+from mirage.cli._shell import app, example, fall_short, keeping
+
+
+@app.command(
+    epilog=example(
+        "mirage judge sw a.jsonl b.jsonl --model gpt-4o --dry-run",
+        "mirage judge sw a.jsonl b.jsonl --model gpt-4o --out votes.jsonl",
+    )
+)
+def judge(
+    language: options.Language,
+    responses: options.Responses,
+    model: Annotated[
+        list[str], typer.Option(metavar="NAME", help="The judge; several make a jury.")
+    ],
+    base_url: options.BaseUrl = None,
+    name: options.Names = None,
+    file: options.Growing = None,
+    dry_run: Annotated[
+        bool,
+        typer.Option("--dry-run", "--estimate", help="Say what it would take, and ask nothing."),
+    ] = False,
+    dataset: options.Dataset = None,
+    queries: Annotated[int, typer.Option(metavar="N", min=1, help="Queries to draw.")] = 100,
+    pairs: Annotated[
+        float, typer.Option(metavar="SHARE", help="Share of them on which a pair is judged.")
+    ] = 1.0,
+    both_orders: Annotated[
+        bool, typer.Option("--both-orders", help="Ask twice, with either response first.")
+    ] = False,
+    seed: options.Seed = 0,
+    key_from: options.KeyFrom = None,
+    max_tokens: options.MaxTokens = 1024,
+    temperature: options.Temperature = 0.0,
+    concurrency: options.Concurrency = 8,
+    budget: options.Budget = None,
+    price: options.Price = None,
+    cache: options.Cache = True,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="With --out or --dry-run: print a summary as JSON.")
+    ] = False,
+) -> None:
+    """Have an LLM judge pairs of models' responses.
+
+    Says on standard error what that may take, before the first call. `mirage fit` turns the votes
+    into a ranking. Falls short (status 1) where a vote failed or named no verdict.
+    """
+    from mirage.arena import PairwiseJudge
+
+    questions = dataset_of(language, dataset)
+    runs = runs_of(questions.language, responses, name)
+    judges = llms_of(
+        model,
+        base_url,
+        key_from,
+        max_tokens=max_tokens,
+        temperature=temperature,
+        concurrency=concurrency,
+        cache=cache,
+        budget=budget,
+        price=price,
+    )
+    arena = PairwiseJudge(judges, both_orders=both_orders)
+    plan: dict[str, Any] = {"queries": queries, "pairs": pairs, "seed": seed}
+    estimate = arena.estimate(questions, runs, **plan)
+    if dry_run:
+        if as_json:
+            out_json(asdict(estimate))
+        else:
+            out(estimate)
+        return
+    say(str(estimate))
+    check_folder(file)
+    with keeping(file, cached=cache), naming_models(judges, key_from):
+        judged = arena.compare(questions, runs, out=file, **plan)
+    if file is None:
+        print_records(judged.votes)
+    counts = judged.describe()
+    summarise(", ".join(f"{n} {what}" for what, n in counts.items()), counts, file, as_json)
+    lost = len(judged.failed) + len(judged.invalid)
+    if lost:
+        fall_short([f"{lost} of {len(judged.votes)} votes failed or name no verdict"])

@@ -1,0 +1,104 @@
+"""mirage metaeval: how far judges agree with people's labels."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from mirage.cli import _options as options
+from mirage.cli._inputs import file_of, named_numbers
+from mirage.cli._output import out, out_json
+from mirage.cli._shell import app, example
+from mirage.errors import UnknownNameError
+
+if TYPE_CHECKING:
+    from mirage.metaeval import Comparisons, LabelledSentences, MetaEvaluation, Score
+
+TASKS = ("faithfulness", "relevance")
+
+
+@app.command(
+    epilog=example(
+        "mirage metaeval labels.jsonl --judge support_lexical",
+        "mirage metaeval MEMERAG/data/memerag_ext --judge support_lexical=0.5",
+    )
+)
+def metaeval(
+    labels: Annotated[
+        Path,
+        typer.Argument(
+            metavar="LABELS",
+            help="JSON Lines with a labelled sentence a line, or a folder of MEMERAG.",
+        ),
+    ],
+    judge: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="FEATURE[=THRESHOLD]",
+            help="What is judged; may be repeated. Without a threshold it is cross-validated.  "
+            "[default: support_lexical]",
+        ),
+    ] = None,
+    language: Annotated[
+        str | None, typer.Option(metavar="CODE", help="Of sentences that do not name theirs.")
+    ] = None,
+    positive: Annotated[
+        str, typer.Option(metavar="LABEL", help="The label that a high score speaks for.")
+    ] = "Supported",
+    task: Annotated[
+        str, typer.Option(metavar="TASK", help="Of MEMERAG: faithfulness, or relevance.")
+    ] = "faithfulness",
+    compare: Annotated[
+        bool, typer.Option("--compare", help="Test every two judges for a difference.")
+    ] = False,
+    seed: options.Seed = 0,
+    as_json: options.Json = False,
+) -> None:
+    """Measure how far judges agree with people's labels.
+
+    A judge here is a feature with a threshold; the library takes LLMs and functions as well.
+    """
+    from mirage.metaeval import evaluate
+
+    labelled = _labelled(labels, language, positive, task)
+    measured = evaluate(labelled, list(map(_score, judge or ["support_lexical"])), seed=seed)
+    compared = measured.compare(seed=seed) if compare else None
+    if as_json:
+        out_json(_plain(measured, compared))
+    else:
+        out(measured if compared is None else f"{measured}\n\n{compared}")
+
+
+def _labelled(path: Path, language: str | None, positive: str, task: str) -> LabelledSentences:
+    from mirage.metaeval import LabelledSentences
+
+    if path.is_dir():
+        if task not in TASKS:
+            raise UnknownNameError("task of MEMERAG", task, TASKS)
+        return LabelledSentences.memerag(path, task=task)  # type: ignore[arg-type]
+    return LabelledSentences.from_jsonl(file_of(path), language=language, positive=positive)
+
+
+def _score(text: str) -> Score:
+    from mirage.metaeval import score
+
+    name, equals, _ = text.rpartition("=")
+    return score(name, named_numbers("--judge", [text])[name]) if equals else score(text)
+
+
+def _plain(measured: MetaEvaluation, compared: Comparisons | None) -> dict[str, Any]:
+    plain: dict[str, Any] = {
+        "judges": {
+            result.name: {
+                "threshold": result.threshold,
+                "figures": {code: row._asdict() for code, row in result.figures.items()},
+            }
+            for result in measured
+        },
+        "left_out": measured.left_out,
+    }
+    if compared is not None:
+        plain["comparisons"] = [row._asdict() for row in compared]
+    return plain

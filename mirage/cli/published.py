@@ -1,0 +1,16 @@
+"""mirage published: the ranking of the MIRAGE-Bench paper."""
+
+from __future__ import annotations
+
+from mirage.cli import _options as options
+from mirage.cli._output import out
+from mirage.cli._shell import app, example
+
+
+@app.command(epilog=example("mirage published sw"))
+def published(language: options.Language, as_json: options.Json = False) -> None:
+    """Print the MIRAGE-Bench paper's ranking of 19 LLMs."""
+    from mirage.leaderboard import Leaderboard
+
+    ranking = Leaderboard.published(language)
+    out(ranking.to_json() if as_json else ranking)

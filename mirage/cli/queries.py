@@ -1,0 +1,33 @@
+"""mirage queries: the bundled queries, as a system that is examined gets them."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from mirage.cli import _options as options
+from mirage.cli._inputs import dataset_of
+from mirage.cli._output import out, out_json
+from mirage.cli._shell import app, example
+
+SHOWN = {"id", "language", "text", "passages"}
+
+
+@app.command(epilog=example("mirage queries sw > queries.jsonl"))
+def queries(
+    language: options.Language,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print one JSON array, and not a line a query.")
+    ] = False,
+) -> None:
+    """Print the bundled queries of a language as JSON Lines.
+
+    Each has its passages, and nothing of what a response is measured by.
+    """
+    dataset = dataset_of(language, None)
+    if as_json:
+        out_json([query.model_dump(include=SHOWN) for query in dataset])
+        return
+    for query in dataset:
+        out(query.model_dump_json(include=SHOWN))

@@ -1,0 +1,48 @@
+"""mirage report: a ranking, and all about it, as one HTML page."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from mirage.cli import _options as options
+from mirage.cli._inputs import check_folder, file_of
+from mirage.cli._leaderboards import Copies, Official, Surrogate, leaderboard_of, ranked
+from mirage.cli._output import out
+from mirage.cli._shell import app, example
+
+
+@app.command(epilog=example("mirage report sw my-rag.jsonl --out report.html"))
+def report(
+    language: options.Language,
+    responses: options.Responses,
+    file: Annotated[Path, typer.Option("--out", metavar="FILE", help="The page to write.")],
+    name: options.Names = None,
+    dataset: options.Dataset = None,
+    surrogate: Surrogate = None,
+    trust: options.Trust = False,
+    official: Official = False,
+    copies: Copies = None,
+    votes: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Votes of judges: shows how far they agree, and their biases.",
+        ),
+    ] = None,
+    jobs: options.Jobs = 1,
+    as_json: options.Json = False,
+) -> None:
+    """Rank models, and write all about it as one HTML page."""
+    from mirage.arena import read_votes
+    from mirage.report import measure_judges, write
+
+    check_folder(file)
+    board = leaderboard_of(language, dataset, surrogate, trust, official, copies)
+    ranking = ranked(board, responses, name, jobs)
+    runs = ranking.evidence.runs.values() if ranking.evidence else ()
+    cast = read_votes(file_of(votes)) if votes is not None else ()
+    write(ranking, file, judges=measure_judges(cast, board.dataset, runs) if cast else ())
+    out(ranking.to_json() if as_json else f"{file}: written")

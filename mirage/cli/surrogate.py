@@ -1,0 +1,215 @@
+"""mirage surrogate: trains surrogates, shows what they learnt from, and checks those that ship."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from mirage.cli import _options as options
+from mirage.cli._inputs import (
+    check_folder,
+    dataset_of,
+    file_of,
+    is_language,
+    place_of,
+    ranker_of,
+    runs_of,
+)
+from mirage.cli._output import out, out_json, say, wrapped
+from mirage.cli._shell import example, fall_short, group
+
+if TYPE_CHECKING:
+    from mirage.surrogate import SurrogateRanker, Validation
+
+commands = group("surrogate", "Train surrogates, look into them, and check those that ship.")
+
+
+@commands.command(
+    epilog=example(
+        "mirage surrogate train sw a.jsonl b.jsonl c.jsonl --judgments votes.jsonl --out sw.joblib"
+    )
+)
+def train(
+    language: options.Language,
+    responses: options.Responses,
+    judgments: Annotated[
+        Path,
+        typer.Option(
+            metavar="FILE",
+            help="Judgments, or votes as `mirage judge` writes them, on these models.",
+        ),
+    ],
+    file: Annotated[Path, typer.Option("--out", metavar="FILE", help="Where to write it.")],
+    name: options.Names = None,
+    dataset: options.Dataset = None,
+    estimator: Annotated[
+        str, typer.Option(metavar="NAME", help="auto selects one; forest is the paper's.")
+    ] = "auto",
+    tournaments: Annotated[
+        int, typer.Option(metavar="N", min=1, help="Tournaments to learn from.")
+    ] = 200,
+    validate: options.Validate = False,
+    seed: options.Seed = 0,
+    jobs: options.Jobs = 1,
+    as_json: options.Json = False,
+) -> None:
+    """Train a surrogate on judged models.
+
+    It ranks others without a judge:
+    `mirage rank LANGUAGE RESPONSES --dataset FILE --surrogate FILE --trust`.
+    """
+    from mirage.arena import BradleyTerry, read_judgments
+    from mirage.features import FeatureSuite
+    from mirage.surrogate import SurrogateRanker
+
+    check_folder(file)
+    queries = dataset_of(language, dataset)
+    ranker = SurrogateRanker(estimator, seed=seed)
+    suite = FeatureSuite.offline(queries.language)
+    judged = read_judgments(file_of(judgments))
+    runs = runs_of(queries.language, responses, name)
+    drawn = BradleyTerry().bootstrap(
+        judged, tournaments=tournaments, queries=None, seed=seed, progress=True
+    )
+    tables = [suite.score(queries, run, n_jobs=jobs, progress=True) for run in runs]
+    ranker.fit([table for table in tables if table.model in drawn.models], drawn)
+    idle = [table.model for table in tables if table.model not in drawn.models]
+    if idle:
+        say(f"left out, for there is no judgment on them: {', '.join(idle)}")
+    validation = ranker.cross_validate(n_jobs=jobs) if validate else None
+    ranker.save(file)
+    _print(f"{file}: {ranker}", ranker, validation, as_json)
+
+
+@commands.command(epilog=example("mirage surrogate show sw"))
+def show(
+    source: Annotated[
+        str, typer.Argument(metavar="LANGUAGE|FILE", help="One that ships, or a file.")
+    ],
+    trust: options.Trust = False,
+    validate: options.Validate = False,
+    jobs: options.Jobs = 1,
+    as_json: options.Json = False,
+) -> None:
+    """Show what a surrogate was trained on."""
+    from mirage.surrogate import SurrogateRanker
+
+    if is_language(source):
+        ranker = SurrogateRanker.pretrained(source)
+    else:
+        ranker = ranker_of(Path(source), trust)
+    validation = ranker.cross_validate(n_jobs=jobs) if validate else None
+    _print(_described(ranker), ranker, validation, as_json)
+
+
+@commands.command(epilog=example("mirage surrogate verify"))
+def verify(
+    folder: Annotated[
+        Path | None,
+        typer.Argument(
+            metavar="FOLDER", help="Artifacts beside their manifest.  [default: those that ship]"
+        ),
+    ] = None,
+    as_json: options.Json = False,
+) -> None:
+    """Check the SHA-256 of surrogates against their manifest.
+
+    Falls short (status 1) where one was changed, is missing or is in no manifest.
+    """
+    from mirage.surrogate import artifacts
+
+    faults = artifacts.verify(None if folder is None else place_of(folder))
+    wrong = [fault for fault in faults.values() if fault]
+    if as_json:
+        out_json({name: {"sound": not why, "reason": why or None} for name, why in faults.items()})
+    else:
+        out(f"{len(faults) - len(wrong)} of {len(faults)} surrogates are as their manifest says")
+    fall_short(wrong)
+
+
+@commands.command(epilog=example("mirage surrogate rebuild surrogates/"))
+def rebuild(
+    folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="Where to write the artifacts.")],
+    jobs: options.Jobs = -1,
+    as_json: options.Json = False,
+) -> None:
+    """Train the surrogates that ship again, bit for bit.
+
+    They learn from the bundled corpora alone, in about two minutes.
+    """
+    from mirage.surrogate.artifacts import MANIFEST
+    from mirage.surrogate.pretraining import write_pretrained
+
+    write_pretrained(folder, n_jobs=jobs)
+    files = sorted(path.name for path in folder.glob("*.joblib"))
+    if as_json:
+        out_json({"surrogates": files, "manifest": MANIFEST})
+    else:
+        out(f"{folder}: {len(files)} surrogates and a manifest")
+
+
+# Showing ------------------------------------------------------------------------------------------
+
+
+def _print(
+    text: str, ranker: SurrogateRanker, validation: Validation | None, as_json: bool
+) -> None:
+    if as_json:
+        out_json(_plain(ranker, validation))
+        return
+    out(text)
+    if validation is not None:
+        out(_validated(validation))
+
+
+def _described(ranker: SurrogateRanker) -> str:
+    from mirage._base.tables import Table, to_text
+
+    parts = [
+        f"estimator {ranker.estimator}, recipe {ranker.recipe}, seed {ranker.seed}",
+        wrapped("features: " + ", ".join(ranker.features)),
+    ]
+    for code, data in ranker.data.items():
+        title = f"{code}: {len(data.query_ids)} queries, {len(data.y)} tournaments"
+        rows = sorted(zip(data.mean_y.tolist(), data.models, strict=True), reverse=True)
+        cells = tuple((name, f"{logit:.2f}") for logit, name in rows)
+        parts.append(
+            to_text(Table(title, ("model", "logit"), cells, (False,) * len(cells), name=0))
+        )
+    return "\n".join(parts)
+
+
+def _validated(validation: Validation) -> str:
+    return "\n".join(
+        f"{code}: held-out models, {len(validation.held_out)} splits: Kendall's tau "
+        f"{validation.tau[code]:.2f}, R2 {validation.r2[code]:.2f}, "
+        f"{validation.coverage[code]:.0%} inside their 95 % interval"
+        for code in validation.tau
+    )
+
+
+def _plain(ranker: SurrogateRanker, validation: Validation | None) -> dict[str, Any]:
+    plain: dict[str, Any] = {
+        "estimator": ranker.estimator,
+        "recipe": str(ranker.recipe),
+        "seed": ranker.seed,
+        "features": ranker.features,
+        "languages": {
+            code: {
+                "queries": len(data.query_ids),
+                "tournaments": len(data.y),
+                "logits": dict(zip(data.models, data.mean_y.tolist(), strict=True)),
+            }
+            for code, data in ranker.data.items()
+        },
+    }
+    if validation is not None:
+        plain["validation"] = {
+            "splits": len(validation.held_out),
+            "tau": validation.tau,
+            "r2": validation.r2,
+            "coverage": validation.coverage,
+        }
+    return plain

@@ -1,0 +1,150 @@
+"""What a file of queries holds, and all that is wrong with it at once."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from mirage._base.files import lines, parse_rows, validated
+from mirage.errors import DatasetError
+from mirage.models import Query
+
+__all__ = ["Survey", "survey", "survey_file"]
+
+PROBLEMS_SHOWN = 10
+
+
+@dataclass(frozen=True)
+class Survey:
+    """Counts of what queries hold; it prints as a list of them.
+
+    Attributes:
+        name: of the file or dataset.
+        languages: queries by language code.
+        queries: how many there are.
+        passages: how many they show.
+        passages_per_query: the fewest and the most; ``None`` without queries.
+        relevant: relevant passages that they name.
+        with_reference: queries with a reference.
+        answerable: queries known to be answerable.
+        unanswerable: queries known not to be.
+        problems: what keeps them from being used together or makes no sense, each with its place.
+        remarks: what the features will lack.
+    """
+
+    name: str
+    languages: Mapping[str, int]
+    queries: int
+    passages: int
+    passages_per_query: tuple[int, int] | None
+    relevant: int
+    with_reference: int
+    answerable: int
+    unanswerable: int
+    problems: tuple[str, ...]
+    remarks: tuple[str, ...]
+
+    def __str__(self) -> str:
+        languages = ", ".join(f"{code} ({n})" for code, n in self.languages.items()) or "none"
+        fewest, most = self.passages_per_query or (0, 0)
+        hidden = len(self.problems) - PROBLEMS_SHOWN
+        return "\n".join(
+            (
+                self.name,
+                f"  languages      {languages}",
+                f"  queries        {self.queries}",
+                f"  passages       {self.passages} ({fewest} to {most} a query)",
+                f"  relevant       {self.relevant}",
+                f"  references     {self.with_reference}",
+                f"  answerable     {self.answerable}, unanswerable {self.unanswerable}",
+                *(f"  remark: {remark}" for remark in self.remarks),
+                *(f"  problem: {problem}" for problem in self.problems[:PROBLEMS_SHOWN]),
+                *([f"  ... and {hidden} more problems"] if hidden > 0 else []),
+            )
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """The same as plain values, by attribute."""
+        return asdict(self)
+
+
+def survey(name: str, queries: Iterable[Query]) -> Survey:
+    """A survey of queries, of one dataset or not."""
+    return _survey(name, [(f"query {query.id}", query) for query in queries], [])
+
+
+def survey_file(path: str | Path) -> Survey:
+    """A survey of a JSON Lines file, with every line that is no query among its problems.
+
+    Raises:
+        DatasetError: the file cannot be read.
+    """
+    queries, problems = [], []
+    for where, line in lines(Path(path)):
+        try:
+            for _, row in parse_rows(line, where):
+                queries.append((where, validated(Query, row, where)))
+        except DatasetError as error:
+            # Parsed by itself, the line would be the first.
+            problems.append(str(error).replace(f"{where}, line 1", where))
+    if not queries and not problems:
+        problems.append(f"{path}: no query in this file")
+    return _survey(str(path), queries, problems)
+
+
+def _survey(name: str, places: Sequence[tuple[str, Query]], problems: list[str]) -> Survey:
+    queries = [query for _, query in places]
+    sizes = [len(query.passages) for query in queries]
+    return Survey(
+        name=name,
+        languages=dict(Counter(query.language for query in queries)),
+        queries=len(queries),
+        passages=sum(sizes),
+        passages_per_query=(min(sizes), max(sizes)) if sizes else None,
+        relevant=sum(len(query.relevant) for query in queries),
+        with_reference=sum(query.reference is not None for query in queries),
+        answerable=sum(query.answerable is True for query in queries),
+        unanswerable=sum(query.answerable is False for query in queries),
+        problems=(*problems, *_problems(places)),
+        remarks=tuple(_remarks(queries)),
+    )
+
+
+def _problems(places: Sequence[tuple[str, Query]]) -> Iterator[str]:
+    first: dict[str, str] = {}
+    language = places[0][1].language if places else ""
+    for where, query in places:
+        if query.id in first:
+            yield f"{where}: query {query.id!r} stands here a second time; first: {first[query.id]}"
+        first.setdefault(query.id, where)
+        if query.language != language:
+            yield (
+                f"{where}: query {query.id!r} is in {query.language!r}, the first one in "
+                f"{language!r}; make one file a language"
+            )
+        blank = [passage.id for passage in query.passages if not passage.text.strip()]
+        if blank:
+            yield f"{where}: query {query.id!r}: passage {blank[0]!r} has no text"
+        if query.answerable is False and query.relevant:
+            yield f"{where}: query {query.id!r} is unanswerable, and has relevant passages"
+
+
+def _remarks(queries: Sequence[Query]) -> Iterator[str]:
+    counts = {
+        "show no passage, so nothing supports a response": sum(not q.passages for q in queries),
+        "have no relevant passage, so citations are not measured": sum(
+            bool(q.passages) and not q.relevant for q in queries
+        ),
+        "name a relevant passage that they do not show": sum(
+            bool(q.passages) and not set(q.relevant) <= set(q.passage_ids) for q in queries
+        ),
+        "have no reference, so overlap with it is not measured": sum(
+            q.reference is None for q in queries
+        ),
+    }
+    for what, count in counts.items():
+        if count:
+            yield f"{count} of {len(queries)} queries {what}"
