@@ -31,8 +31,8 @@ from scipy.special import ndtr
 from sklearn.isotonic import IsotonicRegression
 
 from mirage import Judgment, Judgments, Leaderboard
+from mirage.arena import AdaptivePairs, Pair
 from mirage.arena import estimation as est
-from mirage.arena.adaptive import AdaptivePairs, Pair
 from mirage.languages import LANGUAGES
 from mirage.models import Verdict
 from mirage.sources import nomiracl

@@ -1,6 +1,6 @@
 """Pairwise judgments: asking judges, Bradley-Terry logits with intervals, and biases of judges."""
 
-from mirage.arena.adaptive import AdaptivePairs, compare_adaptively
+from mirage.arena.adaptive import AdaptivePairs
 from mirage.arena.agreement import (
     JudgeAgreement,
     PairAgreement,
@@ -17,9 +17,11 @@ from mirage.arena.biases import (
     verbosity_bias,
 )
 from mirage.arena.bradley_terry import BradleyTerry, BradleyTerryFit, Tournaments
-from mirage.arena.judge import Judged, PairwiseJudge, Skipped
+from mirage.arena.judge import PairwiseJudge
 from mirage.arena.judgment_files import read_judgments, read_votes
 from mirage.arena.judgments import Judgments
+from mirage.arena.pairs import Pair, Skipped
+from mirage.arena.verdicts import Judged, judgments_of
 
 __all__ = [
     "AdaptivePairs",
@@ -28,6 +30,7 @@ __all__ = [
     "JudgeAgreement",
     "Judged",
     "Judgments",
+    "Pair",
     "PairAgreement",
     "PairwiseJudge",
     "PositionBias",
@@ -36,9 +39,9 @@ __all__ = [
     "Tournaments",
     "VerbosityBias",
     "cohen_kappa",
-    "compare_adaptively",
     "fleiss_kappa",
     "judge_agreement",
+    "judgments_of",
     "position_bias",
     "read_judgments",
     "read_votes",

@@ -29,18 +29,18 @@ Bayesian Decision Process for Cost-Efficient Dynamic Ranking via Crowdsourcing, 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from typing import NamedTuple
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 
 from mirage._base.arrays import Floats
 from mirage.arena.estimation import fit_bradley_terry, penalised_information, win_probabilities
 from mirage.arena.judgments import Judgments
-from mirage.errors import JudgmentError, UnknownNameError
+from mirage.arena.pairs import Pair, Skipped
+from mirage.errors import JudgmentError, SettingError, UnknownNameError
 from mirage.models import Judgment
 
-__all__ = ["AdaptivePairs", "Pair", "compare_adaptively"]
+__all__ = ["AdaptivePairs"]
 
 # The prior of a logit: normal around the mean of all, with variance 4 / _RIDGE. The logits that
 # MIRAGE-Bench publishes have a variance of 1.0 to 2.1 in a language.
@@ -48,25 +48,18 @@ _RIDGE = 2.0
 _FEW = 5  # judgments a model, until which their spread is taken to be that without ties
 _SETTLED = 1e-9  # a variance that is 0 but for rounding
 
-_FREE, _ASKED, _JUDGED = 0, 1, 2  # what became of a pair on a query
+_FREE, _ASKED, _JUDGED, _CLOSED = 0, 1, 2, 3  # what became of a pair on a query
 
 _Cell = tuple[int, int, int]  # two models, the first in the order of the models first; a query
-
-
-class Pair(NamedTuple):
-    """One question for the judge: which of two models' responses to a query is better."""
-
-    query_id: str
-    model_a: str
-    model_b: str
 
 
 class AdaptivePairs:
     """Chooses the pairs of models, and the queries, that the judge is to see next.
 
     Call :meth:`next` for a batch of pairs, put them to the judge, give its verdicts to
-    :meth:`update`, and so on, until the budget is spent or :attr:`expected_tau` is high enough;
-    :func:`compare_adaptively` is that loop. No pair is handed out on the same query twice.
+    :meth:`update`, and so on, until there are enough judgments or :attr:`expected_tau` is high
+    enough. :meth:`PairwiseJudge.compare_adaptively` is that loop where LLMs judge; here is where
+    to begin with people, or anything else. No pair is handed out on the same query twice.
 
     Choosing a pair takes some 0.1 ms among 19 models and 1 ms among 100.
 
@@ -75,12 +68,15 @@ class AdaptivePairs:
         query_ids: the queries on which models can be compared; one or more.
         known: judgments from before, such as those of an arena that a new model joins. They are
             not asked for again.
+        closed: pairs that cannot be judged, such as where a model has no response. They are not
+            handed out, nor part of the exhaustive ranking.
         seed: of the choice among equals, and of which model is shown first.
 
     Raises:
         JudgmentError: fewer than two models, no query, or one of them twice; or two known
-            judgments on one pair and query.
-        UnknownNameError: a known judgment is on a model or query that is not among these.
+            judgments on one pair and query, or one on a pair that is closed.
+        UnknownNameError: a known judgment, or a closed pair, is on a model or query that is not
+            among these.
     """
 
     def __init__(
@@ -89,6 +85,7 @@ class AdaptivePairs:
         query_ids: Sequence[str],
         *,
         known: Iterable[Judgment] = (),
+        closed: Iterable[Pair | Skipped] = (),
         seed: int = 0,
     ) -> None:
         self.models, self.query_ids = tuple(models), tuple(query_ids)
@@ -111,7 +108,13 @@ class AdaptivePairs:
         self._logits = np.zeros(size)
         self._apart = np.zeros((size, size))  # differences of logits
         self._worth = np.zeros((size, size))  # information of one judgment, by pair
-        self._take_in(list(known), _FREE, "is known twice; one judgment a pair and query counts")
+        for pair in closed:
+            a, b, query = self._cell(pair)
+            self._left[a, b] -= self._state[a, b, query] == _FREE
+            self._state[a, b, query] = _CLOSED
+        self._take_in(
+            list(known), _FREE, "is known twice, or closed; one judgment a pair and query counts"
+        )
 
     @property
     def judgments(self) -> Judgments:
@@ -146,11 +149,11 @@ class AdaptivePairs:
         judge count as if they were answered.
 
         Raises:
-            JudgmentError: n is below 1.
+            SettingError: n is below 1.
         """
         wanted = len(self.models) if n is None else n
         if wanted < 1:
-            raise JudgmentError(f"a batch has 1 pair or more, not {n}")
+            raise SettingError(f"a batch has 1 pair or more, not {n}")
         covariance = self._covariance(self._open)
         exhaustive = self._covariance(self._open + self._left)
         among_equals = self._rng.uniform(0.999, 1, covariance.shape)
@@ -174,8 +177,8 @@ class AdaptivePairs:
                 already. None is taken in then.
             UnknownNameError: likewise, for a model or query that is not among these.
         """
-        given = [judgment for judgment in judgments if judgment is not None]
-        self._take_in(given, _ASKED, "was not asked for, or has its judgment already")
+        taken = [judgment for judgment in judgments if judgment is not None]
+        self._take_in(taken, _ASKED, "was not asked for, or has its judgment already")
         self._open[:] = 0
 
     def _take_in(self, judgments: Sequence[Judgment], before: int, otherwise: str) -> None:
@@ -194,23 +197,23 @@ class AdaptivePairs:
                 self._take(cell)
             self._state[cell] = _JUDGED
             a, b = self._model[judgment.model_a], self._model[judgment.model_b]
-            got = 0.5 if judgment.verdict == "tie" else float(judgment.verdict == "a")
-            self._wins[a, b] += got
-            self._wins[b, a] += 1 - got
+            score = 0.5 if judgment.verdict == "tie" else float(judgment.verdict == "a")
+            self._wins[a, b] += score
+            self._wins[b, a] += 1 - score
             self._ties += judgment.verdict == "tie"
         self._records += judgments
         self._fit()
 
-    def _cell(self, judgment: Judgment) -> _Cell:
+    def _cell(self, pair: Judgment | Pair | Skipped) -> _Cell:
         for kind, name, known in (
-            ("model of this arena", judgment.model_a, self._model),
-            ("model of this arena", judgment.model_b, self._model),
-            ("query of this arena", judgment.query_id, self._query),
+            ("model of this arena", pair.model_a, self._model),
+            ("model of this arena", pair.model_b, self._model),
+            ("query of this arena", pair.query_id, self._query),
         ):
             if name not in known:
                 raise UnknownNameError(kind, name, known)
-        a, b = sorted((self._model[judgment.model_a], self._model[judgment.model_b]))
-        return a, b, self._query[judgment.query_id]
+        a, b = sorted((self._model[pair.model_a], self._model[pair.model_b]))
+        return a, b, self._query[pair.query_id]
 
     def _take(self, cell: _Cell) -> None:
         a, b, query = cell
@@ -265,51 +268,6 @@ class AdaptivePairs:
         extra = np.broadcast_to(more, self._wins.shape)
         games = self._wins + self._wins.T + extra + extra.T
         return np.asarray(np.linalg.inv(penalised_information(games * self._worth, _RIDGE / 4)))
-
-
-def compare_adaptively(
-    ask: Callable[[list[Pair]], Iterable[Judgment | None]],
-    models: Sequence[str],
-    query_ids: Sequence[str],
-    budget: int,
-    *,
-    target: float | None = None,
-    batch: int | None = None,
-    known: Iterable[Judgment] = (),
-    seed: int = 0,
-) -> Judgments:
-    """Judge the pairs that tell most about the ranking, batch after batch.
-
-    Args:
-        ask: puts pairs to the judge, and returns its judgments; ``None`` for a pair, or no
-            judgment on it, where the judge came to no verdict.
-        models: names; two or more.
-        query_ids: the queries on which models can be compared.
-        budget: pairs to put to the judge at most.
-        target: stop once :attr:`AdaptivePairs.expected_tau` has reached this; ``None`` spends the
-            budget.
-        batch: pairs that are put to the judge at once; as many as models by default. Even ten
-            times as many lose little.
-        known: judgments from before, which are neither asked for again nor part of the budget.
-        seed: of the choice among equals, and of which model is shown first.
-
-    Returns:
-        All judgments, known ones included, ready for :meth:`BradleyTerry.fit`.
-
-    Raises:
-        JudgmentError: as :class:`AdaptivePairs`; or ``ask`` judged what it was not asked, or
-            nothing at all.
-        UnknownNameError: as :class:`AdaptivePairs`.
-    """
-    pairs = AdaptivePairs(models, query_ids, known=known, seed=seed)
-    size = len(pairs.models) if batch is None else batch
-    while budget > 0 and (target is None or pairs.expected_tau < target):
-        asked = pairs.next(min(size, budget))
-        if not asked:
-            break
-        pairs.update(ask(asked))
-        budget -= len(asked)
-    return pairs.judgments
 
 
 def _places(names: Sequence[str], kind: str) -> dict[str, int]:

@@ -1,41 +1,34 @@
 """An LLM, or several, as judges of pairs of responses (MIRAGE-Bench, arXiv 2410.13716).
 
-What a judge is asked, and how its answer is read, stands in :mod:`mirage.arena._prompt`.
+What a judge is asked, and how its answer is read, stands in :mod:`mirage.arena._prompt`; which
+pairs are worth asking about, in :mod:`mirage.arena.adaptive`.
 """
 
 from __future__ import annotations
 
-import hashlib
-import json
 import logging
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from functools import partial
-from itertools import combinations
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args
+from typing import get_args
 
-from mirage._base.concurrency import for_each, run_sync
 from mirage._base.journal import Journal
 from mirage._base.progress import progress_bar
-from mirage.arena._prompt import REMINDER, judge_messages, read_verdict
-from mirage.errors import JudgmentError, LLMError, UnknownNameError
+from mirage.arena._voting import Voting, place, shown
+from mirage.arena.adaptive import AdaptivePairs
+from mirage.arena.pairs import Contest, Pair, Skipped
+from mirage.arena.verdicts import Judged, Votes, judgments_of
+from mirage.dataset import MirageDataset
+from mirage.errors import JudgmentError, SettingError, UnknownNameError
 from mirage.human_agreement import known_agreement
-from mirage.llm import LLM, Completion, Connection
+from mirage.llm import LLM
 from mirage.llm.estimates import Estimate, estimate, sum_estimates
-from mirage.llm.questions import ask_until, unread
-from mirage.models import HumanAgreement, Judgment, Query, Response, Run, Verdict, Vote
+from mirage.models import HumanAgreement, Run, Vote
 
-if TYPE_CHECKING:
-    from mirage.dataset import MirageDataset
-
-__all__ = ["Judged", "PairwiseJudge", "Skipped", "Votes", "judgments_of"]
-
-Votes = Literal["majority", "all"]
+__all__ = ["PairwiseJudge"]
 
 _LOG = logging.getLogger("mirage.arena")
-_ASKED = 16  # hexadecimal digits of what a vote says it was asked
 
 
 class PairwiseJudge:
@@ -45,6 +38,14 @@ class PairwiseJudge:
     to end its answer with a verdict. Where it does not, it is asked again, five times at most;
     after that its vote is invalid, which is not a tie. Where a call fails for good, its vote is
     failed.
+
+    :meth:`compare` has pairs of runs judged that are drawn at random, :meth:`compare_adaptively`
+    those that tell most about the order of the models, and :meth:`judge` those that you name.
+
+    All three may be given ``out``, a JSON Lines file of :class:`~mirage.Vote` that grows as judges
+    answer, and is in a fixed order at the end. Votes in it are not asked for again, unless they
+    failed, or the responses, the prompt or the judge's parameters have changed since. Votes on
+    other queries and pairs, or of other judges, stay in it.
 
     Args:
         judges: one LLM or a jury of several, which have different model names.
@@ -79,10 +80,10 @@ class PairwiseJudge:
             raise JudgmentError(
                 f"judges are one LLM or several, such as LLM('gpt-4o'), and not {judges!r}"
             )
-        twice = _twice(judge.model for judge in self.judges)
-        if twice is not None:
+        name, count = Counter(judge.model for judge in self.judges).most_common(1)[0]
+        if count > 1:
             raise JudgmentError(
-                f"two judges are named {twice!r}, and their votes could not be told apart; "
+                f"two judges are named {name!r}, and their votes could not be told apart; "
                 "give each judge another model"
             )
         if votes not in get_args(Votes):
@@ -95,7 +96,7 @@ class PairwiseJudge:
     @property
     def agreement(self) -> tuple[HumanAgreement, ...]:
         """How far these judges agree with people, as measured or published."""
-        published = [one for judge in self.judges for one in known_agreement(judge.model)]
+        published = [entry for judge in self.judges for entry in known_agreement(judge.model)]
         return (*self._measured, *published)
 
     def compare(
@@ -125,34 +126,108 @@ class PairwiseJudge:
                 1. It is drawn for each pair by itself, and is one query at least, so that no
                 model loses touch with the others.
             seed: of all that is drawn: queries, pairs, and which response comes first.
-            out: a JSON Lines file of :class:`~mirage.Vote` that grows as judges answer, and is in
-                a fixed order at the end. Votes in it are not asked for again, unless they failed,
-                or the responses, the prompt or the judge's parameters have changed since. Votes
-                on other queries and pairs, or of other judges, stay in it.
+            out: a file of votes that grows; see the class.
             progress: show a progress bar on stderr, if that is a terminal.
 
         Raises:
             JudgmentError: runs that cannot be compared on this dataset; or not one judgment came
                 of it, with the first reason.
+            SettingError: fewer than one query, or no such share.
             DatasetError: ``out`` is not a file of votes, or another process writes it.
             LLMError: there is no key for OpenAI.
         """
-        planned, skipped = _plan(dataset, tuple(runs), queries, pairs, seed)
-        if not planned:
-            raise JudgmentError(f"no pair can be judged; the first: {skipped[0]}")
-        shown = self._shown(planned)
-        with (
-            Journal(out, Vote) as journal,
-            progress_bar(len(shown) * len(self.judges), "votes", progress) as bar,
-        ):
-            kept = _kept(journal.kept)
-            votes = run_sync(self._ask_all(shown, kept, journal, bar))
-            ours = {_key(vote) for vote in votes}
-            others = [vote for vote in kept.values() if _key(vote) not in ours]
-            journal.finish(sorted([*votes, *others], key=_place))
-        judged = Judged(tuple(sorted(votes, key=_place)), self._judgments(planned, votes), skipped)
-        _report(judged)
-        return judged
+        contest = Contest(dataset, runs)
+        chosen, skipped = contest.draw(queries, pairs, seed)
+        with self._voting(contest, len(chosen), skipped, out, progress) as voting:
+            voting.ask(chosen)
+        return self._judged(voting, chosen, skipped)
+
+    def judge(
+        self,
+        dataset: MirageDataset,
+        runs: Iterable[Run],
+        pairs: Iterable[Pair],
+        *,
+        out: str | Path | None = None,
+        progress: bool = True,
+    ) -> Judged:
+        """Have these pairs judged.
+
+        Args:
+            dataset: the queries.
+            runs: two runs or more, of different models, on this dataset.
+            pairs: ``(query_id, model_a, model_b)``, of which the response of ``model_a`` is shown
+                first. One that stands there twice is judged once, and one that cannot be judged
+                (see :meth:`compare`) is skipped.
+            out: a file of votes that grows; see the class.
+            progress: show a progress bar on stderr, if that is a terminal.
+
+        Raises:
+            JudgmentError: as :meth:`compare`; or a model is to be compared with itself.
+            UnknownNameError: a pair is on a query or model that is not among these.
+            DatasetError: as :meth:`compare`.
+            LLMError: as :meth:`compare`.
+        """
+        contest = Contest(dataset, runs)
+        chosen, skipped = contest.sort_out(pairs)
+        with self._voting(contest, len(chosen), skipped, out, progress) as voting:
+            voting.ask(chosen)
+        return self._judged(voting, chosen, skipped)
+
+    def compare_adaptively(
+        self,
+        dataset: MirageDataset,
+        runs: Iterable[Run],
+        *,
+        judgments: int,
+        target: float | None = None,
+        batch: int | None = None,
+        queries: int = 100,
+        seed: int = 0,
+        out: str | Path | None = None,
+        progress: bool = True,
+    ) -> Judged:
+        """Have those pairs judged, batch after batch, that tell most about the order of the models.
+
+        The order is that of the ranking which :meth:`compare` would give with these ``queries``
+        and this ``seed``, and every pair; :class:`AdaptivePairs` says how pairs are chosen. With
+        the same seed and verdicts the same pairs are judged, also where ``out`` holds votes of a
+        run that was cut short: it goes on as if it had not been. Votes that had failed are asked
+        for again then.
+
+        Where every vote fails on as many pairs in a row as there are models, nobody answers any
+        more, or a budget is spent: that ends it, with what was judged.
+
+        Args:
+            dataset: the queries.
+            runs: two runs or more, of different models, on this dataset.
+            judgments: how many pairs to put to the judges, at most.
+            target: stop once :attr:`AdaptivePairs.expected_tau` has reached this, Kendall's tau
+                with the ranking by all pairs; by default all judgments are made.
+            batch: pairs that are judged at once; as many as models by default. Even ten times as
+                many lose little.
+            queries: how many queries to draw, as :meth:`compare` draws them.
+            seed: of all that is drawn: queries, the choice among equals, and which response comes
+                first.
+            out: a file of votes that grows; see the class.
+            progress: show a progress bar on stderr, if that is a terminal.
+
+        Raises:
+            JudgmentError: as :meth:`compare`.
+            SettingError: fewer than one judgment or query, or an empty batch.
+            DatasetError: as :meth:`compare`.
+            LLMError: as :meth:`compare`.
+        """
+        contest = Contest(dataset, runs)
+        size = len(contest.runs) if batch is None else batch
+        _check_sizes(judgments, size)
+        possible, skipped = contest.draw(queries, 1.0, seed)
+        total = min(judgments, len(possible))
+        with self._voting(contest, total, skipped, out, progress) as voting:
+            query_ids = sorted({pair.query_id for pair in possible})
+            adaptive = AdaptivePairs(list(contest.runs), query_ids, closed=skipped, seed=seed)
+            chosen = _ask_adaptively(voting, adaptive, total, target, size)
+        return self._judged(voting, chosen, skipped)
 
     def estimate(
         self,
@@ -161,315 +236,100 @@ class PairwiseJudge:
         *,
         queries: int = 100,
         pairs: float = 1.0,
+        judgments: int | None = None,
         seed: int = 0,
     ) -> Estimate:
         """What :meth:`compare` with these arguments will ask for; nothing is sent.
 
+        With ``judgments``, what :meth:`compare_adaptively` will ask for at most: so many pairs of
+        average length, as which ones are chosen depends on the verdicts.
+
         Raises:
             JudgmentError: runs that cannot be compared on this dataset.
+            SettingError: as both.
         """
-        planned, _ = _plan(dataset, tuple(runs), queries, pairs, seed)
-        prompts = [
-            judge_messages(pair.query, pair.response_a, pair.response_b)
-            for pair in self._shown(planned)
-        ]
-        return sum_estimates(estimate(judge, prompts) for judge in self.judges)
+        if judgments is not None:
+            _check_sizes(judgments, 1)
+            pairs = 1.0
+        contest = Contest(dataset, runs)
+        drawn, _ = contest.draw(queries, pairs, seed)
+        orders = shown(drawn, self.both_orders)
+        estimates = [estimate(judge, map(contest.question, orders)) for judge in self.judges]
+        if judgments is not None:
+            most = min(judgments, len(drawn)) * len(orders) // len(drawn)
+            estimates = [entry.at_most(most) for entry in estimates]
+        return sum_estimates(estimates)
 
-    def _shown(self, planned: Sequence[_Pair]) -> list[_Pair]:
-        """The pairs in every order in which a judge is shown them."""
-        swapped = [pair.swapped() for pair in planned] if self.both_orders else []
-        return [*planned, *swapped]
+    @contextmanager
+    def _voting(
+        self,
+        contest: Contest,
+        pairs: int,
+        skipped: Sequence[Skipped],
+        out: str | Path | None,
+        progress: bool,
+    ) -> Iterator[Voting]:
+        """Votes on so many pairs, in a file that is put in order when they are cast."""
+        if not pairs:
+            first = f"; the first: {skipped[0]}" if skipped else ""
+            raise JudgmentError(f"no pair can be judged{first}")
+        total = pairs * len(self.judges) * (2 if self.both_orders else 1)
+        with Journal(out, Vote) as journal, progress_bar(total, "votes", progress) as bar:
+            voting = Voting(self.judges, self.both_orders, contest, journal, bar)
+            yield voting
+            voting.finish()
 
-    async def _ask_all(
-        self, shown: Sequence[_Pair], kept: Mapping[_Asked, Vote], journal: Journal[Vote], bar: Any
-    ) -> list[Vote]:
-        """One vote of each judge on each pair, in the order in which they came."""
-        votes = []
-
-        async def ask_judge(judge: LLM) -> None:
-            async with judge.connect() as connection:
-
-                async def ask(pair: _Pair) -> None:
-                    asked = _digest(judge, pair)
-                    vote = kept.get((pair.query.id, pair.a, pair.b, judge.model, asked))
-                    if vote is None or vote.verdict == "failed":
-                        vote = await _vote(connection, pair, asked)
-                        journal.add(vote)
-                    votes.append(vote)
-                    bar.update()
-
-                await for_each(shown, ask, judge.concurrency)
-
-        await for_each(self.judges, ask_judge, len(self.judges))
-        return votes
-
-    def _judgments(self, planned: Sequence[_Pair], votes: Iterable[Vote]) -> tuple[Judgment, ...]:
-        """What follows from the votes, in the order of the plan and with its first model first."""
-        cast = {_key(vote): vote for vote in votes}
-        planned_votes = (
-            cast[pair.query.id, pair.a, pair.b, judge.model]
-            for pair in self._shown(planned)
-            for judge in self.judges
-        )
-        return judgments_of(planned_votes, self.votes)
+    def _judged(
+        self, voting: Voting, pairs: Sequence[Pair], skipped: tuple[Skipped, ...]
+    ) -> Judged:
+        votes = voting.votes_on(pairs)
+        judgments = judgments_of(votes, self.votes)
+        judged = Judged(tuple(sorted(votes, key=place)), judgments, skipped)
+        _report(judged)
+        return judged
 
 
-def judgments_of(votes: Iterable[Vote], how: Votes = "majority") -> tuple[Judgment, ...]:
-    """The judgments that follow from votes, as :class:`PairwiseJudge` counts them.
-
-    A judge that was asked about two responses in both orders has one verdict on them: a tie where
-    its two votes differ, and none where one of them is invalid or failed.
-
-    Args:
-        votes: of one judge or several, at most one of each on two responses in each order. Pairs
-            come in the order of their first votes, each with the model that was shown first there
-            as ``model_a``.
-        how: what several judges bring: see :class:`PairwiseJudge`.
-    """
-    by_pair: dict[tuple[str, frozenset[str]], dict[str, list[Vote]]] = {}
-    judges: dict[str, None] = {}  # a set in order
-    for vote in votes:
-        pair = by_pair.setdefault((vote.query_id, frozenset((vote.model_a, vote.model_b))), {})
-        pair.setdefault(vote.judge, []).append(vote)
-        judges[vote.judge] = None
-    everyone = f"majority of {', '.join(judges)}"
-    judgments = []
-    for (query_id, _), by_judge in by_pair.items():
-        first = next(iter(by_judge.values()))[0]
-        said = {judge: _verdict(cast, first.model_a) for judge, cast in by_judge.items()}
-        verdicts = {judge: verdict for judge, verdict in said.items() if verdict is not None}
-        if how == "majority" and len(judges) > 1 and verdicts:
-            verdicts = {everyone: _majority(verdicts.values())}
-        judgments += [
-            Judgment(
-                query_id=query_id,
-                model_a=first.model_a,
-                model_b=first.model_b,
-                verdict=verdict,
-                judge=name,
-            )
-            for name, verdict in verdicts.items()
-        ]
-    return tuple(judgments)
-
-
-def _verdict(votes: Iterable[Vote], model_a: str) -> Verdict | None:
-    """One judge's verdict on a pair, ``None`` where a vote for it is invalid or failed."""
-    verdicts = {
-        (_AS_SHOWN if vote.model_a == model_a else _SWAPPED).get(vote.verdict) for vote in votes
-    }
-    if None in verdicts:
-        return None
-    return verdicts.pop() if len(verdicts) == 1 else "tie"
-
-
-@dataclass(frozen=True, repr=False)
-class Judged:
-    """What judges said; iterates over the judgments, so that ``BradleyTerry`` takes it as it is.
-
-    Attributes:
-        votes: what each judge said about each pair, in each order in which it was shown it.
-        judgments: what follows from the votes.
-        skipped: pairs that were not judged on a query.
-    """
-
-    votes: tuple[Vote, ...]
-    judgments: tuple[Judgment, ...]
-    skipped: tuple[Skipped, ...] = ()
-
-    @property
-    def invalid(self) -> tuple[Vote, ...]:
-        """The votes in which a judge named no verdict, with what it wrote instead."""
-        return tuple(vote for vote in self.votes if vote.verdict == "invalid")
-
-    @property
-    def failed(self) -> tuple[Vote, ...]:
-        """The votes that a judge was asked for and did not cast, with the reasons."""
-        return tuple(vote for vote in self.votes if vote.verdict == "failed")
-
-    def __iter__(self) -> Iterator[Judgment]:
-        return iter(self.judgments)
-
-    def __len__(self) -> int:
-        return len(self.judgments)
-
-    def __repr__(self) -> str:
-        counts = ", ".join(f"{name}={count}" for name, count in self.describe().items())
-        return f"Judged({counts})"
-
-    def describe(self) -> dict[str, int]:
-        """How many there are of each."""
-        return {
-            "judgments": len(self.judgments),
-            "ties": sum(judgment.verdict == "tie" for judgment in self.judgments),
-            "votes": len(self.votes),
-            "invalid": len(self.invalid),
-            "failed": len(self.failed),
-            "skipped": len(self.skipped),
-        }
-
-
-@dataclass(frozen=True)
-class Skipped:
-    """A pair of models that was not judged on a query, and why."""
-
-    query_id: str
-    model_a: str
-    model_b: str
-    reason: str
-
-    def __str__(self) -> str:
-        return (
-            f"{self.model_a!r} against {self.model_b!r} on query {self.query_id!r}: {self.reason}"
+def _check_sizes(judgments: int, batch: int) -> None:
+    if judgments < 1 or batch < 1:
+        raise SettingError(
+            f"ask for 1 judgment or more, 1 or more at once, not {judgments}, {batch}"
         )
 
 
-# The plan -----------------------------------------------------------------------------------------
+def _ask_adaptively(
+    voting: Voting, adaptive: AdaptivePairs, most: int, target: float | None, batch: int
+) -> list[Pair]:
+    """Have pairs judged until that is enough; those that were."""
+    chosen: list[Pair] = []
+    undecided: list[Pair] = []  # to no judgment on them, as yet
+    late: list[Pair] = []  # a vote on them failed at an earlier time
+    unanswered = 0  # pairs in a row on which every vote failed
+    while len(chosen) < most and (target is None or adaptive.expected_tau < target):
+        pairs = adaptive.next(min(batch, most - len(chosen)))
+        # What an earlier run went by is gone by again, so that it comes to the same pairs. Only
+        # where that run ended are votes asked for that had failed in it.
+        if voting.recall(pairs):
+            late += [pair for pair in pairs if any(map(_failed, voting.votes_on([pair])))]
+            unanswered = 0
+        else:
+            voting.ask([*pairs, *late])
+            late = []
+            answered = not all(map(_failed, voting.votes_on(pairs)))
+            unanswered = 0 if answered else unanswered + len(pairs)
+        chosen += pairs
+        undecided += pairs
+        judgments = judgments_of(voting.votes_on(undecided))
+        adaptive.update(judgments)
+        decided = {(j.query_id, j.model_a, j.model_b) for j in judgments}
+        undecided = [pair for pair in undecided if pair not in decided]
+        if unanswered >= len(adaptive.models):
+            break
+    voting.ask(late)
+    return chosen
 
 
-class _Pair(NamedTuple):
-    """Two models with their responses to one query, in the order in which a judge sees them."""
-
-    query: Query
-    a: str
-    b: str
-    response_a: Response
-    response_b: Response
-
-    def swapped(self) -> _Pair:
-        return _Pair(self.query, self.b, self.a, self.response_b, self.response_a)
-
-
-def _plan(
-    dataset: MirageDataset, runs: Sequence[Run], queries: int, pairs: float, seed: int
-) -> tuple[list[_Pair], tuple[Skipped, ...]]:
-    """The pairs to judge, and those to skip, both ordered by query and models."""
-    _check(dataset, runs)
-    if queries < 1 or not 0 < pairs <= 1:
-        raise JudgmentError(
-            f"judge 1 query or more and a share of pairs above 0 and up to 1, not {queries}, "
-            f"{pairs}"
-        )
-    sampled = dataset.sample(min(queries, len(dataset)), seed)
-    each = max(1, round(pairs * len(sampled)))
-    planned, skipped = [], []
-    for one, other in combinations(sorted(runs, key=lambda run: run.model), 2):
-        drawn = sorted(
-            sampled, key=lambda query: _draw(seed, "pairs", query.id, one.model, other.model)
-        )
-        for query in drawn[:each]:
-            first, second = one.get(query.id), other.get(query.id)
-            gap = _gap(one.model, first) or _gap(other.model, second)
-            if first is None or second is None or gap:
-                skipped.append(Skipped(query.id, one.model, other.model, gap))
-                continue
-            pair = _Pair(query, one.model, other.model, first, second)
-            swap = _draw(seed, "order", query.id, one.model, other.model)[0] % 2
-            planned.append(pair.swapped() if swap else pair)
-    skipped.sort(key=lambda skip: (skip.query_id, skip.model_a, skip.model_b))
-    return sorted(planned, key=lambda p: (p.query.id, *sorted((p.a, p.b)))), tuple(skipped)
-
-
-def _check(dataset: MirageDataset, runs: Sequence[Run]) -> None:
-    if len(runs) < 2:
-        raise JudgmentError(f"there is nothing to compare in {len(runs)} run; give two or more")
-    twice = _twice(run.model for run in runs)
-    if twice is not None:
-        raise JudgmentError(f"two runs are of model {twice!r}; give each its own name")
-    known = set(dataset.query_ids)
-    for run in runs:
-        if run.language != dataset.language:
-            raise JudgmentError(
-                f"run of model {run.model!r} is in {run.language!r}, but {dataset.name} is in "
-                f"{dataset.language!r}; judge it on a dataset of its own language"
-            )
-        unknown = next((r.query_id for r in run if r.query_id not in known), None)
-        if unknown is not None:
-            raise JudgmentError(
-                f"run of model {run.model!r} answers query {unknown!r}, which {dataset.name} does "
-                "not have; judge it on the dataset that it was made from"
-            )
-
-
-def _gap(model: str, response: Response | None) -> str:
-    """Why a model has no response that can be judged; empty where it has one."""
-    if response is None:
-        return f"model {model!r} has no response"
-    return "" if response.error is None else f"model {model!r} failed: {response.error}"
-
-
-def _draw(*what: object) -> bytes:
-    """Something random that depends on nothing but this."""
-    return hashlib.sha256(json.dumps(what).encode()).digest()
-
-
-def _twice(names: Iterable[str]) -> str | None:
-    return next((name for name, count in Counter(names).items() if count > 1), None)
-
-
-# Votes --------------------------------------------------------------------------------------------
-
-_Key = tuple[str, str, str, str]  # query, first model, second model, judge
-_Asked = tuple[str, str, str, str, str]  # and what the judge was asked
-
-# What a vote means for the pair; invalid and failed ones mean nothing.
-_AS_SHOWN: dict[str, Verdict] = {"a": "a", "b": "b", "tie": "tie"}
-_SWAPPED: dict[str, Verdict] = {"a": "b", "b": "a", "tie": "tie"}
-
-
-def _key(vote: Vote) -> _Key:
-    return vote.query_id, vote.model_a, vote.model_b, vote.judge
-
-
-def _place(vote: Vote) -> tuple[str, ...]:
-    """By which votes are sorted: both orders of a pair stand together."""
-    return (vote.query_id, *sorted((vote.model_a, vote.model_b)), *_key(vote)[1:], vote.asked)
-
-
-def _kept(votes: Iterable[Vote]) -> dict[_Asked, Vote]:
-    """The votes of an earlier time, one for each question."""
-    kept: dict[_Asked, Vote] = {}
-    for vote in votes:
-        question = (*_key(vote), vote.asked)
-        if vote.verdict != "failed" or question not in kept:
-            kept[question] = vote
-    return kept
-
-
-def _digest(judge: LLM, pair: _Pair) -> str:
-    return judge.digest(judge_messages(pair.query, pair.response_a, pair.response_b)).hex()[:_ASKED]
-
-
-async def _vote(connection: Connection, pair: _Pair, asked: str) -> Vote:
-    messages = judge_messages(pair.query, pair.response_a, pair.response_b)
-    cast = partial(
-        Vote,
-        query_id=pair.query.id,
-        model_a=pair.a,
-        model_b=pair.b,
-        judge=connection.llm.model,
-        asked=asked,
-    )
-    verdict: Verdict | None
-    try:
-        verdict, last = await ask_until(connection, messages, _read, reminder=REMINDER)
-    except LLMError as error:
-        # What a server says may hold lone surrogates, which cannot be written.
-        return cast(verdict="failed", error=str(error).encode("utf-8", "replace").decode())
-    if verdict is None:
-        return cast(verdict="invalid", error=unread(last, "verdict"))
-    return cast(verdict=verdict)
-
-
-def _read(answer: Completion) -> Verdict | None:
-    # What stands where an answer was cut off is not its end.
-    return None if answer.finish_reason == "length" else read_verdict(answer.text)
-
-
-def _majority(verdicts: Iterable[Verdict]) -> Verdict:
-    counts = Counter(verdicts)
-    verdict, count = counts.most_common(1)[0]
-    return verdict if 2 * count > counts.total() else "tie"
+def _failed(vote: Vote) -> bool:
+    return vote.verdict == "failed"
 
 
 def _report(judged: Judged) -> None:

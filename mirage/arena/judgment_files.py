@@ -8,8 +8,8 @@ from typing import get_args
 
 from mirage._base.files import read_rows, validated
 from mirage.arena._votes import tabulate
-from mirage.arena.judge import Votes, judgments_of
 from mirage.arena.judgments import Judgments
+from mirage.arena.verdicts import Votes, judgments_of
 from mirage.errors import DatasetError, UnknownNameError
 from mirage.models import Judgment, Vote
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
         with_passages,
     )
     from mirage.building.judge_benchmarks import JudgeBenchmark, build_judge_benchmark
-    from mirage.building.time_dependence import TimeFiltered, time_independent
+    from mirage.building.time_dependence import TimeDependence, time_independent
     from mirage.building.training_sets import (
         ChatMessage,
         OmitReason,
@@ -43,7 +43,7 @@ _HOME = {
     "JudgeBenchmark": "judge_benchmarks",
     "OmitReason": "training_sets",
     "Recipe": "evaluation_sets",
-    "TimeFiltered": "time_dependence",
+    "TimeDependence": "time_dependence",
     "TrainingExample": "training_sets",
     "TrainingSet": "training_sets",
     "UnlabelledSentence": "judge_benchmark_steps",
@@ -69,7 +69,7 @@ __all__ = [
     "JudgeBenchmark",
     "OmitReason",
     "Recipe",
-    "TimeFiltered",
+    "TimeDependence",
     "TrainingExample",
     "TrainingSet",
     "UnlabelledSentence",

@@ -225,8 +225,8 @@ def _stable(
     """The questions whose answers stay the same, and why each other one is left out."""
     if llm is None or not queries:
         return tuple(queries), {}
-    kept, changing, undecided = time_independent(queries, llm, progress=progress)
-    return kept, {
+    stable, changing, undecided = time_independent(queries, llm, progress=progress)
+    return stable, {
         **{query.id: Dropped("changes over time") for query in changing},
         **{query_id: Dropped("undecided", reason) for query_id, reason in undecided.items()},
     }

@@ -15,7 +15,7 @@ from typing import NamedTuple
 from mirage.errors import GenerationError
 from mirage.languages import Language
 from mirage.llm import Message, estimate_tokens
-from mirage.llm.fencing import fence, fenced
+from mirage.llm.questions import fenced
 from mirage.models import Passage, Query
 
 __all__ = ["ANSWER_TOKENS", "CONTEXT_TOKENS", "Prompt", "PromptMaker", "RagPrompt", "query_seed"]
@@ -131,14 +131,14 @@ def query_seed(seed: int, query: Query) -> int:
 
 
 def _text(query: Query, passages: Sequence[Passage]) -> str:
-    entries = [f"[{p.id}] {p.title}".rstrip() + f"\n{p.text}" for p in passages]
-    word = fence(query.text, *entries)
+    entries = (f"[{p.id}] {p.title}".rstrip() + f"\n{p.text}" for p in passages)
+    material = [("question", query.text), *(("passage", entry) for entry in entries)]
+    word, (question, *marked) = fenced(material)
     return _TEXT.format(
         language=Language.of(query.language).name,
         word=word,
-        question=fenced("question", query.text, word),
-        passages="\n\n".join(fenced("passage", entry, word) for entry in entries)
-        or "There are no passages.",
+        question=question,
+        passages="\n\n".join(marked) or "There are no passages.",
     )
 
 

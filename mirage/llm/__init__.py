@@ -1,9 +1,10 @@
-"""The one client through which every call to an LLM goes."""
+"""The one client through which every call to an LLM goes, and the one way to ask many questions."""
 
 from mirage.llm.budget import Budget, Price, Usage
 from mirage.llm.cache import Cache
 from mirage.llm.client import LLM, Completion, Connection, Message, estimate_tokens
 from mirage.llm.estimates import Estimate
+from mirage.llm.questions import Form, Outcome, Question, ask_all
 
 __all__ = [
     "LLM",
@@ -12,8 +13,12 @@ __all__ = [
     "Completion",
     "Connection",
     "Estimate",
+    "Form",
     "Message",
+    "Outcome",
     "Price",
+    "Question",
     "Usage",
+    "ask_all",
     "estimate_tokens",
 ]

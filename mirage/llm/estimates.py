@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import math
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
 from mirage.llm.budget import Price
-from mirage.llm.client import LLM, Message, estimate_tokens
+from mirage.llm.client import LLM, estimate_tokens
+from mirage.llm.questions import Question
 
 __all__ = ["Estimate", "estimate", "sum_estimates"]
 
@@ -43,11 +45,26 @@ class Estimate:
             "where an answer cannot be read and is asked for again"
         )
 
+    def at_most(self, answers: int) -> Estimate:
+        """The same for so many of these answers at most, of average length, not cached first."""
+        answers = min(answers, self.calls + self.cached)
+        calls = min(answers, self.calls)
+        share = calls / self.calls if self.calls else 0.0
+        most = self.completion_tokens
+        return Estimate(
+            calls=calls,
+            cached=answers - calls,
+            prompt_tokens=math.ceil(self.prompt_tokens * share),
+            completion_tokens=None if most is None else math.ceil(most * share),
+            cost=None if self.cost is None else self.cost * share,
+        )
 
-def estimate(llm: LLM, prompts: Iterable[Sequence[Message]]) -> Estimate:
-    """What it will take to ask an LLM these prompts; nothing is sent."""
+
+def estimate(llm: LLM, questions: Iterable[Question[Any]]) -> Estimate:
+    """What it will take to ask an LLM these questions; nothing is sent."""
     calls = cached = tokens = 0
-    for messages in prompts:
+    for question in questions:
+        messages = question.messages
         if llm.cached(messages):
             cached += 1
         else:

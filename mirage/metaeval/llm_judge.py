@@ -7,23 +7,14 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
-from typing import NamedTuple, get_args
+from typing import get_args
 
-from mirage._base.concurrency import for_each, run_sync
-from mirage._base.progress import progress_bar
-from mirage.errors import JudgmentError, LLMError, UnknownNameError
-from mirage.llm import LLM, Completion, Connection, Message
+from mirage.errors import JudgmentError, UnknownNameError
+from mirage.llm import LLM
 from mirage.llm.estimates import Estimate, estimate
-from mirage.llm.questions import ask_until, unread
+from mirage.llm.questions import Outcome, Question, ask_all
 from mirage.metaeval.labels import Task
-from mirage.metaeval.prompts import (
-    LABELS,
-    STRATEGIES,
-    Strategy,
-    label_prompt,
-    read_label,
-    reminder,
-)
+from mirage.metaeval.prompts import LABELS, STRATEGIES, Strategy, label_question
 from mirage.metaeval.sentences import AnswerSentence
 
 __all__ = ["LLMSentenceJudge"]
@@ -93,66 +84,39 @@ class LLMSentenceJudge:
                 All others were made, and their answers are in the cache.
             LLMError: there is no key for OpenAI.
         """
-        prompts = self._prompts(sentences)
-        said = run_sync(self._ask_all(list(dict.fromkeys(prompts))))
-        verdicts = [said[prompt] for prompt in prompts]
-        self._report(verdicts)
-        return [verdict.label for verdict in verdicts]
+        questions = self._questions(sentences)
+        new = list(dict.fromkeys(questions))
+        outcomes = ask_all(self.llm, new, what=self.name, progress=self.progress)
+        by_question = dict(zip(new, outcomes, strict=True))
+        outcomes = [by_question[question] for question in questions]
+        self._report(outcomes)
+        return [outcome.value for outcome in outcomes]
 
     def estimate(self, sentences: Sequence[AnswerSentence]) -> Estimate:
         """What :meth:`label` will ask for; nothing is sent."""
-        return estimate(self.llm, map(_messages, set(self._prompts(sentences))))
+        return estimate(self.llm, dict.fromkeys(self._questions(sentences)))
 
-    def _prompts(self, sentences: Sequence[AnswerSentence]) -> list[str]:
-        return [label_prompt(sentence, self.task, self.strategy) for sentence in sentences]
+    def _questions(self, sentences: Sequence[AnswerSentence]) -> list[Question[str]]:
+        return [label_question(sentence, self.task, self.strategy) for sentence in sentences]
 
-    async def _ask_all(self, prompts: Sequence[str]) -> dict[str, _Verdict]:
-        """What the LLM said to each prompt."""
-        said: dict[str, _Verdict] = {}
-        with progress_bar(len(prompts), self.name, self.progress) as bar:
-            async with self.llm.connect() as connection:
-
-                async def ask(prompt: str) -> None:
-                    said[prompt] = await self._ask(connection, prompt)
-                    bar.update()
-
-                await for_each(prompts, ask, self.llm.concurrency)
-        return said
-
-    async def _ask(self, connection: Connection, prompt: str) -> _Verdict:
-        try:
-            label, last = await ask_until(
-                connection, _messages(prompt), self._read, reminder=reminder(self.task)
-            )
-        except LLMError as error:
-            return _Verdict(None, failed=str(error))
-        if label is None:
-            return _Verdict(None, invalid=unread(last, "label"))
-        return _Verdict(label)
-
-    def _read(self, answer: Completion) -> str | None:
-        # What stands where an answer was cut off is not its end.
-        cut = answer.finish_reason == "length"
-        return None if cut else read_label(answer.text, LABELS[self.task])
-
-    def _report(self, verdicts: Sequence[_Verdict]) -> None:
+    def _report(self, outcomes: Sequence[Outcome[str]]) -> None:
         """Log what is missing, once.
 
         Raises:
             JudgmentError: a call failed, and that is not to count as wrong.
         """
-        failed = [verdict.failed for verdict in verdicts if verdict.failed]
-        invalid = [verdict.invalid for verdict in verdicts if verdict.invalid]
-        of = f"of {len(verdicts)} sentences"
+        failed = [outcome.failed for outcome in outcomes if outcome.failed]
+        invalid = [outcome.invalid for outcome in outcomes if outcome.invalid]
+        of = f"of {len(outcomes)} sentences"
         if failed and not self.failed_is_wrong:
-            kept = (
+            rest = (
                 "nothing was kept, as the LLM has no cache"
                 if self.llm.cache is None
                 else "what was answered is in the cache; ask again for the rest"
             )
             raise JudgmentError(
                 f"judge {self.name!r} was not answered about {len(failed)} {of}, the first: "
-                f"{failed[0]}; {kept}"
+                f"{failed[0]}; {rest}"
             )
         for lost, what in ((failed, "was not answered about"), (invalid, "gave no label to")):
             if lost:
@@ -164,15 +128,3 @@ class LLMSentenceJudge:
                     of,
                     lost[0],
                 )
-
-
-class _Verdict(NamedTuple):
-    """What became of a prompt: a label, or why there is none."""
-
-    label: str | None
-    invalid: str = ""
-    failed: str = ""
-
-
-def _messages(prompt: str) -> list[Message]:
-    return [{"role": "user", "content": prompt}]

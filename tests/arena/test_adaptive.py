@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 from scipy.stats import kendalltau
 
-from mirage.arena import BradleyTerry, Judgments
-from mirage.arena.adaptive import AdaptivePairs, Pair, compare_adaptively
-from mirage.errors import JudgmentError, UnknownNameError
+from mirage.arena import AdaptivePairs, BradleyTerry, Judgments, Pair
+from mirage.errors import JudgmentError, SettingError, UnknownNameError
 from mirage.models import Judgment
 from mirage.sources import nomiracl
 
@@ -52,6 +51,20 @@ def drawn(seed=0, models=MODELS, queries=QUERIES, logits=LOGITS, ties=0.0, silen
             verdict = "tie" if rng.random() < ties else "a" if won else "b"
             verdicts[query_id, a, b] = None if rng.random() < silent else verdict
     return Judge(verdicts)
+
+
+def compare_adaptively(
+    judge, models, queries, budget, *, target=None, batch=None, known=(), seed=0
+):
+    """Judgments by a function of pairs."""
+    pairs = AdaptivePairs(models, queries, known=known, seed=seed)
+    while budget > 0 and (target is None or pairs.expected_tau < target):
+        asked = pairs.next(min(batch or len(models), budget))
+        if not asked:
+            break
+        pairs.update(judge(asked))
+        budget -= len(asked)
+    return pairs.judgments
 
 
 def everything(judge):
@@ -260,7 +273,7 @@ def test_what_is_no_arena(models, queries, message):
 
 
 def test_a_batch_is_not_empty():
-    with pytest.raises(JudgmentError, match="1 pair or more, not 0"):
+    with pytest.raises(SettingError, match="1 pair or more, not 0"):
         AdaptivePairs(MODELS, QUERIES).next(0)
 
 

@@ -10,7 +10,7 @@ from llm_server import ChatServer, Reply, last_user_text
 
 from mirage.arena import BradleyTerry, Judged, Judgments, PairwiseJudge
 from mirage.dataset import MirageDataset
-from mirage.errors import DatasetError, JudgmentError, LLMError, UnknownNameError
+from mirage.errors import DatasetError, JudgmentError, LLMError, SettingError, UnknownNameError
 from mirage.llm import LLM, Budget, Price
 from mirage.models import Judgment, Response, Run, Vote
 
@@ -311,9 +311,10 @@ def test_nothing_to_judge_is_an_error_before_any_call(server, tmp_path):
 )
 def test_runs_that_cannot_be_compared(server, runs, settings, message):
     judge = PairwiseJudge(llm(server))
-    with pytest.raises(JudgmentError, match=message):
+    error = SettingError if settings else JudgmentError
+    with pytest.raises(error, match=message):
         compare(server, runs, **settings)
-    with pytest.raises(JudgmentError, match=message):
+    with pytest.raises(error, match=message):
         judge.estimate(DATASET, runs, **settings)
     assert server.requests == []
 

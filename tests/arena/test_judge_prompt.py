@@ -6,20 +6,18 @@ from hypothesis import strategies as st
 from injections import INJECTIONS, marked
 from judging import make_dataset
 
-from mirage.arena._prompt import judge_messages, read_verdict
+from mirage.arena._prompt import judge_question, read_verdict
 from mirage.models import Passage, Query, Response
 
 QUERY = make_dataset(1)[0]
 
 
 def prompt(a="Left [0#1].", b="Right [0#2].", query=QUERY, shown_a=None, shown_b=None):
-    messages = judge_messages(
+    return judge_question(
         query,
         Response(query_id=query.id, text=a, shown=shown_a),
         Response(query_id=query.id, text=b, shown=shown_b),
-    )
-    assert [message["role"] for message in messages] == ["user"]
-    return messages[0]["content"]
+    ).prompt
 
 
 def with_passage(id_, text):
@@ -45,7 +43,7 @@ def test_the_judge_sees_question_passages_and_responses_and_is_told_what_to_do_t
         assert head.count(verdict) == tail.count(verdict) == 1
     assert "Swahili" in head
     word = re.search(r"<question (\w+)>", text)[1]
-    assert f"<response-a {word}>" in head
+    assert f"<response-b {word}>" in head
     assert f"<response-a {word}>" in tail
     assert "Left" not in outside
 

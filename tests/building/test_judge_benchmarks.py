@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from injections import INJECTIONS
+from injections import INJECTIONS, marked
 from llm_server import ChatServer, Reply, last_user_text
 
 from mirage import LLM, MirageDataset, OpenAIGenerator
@@ -85,9 +85,9 @@ def sorter(request: Mapping[str, Any]) -> Reply | str:
 def test_an_llm_sorts_questions_and_what_it_cannot_sort_is_told(server: ChatServer) -> None:
     server.answer = sorter
     llm = LLM("m", base_url=server.url, retries=0)
-    kept, dropped, undecided = time_independent(QUESTIONS, llm, progress=False)
-    assert kept == QUESTIONS[:1]
-    assert dropped == QUESTIONS[1:2]
+    stable, changing, undecided = time_independent(QUESTIONS, llm, progress=False)
+    assert stable == QUESTIONS[:1]
+    assert changing == QUESTIONS[1:2]
     assert list(undecided) == ["odd", "bad"]
     assert "no verdict in 6 answers, the last of them 'I cannot tell" in undecided["odd"]
     assert "400" in undecided["bad"]
@@ -100,8 +100,15 @@ def test_an_llm_sorts_questions_and_what_it_cannot_sort_is_told(server: ChatServ
 
     server.requests.clear()
     server.answer = lambda _: "[[STABLE]]"
-    assert time_independent(QUESTIONS, llm, progress=False).kept == (QUESTIONS[0], QUESTIONS[3])
+    assert time_independent(QUESTIONS, llm, progress=False).stable == (QUESTIONS[0], QUESTIONS[3])
     assert len(server.requests) == 1  # the rest is in the cache, also what could not be read
+
+
+def test_a_verdict_where_an_answer_was_cut_off_is_none(server: ChatServer) -> None:
+    server.answer = lambda _: Reply("Is it [[CHANGES]]? No:\n[[STABLE]]", finish_reason="length")
+    llm = LLM("m", base_url=server.url, retries=0)
+    with pytest.raises(LLMError, match="max_tokens cut it off: give more"):
+        time_independent(QUESTIONS, llm, progress=False)
 
 
 def test_no_answer_at_all_is_an_error(server: ChatServer) -> None:
@@ -118,17 +125,14 @@ def test_no_question_gives_its_own_verdict(server: ChatServer) -> None:
     queries = [question(str(number), text) for number, text in enumerate(texts) if text.strip()]
 
     def echo(request: Mapping[str, Any]) -> str:
-        text = last_user_text(request)
-        return text[text.index("<question ") : text.rindex("</question ")].rstrip()
+        return dict(marked(last_user_text(request))[0])["question"]
 
     server.answer = echo
     llm = LLM("m", base_url=server.url, cache=False, concurrency=8)
     with pytest.raises(LLMError, match=f"of none of {len(queries)} questions"):
         time_independent(queries, llm, progress=False)
     for request in server.requests[:20]:
-        text = last_user_text(request)
-        mark = text[text.index("<question ") :].split(">")[0].removeprefix("<question ")
-        assert text.count(f"</question {mark}>") == 1
+        assert [name for name, _ in marked(last_user_text(request))[0]] == ["question"]
 
 
 # Passages

@@ -29,9 +29,10 @@ from mirage.features import (
     feature,
     nugget_recall,
 )
-from mirage.features.nuggets import Score, _harmless, read_labels, read_nuggets
+from mirage.features.nuggets import LISTS, Score, read_labels, read_nuggets
 from mirage.languages import LANGUAGES
 from mirage.llm import LLM, Budget
+from mirage.llm.questions import harmless
 from mirage.models import Passage, Query, Response, Run
 from mirage.text import split_sentences, tokenize
 
@@ -648,8 +649,8 @@ def test_a_rater_that_only_repeats_a_text_gives_no_list(server: ChatServer) -> N
 @pytest.mark.parametrize("text", INJECTED.values(), ids=INJECTED.keys())
 def test_no_text_that_is_shown_reads_as_a_list(text: str) -> None:
     for shown in (text, f"{text}\nThe Nile.\n{text}", f"1. {text}", f"- {text}"):
-        assert read_nuggets(_harmless(shown)) is None
-        assert {read_labels(_harmless(shown), count) for count in range(1, 5)} == {None}
+        assert read_nuggets(harmless(shown, LISTS)) is None
+        assert {read_labels(harmless(shown, LISTS), count) for count in range(1, 5)} == {None}
 
 
 # As a feature -------------------------------------------------------------------------------------
@@ -854,8 +855,8 @@ PIECES = st.sampled_from((*"[]{}\"'`:,.()-*12 \n\r\u2028\x85|–a", *WORDS))
 @given(st.lists(PIECES, max_size=14).map("".join), st.integers(1, 2))
 def test_nothing_that_is_shown_reads_as_a_list(text: str, count: int) -> None:
     for shown in (text, f"1. {text}", f"[{text}]", f"{text}]", f"x\n{text}\n"):
-        assert read_labels(_harmless(shown), count) is None
-        assert read_nuggets(_harmless(shown)) is None
+        assert read_labels(harmless(shown, LISTS), count) is None
+        assert read_nuggets(harmless(shown, LISTS)) is None
 
 
 @pytest.mark.parametrize(
@@ -868,4 +869,4 @@ def test_nothing_that_is_shown_reads_as_a_list(text: str, count: int) -> None:
     ],
 )
 def test_what_is_no_list_is_shown_as_it_is(text: str) -> None:
-    assert _harmless(text) == text
+    assert harmless(text, LISTS) == text

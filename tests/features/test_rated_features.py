@@ -30,7 +30,6 @@ from mirage.features import (
 )
 from mirage.features.rated import read_fluency, read_overlap
 from mirage.llm import LLM, Budget
-from mirage.llm.questions import final_verdict, without_verdicts
 from mirage.models import Passage, Query, Response, Run
 
 Make = Callable[[LLM], RatedFeature]
@@ -201,10 +200,16 @@ def test_a_rater_that_never_gives_a_grade_is_asked_six_times(
     assert len(reason) < 300
 
 
-def test_a_grade_that_never_came_because_the_output_was_cut_off_says_so(server: ChatServer) -> None:
-    server.answer = lambda _: Reply("The answer is", finish_reason="length")
-    table = FeatureSuite([answer_overlap(llm_of(server))]).score(*one("The Nile."))
-    assert table.reasons["q", "answer_overlap"].endswith("max_tokens cut it off: give more")
+@BOTH
+@pytest.mark.parametrize("text", ["The answer is", said(4)])
+def test_an_output_that_was_cut_off_gives_no_grade_and_says_so(
+    server: ChatServer, make: Make, text: str
+) -> None:
+    """Also where it could be read: what stands at its end is not its end."""
+    server.answer = lambda _: Reply(text, finish_reason="length")
+    table = FeatureSuite([make(llm_of(server))]).score(*one("The Nile."))
+    assert np.isnan(table.values).all()
+    assert table.reasons["q", make.__name__].endswith("max_tokens cut it off: give more")
 
 
 @BOTH
@@ -530,15 +535,3 @@ def test_what_stands_behind_the_rating_plays_no_part(text: str, grade: int) -> N
 def test_a_rating_with_text_before_it_is_none(text: str, grade: int) -> None:
     if not text.casefold().strip(" #*_").startswith("rating"):
         assert read_fluency(f"{text} ##Rating: {grade}") is None
-
-
-@given(st.sampled_from("ABC"), st.text())
-def test_a_final_verdict_is_one_of_those_allowed(verdict: str, text: str) -> None:
-    assert final_verdict(f"{text}\n[[{verdict}]]", "ABC") == verdict
-    assert final_verdict(f"{text}\n[[{verdict}]]", ("1", "2")) is None
-
-
-@given(st.text("[]A5.\n "))
-def test_nothing_that_is_shown_names_a_verdict(text: str) -> None:
-    assert final_verdict(without_verdicts(text), "A5") is None
-    assert final_verdict(without_verdicts(f"{text}\n[[A]]"), "A5") is None

@@ -21,9 +21,10 @@ from llm_server import ChatServer, last_user_text
 import mirage
 from mirage.llm import LLM
 from mirage.metaeval import STRATEGIES, LabelledSentences, LLMSentenceJudge, evaluate
-from mirage.metaeval.prompts import label_prompt, reminder
+from mirage.metaeval.prompts import label_form, label_question
 
 CONCURRENCY = 16
+REMINDER = label_form("faithfulness", "cot").reminder
 
 JUDGING = f"""
 import sys
@@ -73,9 +74,9 @@ def real(folder: Path) -> list[dict[str, Any]]:
 def fixed_judge(request: Mapping[str, Any]) -> str:
     """Labels that differ by sentence and strategy; one in fifty only at the second asking."""
     prompt = last_user_text(request)
-    shown, outside = marked(prompt.removesuffix(f"\n\n{reminder('faithfulness')}"))
+    shown, outside = marked(prompt.removesuffix(f"\n\n{REMINDER}"))
     number = hashlib.sha256(json.dumps([shown, outside]).encode()).digest()[0]
-    if number < 5 and not prompt.endswith(reminder("faithfulness")):
+    if number < 5 and not prompt.endswith(REMINDER):
         return "I cannot tell yet."
     return f"<rationale>Let me see.</rationale>\n<answer>{YES if number % 3 else NO}</answer>"
 
@@ -137,9 +138,11 @@ def check_killed_and_resumed(
     for were_known, at in zip(known, before, strict=True):
         assert len(were_known) > at - kills * (CONCURRENCY + 1)
         assert not were_known & set(arrived(server, at))
-    expected = {label_prompt(s, "faithfulness", way) for way in STRATEGIES for s in labelled}
+    expected = {
+        label_question(s, "faithfulness", way).prompt for way in STRATEGIES for s in labelled
+    }
     expected |= {
-        f"{prompt}\n\n{reminder('faithfulness')}"
+        f"{prompt}\n\n{REMINDER}"
         for prompt in expected
         if "cannot tell" in fixed_judge({"messages": [{"content": prompt}]})
     }
@@ -156,8 +159,8 @@ def check_killed_and_resumed(
     assert [judge[language].invalid for judge in result for language in ("en", "mean")] == [0] * 8
     for judge, way in zip(result, STRATEGIES, strict=True):
         for sentence, label in zip(labelled, judge.labels, strict=True):
-            prompt = label_prompt(sentence, "faithfulness", way)
-            asked = f"{prompt}\n\n{reminder('faithfulness')}"
+            prompt = label_question(sentence, "faithfulness", way).prompt
+            asked = f"{prompt}\n\n{REMINDER}"
             said = fixed_judge({"messages": [{"content": asked}]})
             assert said.endswith(f"<answer>{label}</answer>")
 

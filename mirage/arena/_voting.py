@@ -1,0 +1,148 @@
+"""Asking judges for their votes on pairs, each once, and keeping them in a file."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
+
+from mirage._base.concurrency import for_each, run_sync
+from mirage._base.journal import Journal
+from mirage.arena.pairs import Contest, Pair
+from mirage.llm import LLM
+from mirage.llm.questions import Outcome, ask_each
+from mirage.models import Verdict, Vote
+
+__all__ = ["Voting", "shown"]
+
+_ASKED = 16  # hexadecimal digits of what a vote says it was asked
+
+_Key = tuple[str, str, str, str]  # query, first model, second model, judge
+_Words = tuple[str, str, str, str, str]  # and what the judge was asked
+
+
+def shown(pairs: Iterable[Pair], both_orders: bool) -> list[Pair]:
+    """These pairs in every order in which a judge is shown them."""
+    orders = ((pair, pair.swapped) if both_orders else (pair,) for pair in pairs)
+    return list(dict.fromkeys(pair for order in orders for pair in order))
+
+
+class Voting:
+    """The votes of judges on pairs of a contest.
+
+    Votes that the journal holds already are not asked for again, unless they failed. ``bar`` shows
+    how many votes there are.
+    """
+
+    def __init__(
+        self,
+        judges: Sequence[LLM],
+        both_orders: bool,
+        contest: Contest,
+        journal: Journal[Vote],
+        bar: Any,
+    ) -> None:
+        self.judges, self.both_orders, self.contest = judges, both_orders, contest
+        self._journal, self._bar = journal, bar
+        self._votes: dict[_Key, Vote] = {}
+        self._earlier: dict[_Words, Vote] = {}
+        for vote in journal.kept:
+            words = (*_key(vote), vote.asked)
+            if vote.verdict != "failed" or words not in self._earlier:
+                self._earlier[words] = vote
+
+    def ask(self, pairs: Iterable[Pair]) -> None:
+        """Have the judges vote on these pairs, but for votes that there are and did not fail.
+
+        Raises:
+            LLMError: there is no key for OpenAI.
+            DatasetError: the journal cannot be written.
+        """
+        missing: dict[LLM, list[_Ballot]] = {judge: [] for judge in self.judges}
+        for ballot in self._ballots(pairs):
+            vote = self._earlier.get(ballot.words)
+            if vote is None or vote.verdict == "failed":
+                missing[ballot.judge].append(ballot)
+            else:
+                self._count(vote)
+        run_sync(self._ask([ballots for ballots in missing.values() if ballots]))
+
+    def recall(self, pairs: Iterable[Pair]) -> bool:
+        """Whether the journal held all votes on these pairs; they then count as they are."""
+        votes = [self._earlier.get(ballot.words) for ballot in self._ballots(pairs)]
+        known = [vote for vote in votes if vote is not None]
+        if len(known) < len(votes):
+            return False
+        for vote in known:
+            self._count(vote)
+        return True
+
+    def votes_on(self, pairs: Iterable[Pair]) -> list[Vote]:
+        """The votes on these pairs, in their order."""
+        return [
+            self._votes[(*pair, judge.model)]
+            for pair in shown(pairs, self.both_orders)
+            for judge in self.judges
+        ]
+
+    def finish(self) -> None:
+        """Put the journal in order: what was voted here, and all that it held of something else."""
+        others = (vote for vote in self._earlier.values() if _key(vote) not in self._votes)
+        self._journal.finish(sorted([*self._votes.values(), *others], key=place))
+
+    def _ballots(self, pairs: Iterable[Pair]) -> list[_Ballot]:
+        ballots = []
+        for pair in shown(pairs, self.both_orders):
+            messages = self.contest.question(pair).messages
+            for judge in self.judges:
+                ballots.append(_Ballot(judge, pair, judge.digest(messages).hex()[:_ASKED]))
+        return ballots
+
+    async def _ask(self, by_judge: Sequence[list[_Ballot]]) -> None:
+        async def ask(ballots: list[_Ballot]) -> None:
+            def take(number: int, outcome: Outcome[Verdict]) -> None:
+                vote = ballots[number].filled(outcome)
+                self._journal.add(vote)
+                self._count(vote)
+
+            # Prompts are long: each is written when it is its turn.
+            questions = (self.contest.question(ballot.pair) for ballot in ballots)
+            await ask_each(ballots[0].judge, questions, take)
+
+        await for_each(by_judge, ask, len(self.judges))
+
+    def _count(self, vote: Vote) -> None:
+        key = _key(vote)
+        if key not in self._votes:
+            self._bar.update()
+        self._votes[key] = self._earlier[(*key, vote.asked)] = vote
+
+
+class _Ballot(NamedTuple):
+    """What a judge is asked for one vote; ``asked`` says in which words."""
+
+    judge: LLM
+    pair: Pair
+    asked: str
+
+    @property
+    def words(self) -> _Words:
+        return (*self.pair, self.judge.model, self.asked)
+
+    def filled(self, outcome: Outcome[Verdict]) -> Vote:
+        verdict = outcome.value or ("failed" if outcome.failed else "invalid")
+        return Vote(
+            **self.pair._asdict(),
+            judge=self.judge.model,
+            asked=self.asked,
+            verdict=verdict,
+            error=outcome.failed or outcome.invalid or None,
+        )
+
+
+def _key(vote: Vote) -> _Key:
+    return vote.query_id, vote.model_a, vote.model_b, vote.judge
+
+
+def place(vote: Vote) -> tuple[str, ...]:
+    """By which votes are sorted: both orders of a pair stand together."""
+    return (vote.query_id, *sorted((vote.model_a, vote.model_b)), *_key(vote)[1:], vote.asked)

@@ -1,0 +1,156 @@
+"""What a judge is to compare: pairs of models on queries, and what nobody can compare."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
+from itertools import combinations
+from typing import NamedTuple
+
+from mirage.arena._prompt import judge_question
+from mirage.dataset import MirageDataset
+from mirage.errors import JudgmentError, SettingError, UnknownNameError
+from mirage.llm.questions import Question
+from mirage.models import Run, Verdict
+
+__all__ = ["Contest", "Pair", "Skipped"]
+
+
+class Pair(NamedTuple):
+    """One question for a judge: which of two models' responses to a query is better.
+
+    The response of ``model_a`` is shown first.
+    """
+
+    query_id: str
+    model_a: str
+    model_b: str
+
+    @property
+    def swapped(self) -> Pair:
+        """The same with the other response first."""
+        return Pair(self.query_id, self.model_b, self.model_a)
+
+
+@dataclass(frozen=True)
+class Skipped:
+    """A pair of models that was not judged on a query, and why."""
+
+    query_id: str
+    model_a: str
+    model_b: str
+    reason: str
+
+    def __str__(self) -> str:
+        return (
+            f"{self.model_a!r} against {self.model_b!r} on query {self.query_id!r}: {self.reason}"
+        )
+
+
+class Contest:
+    """Runs that can be compared: two or more, of different models, on one dataset.
+
+    Raises:
+        JudgmentError: they cannot.
+    """
+
+    def __init__(self, dataset: MirageDataset, runs: Iterable[Run]) -> None:
+        self.dataset = dataset
+        in_order = sorted(runs, key=lambda run: run.model)
+        self.runs = {run.model: run for run in in_order}
+        self._query_ids = frozenset(dataset.query_ids)
+        self._check(in_order)
+
+    def draw(self, queries: int, share: float, seed: int) -> tuple[list[Pair], tuple[Skipped, ...]]:
+        """The pairs to judge, and those that cannot be, both ordered by query and models.
+
+        Raises:
+            SettingError: there are no so many queries, or no such share.
+        """
+        if queries < 1 or not 0 < share <= 1:
+            raise SettingError(
+                f"judge 1 query or more and a share of pairs above 0 and up to 1, not {queries}, "
+                f"{share}"
+            )
+        sample = self.dataset.sample(min(queries, len(self.dataset)), seed).query_ids
+        count = max(1, round(share * len(sample)))
+        pairs: list[Pair] = []
+        for a, b in combinations(self.runs, 2):
+            in_order = sorted(sample, key=lambda id_: _draw(seed, "pairs", id_, a, b))
+            pairs += [Pair(id_, a, b) for id_ in in_order[:count]]
+        possible, skipped = self.sort_out(sorted(pairs))
+        return [_either_way(pair, seed) for pair in possible], skipped
+
+    def sort_out(self, pairs: Iterable[Pair]) -> tuple[list[Pair], tuple[Skipped, ...]]:
+        """Of these pairs those that can be judged, each once, and those that cannot be.
+
+        Raises:
+            UnknownNameError: there is no such query or model.
+            JudgmentError: a model is compared with itself.
+        """
+        possible, skipped = [], []
+        for pair in dict.fromkeys(Pair(*pair) for pair in pairs):
+            self._check_names(pair)
+            gap = self._gap(pair.model_a, pair.query_id) or self._gap(pair.model_b, pair.query_id)
+            if gap:
+                skipped.append(Skipped(*pair, gap))
+            else:
+                possible.append(pair)
+        return possible, tuple(skipped)
+
+    def question(self, pair: Pair) -> Question[Verdict]:
+        """What a judge is asked about a pair that can be judged."""
+        a, b = (self.runs[model][pair.query_id] for model in (pair.model_a, pair.model_b))
+        return judge_question(self.dataset[pair.query_id], a, b)
+
+    def _gap(self, model: str, query_id: str) -> str:
+        """Why a model has no response that can be judged; empty where it has one."""
+        response = self.runs[model].get(query_id)
+        if response is None:
+            return f"model {model!r} has no response"
+        return "" if response.error is None else f"model {model!r} failed: {response.error}"
+
+    def _check_names(self, pair: Pair) -> None:
+        if pair.query_id not in self._query_ids:
+            raise UnknownNameError("query", pair.query_id, self.dataset.query_ids)
+        for model in (pair.model_a, pair.model_b):
+            if model not in self.runs:
+                raise UnknownNameError("model", model, self.runs)
+        if pair.model_a == pair.model_b:
+            raise JudgmentError(
+                f"model {pair.model_a!r} is compared with itself on query {pair.query_id!r}"
+            )
+
+    def _check(self, runs: list[Run]) -> None:
+        if len(runs) < 2:
+            raise JudgmentError(f"there is nothing to compare in {len(runs)} run; give two or more")
+        model, count = Counter(run.model for run in runs).most_common(1)[0]
+        if count > 1:
+            raise JudgmentError(f"two runs are of model {model!r}; give each its own name")
+        name, language = self.dataset.name, self.dataset.language
+        for run in runs:
+            if run.language != language:
+                raise JudgmentError(
+                    f"run of model {run.model!r} is in {run.language!r}, but {name} is in "
+                    f"{language!r}; judge it on a dataset of its own language"
+                )
+            unknown = next((r.query_id for r in run if r.query_id not in self._query_ids), None)
+            if unknown is not None:
+                raise JudgmentError(
+                    f"run of model {run.model!r} answers query {unknown!r}, which {name} does "
+                    "not have; judge it on the dataset that it was made from"
+                )
+
+
+def _either_way(pair: Pair, seed: int) -> Pair:
+    """This pair, or with the other response first."""
+    swap = _draw(seed, "order", *pair)[0] % 2
+    return pair.swapped if swap else pair
+
+
+def _draw(*what: object) -> bytes:
+    """Something random that depends on nothing but this."""
+    return hashlib.sha256(json.dumps(what).encode()).digest()
