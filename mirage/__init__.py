@@ -56,53 +56,6 @@ if TYPE_CHECKING:
 
 __version__ = "0.2.0"
 
-_HOME = {
-    "ArtifactError": "errors",
-    "BradleyTerry": "arena",
-    "Budget": "llm",
-    "BudgetError": "errors",
-    "CallableGenerator": "generation",
-    "DatasetError": "errors",
-    "FeatureError": "errors",
-    "FeatureSuite": "features",
-    "FeatureTable": "features",
-    "GenerationError": "errors",
-    "Generator": "generation",
-    "HTTPGenerator": "generation",
-    "HumanAgreement": "models",
-    "Judgment": "models",
-    "JudgmentError": "errors",
-    "Judgments": "arena",
-    "LLM": "llm",
-    "LLMError": "errors",
-    "Leaderboard": "leaderboard",
-    "MirageDataset": "dataset",
-    "MirageError": "errors",
-    "MissingPackageError": "errors",
-    "MultilingualLeaderboard": "leaderboard",
-    "MultilingualRanking": "ranking",
-    "NotFittedError": "errors",
-    "OpenAIGenerator": "generation",
-    "PairwiseJudge": "arena",
-    "Passage": "models",
-    "Price": "llm",
-    "Query": "models",
-    "Ranking": "ranking",
-    "ReplayGenerator": "generation",
-    "Response": "models",
-    "Run": "models",
-    "SettingError": "errors",
-    "SurrogateRanker": "surrogate",
-    "Tournaments": "arena",
-    "TransformersGenerator": "generation",
-    "UnknownNameError": "errors",
-    "VLLMGenerator": "generation",
-    "Vote": "models",
-    "read_run": "dataset",
-    "respond": "generation",
-    "write_run": "dataset",
-}
-
 __all__ = [
     "LLM",
     "ArtifactError",
@@ -151,4 +104,4 @@ __all__ = [
     "write_run",
 ]
 
-__getattr__, __dir__ = lazy(__name__, _HOME)
+__getattr__, __dir__ = lazy(__name__, __file__)

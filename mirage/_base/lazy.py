@@ -2,30 +2,44 @@
 
 from __future__ import annotations
 
+import ast
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 __all__ = ["lazy"]
 
 
-def lazy(
-    package: str, home: Mapping[str, str]
-) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
+def lazy(package: str, file: str) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
     """A package's ``__getattr__`` and ``__dir__``.
 
-    ``home`` maps each public name to the module below the package that defines it.
+    The public names and their modules are those that the package's own ``file`` imports for the
+    type checker, under ``if TYPE_CHECKING:``; so each is written down once.
     """
+    modules = _imported_for_types(file)
 
     def get(name: str) -> Any:
-        if name not in home:
+        if name not in modules:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
-        value = getattr(import_module(f"{package}.{home[name]}"), name)
+        value = getattr(import_module(modules[name]), name)
         setattr(sys.modules[package], name, value)  # found without this function from now on
         return value
 
     def names() -> list[str]:
-        return sorted({*vars(sys.modules[package]), *home})
+        return sorted({*vars(sys.modules[package]), *modules})
 
     return get, names
+
+
+def _imported_for_types(file: str) -> dict[str, str]:
+    """The names that a file imports under ``if TYPE_CHECKING:``, each with its module."""
+    return {
+        alias.name: statement.module
+        for block in ast.parse(Path(file).read_text(encoding="utf-8")).body
+        if isinstance(block, ast.If) and ast.unparse(block.test) == "TYPE_CHECKING"
+        for statement in block.body
+        if isinstance(statement, ast.ImportFrom) and statement.module
+        for alias in statement.names
+    }

@@ -35,32 +35,6 @@ if TYPE_CHECKING:
         write_training_set,
     )
 
-_HOME = {
-    "Benchmark": "evaluation_sets",
-    "ChatMessage": "training_sets",
-    "DropReason": "evaluation_sets",
-    "MIRACL_RECIPE": "evaluation_sets",
-    "JudgeBenchmark": "judge_benchmarks",
-    "OmitReason": "training_sets",
-    "Recipe": "evaluation_sets",
-    "TimeDependence": "time_dependence",
-    "TrainingExample": "training_sets",
-    "TrainingSet": "training_sets",
-    "UnlabelledSentence": "judge_benchmark_steps",
-    "WithPassages": "judge_benchmark_steps",
-    "assign_models": "judge_benchmark_steps",
-    "build_benchmark": "evaluation_sets",
-    "build_judge_benchmark": "judge_benchmarks",
-    "build_training_set": "training_sets",
-    "read_training_set": "training_sets",
-    "relevant_only": "training_sets",
-    "time_independent": "time_dependence",
-    "unfit_answers": "judge_benchmark_steps",
-    "unlabelled_sentences": "judge_benchmark_steps",
-    "with_passages": "judge_benchmark_steps",
-    "write_training_set": "training_sets",
-}
-
 __all__ = [
     "MIRACL_RECIPE",
     "Benchmark",
@@ -87,4 +61,4 @@ __all__ = [
     "write_training_set",
 ]
 
-__getattr__, __dir__ = lazy(__name__, _HOME)
+__getattr__, __dir__ = lazy(__name__, __file__)

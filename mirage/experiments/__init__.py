@@ -39,28 +39,6 @@ if TYPE_CHECKING:
         tau_by_language,
     )
 
-_HOME = {
-    "Arena": "arenas",
-    "FewerJudgmentsRow": "results",
-    "ImportanceRow": "results",
-    "NewModelRow": "results",
-    "R2Row": "results",
-    "Result": "results",
-    "Row": "results",
-    "TauRow": "results",
-    "ValidationRow": "results",
-    "compare_feature_sets": "surrogates",
-    "compare_regressors": "surrogates",
-    "feature_importance": "surrogates",
-    "feature_sets": "surrogates",
-    "fewer_judgments": "judging",
-    "new_models": "judging",
-    "r2_by_tournaments": "surrogates",
-    "read_arena": "arenas",
-    "tau_b": "results",
-    "tau_by_language": "surrogates",
-}
-
 __all__ = [
     "Arena",
     "FewerJudgmentsRow",
@@ -83,4 +61,4 @@ __all__ = [
     "tau_by_language",
 ]
 
-__getattr__, __dir__ = lazy(__name__, _HOME)
+__getattr__, __dir__ = lazy(__name__, __file__)

@@ -74,38 +74,4 @@ __all__ = [
     "support_neutral",
 ]
 
-_HOME = {
-    "ALIASES": "registry",
-    "DEFINITIONS": "registry",
-    "SUPPORTED_AT": "lexical",
-    "Answered": "base",
-    "AnsweredFeature": "base",
-    "Definition": "definitions",
-    "Direction": "base",
-    "Facts": "base",
-    "Feature": "base",
-    "FeatureSuite": "suite",
-    "FeatureTable": "table",
-    "FunctionFeature": "base",
-    "NLI": "neural",
-    "NeuralFeature": "neural",
-    "NotComputed": "base",
-    "Nugget": "nuggets",
-    "NuggetRecall": "nuggets",
-    "RatedFeature": "rated",
-    "Reranker": "neural",
-    "answer_overlap": "rated",
-    "answered": "base",
-    "canonical_name": "registry",
-    "facts": "registry",
-    "feature": "registry",
-    "feature_names": "registry",
-    "fluency": "rated",
-    "nugget_recall": "nuggets",
-    "reranker_score": "neural",
-    "sentence_support": "lexical",
-    "support_entailment": "neural",
-    "support_neutral": "neural",
-}
-
-__getattr__, __dir__ = lazy(__name__, _HOME)
+__getattr__, __dir__ = lazy(__name__, __file__)

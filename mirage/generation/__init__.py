@@ -31,20 +31,4 @@ __all__ = [
     "respond",
 ]
 
-_HOME = {
-    "Answer": "callables",
-    "CallableGenerator": "callables",
-    "Generator": "base",
-    "HTTPGenerator": "http",
-    "ModelLike": "responses",
-    "OpenAIGenerator": "chat",
-    "Prompt": "prompts",
-    "PromptMaker": "prompts",
-    "RagPrompt": "prompts",
-    "ReplayGenerator": "callables",
-    "TransformersGenerator": "local",
-    "VLLMGenerator": "local",
-    "respond": "responses",
-}
-
-__getattr__, __dir__ = lazy(__name__, _HOME)
+__getattr__, __dir__ = lazy(__name__, __file__)

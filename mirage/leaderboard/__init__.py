@@ -9,14 +9,9 @@ from mirage._base.lazy import lazy
 if TYPE_CHECKING:
     from mirage.leaderboard.leaderboard import Leaderboard, MultilingualLeaderboard
 
-_HOME = {
-    "Leaderboard": "leaderboard",
-    "MultilingualLeaderboard": "leaderboard",
-}
-
 __all__ = [
     "Leaderboard",
     "MultilingualLeaderboard",
 ]
 
-__getattr__, __dir__ = lazy(__name__, _HOME)
+__getattr__, __dir__ = lazy(__name__, __file__)

@@ -26,34 +26,6 @@ if TYPE_CHECKING:
     from mirage.metaeval.results import JudgeFigures, JudgeResult, MetaEvaluation
     from mirage.metaeval.sentences import AnswerSentence
 
-_HOME = {
-    "AnnotatorAgreement": "agreement",
-    "AnswerSentence": "sentences",
-    "Calibration": "figures",
-    "Comparison": "comparisons",
-    "Comparisons": "comparisons",
-    "FineError": "fine_errors",
-    "FineErrors": "fine_errors",
-    "JudgeFigures": "results",
-    "JudgeResult": "results",
-    "LLMSentenceJudge": "llm_judge",
-    "LabelledSentences": "labels",
-    "LanguageAgreement": "agreement",
-    "MEAN": "_gold",
-    "MetaEvaluation": "results",
-    "STRATEGIES": "prompts",
-    "Score": "judges",
-    "SentenceJudge": "judges",
-    "Threshold": "figures",
-    "annotator_agreement": "agreement",
-    "calibration": "figures",
-    "evaluate": "evaluation",
-    "gwet_ac1": "agreement",
-    "krippendorff_alpha": "agreement",
-    "roc_auc": "figures",
-    "score": "judges",
-}
-
 __all__ = [
     "MEAN",
     "STRATEGIES",
@@ -82,4 +54,4 @@ __all__ = [
     "score",
 ]
 
-__getattr__, __dir__ = lazy(__name__, _HOME)
+__getattr__, __dir__ = lazy(__name__, __file__)

@@ -18,18 +18,6 @@ if TYPE_CHECKING:
         plot_ranks,
     )
 
-_HOME = {
-    "MissingFontWarning": "fonts",
-    "measure_judges": "judges",
-    "plot_features": "plots",
-    "plot_fewer_judgments": "plots",
-    "plot_importances": "plots",
-    "plot_new_models": "plots",
-    "plot_ranks": "plots",
-    "render": "page",
-    "write": "page",
-}
-
 __all__ = [
     "MissingFontWarning",
     "measure_judges",
@@ -42,4 +30,4 @@ __all__ = [
     "write",
 ]
 
-__getattr__, __dir__ = lazy(__name__, _HOME)
+__getattr__, __dir__ = lazy(__name__, __file__)

@@ -11,6 +11,4 @@ if TYPE_CHECKING:
 
 __all__ = ["BM25", "Hit"]
 
-_HOME = {"BM25": "bm25", "Hit": "bm25"}
-
-__getattr__, __dir__ = lazy(__name__, _HOME)
+__getattr__, __dir__ = lazy(__name__, __file__)

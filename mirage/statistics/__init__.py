@@ -9,14 +9,9 @@ from mirage._base.lazy import lazy
 if TYPE_CHECKING:
     from mirage.statistics.permutation import holm, permutation_p_values
 
-_HOME = {
-    "holm": "permutation",
-    "permutation_p_values": "permutation",
-}
-
 __all__ = [
     "holm",
     "permutation_p_values",
 ]
 
-__getattr__, __dir__ = lazy(__name__, _HOME)
+__getattr__, __dir__ = lazy(__name__, __file__)

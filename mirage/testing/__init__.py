@@ -28,14 +28,4 @@ __all__ = [
     "save_baseline",
 ]
 
-_HOME = {
-    "Baseline": "baseline",
-    "FellShortError": "_failures",
-    "assert_feature": "feature_bounds",
-    "assert_no_regression": "regressions",
-    "assert_ranks": "ranks",
-    "read_baseline": "baseline",
-    "save_baseline": "baseline",
-}
-
-__getattr__, __dir__ = lazy(__name__, _HOME)
+__getattr__, __dir__ = lazy(__name__, __file__)
