@@ -1,0 +1,379 @@
+"""The API says one thing in one way: names of settings, their defaults, errors, docstrings."""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import dataclasses
+import inspect
+import re
+from collections.abc import Callable, Iterator
+from enum import Enum
+from functools import cache
+from importlib import import_module
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from pydantic import BaseModel
+
+import mirage
+from mirage.errors import MirageError, MissingPackageError
+
+PACKAGE = Path(mirage.__file__).parent
+PAGES = (Path(__file__).parents[1] / "docs" / "api").glob("*.md")
+
+
+def name_of(path: Path) -> str:
+    parts = path.relative_to(PACKAGE.parent).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+SOURCES = {name_of(path): path for path in sorted(PACKAGE.rglob("*.py"))}
+TREES = {name: ast.parse(path.read_text(encoding="utf-8")) for name, path in SOURCES.items()}
+# Packages, and the modules that a page of the documentation is about.
+PUBLIC_MODULES = sorted(
+    {name for name, path in SOURCES.items() if path.name == "__init__.py" and "._" not in name}
+    | {name for page in PAGES for name in re.findall(r"^::: (\S+)", page.read_text(), re.M)}
+)
+
+
+# What is public -----------------------------------------------------------------------------------
+
+
+class Public(NamedTuple):
+    """A public callable: its name, itself, and what is written about it."""
+
+    name: str
+    function: Callable[..., Any]
+    doc: str
+
+    def parameters(self) -> Iterator[inspect.Parameter]:
+        try:
+            yield from inspect.signature(self.function).parameters.values()
+        except ValueError:  # a class of exceptions that has no __init__ of its own
+            return
+
+
+def is_record(cls: type) -> bool:
+    """Its constructor is generated from fields: facts of a row, not settings."""
+    return (
+        hasattr(cls, "model_fields")
+        or dataclasses.is_dataclass(cls)
+        or issubclass(cls, tuple | Enum | BaseException)
+        or getattr(cls, "_is_protocol", False)
+    )
+
+
+def methods(cls: type) -> Iterator[tuple[str, Callable[..., Any]]]:
+    for name in vars(cls).keys() - vars(BaseModel).keys():
+        method = inspect.getattr_static(cls, name)
+        if not name.startswith("_") and isinstance(method, staticmethod | classmethod):
+            yield name, getattr(cls, name)
+        elif not name.startswith("_") and inspect.isfunction(method):
+            yield name, method
+
+
+def callables_of(name: str, public: object) -> Iterator[Public]:
+    doc = inspect.getdoc(public) or ""
+    if inspect.isclass(public):
+        if not is_record(public):
+            yield Public(name, public, doc)
+        for method, function in methods(public):
+            yield Public(f"{name}.{method}", function, f"{inspect.getdoc(function) or ''}\n{doc}")
+    elif inspect.isfunction(public):
+        yield Public(name, public, doc)
+
+
+@cache
+def public_callables() -> tuple[Public, ...]:
+    homes: dict[int, tuple[str, object]] = {}
+    for module in PUBLIC_MODULES:
+        try:
+            names = getattr(import_module(module), "__all__", [])
+        except MissingPackageError:
+            continue  # an adapter to a harness that is not installed
+        for name in names:
+            value = getattr(import_module(module), name)
+            home = f"{module}.{name}".removeprefix("mirage.")
+            homes.setdefault(id(value), (home, value))
+    return tuple(entry for home in homes.values() for entry in callables_of(*home))
+
+
+def test_the_reader_of_the_api_sees_it() -> None:
+    names = {entry.name for entry in public_callables()}
+    assert {"BradleyTerry.fit", "HTTPGenerator", "Leaderboard.bundled", "read_run"} <= names
+    assert {"report.write", "sources.trec.read_qrels"} <= names
+    assert "Run.model_copy" not in names  # pydantic's
+    assert len(names) > 200
+
+
+# What is still said in another way. It only shrinks.
+KNOWN = {
+    "BradleyTerry.bootstrap:progress",
+    "BradleyTerry.bootstrap:seed",
+    "FeatureSuite.score:progress",
+    "Judgments.from_arrays:model_a",
+    "Judgments.from_arrays:model_b",
+    "LLM.cached:sample",
+    "LLM.digest:sample",
+    "LLM:concurrency",
+    "MirageDataset.bundled:language_code",
+    "MirageDataset.from_hub:language_code",
+    "MirageDataset.sample:seed",
+    "MirageDataset:name",
+    "Price.cost:completion_tokens",
+    "SurrogateRanker.importances:holdout",
+    "SurrogateRanker.importances:repeats",
+    "Tournaments.interval:level",
+    "Tournaments.rank_interval:level",
+    "Tournaments.to_pandas:level",
+    "arena.BradleyTerryFit.interval:level",
+    "arena.BradleyTerryFit.to_pandas:level",
+    "arena.judge_agreement:draws",
+    "arena.judge_agreement:level",
+    "arena.judge_agreement:seed",
+    "arena.position_bias:draws",
+    "arena.position_bias:level",
+    "arena.position_bias:seed",
+    "arena.self_preference:draws",
+    "arena.self_preference:level",
+    "arena.self_preference:seed",
+    "arena.verbosity_bias:draws",
+    "arena.verbosity_bias:level",
+    "arena.verbosity_bias:seed",
+    "building.assign_models:seed",
+    "building.build_judge_benchmark:out",
+    "building.unlabelled_sentences:response",
+    "building.write_training_set:path",
+    "features.FunctionFeature:facts",
+    "features.FunctionFeature:name",
+    "features.Reranker:cache",
+    "features.Reranker:max_length",
+    "features.Reranker:token_budget",
+    "features.Reranker:tokenizer",
+    "integrations.trec.write_qrels:path",
+    "integrations.trec.write_run:path",
+    "llm.Cache.put:model",
+    "llm.Connection:client",
+    "metaeval.JudgeResult.calibration:bins",
+    "mirage._base.concurrency:for_each:ValueError",
+    "mirage.building.evaluation_sets:__post_init__:ValueError",
+    "mirage.building.judge_benchmark_steps:assign_models:ValueError",
+    "mirage.building.judge_benchmark_steps:with_passages:ValueError",
+    "mirage.generation.base:ask:RuntimeError",
+    "mirage.generation.callables:__init__:ValueError",
+    "mirage.generation.chat:__init__:TypeError",
+    "mirage.generation.http:__init__:ValueError",
+    "mirage.generation.local:__init__:TypeError",
+    "mirage.generation.local:_check:ValueError",
+    "mirage.generation.prompts:__post_init__:ValueError",
+    "mirage.llm._endpoints:checked_url:ValueError",
+    "mirage.llm._retries:call:AssertionError",
+    "mirage.llm._secrets:_sendable:ValueError",
+    "mirage.llm.budget:__init__:ValueError",
+    "mirage.llm.cache:__init__:ValueError",
+    "mirage.llm.client:__init__:ValueError",
+    "mirage.llm.client:_parameters:ValueError",
+    "mirage.retrieval.bm25:__init__:ValueError",
+    "report.measure_judges:dataset",
+    "report.measure_judges:runs",
+    "report.render:details",
+    "report.render:importances",
+    "retrieval.BM25.scores:passage_ids",
+    "sources.hub.queries:path",
+    "sources.hub.queries:revisions",
+    "sources.hub.read_queries:runs",
+    "sources.nomiracl.is_right:answerable",
+    "statistics.permutation_p_values:seed",
+    "surrogate.Prediction.interval:level",
+    "write_run:path",
+}
+
+
+# Settings -----------------------------------------------------------------------------------------
+
+
+class Setting(NamedTuple):
+    annotation: str
+    default: object
+
+
+SETTINGS = {
+    "seed": Setting("int", 0),
+    "progress": Setting("bool", True),
+    "concurrency": Setting("int", 8),
+    "n_jobs": Setting("int", 1),
+    "out": Setting("str | Path | None", None),
+    "level": Setting("float", 0.95),
+    "draws": Setting("int", 1000),
+}
+SYNONYMS = {
+    "language_code": "language",
+    "lang": "language",
+    "random_state": "seed",
+    "rng": "seed",
+    "verbose": "progress",
+    "workers": "n_jobs",
+    "jobs": "n_jobs",
+    "max_concurrency": "concurrency",
+    "confidence_level": "level",
+    "n_draws": "draws",
+}
+
+
+def annotation_of(parameter: inspect.Parameter) -> str:
+    return str(getattr(parameter.annotation, "__name__", parameter.annotation)).strip("'")
+
+
+def unlike(parameter: inspect.Parameter) -> str | None:
+    """How a parameter differs from the convention; none where it does not."""
+    name = parameter.name
+    if name in SYNONYMS:
+        return f"{name} is called {SYNONYMS[name]}"
+    if name == "language":
+        annotation = annotation_of(parameter)
+        return None if re.match(r"str\b", annotation) else f"language is a str, not {annotation}"
+    if name not in SETTINGS:
+        return None
+    setting = SETTINGS[name]
+    if name == "draws" and "int" not in annotation_of(parameter):
+        return None  # the draws themselves, not their number
+    if name == "out" and parameter.default is parameter.empty:
+        setting = Setting("str | Path", parameter.empty)  # where nothing is made but files
+    if annotation_of(parameter) != setting.annotation:
+        return f"{name} is {annotation_of(parameter)}, not {setting.annotation}"
+    if parameter.kind is not parameter.KEYWORD_ONLY:
+        return f"{name} can be given by position"
+    if parameter.default != setting.default:
+        return f"{name} is {parameter.default!r} by default, not {setting.default!r}"
+    return None
+
+
+def signature_faults() -> dict[str, str]:
+    return {
+        f"{entry.name}:{parameter.name}": fault
+        for entry in public_callables()
+        for parameter in entry.parameters()
+        if (fault := unlike(parameter))
+    }
+
+
+def test_a_setting_means_the_same_everywhere() -> None:
+    assert signature_faults().keys() - KNOWN == set()
+
+
+# Errors -------------------------------------------------------------------------------------------
+
+
+def below(error: type[Exception]) -> Iterator[str]:
+    yield error.__name__
+    for sub in error.__subclasses__():
+        yield from below(sub)
+
+
+def functions(tree: ast.AST, function: str = "") -> Iterator[tuple[str, ast.AST]]:
+    """Each node with the name of the function around it; validators of pydantic have one name."""
+    if isinstance(tree, ast.FunctionDef | ast.AsyncFunctionDef):
+        marks = " ".join(map(ast.unparse, tree.decorator_list))
+        function = "validator" if "validator" in marks else tree.name
+    yield function, tree
+    for child in ast.iter_child_nodes(tree):
+        yield from functions(child, function)
+
+
+def exceptions(tree: ast.AST) -> Iterator[tuple[str, str]]:
+    """Each exception that is raised or made, with the name of the function around it."""
+    for function, node in functions(tree):
+        if isinstance(node, ast.Call):
+            name = ast.unparse(node.func).rpartition(".")[2]
+            if inspect.isclass(python := getattr(builtins, name, None)) and issubclass(
+                python, BaseException
+            ):
+                yield function, name
+        elif isinstance(node, ast.Raise) and node.exc is not None:
+            kind = node.exc.func if isinstance(node.exc, ast.Call) else node.exc
+            name = ast.unparse(kind).rpartition(".")[2]
+            if re.match("_?[A-Z]", name):  # else it was made elsewhere and is passed on
+                yield function, name
+
+
+# What protocols of Python and pydantic demand, by the function around it.
+DEMANDED = {
+    ("validator", "ValueError"),
+    ("__getattr__", "AttributeError"),
+    ("__getitem__", "KeyError"),
+    ("__reduce__", "TypeError"),
+}
+# What the tools demand that a module serves; and what is caught where it is raised.
+IN_MODULE = {
+    "_base.lazy": {"AttributeError"},
+    "_base.concurrency": {"_InterruptError", "RuntimeError", "CancelledError"},
+    "cli._inputs": {"ValueError"},
+    "cli._shell": {"Exit"},
+    "generation.http": {"TransientError"},
+    "integrations.deepeval": {"MissingTestCaseParamsError"},
+    "llm.cache": {"OperationalError", "_DamageError"},
+    "llm.client": {"TransientError"},
+    "surrogate.artifacts": {"ValueError"},
+    "testing._failures": {"FellShortError"},
+    "testing.feature_bounds": {"FellShortError"},
+    "testing.ranks": {"FellShortError"},
+    "testing.regressions": {"FellShortError"},
+}
+
+
+def test_the_reader_of_errors_sees_them() -> None:
+    source = (
+        "def f():\n  wrong = ValueError('a')\n  raise wrong\ndef g():\n  raise x.Exit from None\n"
+    )
+    assert list(exceptions(ast.parse(source))) == [("f", "ValueError"), ("g", "Exit")]
+
+
+def foreign_errors() -> set[str]:
+    ours = set(below(MirageError))
+    return {
+        f"{module}:{function}:{name}"
+        for module, tree in TREES.items()
+        for function, name in exceptions(tree)
+        if name not in ours | IN_MODULE.get(module.removeprefix("mirage."), set())
+        and (function, name) not in DEMANDED
+    }
+
+
+def test_every_error_is_one_of_ours() -> None:
+    for module in TREES:
+        if module != "mirage.__main__" and "integrations" not in module:
+            import_module(module)  # errors below MirageError are known once they are imported
+    assert foreign_errors() - KNOWN == set()
+
+
+def test_what_modules_may_raise_is_raised() -> None:
+    assert [
+        f"{module}:{name}"
+        for module, names in IN_MODULE.items()
+        for name in names
+        if name not in {made for _, made in exceptions(TREES[f"mirage.{module}"])}
+    ] == []
+
+
+# Docstrings ---------------------------------------------------------------------------------------
+
+
+def undescribed() -> list[str]:
+    """Parameters that no docstring names; the first is what the callable is about."""
+    return [
+        f"{entry.name}:{parameter.name}"
+        for entry in public_callables()
+        for number, parameter in enumerate(p for p in entry.parameters() if p.name != "self")
+        if parameter.name not in {*SETTINGS, "language"}
+        and (number or parameter.default is not parameter.empty)
+        and not re.search(rf"\b{parameter.name}\b", entry.doc)
+    ]
+
+
+def test_every_public_callable_says_what_it_does() -> None:
+    assert [entry.name for entry in public_callables() if not entry.doc.strip()] == []
+
+
+def test_every_parameter_is_described() -> None:
+    assert set(undescribed()) - KNOWN == set()
