@@ -18,6 +18,7 @@ from typing import Any
 import pytest
 
 from mirage._base.concurrency import for_each, run_sync
+from mirage.errors import SettingError
 
 # Many things, so many at a time -------------------------------------------------------------------
 
@@ -147,7 +148,7 @@ def test_from_outside_it_can_be_cancelled() -> None:
 def test_a_number_that_makes_no_sense(concurrency: int) -> None:
     async def work(_: int) -> None: ...
 
-    with pytest.raises(ValueError, match=f"1 or more: {concurrency}"):
+    with pytest.raises(SettingError, match=f"concurrency={concurrency} is to be 1 or more"):
         asyncio.run(for_each([1], work, concurrency))
 
 
@@ -253,6 +254,7 @@ def test_nothing_is_left_over() -> None:
 SCRIPT = """
 import asyncio, os, signal, sys
 from mirage._base.concurrency import for_each, run_sync
+from mirage.errors import SettingError
 
 async def work(i):
     print("begun", i, flush=True)

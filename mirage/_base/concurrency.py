@@ -10,6 +10,8 @@ from collections.abc import Awaitable, Callable, Coroutine, Iterable
 from concurrent.futures import ThreadPoolExecutor, wait
 from typing import Any, TypeVar
 
+from mirage.errors import SettingError
+
 __all__ = ["for_each", "run_sync"]
 
 T = TypeVar("T")
@@ -31,10 +33,10 @@ async def for_each(
     Raises:
         Exception: the first that ``work`` or the items raised; what was under way is then
             cancelled. Work that cancels itself is a RuntimeError.
-        ValueError: ``concurrency`` is less than 1.
+        SettingError: ``concurrency`` is less than 1.
     """
     if concurrency < 1:
-        raise ValueError(f"concurrency is a number of things at a time, 1 or more: {concurrency}")
+        raise SettingError(f"concurrency={concurrency} is to be 1 or more")
     waiting = iter(items)
 
     async def worker() -> None:

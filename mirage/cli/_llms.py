@@ -8,7 +8,6 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mirage.cli._inputs import named_numbers
-from mirage.cli._shell import bad_input
 from mirage.errors import MirageError, UnknownNameError
 
 if TYPE_CHECKING:
@@ -36,10 +35,9 @@ def llms_of(
     """
     from mirage.llm import LLM
 
-    with bad_input():
-        shared = {"budget": _budget(budget), "price": _price(price), **settings}
-        key = key_in(key_from)
-        return [LLM(model, base_url=base_url, api_key=key, **shared) for model in models]
+    shared = {"budget": _budget(budget), "price": _price(price), **settings}
+    key = key_in(key_from)
+    return [LLM(model, base_url=base_url, api_key=key, **shared) for model in models]
 
 
 def key_in(variable: str | None) -> str | None:
@@ -101,7 +99,7 @@ def ask_for_models(url: str, key: str | None = None) -> Answer:
     """Ask ``URL/models``; anything below HTTP 500 is an answer, such as that it wants a key.
 
     Raises:
-        ValueError: it is no address, or holds a secret.
+        SettingError: it is no address, or holds a secret.
     """
     import httpx
 

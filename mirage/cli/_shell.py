@@ -18,7 +18,7 @@ from mirage.cli._output import out, say, say_plainly
 from mirage.cli._stdin import forget_standard_input
 from mirage.errors import MirageError
 
-__all__ = ["app", "bad_input", "example", "fall_short", "group", "keeping", "shortfalls"]
+__all__ = ["app", "example", "fall_short", "group", "keeping", "shortfalls"]
 
 FELL_SHORT, BAD_INPUT, INTERRUPTED, BROKEN_PIPE = 1, 2, 130, 141
 """Exit statuses; the last two are what shells give for SIGINT and SIGPIPE."""
@@ -134,17 +134,6 @@ def shortfalls(assertions: Iterable[Callable[[], None]]) -> list[str]:
         except FellShortError as error:
             reasons.append(str(error))
     return reasons
-
-
-@contextmanager
-def bad_input() -> Iterator[None]:
-    """Let a ``ValueError`` about a setting end the command as bad input does."""
-    try:
-        yield
-    except MirageError:
-        raise
-    except ValueError as error:
-        raise MirageError(str(error)) from None
 
 
 @contextmanager

@@ -13,7 +13,7 @@ import typer
 from mirage.cli import _options as options
 from mirage.cli._llms import ask_for_models
 from mirage.cli._output import out, out_json, wrapped
-from mirage.cli._shell import app, bad_input, example, fall_short
+from mirage.cli._shell import app, example, fall_short
 
 DISTRIBUTION = "mirage-rag"
 FOR_DEVELOPERS = ("test", "dev", "docs", "browser")
@@ -39,8 +39,7 @@ def doctor(
     needs = _needs()
     configured = os.environ.get("OPENAI_BASE_URL", "").strip()
     urls = dict.fromkeys(filter(None, (configured, *(endpoint or ()))))
-    with bad_input():
-        answers = {url: ask_for_models(url) for url in urls}
+    answers = {url: ask_for_models(url) for url in urls}
     facts: dict[str, Any] = {
         "python": platform.python_version(),
         "platform": platform.platform(),

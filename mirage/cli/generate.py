@@ -10,7 +10,7 @@ from mirage.cli import _options as options
 from mirage.cli._inputs import check_folder, dataset_of
 from mirage.cli._llms import key_in, llms_of, naming_models
 from mirage.cli._output import print_records, summarise
-from mirage.cli._shell import app, bad_input, example, fall_short, keeping
+from mirage.cli._shell import app, example, fall_short, keeping
 from mirage.errors import MirageError
 
 if TYPE_CHECKING:
@@ -114,7 +114,4 @@ def _service(
     from mirage.generation import HTTPGenerator
 
     headers = None if key is None else {"Authorization": f"Bearer {key}"}
-    with bad_input():
-        return HTTPGenerator(
-            url, response=answer, name=name, headers=headers, concurrency=concurrency
-        )
+    return HTTPGenerator(url, response=answer, name=name, headers=headers, concurrency=concurrency)

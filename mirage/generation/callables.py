@@ -10,7 +10,7 @@ from typing import Any
 
 from mirage._base.concurrency import for_each, run_sync
 from mirage.dataset import MirageDataset, read_run
-from mirage.errors import DatasetError
+from mirage.errors import DatasetError, SettingError
 from mirage.generation.base import Recording, answered, check_ids, failed, recording
 from mirage.models import Query, Response, Run
 
@@ -40,7 +40,7 @@ class CallableGenerator:
 
     def __init__(self, function: Answer, name: str = "my-model", *, concurrency: int = 8) -> None:
         if concurrency < 1:
-            raise ValueError(f"concurrency is a number of calls, 1 or more, not {concurrency}")
+            raise SettingError(f"concurrency is a number of calls, 1 or more, not {concurrency}")
         self.function, self.name, self.concurrency = function, name, concurrency
 
     def __repr__(self) -> str:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from mirage.dataset import MirageDataset
-from mirage.errors import GenerationError
+from mirage.errors import GenerationError, SettingError
 from mirage.generation.base import answered, run_concurrently
 from mirage.llm._endpoints import checked_url, tls
 from mirage.llm._retries import Retries, TransientError, is_transient_status, retry_after
@@ -54,7 +54,7 @@ class HTTPGenerator:
         backoff: seconds of the first wait, at most; see :class:`~mirage.llm._retries.Retries`.
 
     Raises:
-        ValueError: a setting that makes no sense, or an address with a password or a query.
+        SettingError: a setting that makes no sense, or an address with a password or a query.
     """
 
     def __init__(
@@ -73,7 +73,7 @@ class HTTPGenerator:
         backoff: float = 1.0,
     ) -> None:
         if concurrency < 1 or retries < 0 or timeout <= 0 or total_timeout <= 0 or backoff < 0:
-            raise ValueError(
+            raise SettingError(
                 "concurrency is 1 or more, retries and backoff 0 or more, timeouts above 0 s"
             )
         self.url = checked_url(url)

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from mirage.dataset import MirageDataset
-from mirage.errors import missing_package
+from mirage.errors import SettingError, missing_package
 from mirage.generation.base import answered, run_in_batches
 from mirage.generation.prompts import (
     ANSWER_TOKENS,
@@ -246,7 +246,7 @@ class VLLMGenerator:
 
 def _check(batch_size: int, max_new_tokens: int, temperature: float) -> None:
     if batch_size < 1 or max_new_tokens < 1 or not temperature >= 0:
-        raise ValueError("batch_size and max_new_tokens are 1 or more, temperature 0 or more")
+        raise SettingError("batch_size and max_new_tokens are 1 or more, temperature 0 or more")
 
 
 def _package(name: str, extra: str) -> Any:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from mirage.errors import GenerationError
+from mirage.errors import GenerationError, SettingError
 from mirage.languages import Language
 from mirage.llm import Message, estimate_tokens
 from mirage.llm.questions import fenced
@@ -83,7 +83,7 @@ class RagPrompt:
     or where none of its passages does.
 
     Raises:
-        ValueError: the answer leaves nothing of the context.
+        SettingError: the answer leaves nothing of the context.
     """
 
     seed: int | None = 0
@@ -94,7 +94,7 @@ class RagPrompt:
 
     def __post_init__(self) -> None:
         if self._room <= 0 or self.passage_tokens < 1 or self.answer_tokens < 1:
-            raise ValueError(
+            raise SettingError(
                 f"answers of {self.answer_tokens} tokens and passages of {self.passage_tokens} do "
                 f"not go into a context of {self.context_tokens}; give a prompt= with other numbers"
             )

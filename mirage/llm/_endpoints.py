@@ -9,6 +9,8 @@ from importlib import import_module
 from ssl import SSLContext
 from urllib.parse import urlsplit
 
+from mirage.errors import SettingError
+
 __all__ = ["checked_url", "short", "tls"]
 
 _SHOWN = 300  # characters of a server's own message to show
@@ -18,17 +20,17 @@ def checked_url(url: str) -> str:
     """The address of an endpoint, if there is no secret in it.
 
     Raises:
-        ValueError: it is no address, or holds a password or a query.
+        SettingError: it is no address, or holds a password or a query.
     """
     url = url.strip()
-    wrong = ValueError(f"{url!r} is no endpoint; give one such as http://localhost:8000/v1")
+    wrong = SettingError(f"{url!r} is no endpoint; give one such as http://localhost:8000/v1")
     try:
         parts = urlsplit(url)
         _ = parts.port  # which may be no number
     except ValueError:
         raise wrong from None
     if parts.username is not None or parts.password is not None or parts.query:
-        raise ValueError(
+        raise SettingError(
             "an endpoint's address holds no password and no query, which would end up in logs and "
             "errors: send them in a header, with headers=, or as api_key="
         )

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 
 from pydantic import SecretStr
 
+from mirage.errors import SettingError
 from mirage.llm._endpoints import short
 
 __all__ = ["Secrets"]
@@ -40,7 +41,7 @@ class Secrets:
     word of a header, from 8 characters on.
 
     Raises:
-        ValueError: one holds characters that cannot be sent.
+        SettingError: one holds characters that cannot be sent.
     """
 
     def __init__(self, key: str | None, headers: Mapping[str, str]) -> None:
@@ -97,5 +98,5 @@ class Secrets:
 def _sendable(what: str, value: str) -> str:
     value = value.strip()  # keys that are read from files end in a newline
     if not value.isascii() or not value.isprintable():
-        raise ValueError(f"{what} holds characters that cannot be sent in a header")
+        raise SettingError(f"{what} holds characters that cannot be sent in a header")
     return value

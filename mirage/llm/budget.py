@@ -7,8 +7,9 @@ import threading
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from numbers import Real
 
-from mirage.errors import BudgetError
+from mirage.errors import BudgetError, SettingError
 
 __all__ = ["Budget", "Hold", "Price", "Usage"]
 
@@ -17,10 +18,18 @@ _WAIT_S = 0.02  # between looks at whether calls under way have left something
 
 @dataclass(frozen=True)
 class Price:
-    """What a model costs, in any currency, for a million tokens of input and of output."""
+    """What a model costs, in any currency, for a million tokens of input and of output.
+
+    Raises:
+        SettingError: one of them is below 0, or no number.
+    """
 
     input: float
     output: float
+
+    def __post_init__(self) -> None:
+        if not (self.input >= 0 and self.output >= 0):
+            raise SettingError(f"a price is 0 or more, not {self.input} and {self.output}")
 
     def cost(self, prompt_tokens: int, completion_tokens: int) -> float:
         """The price of that many tokens."""
@@ -70,16 +79,19 @@ class Budget:
         calls: requests that may be sent.
         tokens: tokens of input and output together.
         cost: money, in the currency of :class:`Price`.
+
+    Raises:
+        SettingError: nothing is capped, or a cap is below 0 or no number.
     """
 
     def __init__(
         self, *, calls: int | None = None, tokens: int | None = None, cost: float | None = None
     ) -> None:
         if calls is None and tokens is None and cost is None:
-            raise ValueError("a budget caps something: give calls, tokens or cost")
+            raise SettingError("a budget caps something: give calls, tokens or cost")
         for name, cap in (("calls", calls), ("tokens", tokens), ("cost", cost)):
-            if cap is not None and not cap >= 0:
-                raise ValueError(f"a budget of {cap} {name} cannot be kept; give 0 or more")
+            if cap is not None and not (isinstance(cap, Real) and cap >= 0):
+                raise SettingError(f"a budget of {cap} {name} cannot be kept; give 0 or more")
         self.calls, self.tokens, self.cost = calls, tokens, cost
         self.spent_calls, self.spent_tokens, self.spent_cost = 0, 0, 0.0
         self._holds, self._held_tokens, self._held_cost = 0, 0, 0.0

@@ -15,6 +15,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
+from mirage.errors import SettingError
+
 __all__ = ["Cache", "default_cache_path"]
 
 T = TypeVar("T")
@@ -52,12 +54,12 @@ class Cache:
     goes on.
 
     Raises:
-        ValueError: the path is none.
+        SettingError: the path is none.
     """
 
     def __init__(self, path: str | Path) -> None:
-        if str(path) in ("", ".", ":memory:"):
-            raise ValueError(f"{str(path)!r} is no file to keep answers in; cache=False keeps none")
+        if not isinstance(path, str | Path) or str(path) in ("", ".", ":memory:"):
+            raise SettingError(f"{path!r} is no file to keep answers in; cache=False keeps none")
         self.path = Path(path).expanduser().absolute()
         self._lock = threading.RLock()
         self._database: sqlite3.Connection | None = None

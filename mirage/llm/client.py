@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 from urllib.parse import quote, urlsplit
 
-from mirage.errors import BudgetError, LLMError
+from mirage.errors import BudgetError, LLMError, SettingError
 from mirage.llm._endpoints import checked_url, tls
 from mirage.llm._retries import Retries, TransientError, is_transient_status, retry_after
 from mirage.llm._secrets import Secrets
@@ -102,8 +102,8 @@ class LLM:
     ``usage`` counts what was used by this object.
 
     Raises:
-        ValueError: a setting that makes no sense, or an endpoint with a password or a query in its
-            address.
+        SettingError: a setting that makes no sense, or an endpoint with a password or a query in
+            its address.
     """
 
     def __init__(
@@ -126,16 +126,23 @@ class LLM:
         budget: Budget | None = None,
         price: Price | None = None,
     ) -> None:
-        if not model:
-            raise ValueError("an LLM needs the name of a model")
-        if concurrency < 1 or retries < 0 or timeout <= 0 or total_timeout <= 0 or backoff < 0:
-            raise ValueError(
-                "concurrency is 1 or more, retries and backoff 0 or more, timeouts above 0 s"
+        if not model or not isinstance(model, str):
+            raise SettingError(f"an LLM needs the name of a model, such as 'gpt-4o', not {model!r}")
+        if not (concurrency >= 1 and retries >= 0 and backoff >= 0):
+            raise SettingError(
+                f"concurrency={concurrency} is to be 1 or more, retries={retries} and "
+                f"backoff={backoff} 0 or more"
+            )
+        if max_tokens is not None and max_tokens < 1:
+            raise SettingError(f"max_tokens={max_tokens} is to be 1 or more, or None for no limit")
+        if not (timeout > 0 and total_timeout > 0):
+            raise SettingError(
+                f"timeout={timeout} and total_timeout={total_timeout} are to be above 0 seconds"
             )
         if budget is not None and budget.cost is not None and price is None:
-            raise ValueError("a budget of money needs to know what tokens cost: give price=")
+            raise SettingError("a budget of money needs to know what tokens cost: give price=")
         if azure_api_version is not None and base_url is None:
-            raise ValueError("Azure has no default endpoint: give base_url=")
+            raise SettingError("Azure has no default endpoint: give base_url=")
         self.model = model
         self._own = base_url is None  # the endpoint is the environment's own
         endpoint = base_url or os.environ.get("OPENAI_BASE_URL") or _OPENAI
@@ -151,9 +158,9 @@ class LLM:
         limits = [self.parameters[name] for name in _LIMITS if name in self.parameters]
         if budget is not None and (budget.tokens is not None or budget.cost is not None):
             if not limits:
-                raise ValueError("a budget of tokens or money needs a limit: give max_tokens=")
+                raise SettingError("a budget of tokens or money needs a limit: give max_tokens=")
             if not all(isinstance(limit, int) for limit in limits):
-                raise ValueError("the limit to the tokens of an answer is a whole number")
+                raise SettingError("the limit to the tokens of an answer is a whole number")
         self._longest = max(limits, default=0)
         self.concurrency = concurrency
         self.retries = Retries(retries, backoff, timeout, total_timeout)
@@ -171,7 +178,7 @@ class LLM:
         return LLMError(f"{self.model} at {self.endpoint}: {reason}", status)
 
     def __reduce__(self) -> Any:
-        raise TypeError(
+        raise SettingError(
             "an LLM cannot be sent to another process: it holds a key and counts what it spends; "
             "its calls are concurrent already, so use one process (n_jobs=1)"
         )
@@ -457,7 +464,7 @@ def _parameters(
 ) -> dict[str, Any]:
     """What is sent beside model and messages; a limit among ``more`` stands for ``max_tokens``."""
     if ours := [name for name in _OURS if name in more]:
-        raise ValueError(f"parameters may not set {', '.join(ours)}: the client does")
+        raise SettingError(f"parameters may not set {', '.join(ours)}: the client does")
     chosen: dict[str, Any] = {"temperature": temperature}
     if not any(name in more for name in _LIMITS):
         chosen[limit] = max_tokens
@@ -466,7 +473,7 @@ def _parameters(
     try:
         json.dumps(parameters, allow_nan=False, ensure_ascii=False).encode()
     except (TypeError, ValueError) as error:
-        raise ValueError(f"parameters are sent as JSON, and these cannot be ({error})") from None
+        raise SettingError(f"parameters are sent as JSON, and these cannot be ({error})") from None
     return parameters
 
 

@@ -9,7 +9,7 @@ from numbers import Real
 
 import numpy as np
 
-from mirage.errors import FeatureError
+from mirage.errors import FeatureError, SettingError
 from mirage.features import FeatureSuite, FeatureTable
 from mirage.features.registry import canonical_name
 from mirage.features.suite import FeatureLike
@@ -75,7 +75,8 @@ def assert_feature(
 
     Raises:
         FellShortError: it is not; shows the five worst queries. An ``AssertionError``.
-        FeatureError: no bound, a bound that is no number, or no response has the feature.
+        SettingError: no bound, or one that is no number.
+        FeatureError: no response has the feature.
         MirageError: whatever else is wrong with the model, the queries or the feature.
     """
     bounds = _bounds({"ge": ge, "gt": gt, "le": le, "lt": lt})
@@ -114,10 +115,10 @@ def assert_feature(
 def _bounds(given: Mapping[str, float | None]) -> dict[str, float]:
     bounds = {kind: bound for kind, bound in given.items() if bound is not None}
     if not bounds:
-        raise FeatureError("assert_feature takes a bound: ge=, gt=, le= or lt=, such as ge=0.6")
+        raise SettingError("assert_feature takes a bound: ge=, gt=, le= or lt=, such as ge=0.6")
     for kind, bound in bounds.items():
         if not isinstance(bound, Real) or not math.isfinite(bound):
-            raise FeatureError(f"the bound {kind}={bound!r} is no number")
+            raise SettingError(f"the bound {kind}={bound!r} is no number")
     return {kind: float(bound) for kind, bound in bounds.items()}
 
 

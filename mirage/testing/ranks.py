@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from mirage.dataset import MirageDataset
-from mirage.errors import DatasetError, MirageError
+from mirage.errors import DatasetError, SettingError
 from mirage.features import facts
 from mirage.generation import ModelLike
 from mirage.leaderboard import Leaderboard
@@ -58,10 +58,11 @@ def assert_ranks(
     Raises:
         FellShortError: it is not; shows the five worst queries. An ``AssertionError``.
         UnknownNameError: no such model in the ranking.
+        SettingError: a confidence that is no such share.
         MirageError: whatever else is wrong with the model or the ranking.
     """
     if not 0 < confidence < 1:
-        raise MirageError(f"confidence={confidence!r} is to lie above 0 and below 1, as 0.9 does")
+        raise SettingError(f"confidence={confidence!r} is to lie above 0 and below 1, as 0.9 does")
     ranking = model if isinstance(model, Ranking) else _ranked(model, on, name)
     entry = ranking[name if name is not None else _own(ranking)]
     other = ranking[at_least]

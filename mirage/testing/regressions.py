@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from mirage.dataset import MirageDataset
-from mirage.errors import FeatureError, MirageError, UnknownNameError
+from mirage.errors import FeatureError, SettingError, UnknownNameError
 from mirage.features import FeatureSuite, FeatureTable
 from mirage.generation import ModelLike
 from mirage.leaderboard import Leaderboard
@@ -75,7 +75,7 @@ def assert_no_regression(
         MirageError: whatever else is wrong with the model or the queries.
     """
     if not 0 < alpha < 1:
-        raise MirageError(f"alpha={alpha!r} is to lie above 0 and below 1, as 0.05 does")
+        raise SettingError(f"alpha={alpha!r} is to lie above 0 and below 1, as 0.05 does")
     kept = baseline if isinstance(baseline, Baseline) else read_baseline(baseline)
     dataset = dataset_of(kept.table.language if on is None else on, model)
     kept.check(dataset)

@@ -17,7 +17,7 @@ from llm_server import ChatServer, Reply, last_user_text
 
 import mirage.llm.budget
 from mirage._base.concurrency import for_each, run_sync
-from mirage.errors import BudgetError, LLMError
+from mirage.errors import BudgetError, LLMError, SettingError
 from mirage.llm import LLM, Budget, Message, Price, Usage
 
 
@@ -313,19 +313,22 @@ def test_what_is_spent_and_put_aside_never_passes_the_cap(
 
 
 def test_budgets_that_make_no_sense() -> None:
-    with pytest.raises(ValueError, match="give calls, tokens or cost"):
+    with pytest.raises(SettingError, match="give calls, tokens or cost"):
         Budget()
-    for cap in ({"calls": -1}, {"tokens": -5}, {"cost": float("nan")}):
-        with pytest.raises(ValueError, match="cannot be kept"):
+    for cap in ({"calls": -1}, {"tokens": -5}, {"cost": float("nan")}, {"calls": "3"}):
+        with pytest.raises(SettingError, match="cannot be kept"):
             Budget(**cap)  # type: ignore[arg-type]
+    for price in ((-1.0, 2.0), (1.0, -2.0), (float("nan"), 2.0)):
+        with pytest.raises(SettingError, match="a price is 0 or more, not"):
+            Price(*price)
 
 
 def test_a_budget_of_money_needs_a_price_and_one_of_tokens_a_limit() -> None:
     url = "http://localhost/v1"
-    with pytest.raises(ValueError, match="give price="):
+    with pytest.raises(SettingError, match="give price="):
         LLM("m", base_url=url, budget=Budget(cost=1.0))
     for budget in (Budget(cost=1.0), Budget(tokens=1)):
-        with pytest.raises(ValueError, match="give max_tokens="):
+        with pytest.raises(SettingError, match="give max_tokens="):
             LLM("m", base_url=url, budget=budget, price=Price(1, 1), max_tokens=None)
     LLM("m", base_url=url, budget=Budget(calls=1), max_tokens=None)
     limit = {"max_completion_tokens": 77}

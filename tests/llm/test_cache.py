@@ -21,7 +21,7 @@ import pytest
 from llm_server import ChatServer, last_user_text
 
 from mirage._base.concurrency import run_sync
-from mirage.errors import LLMError
+from mirage.errors import LLMError, SettingError
 from mirage.llm import LLM, Cache, Completion
 from mirage.llm.cache import default_cache_path
 
@@ -116,7 +116,7 @@ def test_paths(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("path", ["", ".", ":memory:"])
 def test_a_path_that_is_none(path: str) -> None:
-    with pytest.raises(ValueError, match="is no file to keep answers in; cache=False keeps none"):
+    with pytest.raises(SettingError, match="is no file to keep answers in; cache=False keeps none"):
         LLM("m", base_url="http://localhost/v1", cache=path)
 
 

@@ -20,7 +20,7 @@ import pytest
 from llm_server import ChatServer, Reply, last_user_text
 
 from mirage._base.concurrency import for_each, run_sync
-from mirage.errors import LLMError
+from mirage.errors import LLMError, SettingError
 from mirage.llm import LLM, Cache, Completion, Message, estimate_tokens
 from mirage.llm._endpoints import tls
 
@@ -166,11 +166,15 @@ def test_a_redirect_is_not_followed(server: ChatServer) -> None:
     ("chosen", "says"),
     [
         ({"model": ""}, "name of a model"),
-        ({"concurrency": 0}, "concurrency is 1 or more"),
-        ({"retries": -1}, "retries and backoff 0 or more"),
-        ({"timeout": 0}, "timeouts above 0"),
-        ({"total_timeout": 0}, "timeouts above 0"),
-        ({"backoff": -1.0}, "backoff 0 or more"),
+        ({"model": 3}, "name of a model"),
+        ({"concurrency": 0}, "concurrency=0 is to be 1 or more"),
+        ({"retries": -1}, "retries=-1 and backoff=1.0 0 or more"),
+        ({"timeout": 0}, "timeout=0 and total_timeout=900.0 are to be above 0 seconds"),
+        ({"timeout": float("nan")}, "timeout=nan"),
+        ({"total_timeout": 0}, "total_timeout=0 are to be above 0 seconds"),
+        ({"backoff": -1.0}, "backoff=-1.0 0 or more"),
+        ({"max_tokens": 0}, "max_tokens=0 is to be 1 or more, or None"),
+        ({"cache": None}, "None is no file to keep answers in; cache=False keeps none"),
         ({"base_url": "localhost:8000"}, "'localhost:8000' is no endpoint"),
         ({"base_url": "ftp://localhost"}, "is no endpoint"),
         ({"base_url": "http://localhost:123456/v1"}, "is no endpoint"),
@@ -189,7 +193,7 @@ def test_a_redirect_is_not_followed(server: ChatServer) -> None:
     ],
 )
 def test_settings_that_make_no_sense(chosen: dict[str, Any], says: str) -> None:
-    with pytest.raises(ValueError, match=says) as caught:
+    with pytest.raises(SettingError, match=says) as caught:
         LLM(**{"model": "m", "base_url": "http://localhost/v1"} | chosen)
     assert "sk-canary" not in str(caught.value)
 
@@ -205,7 +209,7 @@ def test_it_stays_in_its_process() -> None:
     llm = LLM("m", base_url="http://localhost/v1", cache=False)
     assert repr(llm) == "LLM('m', endpoint='http://localhost/v1')"
     for send in (pickle.dumps, copy.copy, copy.deepcopy):
-        with pytest.raises(TypeError, match="cannot be sent to another process"):
+        with pytest.raises(SettingError, match="cannot be sent to another process"):
             send(llm)
 
 

@@ -18,6 +18,7 @@ from mirage import (
     Leaderboard,
     MirageDataset,
     MirageError,
+    SettingError,
     UnknownNameError,
     respond,
 )
@@ -137,9 +138,9 @@ def test_what_a_response_says_cannot_move_the_terminal(good: Texts) -> None:
 @pytest.mark.parametrize(
     ("options", "error", "said"),
     [
-        ({}, FeatureError, "takes a bound"),
-        ({"ge": "high"}, FeatureError, "ge='high' is no number"),
-        ({"ge": float("nan")}, FeatureError, "ge=nan is no number"),
+        ({}, SettingError, "takes a bound"),
+        ({"ge": "high"}, SettingError, "ge='high' is no number"),
+        ({"ge": float("nan")}, SettingError, "ge=nan is no number"),
         ({"ge": 1, "on": "xx"}, UnknownNameError, "unknown language 'xx'"),
         ({"ge": 1, "on": 7}, DatasetError, "on=7 has no queries"),
         ({"ge": 1, "feature": "citation_recal@10"}, UnknownNameError, "did you mean 'citation_"),
@@ -285,7 +286,7 @@ def test_alpha_is_the_level(good: Texts, baseline: Baseline) -> None:
     assert_no_regression(four, baseline)  # 1 of 16 ways to deal out four signs
     assert "at alpha 0.1" in flat(fell_short(assert_no_regression, four, baseline, 0.1))
     for alpha in (0, 1, 5):
-        with pytest.raises(MirageError, match=f"alpha={alpha}"):
+        with pytest.raises(SettingError, match=f"alpha={alpha}"):
             assert_no_regression(good, baseline, alpha)
 
 
