@@ -214,13 +214,16 @@ class PairwiseJudge:
 
         Raises:
             JudgmentError: as :meth:`compare`.
-            SettingError: fewer than one judgment or query, or an empty batch.
+            SettingError: fewer than one judgment or query, an empty batch, or a target that is no
+                tau above 0.
             DatasetError: as :meth:`compare`.
             LLMError: as :meth:`compare`.
         """
         contest = Contest(dataset, runs)
         size = len(contest.runs) if batch is None else batch
         _check_sizes(judgments, size)
+        if target is not None and not 0 < target <= 1:
+            raise SettingError(f"target={target} is to be above 0 and up to 1, as 0.95 is")
         possible, skipped = contest.draw(queries, 1.0, seed)
         total = min(judgments, len(possible))
         with self._voting(contest, total, skipped, out, progress) as voting:
@@ -256,7 +259,7 @@ class PairwiseJudge:
         orders = shown(drawn, self.both_orders)
         estimates = [estimate(judge, map(contest.question, orders)) for judge in self.judges]
         if judgments is not None:
-            most = min(judgments, len(drawn)) * len(orders) // len(drawn)
+            most = min(judgments, len(drawn)) * (2 if self.both_orders else 1)
             estimates = [entry.at_most(most) for entry in estimates]
         return sum_estimates(estimates)
 

@@ -1,5 +1,6 @@
 """Judging that is killed and resumed, and judged twice at once, as processes of their own."""
 
+import json
 import os
 import signal
 import subprocess
@@ -19,16 +20,17 @@ from mirage.models import Vote
 CONCURRENCY = 16
 
 JUDGING = f"""
-import sys
+import json, sys
 from mirage.arena import PairwiseJudge
 from mirage.dataset import MirageDataset, read_run
 from mirage.llm import LLM
 
-url, folder, models, cache, out = sys.argv[1:]
+url, folder, models, cache, out, method, settings = sys.argv[1:]
 dataset = MirageDataset.from_jsonl(f"{{folder}}/dataset.jsonl")
 runs = [read_run(f"{{folder}}/{{model}}.jsonl", language=dataset.language) for model in models]
 llm = LLM("judge", base_url=url, cache=cache or False, concurrency={CONCURRENCY})
-PairwiseJudge(llm).compare(dataset, runs, queries=len(dataset), out=out, progress=False)
+judge = getattr(PairwiseJudge(llm), method)
+judge(dataset, runs, queries=len(dataset), out=out, progress=False, **json.loads(settings))
 """
 
 
@@ -42,9 +44,10 @@ def lay_out(folder, queries, models):
     return dataset, runs
 
 
-def start(server, folder, models, cache, out):
+def start(server, folder, models, cache, out, method="compare", **settings):
+    files = map(str, (folder, models, cache, out))
     return subprocess.Popen(
-        [sys.executable, "-c", JUDGING, server.url, str(folder), models, str(cache), str(out)],
+        [sys.executable, "-c", JUDGING, server.url, *files, method, json.dumps(settings)],
         cwd=Path(mirage.__file__).parents[1],
     )
 
@@ -135,6 +138,30 @@ def test_killed_without_a_cache(server, tmp_path):
     votes = read_votes(out)
     assert len(votes) == len(set(keys(votes))) == 150
     assert not set(kept) & {asked(request) for request in arrived(server, at)}
+
+
+def test_an_adaptive_comparison_killed_twice_goes_on_to_the_same_pairs(server, tmp_path):
+    server.answer = judge_by(first_in_alphabet)
+    models = "vwxyz"
+    dataset, runs = lay_out(tmp_path, 30, models)
+    out, method = tmp_path / "votes.jsonl", "compare_adaptively"
+    cast, at = [], []
+    for requests in (43, 87):  # in the middle of a batch of five
+        process = start(server, tmp_path, models, "", out, method, judgments=120)
+        kill_after(server, process, requests)
+        cast.append(set(keys(read_votes(out))))
+        at.append(len(server.requests))
+    assert start(server, tmp_path, models, "", out, method, judgments=120).wait() == 0
+    assert len(read_votes(out)) == 120
+    for votes, place in zip(cast, at, strict=True):
+        assert len(votes) >= place - 2 * len(models)
+        assert not votes & {asked(request) for request in arrived(server, place)}
+
+    # As if nothing had happened.
+    whole = tmp_path / "whole.jsonl"
+    judge = PairwiseJudge(LLM("judge", base_url=server.url, cache=False))
+    judge.compare_adaptively(dataset, runs, judgments=120, queries=30, out=whole, progress=False)
+    assert whole.read_bytes() == out.read_bytes()
 
 
 def test_two_processes_with_one_cache(server, tmp_path):
