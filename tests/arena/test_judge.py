@@ -143,6 +143,8 @@ def test_a_share_of_pairs_leaves_every_pair_some(server):
     assert {pairs.count(pair) for pair in pairs} == {3}
     assert len(set(pairs)) == 10
     assert asked(part) < asked(compare(server, runs, dataset))
+    nearest = compare(server, runs, dataset, pairs=0.27)  # 2.7 of ten queries are three
+    assert asked(nearest) == asked(part)
     # A run more or less changes nothing for the others.
     assert asked(compare(server, runs[:3], dataset, pairs=0.3)) < asked(part)
     few = compare(server, runs, dataset, pairs=0.001)
@@ -360,6 +362,11 @@ def test_the_majority_of_a_jury(server):
 
 def test_no_majority_is_a_tie(server):
     jury = play_jury(server, one=first_in_alphabet, two=last_in_alphabet, three="[[C]]")
+    assert {j.verdict for j in compare(server, judge=PairwiseJudge(jury))} == {"tie"}
+
+
+def test_half_of_a_jury_is_no_majority(server):
+    jury = play_jury(server, one=first_in_alphabet, two=last_in_alphabet)
     assert {j.verdict for j in compare(server, judge=PairwiseJudge(jury))} == {"tie"}
 
 
