@@ -20,7 +20,7 @@ import numpy as np
 from nomiracl import DATA, LANGUAGES, arena
 
 from mirage import FeatureTable, SurrogateRanker, Tournaments
-from mirage.surrogate.ranker import deal_splits, shared_models, without
+from mirage.surrogate.ranker import deal_splits, shared_models
 from mirage.surrogate.training import TrainingData, training_data
 
 LEVEL = 0.95
@@ -67,7 +67,7 @@ def recorded() -> Data:
 
 def intervals(data: Data, held: Sequence[str]) -> Iterator[tuple[str, np.ndarray]]:
     """For every model held out, in each language: a name, and ``(actual, low, high)`` in units."""
-    kept = {code: without(one, held) for code, one in data.items()}
+    kept = {code: one.without(held) for code, one in data.items()}
     ranker = SurrogateRanker(ESTIMATOR).fit_data(kept)
     known = shared_models(kept)
     units = {code: float(one.mean_y.std()) for code, one in data.items()}
@@ -89,7 +89,7 @@ def intervals(data: Data, held: Sequence[str]) -> Iterator[tuple[str, np.ndarray
 
 def without_one(data: Data, model: str) -> SurrogateRanker:
     """A surrogate that has not seen this model in any language."""
-    kept = {code: without(one, (model,)) for code, one in data.items()}
+    kept = {code: one.without((model,)) for code, one in data.items()}
     return SurrogateRanker(ESTIMATOR).fit_data(kept)
 
 

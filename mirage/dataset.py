@@ -52,9 +52,9 @@ class MirageDataset(Sequence[Query]):
             raise DatasetError(f"{name} holds query {twice!r} twice; query ids are unique")
 
     @classmethod
-    def bundled(cls, language_code: str) -> MirageDataset:
+    def bundled(cls, language: str) -> MirageDataset:
         """The small corpus that ships with the library: 14 parallel queries a language."""
-        code = Language.of(language_code).code
+        code = Language.of(language).code
         source = resources.files("mirage") / "data" / "mini" / f"{code}.jsonl"
         rows = parse_rows(source.read_text(encoding="utf-8"), f"bundled {code}")
         return cls((validated(Query, row, where) for where, row in rows), name=f"bundled-{code}")
@@ -112,7 +112,7 @@ class MirageDataset(Sequence[Query]):
     @classmethod
     def from_hub(
         cls,
-        language_code: str,
+        language: str,
         *,
         path: str | Path | None = None,
         revisions: Mapping[str, str] | None = None,
@@ -122,7 +122,7 @@ class MirageDataset(Sequence[Query]):
         A query's reference is GPT-4's output, as in the benchmark. Needs the extra ``hub``.
 
         Args:
-            language_code: one of the 18.
+            language: one of the 18.
             path: a folder with copies of the benchmark's datasets, to read in place of the hub.
             revisions: commit hashes by name of the dataset, such as ``nthakur/mirage-bench``. By
                 default what the first download found, which was then the newest: it is kept.
@@ -135,7 +135,7 @@ class MirageDataset(Sequence[Query]):
         """
         from mirage.sources import hub
 
-        queries = hub.queries(language_code, path=path, revisions=revisions)
+        queries = hub.queries(language, path=path, revisions=revisions)
         return cls(queries, name=f"mirage-bench-{queries[0].language}")
 
     def __len__(self) -> int:
@@ -177,12 +177,16 @@ class MirageDataset(Sequence[Query]):
         """The ids of the queries, in order."""
         return tuple(query.id for query in self._queries)
 
-    def sample(self, n: int, seed: int = 0) -> MirageDataset:
-        """``n`` queries drawn without replacement, in the dataset's order."""
+    def sample(self, n: int, *, seed: int = 0) -> MirageDataset:
+        """``n`` queries drawn without replacement, in the dataset's order.
+
+        Raises:
+            DatasetError: it has not so many.
+        """
         if not 1 <= n <= len(self):
             raise DatasetError(f"cannot sample {n} of the {len(self)} queries of {self.name}")
-        kept = sorted(random.Random(seed).sample(range(len(self)), n))
-        return self._with([self._queries[i] for i in kept])
+        places = sorted(random.Random(seed).sample(range(len(self)), n))
+        return self._with([self._queries[i] for i in places])
 
     def describe(self) -> dict[str, Any]:
         """What is in the dataset, as plain numbers."""

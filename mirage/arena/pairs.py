@@ -75,7 +75,7 @@ class Contest:
                 f"judge 1 query or more and a share of pairs above 0 and up to 1, not {queries}, "
                 f"{share}"
             )
-        sample = self.dataset.sample(min(queries, len(self.dataset)), seed).query_ids
+        sample = self.dataset.sample(min(queries, len(self.dataset)), seed=seed).query_ids
         count = max(1, round(share * len(sample)))
         pairs: list[Pair] = []
         for a, b in combinations(self.runs, 2):

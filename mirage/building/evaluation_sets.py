@@ -11,7 +11,7 @@ from typing import Literal, NamedTuple
 
 from mirage.building._reasons import reason_counts
 from mirage.dataset import MirageDataset
-from mirage.errors import DatasetError
+from mirage.errors import DatasetError, SettingError
 from mirage.languages import LANGUAGES
 from mirage.sources import trec
 
@@ -31,6 +31,9 @@ class Recipe:
         sample: draw at most this many of the queries with both relevant and non-relevant passages;
             ``None`` takes all of them.
         relevant_only: draw at most this many of the queries whose judged passages are all relevant.
+
+    Raises:
+        SettingError: a number is below 0.
     """
 
     sample: int | None = None
@@ -38,7 +41,7 @@ class Recipe:
 
     def __post_init__(self) -> None:
         if min(self.sample or 0, self.relevant_only) < 0:
-            raise ValueError(f"a recipe holds numbers of queries, 0 or more, not {self}")
+            raise SettingError(f"a recipe holds numbers of queries, 0 or more, not {self}")
 
 
 # For Telugu the paper gives 150 queries (Table 1), of which 72 have relevant passages only, so 78

@@ -16,7 +16,7 @@ from typing import Literal, NamedTuple
 from pydantic import BaseModel, ConfigDict
 
 from mirage.dataset import MirageDataset
-from mirage.errors import DatasetError, JudgmentError
+from mirage.errors import DatasetError, JudgmentError, SettingError
 from mirage.features.lexical import SUPPORTED_AT, sentence_support
 from mirage.languages import Language
 from mirage.models import Id, LanguageCode, Name, Passage, Query, Response, Run
@@ -104,10 +104,10 @@ def with_passages(queries: Iterable[Query], index: BM25, n: int = 5) -> WithPass
 
     Raises:
         DatasetError: a question is in another language than the corpus.
-        ValueError: ``n`` is less than 1.
+        SettingError: ``n`` is less than 1.
     """
     if n < 1:
-        raise ValueError(f"a question has 1 passage or more, not {n}")
+        raise SettingError(f"a question has 1 passage or more, not {n}")
     chosen: list[Query] = []
     replaced: list[str] = []
     dropped: dict[str, Dropped] = {}
@@ -211,10 +211,10 @@ def assign_models(
 
     Raises:
         DatasetError: there are not so many questions.
-        ValueError: ``per_model`` is less than 1.
+        SettingError: ``per_model`` is less than 1.
     """
     if per_model < 1:
-        raise ValueError(f"per_model is a number of questions, 1 or more, not {per_model}")
+        raise SettingError(f"per_model is a number of questions, 1 or more, not {per_model}")
     needed = per_model * len(models)
     if needed > len(query_ids):
         raise DatasetError(

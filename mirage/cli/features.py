@@ -59,7 +59,7 @@ def features(
         if named not in suite.names:
             raise UnknownNameError("feature of this suite", named, suite.names)
     runs = runs_of(queries.language, responses, name)
-    tables = [suite.score(queries, run, n_jobs=jobs, progress=True) for run in runs]
+    tables = [suite.score(queries, run, n_jobs=jobs) for run in runs]
     if as_json:
         out_json([_plain(table) for table in tables])
     else:

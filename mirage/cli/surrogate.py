@@ -73,7 +73,7 @@ def train(
     drawn = BradleyTerry().bootstrap(
         judged, tournaments=tournaments, queries=None, seed=seed, progress=True
     )
-    tables = [suite.score(queries, run, n_jobs=jobs, progress=True) for run in runs]
+    tables = [suite.score(queries, run, n_jobs=jobs) for run in runs]
     ranker.fit([table for table in tables if table.model in drawn.models], drawn)
     idle = [table.model for table in tables if table.model not in drawn.models]
     if idle:

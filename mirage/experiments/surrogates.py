@@ -21,7 +21,7 @@ from mirage.features import facts
 from mirage.surrogate import SurrogateRanker
 from mirage.surrogate.estimators import ESTIMATORS
 from mirage.surrogate.model import evaluate, fit_model
-from mirage.surrogate.ranker import deal_splits, shared_models, without
+from mirage.surrogate.ranker import deal_splits, shared_models
 from mirage.surrogate.training import TrainingData, training_data
 
 __all__ = [
@@ -340,7 +340,7 @@ def _predicted_by_all(
     data: Data, estimator: str, held: Sequence[str], seed: int
 ) -> dict[str, Floats]:
     """Logits of all models by a surrogate that has not seen some of them."""
-    kept = {code: without(one, held) for code, one in data.items()}
+    kept = {code: one.without(held) for code, one in data.items()}
     return _predicted(SurrogateRanker(estimator, seed=seed).fit_data(kept), data)
 
 
@@ -351,7 +351,7 @@ def _squares(
 
     With none held out, those on all models.
     """
-    kept = {code: without(one, held) for code, one in data.items()}
+    kept = {code: one.without(held) for code, one in data.items()}
     recipe = SurrogateRanker(estimator, seed=seed).fit_data(kept).recipe
     model = fit_model(kept, evaluate(kept, recipe, seed=seed), seed=seed)
     squares = {}

@@ -22,7 +22,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from mirage.errors import FeatureError, missing_package
+from mirage.errors import FeatureError, SettingError, missing_package
 from mirage.features.base import Answered, Facts, NotComputed, nothing_to_cite, passage_texts
 from mirage.features.definitions import Definition
 from mirage.llm import Cache
@@ -183,9 +183,12 @@ class _PairScorer(ABC):
         model = self._DEFAULT if model is None else model
         named = isinstance(model, str | Path)
         if named != (tokenizer is None):
-            raise FeatureError("give the name of a model, or else a model and its tokenizer")
+            raise SettingError("give the name of a model, or else a model and its tokenizer")
         if max_length < 16 or (token_budget is not None and token_budget < 1):
-            raise FeatureError("max_length is 16 tokens or more, token_budget 1 or more")
+            raise SettingError(
+                f"max_length is 16 tokens or more and token_budget 1 or more, not {max_length} and "
+                f"{token_budget}"
+            )
         self.max_length, self.token_budget = max_length, token_budget
         if named:
             self.name = str(Path(model).resolve()) if Path(model).is_dir() else str(model)
@@ -203,7 +206,7 @@ class _PairScorer(ABC):
         return f"{type(self).__name__}({self.name!r})"
 
     def __reduce__(self) -> Any:
-        raise TypeError(
+        raise FeatureError(
             "a neural model cannot be sent to another process: it is large, and uses every core or "
             "the GPU already, so use one process (n_jobs=1)"
         )
@@ -306,6 +309,7 @@ class NLI(_PairScorer):
 
     Raises:
         FeatureError: there is no such model, or it cannot be had without a network.
+        SettingError: a model without its tokenizer, or a length or budget that is too small.
         MissingPackageError: the extra ``neural`` is not installed.
     """
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mirage._base.progress import progress_bar
-from mirage.errors import FeatureError
+from mirage.errors import FeatureError, SettingError
 from mirage.features.base import Answered, Facts, Feature, FunctionFeature, NotComputed, answered
 from mirage.features.registry import OFFLINE, facts, feature
 from mirage.features.table import FeatureTable
@@ -136,7 +136,7 @@ class FeatureSuite:
         return f"FeatureSuite({list(self.names)!r}, language={self.language!r})"
 
     def score(
-        self, dataset: MirageDataset, run: Run, *, n_jobs: int = 1, progress: bool = False
+        self, dataset: MirageDataset, run: Run, *, n_jobs: int = 1, progress: bool = True
     ) -> FeatureTable:
         """Compute every feature of every response.
 
@@ -149,10 +149,13 @@ class FeatureSuite:
             progress: show a progress bar on stderr, if that is a terminal.
 
         Raises:
+            SettingError: ``n_jobs`` is 0.
             FeatureError: suite, dataset and run differ in language; the run answers a query that
                 the dataset does not have; a feature raises an exception or returns something
                 other than one number a response. Names the feature, the query and the model.
         """
+        if n_jobs == 0:
+            raise SettingError("n_jobs is a number of processes, or -1 for one a core, not 0")
         self._check(dataset, run)
         gaps = _gaps(dataset, run)
         pairs = [(query, run[query.id]) for query in dataset if query.id not in gaps]
@@ -162,7 +165,8 @@ class FeatureSuite:
                 scored.update(rows)
                 bar.update(len(rows))
         empty = {query_id: [NotComputed(reason)] * len(self) for query_id, reason in gaps.items()}
-        return _table(dataset, run, self.names, scored | empty)
+        own = {name: entry for name, entry in self.facts.items() if entry != facts(name)}
+        return _table(dataset, run, self.names, scored | empty, own)
 
     def _check(self, dataset: MirageDataset, run: Run) -> None:
         if run.language != dataset.language:
@@ -295,7 +299,11 @@ def _checked(value: Any, name: str, query_id: str, model: str) -> float | NotCom
 
 
 def _table(
-    dataset: MirageDataset, run: Run, names: tuple[str, ...], rows: Mapping[str, Row]
+    dataset: MirageDataset,
+    run: Run,
+    names: tuple[str, ...],
+    rows: Mapping[str, Row],
+    own: Mapping[str, Facts],
 ) -> FeatureTable:
     values = np.full((len(dataset), len(names)), np.nan)
     reasons = {}
@@ -305,4 +313,5 @@ def _table(
                 reasons[query_id, names[j]] = value.reason
             else:
                 values[i, j] = value
-    return FeatureTable(run.model, dataset.language, dataset.query_ids, names, values, reasons)
+    ids = dataset.query_ids
+    return FeatureTable(run.model, dataset.language, ids, names, values, reasons, own)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mirage.errors import FeatureError, UnknownNameError, needing
+from mirage.features.base import Facts
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -22,7 +23,8 @@ class FeatureTable:
     """One model's features: a row a query, a column a feature.
 
     ``values`` has shape ``(queries, features)``, float64; NaN stands where a feature could not be
-    computed, and ``reasons`` says why, by ``(query id, feature name)``.
+    computed, and ``reasons`` says why, by ``(query id, feature name)``. ``facts`` are those that
+    features of your own declare, by name; those of this library's are known by their names.
 
     Raises:
         FeatureError: the values have another shape, or a query or feature is named twice.
@@ -34,6 +36,7 @@ class FeatureTable:
     features: tuple[str, ...]
     values: NDArray[np.float64]
     reasons: Mapping[tuple[str, str], str] = field(default_factory=dict)
+    facts: Mapping[str, Facts] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if self.values.shape != (len(self.query_ids), len(self.features)):
@@ -74,8 +77,8 @@ class FeatureTable:
         weights = np.ones(len(self)) if counts is None else np.asarray(counts, dtype=np.float64)
         present = ~np.isnan(self.values)
         total = weights @ np.where(present, self.values, 0.0)
-        seen = weights @ present.astype(np.float64)
-        return np.divide(total, seen, out=np.full_like(total, np.nan), where=seen > 0)
+        count = weights @ present.astype(np.float64)
+        return np.divide(total, count, out=np.full_like(total, np.nan), where=count > 0)
 
     def select(self, query_ids: Sequence[str]) -> FeatureTable:
         """The rows of these queries, in this order."""
@@ -83,25 +86,22 @@ class FeatureTable:
         for query_id in query_ids:
             if query_id not in row:
                 raise UnknownNameError(f"query of {self.model!r}", query_id, self.query_ids)
-        kept = set(query_ids)
-        return FeatureTable(
-            self.model,
-            self.language,
-            tuple(query_ids),
-            self.features,
-            self.values[[row[query_id] for query_id in query_ids]],
-            {key: why for key, why in self.reasons.items() if key[0] in kept},
+        members = set(query_ids)
+        return replace(
+            self,
+            query_ids=tuple(query_ids),
+            values=self.values[[row[query_id] for query_id in query_ids]],
+            reasons={key: why for key, why in self.reasons.items() if key[0] in members},
         )
 
     def columns(self, features: Sequence[str]) -> FeatureTable:
         """The columns of these features, in this order."""
-        return FeatureTable(
-            self.model,
-            self.language,
-            self.query_ids,
-            tuple(features),
-            np.stack([self[feature] for feature in features], axis=1),
-            {key: why for key, why in self.reasons.items() if key[1] in features},
+        return replace(
+            self,
+            features=tuple(features),
+            values=np.stack([self[feature] for feature in features], axis=1),
+            reasons={key: why for key, why in self.reasons.items() if key[1] in features},
+            facts={name: fact for name, fact in self.facts.items() if name in features},
         )
 
     def to_pandas(self) -> pd.DataFrame:

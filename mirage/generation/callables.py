@@ -36,6 +36,9 @@ class CallableGenerator:
         function: the function.
         name: what the run calls the model.
         concurrency: calls of an async function under way at a time.
+
+    Raises:
+        SettingError: ``concurrency`` is below 1.
     """
 
     def __init__(self, function: Answer, name: str = "my-model", *, concurrency: int = 8) -> None:

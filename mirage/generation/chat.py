@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from mirage.dataset import MirageDataset
+from mirage.errors import SettingError
 from mirage.generation.base import answered, run_concurrently
 from mirage.generation.prompts import ANSWER_TOKENS, PromptMaker, RagPrompt
 from mirage.llm import LLM
@@ -31,6 +32,9 @@ class OpenAIGenerator:
 
     A query fails where the LLM gives no answer after its retries, and where the LLM's budget does
     not allow the call. ``run`` raises :class:`~mirage.errors.LLMError` where there is no key.
+
+    Raises:
+        SettingError: settings beside an LLM, which has its own.
     """
 
     def __init__(
@@ -42,7 +46,7 @@ class OpenAIGenerator:
         **settings: Any,
     ) -> None:
         if isinstance(llm, LLM) and settings:
-            raise TypeError(f"{llm} has its settings: {', '.join(settings)} go to LLM(...)")
+            raise SettingError(f"{llm} has its settings: {', '.join(settings)} go to LLM(...)")
         self.llm = llm if isinstance(llm, LLM) else LLM(llm, **settings)
         self.name = name or self.llm.model
         self.prompt = prompt or RagPrompt(answer_tokens=self.llm.max_tokens or ANSWER_TOKENS)

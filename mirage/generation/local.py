@@ -61,6 +61,7 @@ class TransformersGenerator:
         seed: for sampling.
 
     Raises:
+        SettingError: a setting that makes no sense.
         MissingPackageError: torch or transformers is not installed.
     """
 
@@ -192,6 +193,7 @@ class VLLMGenerator:
             ``tensor_parallel_size=2``.
 
     Raises:
+        SettingError: a setting that makes no sense, or one of the engine beside an engine.
         MissingPackageError: vllm is not installed.
     """
 
@@ -211,7 +213,7 @@ class VLLMGenerator:
         self._vllm = _package("vllm", "vllm")
         named = isinstance(model, str | Path)
         if engine and not named:
-            raise TypeError(f"the vllm.LLM has its settings: {', '.join(engine)} go to it")
+            raise SettingError(f"the vllm.LLM has its settings: {', '.join(engine)} go to it")
         self.model = self._vllm.LLM(model=str(model), **engine) if named else model
         config = self.model.llm_engine.model_config
         self.name = name or str(config.model)
@@ -246,7 +248,10 @@ class VLLMGenerator:
 
 def _check(batch_size: int, max_new_tokens: int, temperature: float) -> None:
     if batch_size < 1 or max_new_tokens < 1 or not temperature >= 0:
-        raise SettingError("batch_size and max_new_tokens are 1 or more, temperature 0 or more")
+        raise SettingError(
+            "batch_size and max_new_tokens are 1 or more and temperature 0 or more, not "
+            f"{batch_size}, {max_new_tokens} and {temperature}"
+        )
 
 
 def _package(name: str, extra: str) -> Any:

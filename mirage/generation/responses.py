@@ -58,6 +58,7 @@ def respond(
     Raises:
         GenerationError: every query is a failure; shows the first reason.
         UnknownNameError: a run, mapping or file answers a query that the dataset does not have.
+        SettingError: ``concurrency`` is below 1.
         DatasetError: a run is in another language, a file is not as it should be, or ``model`` is
             nothing that can answer.
     """

@@ -36,7 +36,8 @@ def score(
         query_id=query.id, text=text, error=error, shown=None if shown is None else tuple(shown)
     )
     run = Run(model="model", language=query.language, responses=(response,))
-    table = suite.score(MirageDataset([query], name=f"query {query.id!r}"), run)
+    dataset = MirageDataset([query], name=f"query {query.id!r}")
+    table = suite.score(dataset, run, progress=False)
     reasons = {feature: why for (_, feature), why in table.reasons.items()}
     row = zip(table.features, table.values[0].tolist(), strict=True)
     return Scored({name: value for name, value in row if name not in reasons}, reasons)

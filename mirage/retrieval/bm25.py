@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from mirage.errors import DatasetError, needing
+from mirage.errors import DatasetError, SettingError, needing
 from mirage.languages import Language
 from mirage.models import Passage
 from mirage.text import tokenize
@@ -44,6 +44,7 @@ class BM25:
 
     Raises:
         DatasetError: no passage, two of one id, or no word in any of them.
+        SettingError: ``k1`` or ``b`` is not in its range.
         UnknownNameError: no such language.
         MissingPackageError: the extra is not installed.
     """
@@ -53,8 +54,8 @@ class BM25:
     ) -> None:
         with needing("bm25s", "retrieval"):
             import bm25s
-        if k1 < 0 or not 0 <= b <= 1:
-            raise ValueError(f"k1 is 0 or more and b from 0 to 1, not {k1} and {b}")
+        if not (0 <= k1 < np.inf and 0 <= b <= 1):
+            raise SettingError(f"k1 is 0 or more and b from 0 to 1, not {k1} and {b}")
         self.passages = tuple(passages)
         self.language = Language.of(language).code
         self.k1, self.b = k1, b
@@ -99,16 +100,21 @@ class BM25:
         """The ``k`` passages with the highest scores, best first; of equal ones the earlier.
 
         Fewer where fewer share a term with the question.
+
+        Raises:
+            SettingError: ``k`` is below 1.
         """
+        if k < 1:
+            raise SettingError(f"a search gives 1 passage or more, not {k}")
         scores = self._scores(question)
-        found = np.flatnonzero(scores > 0)
-        best = found[np.argsort(-scores[found], kind="stable")[:k]]
+        rows = np.flatnonzero(scores > 0)
+        best = rows[np.argsort(-scores[rows], kind="stable")[:k]]
         return [Hit(self.passages[row], float(scores[row])) for row in best]
 
     def _scores(self, question: str) -> NDArray[np.float32]:
         terms = tokenize(question, self.language)
-        known = [self._number[term] for term in terms if term in self._number]
-        return np.asarray(self._index.get_scores_from_ids(known))
+        numbers = [self._number[term] for term in terms if term in self._number]
+        return np.asarray(self._index.get_scores_from_ids(numbers))
 
     def _row_of(self, passage_id: str) -> int:
         if passage_id not in self._row:

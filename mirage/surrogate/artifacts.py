@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 
 from mirage.errors import ArtifactError
+from mirage.features import Facts
 from mirage.languages import LANGUAGES, Language
 from mirage.surrogate.model import Candidate, Recipe
 from mirage.surrogate.training import TrainingData
@@ -53,23 +54,26 @@ def write(path: str | os.PathLike[str], artifact: Artifact) -> None:
         "estimator": artifact.estimator,
         "seed": artifact.seed,
         "recipe": asdict(candidate.recipe),
-        "languages": {
-            code: {"models": one.models, "features": one.features, "query_ids": one.query_ids}
-            for code, one in artifact.data.items()
-        },
+        "languages": {code: _about(part) for code, part in artifact.data.items()},
     }
     payload: dict[str, Any] = {"format": FORMAT, "about": json.dumps(about)}
-    for code, one in artifact.data.items():
+    for code, part in artifact.data.items():
         arrays = {
-            "values": one.values.astype(np.float32),
-            "counts": one.counts.astype(np.uint16),
-            "y": one.y.astype(np.float32),
+            "values": part.values.astype(np.float32),
+            "counts": part.counts.astype(np.uint16),
+            "y": part.y.astype(np.float32),
             "of_shared": candidate.of_shared[code],
             "of_all": candidate.of_all[code],
         }
         for name, array in arrays.items():
             payload[f"{code}/{name}"] = np.ascontiguousarray(array)
     joblib.dump(payload, Path(path), compress=("zlib", 9))
+
+
+def _about(part: TrainingData) -> dict[str, Any]:
+    about = {"models": part.models, "features": part.features, "query_ids": part.query_ids}
+    own = {name: asdict(entry) for name, entry in part.facts.items()}
+    return about | ({"facts": own} if own else {})
 
 
 def read(path: str | os.PathLike[str], *, trust: bool = False) -> Artifact:
@@ -123,11 +127,11 @@ def verify(folder: Path | None = None) -> dict[str, str]:
             f"{folder}: there is no {MANIFEST}; `mirage surrogate rebuild` writes one"
         )
     try:
-        known = set(json.loads(manifest.read_text("utf-8")))
+        names = set(json.loads(manifest.read_text("utf-8")))
     except (ValueError, TypeError) as error:
         raise ArtifactError(f"{manifest}: is no manifest ({error})") from None
-    names = sorted(known | {path.name for path in folder.glob("*.joblib")})
-    return {name: _fault(partial(read, folder / name)) for name in names}
+    names |= {path.name for path in folder.glob("*.joblib")}
+    return {name: _fault(partial(read, folder / name)) for name in sorted(names)}
 
 
 def _fault(reader: Callable[[], Artifact]) -> str:
@@ -151,8 +155,8 @@ def _read(name: str, source: Traversable, manifest: Traversable, trust: bool) ->
 
 
 def _check(name: str, content: bytes, manifest: Traversable) -> None:
-    known = json.loads(manifest.read_text("utf-8")) if manifest.is_file() else {}
-    digest = known.get(Path(name).name)
+    digests = json.loads(manifest.read_text("utf-8")) if manifest.is_file() else {}
+    digest = digests.get(Path(name).name)
     if digest is None:
         raise ArtifactError(
             f"{name}: there is no {MANIFEST} beside it that names it; reading a joblib file runs "
@@ -181,6 +185,7 @@ def _unpacked(payload: Mapping[str, Any]) -> Artifact:
             values=payload[f"{code}/values"].astype(np.float64),
             counts=payload[f"{code}/counts"].astype(np.int32),
             y=payload[f"{code}/y"].astype(np.float64),
+            facts={name: _facts(entry) for name, entry in names.get("facts", {}).items()},
         )
         for code, names in about["languages"].items()
     }
@@ -190,3 +195,7 @@ def _unpacked(payload: Mapping[str, Any]) -> Artifact:
         {code: payload[f"{code}/of_all"] for code in data},
     )
     return Artifact(about["estimator"], about["seed"], candidate, data)
+
+
+def _facts(entry: Mapping[str, Any]) -> Facts:
+    return Facts(**{**entry, "needs": tuple(entry["needs"])})  # JSON has lists only

@@ -12,14 +12,12 @@ import numpy as np
 
 from mirage._base.arrays import Floats
 from mirage.errors import UnknownNameError
-from mirage.features import facts
 
 __all__ = [
     "ESTIMATORS",
     "NAMES",
     "SELECTED_FROM",
     "Regressor",
-    "directions",
     "fit_regressor",
     "one_thread",
 ]
@@ -33,13 +31,13 @@ class Regressor(Protocol):
 
 
 def fit_regressor(
-    name: str, features: Sequence[str], X: Sequence[Floats], y: Sequence[Floats], *, seed: int
+    name: str, monotone: Sequence[int], X: Sequence[Floats], y: Sequence[Floats], *, seed: int
 ) -> Regressor:
     """A regressor for standardised features, fitted to the tournaments of one or more languages.
 
     Args:
         name: one of :data:`NAMES`.
-        features: names.
+        monotone: 1 for a feature that must not lower the logit as it rises, 0 for any other.
         X: features of each language, ``(tournaments, models, features)``.
         y: logits of each language, ``(tournaments, models)``.
         seed: of everything random.
@@ -51,21 +49,16 @@ def fit_regressor(
     if name == LAMBDAMART:
         from mirage.surrogate._lambdamart import fit_lambdamart
 
-        return fit_lambdamart(X, y, directions(features), seed=seed)
+        return fit_lambdamart(X, y, monotone, seed=seed)
     if name not in ESTIMATORS:
         raise UnknownNameError("estimator", name, NAMES)
-    regressor: Any = ESTIMATORS[name](directions(features), seed)
+    regressor: Any = ESTIMATORS[name](monotone, seed)
     regressor.fit(
-        np.concatenate([rows.reshape(-1, len(features)) for rows in X]),
+        np.concatenate([rows.reshape(-1, len(monotone)) for rows in X]),
         np.concatenate([rows.ravel() for rows in y]),
     )
     fitted: Regressor = regressor
     return fitted
-
-
-def directions(features: Sequence[str]) -> list[int]:
-    """1 for a feature that must not lower the logit as it rises, 0 for any other."""
-    return [int(facts(feature).direction == "higher") for feature in features]
 
 
 def one_thread() -> AbstractContextManager[Any]:
@@ -86,19 +79,19 @@ def _controller() -> Any:
     return ThreadpoolController()
 
 
-def _forest(_: list[int], seed: int) -> Any:
+def _forest(_: Sequence[int], seed: int) -> Any:
     from sklearn.ensemble import RandomForestRegressor
 
     return RandomForestRegressor(n_estimators=100, random_state=seed)
 
 
-def _monotone_forest(monotone: list[int], seed: int) -> Any:
+def _monotone_forest(monotone: Sequence[int], seed: int) -> Any:
     from sklearn.ensemble import RandomForestRegressor
 
     return RandomForestRegressor(n_estimators=100, monotonic_cst=monotone, random_state=seed)
 
 
-def _monotone_boosting(monotone: list[int], seed: int) -> Any:
+def _monotone_boosting(monotone: Sequence[int], seed: int) -> Any:
     from sklearn.ensemble import HistGradientBoostingRegressor
 
     return HistGradientBoostingRegressor(
@@ -113,19 +106,19 @@ def _monotone_boosting(monotone: list[int], seed: int) -> Any:
     )
 
 
-def _ridge(_: list[int], __: int) -> Any:
+def _ridge(_: Sequence[int], __: int) -> Any:
     from sklearn.linear_model import Ridge
 
     return Ridge(alpha=100.0)
 
 
-def _svr(_: list[int], __: int) -> Any:
+def _svr(_: Sequence[int], __: int) -> Any:
     from sklearn.svm import SVR
 
     return SVR(C=10.0, gamma=0.05, epsilon=0.05)
 
 
-def _mlp(_: list[int], seed: int) -> Any:
+def _mlp(_: Sequence[int], seed: int) -> Any:
     from sklearn.neural_network import MLPRegressor
 
     return MLPRegressor(
@@ -138,7 +131,7 @@ def _mlp(_: list[int], seed: int) -> Any:
     )
 
 
-ESTIMATORS: Mapping[str, Callable[[list[int], int], Any]] = {
+ESTIMATORS: Mapping[str, Callable[[Sequence[int], int], Any]] = {
     "ridge": _ridge,
     "svr": _svr,
     "mlp": _mlp,
@@ -146,7 +139,7 @@ ESTIMATORS: Mapping[str, Callable[[list[int], int], Any]] = {
     "monotone_forest": _monotone_forest,
     "forest": _forest,
 }
-"""Those of scikit-learn: factories ``(directions, seed) -> regressor`` by name."""
+"""Those of scikit-learn: factories ``(monotone, seed) -> regressor`` by name."""
 
 SELECTED_FROM = ("ridge", "svr", "mlp", "monotone_boosting", "monotone_forest")
 """What ``"auto"`` tries, from the stiffest to the most flexible.

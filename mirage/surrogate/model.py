@@ -17,7 +17,7 @@ import numpy as np
 
 from mirage._base.arrays import Floats
 from mirage.errors import FeatureError
-from mirage.surrogate.estimators import Regressor, directions, fit_regressor, one_thread
+from mirage.surrogate.estimators import Regressor, fit_regressor, one_thread
 from mirage.surrogate.training import TrainingData
 
 __all__ = ["Candidate", "PooledModel", "Recipe", "evaluate", "fit_model", "select"]
@@ -135,8 +135,8 @@ def _with_language_part(
 ) -> Candidate:
     scale = _scale(data)
     of_all = {
-        code: _residuals_after_ridge(data[code], left, recipe, folds, scale)
-        for code, left in of_shared.items()
+        code: _residuals_after_ridge(part, of_shared[code], recipe, folds, scale)
+        for code, part in data.items()
     }
     return Candidate(recipe, of_shared, of_all)
 
@@ -144,9 +144,9 @@ def _with_language_part(
 def _losses(data: Data, residuals: Residuals) -> Floats:
     """Each model's loss, in the order of :func:`_model_names`."""
     by_model: dict[str, list[float]] = {name: [] for name in _model_names(data)}
-    for code, one in data.items():
-        losses = residuals[code] ** 2 / max(float(one.mean_y.var()), 1e-12)
-        for model, loss in zip(one.models, losses, strict=True):
+    for code, part in data.items():
+        losses = residuals[code] ** 2 / max(float(part.mean_y.var()), 1e-12)
+        for model, loss in zip(part.models, losses, strict=True):
             by_model[model].append(float(loss))
     return np.array([np.mean(losses) for losses in by_model.values()])
 
@@ -169,35 +169,35 @@ def fit_model(data: Data, candidate: Candidate, *, seed: int) -> PooledModel:
         return model
     slopes = {
         code: _slopes(
-            _standardised(one.mean_X, model.centres[code], model.scale),
+            _standardised(part.mean_X, model.centres[code], model.scale),
             candidate.of_shared[code],
             candidate.recipe,
-            one.features,
+            part.monotone,
         )
-        for code, one in data.items()
+        for code, part in data.items()
     }
     return replace(model, slopes=slopes)
 
 
 def _fit_shared(data: Data, name: str | None, seed: int) -> PooledModel:
-    features = next(iter(data.values())).features
-    centres = {code: one.mean_X.mean(axis=0) for code, one in data.items()}
-    offsets = {code: float(one.mean_y.mean()) for code, one in data.items()}
+    monotone = next(iter(data.values())).monotone
+    centres = {code: part.mean_X.mean(axis=0) for code, part in data.items()}
+    offsets = {code: float(part.mean_y.mean()) for code, part in data.items()}
     scale = _scale(data)
     shared = None
     if name is not None:
         n = _tournaments_seen(data)
-        X = [_standardised(one.X[:n], centres[code], scale) for code, one in data.items()]
-        y = [one.y[:n] - offsets[code] for code, one in data.items()]
+        X = [_standardised(part.X[:n], centres[code], scale) for code, part in data.items()]
+        y = [part.y[:n] - offsets[code] for code, part in data.items()]
         with one_thread():
-            shared = fit_regressor(name, features, X, y, seed=seed)
-    slopes = dict.fromkeys(data, np.zeros(len(features)))
+            shared = fit_regressor(name, monotone, X, y, seed=seed)
+    slopes = dict.fromkeys(data, np.zeros(len(monotone)))
     return PooledModel(shared, scale, centres, offsets, slopes)
 
 
 def _tournaments_seen(data: Data) -> int:
     """How many tournaments of each language the shared regressor sees."""
-    models = sum(len(one.models) for one in data.values())
+    models = sum(len(part.models) for part in data.values())
     return min(max(ROWS // models, 1), ROWS_PER_MODEL)
 
 
@@ -205,19 +205,15 @@ def _held_out_residuals(
     data: Data, name: str | None, folds: Sequence[set[str]], seed: int
 ) -> Residuals:
     """What the shared part leaves of the logits of models that it has not seen."""
-    residuals = {code: np.full(len(one.models), np.nan) for code, one in data.items()}
-    for held in folds:
-        kept = {
-            code: one.of(model for model in one.models if model not in held)
-            for code, one in data.items()
-        }
-        if any(len(one.models) < 2 for one in kept.values()):
+    residuals = {code: np.full(len(part.models), np.nan) for code, part in data.items()}
+    for fold in folds:
+        rest = {code: part.without(fold) for code, part in data.items()}
+        if any(len(part.models) < 2 for part in rest.values()):
             raise FeatureError("a surrogate needs three models or more a language to learn from")
-        fitted = _fit_shared(kept, name, seed)
-        for code, one in data.items():
-            rows = [i for i, model in enumerate(one.models) if model in held]
-            predicted = fitted.predict(code, one.mean_X[rows])
-            residuals[code][rows] = one.mean_y[rows] - predicted
+        shared = _fit_shared(rest, name, seed)
+        for code, part in data.items():
+            rows = [i for i, model in enumerate(part.models) if model in fold]
+            residuals[code][rows] = part.mean_y[rows] - shared.predict(code, part.mean_X[rows])
     return residuals
 
 
@@ -230,11 +226,11 @@ def _folds(data: Data, seed: int) -> list[set[str]]:
 
 
 def _model_names(data: Data) -> list[str]:
-    return sorted({model for one in data.values() for model in one.models})
+    return sorted({model for part in data.values() for model in part.models})
 
 
 def _residuals_after_ridge(
-    one: TrainingData,
+    part: TrainingData,
     of_shared: Floats,
     recipe: Recipe,
     folds: Sequence[set[str]],
@@ -243,18 +239,18 @@ def _residuals_after_ridge(
     """What shared and language part together leave of the logits of models neither has seen."""
     if recipe.alpha is None:
         return of_shared
-    left = np.empty_like(of_shared)
-    for held in folds:
-        out = np.array([model in held for model in one.models])
-        Z = _standardised(one.mean_X, one.mean_X[~out].mean(axis=0), scale)
-        slopes = _slopes(Z[~out], of_shared[~out], recipe, one.features)
-        left[out] = of_shared[out] - Z[out] @ slopes
-    return left
+    residuals = np.empty_like(of_shared)
+    for fold in folds:
+        out = np.array([model in fold for model in part.models])
+        Z = _standardised(part.mean_X, part.mean_X[~out].mean(axis=0), scale)
+        slopes = _slopes(Z[~out], of_shared[~out], recipe, part.monotone)
+        residuals[out] = of_shared[out] - Z[out] @ slopes
+    return residuals
 
 
 def _scale(data: Data) -> Floats:
     """Standard deviation of each feature between a language's models; 1 where there is none."""
-    variance = np.mean([one.mean_X.var(axis=0) for one in data.values()], axis=0)
+    variance = np.mean([part.mean_X.var(axis=0) for part in data.values()], axis=0)
     return np.where(variance > 1e-12, np.sqrt(variance), 1.0)
 
 
@@ -262,15 +258,15 @@ def _standardised(X: Floats, centre: Floats, scale: Floats) -> Floats:
     return np.clip((X - centre) / scale, -FARTHEST, FARTHEST)
 
 
-def _slopes(Z: Floats, y: Floats, recipe: Recipe, features: Sequence[str]) -> Floats:
+def _slopes(Z: Floats, y: Floats, recipe: Recipe, monotone: Sequence[int]) -> Floats:
     """Coefficients of the language part: ridge, without wrong signs if it stands alone."""
     from scipy.optimize import lsq_linear
 
     assert recipe.alpha is not None
-    least = np.full(len(features), -np.inf)
+    least = np.full(len(monotone), -np.inf)
     if recipe.shared is None:
-        least[np.array(directions(features)) > 0] = 0.0
+        least[np.array(monotone) > 0] = 0.0
     # Ridge as least squares: a row for each coefficient pulls it to 0.
-    rows = np.vstack([Z, np.sqrt(recipe.alpha) * np.eye(len(features))])
-    fitted = lsq_linear(rows, np.concatenate([y, np.zeros(len(features))]), (least, np.inf))
-    return np.asarray(fitted.x)
+    rows = np.vstack([Z, np.sqrt(recipe.alpha) * np.eye(len(monotone))])
+    solution = lsq_linear(rows, np.concatenate([y, np.zeros(len(monotone))]), (least, np.inf))
+    return np.asarray(solution.x)

@@ -33,7 +33,7 @@ def simulated_arena(code: str, *, seed: int = 0) -> tuple[list[FeatureTable], To
         judgments, tournaments=TOURNAMENTS, queries=len(corpus), seed=seed
     )
     suite = FeatureSuite.offline(code)
-    return [suite.score(corpus, run) for run in runs], tournaments
+    return [suite.score(corpus, run, progress=False) for run in runs], tournaments
 
 
 def write_pretrained(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations, islice
 from math import comb
@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 
 from mirage._base.arrays import Floats
 from mirage.arena import Tournaments
-from mirage.errors import FeatureError, NotFittedError, UnknownNameError
+from mirage.errors import FeatureError, NotFittedError, SettingError, UnknownNameError
 from mirage.features import FeatureTable
-from mirage.statistics.bootstrap import draw_queries
+from mirage.statistics.bootstrap import check_level, draw_queries
 from mirage.statistics.ranks import kendall_tau
 from mirage.surrogate import artifacts
 from mirage.surrogate.estimators import NAMES, SELECTED_FROM
@@ -54,7 +54,11 @@ class Prediction:
 
         Each draw stands for an equal share of what may be (Hazen's plotting positions), so that
         few draws do not make the interval narrower.
+
+        Raises:
+            SettingError: ``level`` is not between 0 and 1.
         """
+        check_level(level)
         tail = (1 - level) / 2
         low, high = np.quantile(self.draws, [tail, 1 - tail], method="hazen")
         return float(low), float(high)
@@ -214,15 +218,14 @@ class SurrogateRanker:
                 f"the features of {table.model!r} lack {', '.join(missing)}, which this surrogate "
                 "was trained on; score the model with a suite that has them"
             )
-        one = self._data[table.language]
-        needed = table.columns(self.features)
-        require_values(needed)
-        if set(one.query_ids) <= set(table.query_ids):
-            needed, counts = needed.select(one.query_ids), one.counts
+        part = self._data[table.language]
+        table = table.columns(self.features)
+        require_values(table)
+        if set(part.query_ids) <= set(table.query_ids):
+            table, counts = table.select(part.query_ids), part.counts
         else:
-            n = len(needed)
-            counts = draw_queries(n, n, len(one.counts), self.seed)
-        logit, draws = _predict(model, candidate, one, needed, counts, self.seed)
+            counts = draw_queries(len(table), len(table), len(part.counts), self.seed)
+        logit, draws = _predict(model, candidate, part, table, counts, self.seed)
         return Prediction(table.model, table.language, logit, draws)
 
     def cross_validate(self, holdout: int = 2, repeats: int = 20, *, n_jobs: int = 1) -> Validation:
@@ -237,14 +240,15 @@ class SurrogateRanker:
 
         Raises:
             FeatureError: too few models to hold so many out.
+            SettingError: ``repeats`` is below 1.
             NotFittedError: nothing was fitted or loaded.
         """
         from joblib import Parallel, delayed
 
         splits = list(deal_splits(shared_models(self.data), holdout, repeats, self.seed))
         results = Parallel(n_jobs=n_jobs)(
-            delayed(_predict_held_out)(self.estimator, self.seed, self._data, held)
-            for held in splits
+            delayed(_predict_held_out)(self.estimator, self.seed, self._data, models)
+            for models in splits
         )
         by_language = {code: [result[code] for result in results] for code in self._data}
         return Validation(
@@ -268,18 +272,18 @@ class SurrogateRanker:
 
         Raises:
             FeatureError: too few models to hold so many out.
+            SettingError: ``repeats`` is below 1.
             NotFittedError: nothing was fitted or loaded.
         """
         candidate, _ = self._fitted()
         rise = np.zeros(len(self.features))
         splits = list(deal_splits(shared_models(self._data), holdout, repeats, self.seed))
-        for held in splits:
-            kept = {code: without(one, held) for code, one in self._data.items()}
-            model = fit_model(
-                kept, evaluate(kept, candidate.recipe, seed=self.seed), seed=self.seed
-            )
-            for one in self._data.values():
-                rise += _rise_of_error(model, one, held) / (len(splits) * len(self._data))
+        for models in splits:
+            rest = {code: part.without(models) for code, part in self._data.items()}
+            refit = evaluate(rest, candidate.recipe, seed=self.seed)
+            model = fit_model(rest, refit, seed=self.seed)
+            for part in self._data.values():
+                rise += _rise_of_error(model, part, models) / (len(splits) * len(self._data))
         order = np.argsort(-rise, kind="stable")
         return {self.features[i]: float(rise[i]) for i in order}
 
@@ -325,22 +329,22 @@ class SurrogateRanker:
 def _predict(
     model: PooledModel,
     candidate: Candidate,
-    one: TrainingData,
+    part: TrainingData,
     table: FeatureTable,
     counts: NDArray[np.int32],
     seed: int,
 ) -> tuple[float, Floats]:
     """A model's logit, and its draws for these ``counts`` of queries."""
-    logit = model.predict(one.language, np.nanmean(table.values, axis=0))
-    draws = model.predict(one.language, mean_features(table.values, counts))
-    return float(logit), draws + _errors(candidate, one, len(draws), [seed, *table.model.encode()])
+    logit = model.predict(part.language, np.nanmean(table.values, axis=0))
+    draws = model.predict(part.language, mean_features(table.values, counts))
+    return float(logit), draws + _errors(candidate, part, len(draws), [seed, *table.model.encode()])
 
 
-def _errors(candidate: Candidate, one: TrainingData, draws: int, seed: list[int]) -> Floats:
+def _errors(candidate: Candidate, part: TrainingData, draws: int, seed: list[int]) -> Floats:
     """Errors as the recipe makes on models it has not seen, in random order."""
     from scipy.special import stdtrit
 
-    own = candidate.of_all[one.language]
+    own = candidate.of_all[part.language]
     everyone = np.concatenate(list(candidate.of_all.values()))
     weight = RESIDUALS_FROM_OTHERS if len(candidate.of_all) > 1 else 0
     scale = np.sqrt((np.sum(own**2) + weight * np.mean(everyone**2)) / (len(own) + weight))
@@ -351,12 +355,14 @@ def _errors(candidate: Candidate, one: TrainingData, draws: int, seed: list[int]
 
 def shared_models(data: Mapping[str, TrainingData]) -> list[str]:
     """The models that every language has, sorted."""
-    return sorted(set.intersection(*(set(one.models) for one in data.values())))
+    return sorted(set.intersection(*(set(part.models) for part in data.values())))
 
 
 def deal_splits(
     models: Sequence[str], holdout: int, repeats: int, seed: int
 ) -> Iterator[tuple[str, ...]]:
+    if repeats < 1:
+        raise SettingError(f"models are held out in 1 split or more, not {repeats}")
     if not 1 <= holdout <= len(models) - 3:
         raise FeatureError(
             f"cannot hold {holdout} of {len(models)} models out and learn from three or more"
@@ -375,40 +381,34 @@ def _deals(
             yield tuple(models[i] for i in sorted(order[start : start + holdout]))
 
 
-def without(one: TrainingData, held: Iterable[str]) -> TrainingData:
-    gone = set(held)
-    return one.of(model for model in one.models if model not in gone)
-
-
 def _predict_held_out(
-    estimator: str, seed: int, data: Mapping[str, TrainingData], held: tuple[str, ...]
+    estimator: str, seed: int, data: Mapping[str, TrainingData], models: tuple[str, ...]
 ) -> dict[str, tuple[Floats, Floats, NDArray[np.bool_]]]:
     """By language: predicted and actual logits of the held-out models, and who is covered."""
     ranker = SurrogateRanker(estimator, seed=seed)
-    ranker.fit_data({code: without(one, held) for code, one in data.items()})
+    ranker.fit_data({code: part.without(models) for code, part in data.items()})
     results = {}
-    for code, one in data.items():
-        rows = [one.models.index(model) for model in held]
-        predictions = [ranker.predict(one.table(row)) for row in rows]
-        actual = one.mean_y[rows]
-        ends = np.array([prediction.interval() for prediction in predictions])
-        covered = (ends[:, 0] <= actual) & (actual <= ends[:, 1])
-        predicted = np.array([prediction.logit for prediction in predictions])
-        results[code] = (predicted, actual, covered)
+    for code, part in data.items():
+        rows = [part.models.index(model) for model in models]
+        predictions = [ranker.predict(part.table(row)) for row in rows]
+        logits = np.array([prediction.logit for prediction in predictions])
+        low, high = np.array([prediction.interval() for prediction in predictions]).T
+        actual = part.mean_y[rows]
+        results[code] = (logits, actual, (low <= actual) & (actual <= high))
     return results
 
 
-def _rise_of_error(model: PooledModel, one: TrainingData, held: Sequence[str]) -> Floats:
+def _rise_of_error(model: PooledModel, part: TrainingData, models: Sequence[str]) -> Floats:
     """Rise of the mean squared error, over the variance of logits, per replaced feature."""
-    rows = [one.models.index(name) for name in held]
-    actual, variance = one.mean_y[rows], one.mean_y.var()
-    before = np.mean((model.predict(one.language, one.mean_X[rows]) - actual) ** 2)
-    rise = np.zeros(len(one.features))
-    for j in range(len(one.features)):
+    rows = [part.models.index(name) for name in models]
+    actual, variance = part.mean_y[rows], part.mean_y.var()
+    before = np.mean((model.predict(part.language, part.mean_X[rows]) - actual) ** 2)
+    rise = np.zeros(len(part.features))
+    for j in range(len(part.features)):
         # (other models, held-out models, features), one feature replaced by the others' values.
-        X = np.broadcast_to(one.mean_X[rows], (len(one.models), len(rows), len(rise))).copy()
-        X[:, :, j] = one.mean_X[:, None, j]
-        after = np.mean((model.predict(one.language, X) - actual) ** 2)
+        X = np.broadcast_to(part.mean_X[rows], (len(part.models), len(rows), len(rise))).copy()
+        X[:, :, j] = part.mean_X[:, None, j]
+        after = np.mean((model.predict(part.language, X) - actual) ** 2)
         rise[j] = (after - before) / max(variance, 1e-12)
     return rise
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from mirage._base.arrays import Floats
 from mirage.arena import Tournaments
 from mirage.errors import FeatureError, UnknownNameError
-from mirage.features import FeatureTable
+from mirage.features import Facts, FeatureTable, facts
 
 __all__ = ["TrainingData", "training_data"]
 
@@ -29,6 +29,7 @@ class TrainingData:
         values: each feature of each response, ``(models, queries, features)``, NaN where missing.
         counts: how many times each tournament drew each query, ``(tournaments, queries)``.
         y: logits, ``(tournaments, models)``.
+        facts: of features that are not this library's, by name; see :class:`FeatureTable`.
     """
 
     language: str
@@ -38,6 +39,13 @@ class TrainingData:
     values: Floats
     counts: NDArray[np.int32]
     y: Floats
+    facts: Mapping[str, Facts] = field(default_factory=dict)
+
+    @cached_property
+    def monotone(self) -> list[int]:
+        """1 for a feature that must not lower the logit as it rises, 0 for any other."""
+        entries = (self.facts.get(name) or facts(name) for name in self.features)
+        return [int(entry.direction == "higher") for entry in entries]
 
     @cached_property
     def X(self) -> Floats:
@@ -61,13 +69,18 @@ class TrainingData:
     def table(self, row: int) -> FeatureTable:
         """The features of one model, as a table."""
         return FeatureTable(
-            self.models[row], self.language, self.query_ids, self.features, self.values[row]
+            self.models[row],
+            self.language,
+            self.query_ids,
+            self.features,
+            self.values[row],
+            facts=self.facts,
         )
 
     def of(self, models: Iterable[str]) -> TrainingData:
         """The same data with some of the models only."""
-        kept = set(models)
-        rows = [i for i, model in enumerate(self.models) if model in kept]
+        members = set(models)
+        rows = [i for i, model in enumerate(self.models) if model in members]
         part = replace(
             self,
             models=tuple(self.models[i] for i in rows),
@@ -77,6 +90,10 @@ class TrainingData:
         # What was computed once is not computed again for each part.
         part.__dict__.update(X=np.ascontiguousarray(self.X[:, rows]), mean_X=self.mean_X[rows])
         return part
+
+    def without(self, models: Iterable[str]) -> TrainingData:
+        """The same data without some of the models."""
+        return self.of(set(self.models).difference(models))
 
 
 def training_data(
@@ -121,6 +138,7 @@ def _of_one_language(
 ) -> TrainingData:
     by_model = {table.model: table for table in tables}
     values = []
+    own: dict[str, Facts] = {}
     for model in tournaments.models:
         if model not in by_model:
             raise UnknownNameError(f"feature table of language {code!r} for model", model, by_model)
@@ -132,6 +150,7 @@ def _of_one_language(
             )
         require_values(table)
         values.append(table.select(tournaments.query_ids).values)
+        own |= table.facts
     return TrainingData(
         code,
         tournaments.models,
@@ -140,6 +159,7 @@ def _of_one_language(
         np.stack(values),
         tournaments.counts,
         tournaments.logits,
+        own,
     )
 
 
@@ -167,6 +187,6 @@ def mean_features(values: Floats, counts: NDArray[np.int32]) -> Floats:
     """
     present = ~np.isnan(values)
     total = counts @ np.where(present, values, 0.0)
-    seen = counts @ present.astype(np.float64)
+    count = counts @ present.astype(np.float64)
     overall = np.broadcast_to(np.nanmean(values, axis=0), total.shape)
-    return np.asarray(np.divide(total, seen, out=overall.copy(), where=seen > 0))
+    return np.asarray(np.divide(total, count, out=overall.copy(), where=count > 0))

@@ -116,7 +116,7 @@ def save_baseline(
         suite = on.suite if isinstance(on, Leaderboard) else FeatureSuite.offline(dataset.language)
     lower = _lower(suite, dataset.language, lower_is_better)
     run = run_of(model, dataset, name)
-    table = suite.score(dataset, run)
+    table = suite.score(dataset, run, progress=False)
     failed = {response.query_id: response.error or "" for response in run.failed}
     baseline = Baseline(table, dataset.name, fingerprint(dataset), lower, failed, versions())
     try:

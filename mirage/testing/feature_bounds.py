@@ -83,7 +83,7 @@ def assert_feature(
     dataset = dataset_of(on, model)
     suite = _suite_of(feature, on)
     run = run_of(model, dataset, name)
-    table = suite.score(dataset, run)
+    table = suite.score(dataset, run, progress=False)
     check_failed(run, dataset, allow_failed)
     (named,) = suite.names
     values = table[named]

@@ -81,7 +81,7 @@ def assert_no_regression(
     kept.check(dataset)
     suite = _suite_like(kept, suite, on)
     run = run_of(model, dataset, name)
-    table = suite.score(dataset, run)
+    table = suite.score(dataset, run, progress=False)
     found = compare(kept.table, table, kept.lower_is_better)
     check_lost(_lost(found, table, run), "has no features for", run, dataset, allow_failed)
     worse = found.regressed(alpha)

@@ -26,7 +26,7 @@ from mirage.building import (
     write_training_set,
 )
 from mirage.dataset import MirageDataset
-from mirage.errors import DatasetError, GenerationError, UnknownNameError
+from mirage.errors import DatasetError, GenerationError, SettingError, UnknownNameError
 from mirage.generation import OpenAIGenerator, RagPrompt
 from mirage.languages import LANGUAGES
 from mirage.models import Passage, Query, Response, Run
@@ -185,7 +185,7 @@ def test_no_query_is_left(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("fields", [{"sample": -1}, {"relevant_only": -1}])
 def test_a_recipe_refuses_negative_numbers(fields: dict[str, int]) -> None:
-    with pytest.raises(ValueError, match="0 or more, not Recipe"):
+    with pytest.raises(SettingError, match="0 or more, not Recipe"):
         Recipe(**fields)
 
 

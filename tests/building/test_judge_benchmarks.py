@@ -29,7 +29,7 @@ from mirage.building import (
     with_passages,
 )
 from mirage.building.judge_benchmark_steps import MARKED_AT, count_words, lexical_marks
-from mirage.errors import DatasetError, JudgmentError, LLMError
+from mirage.errors import DatasetError, JudgmentError, LLMError, SettingError
 from mirage.metaeval import LabelledSentences, evaluate
 from mirage.models import Passage, Query, Response, Run
 from mirage.retrieval import BM25
@@ -169,7 +169,7 @@ def test_the_lowest_passage_gives_way_to_a_relevant_one() -> None:
     }
     with pytest.raises(DatasetError, match="query 'q' is in 'de', but the corpus is in 'en'"):
         with_passages([Query(id="q", language="de", text="?")], index)
-    with pytest.raises(ValueError, match="1 passage or more"):
+    with pytest.raises(SettingError, match="1 passage or more"):
         with_passages(queries, index, 0)
 
 
@@ -284,7 +284,7 @@ def test_the_draw_is_fair_and_needs_enough_questions() -> None:
         DatasetError, match="2 models with 4 questions each need 8 questions, and 6"
     ):
         assign_models(ids, ["a", "b"], 4)
-    with pytest.raises(ValueError, match="1 or more"):
+    with pytest.raises(SettingError, match="1 or more"):
         assign_models(ids, ["a"], 0)
 
 

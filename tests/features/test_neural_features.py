@@ -23,7 +23,7 @@ from hypothesis import strategies as st
 from llm_server import ChatServer
 
 from mirage.dataset import MirageDataset
-from mirage.errors import FeatureError, MissingPackageError
+from mirage.errors import FeatureError, MissingPackageError, SettingError
 from mirage.features import Feature, FeatureSuite, NotComputed, answered
 from mirage.features.neural import (
     NLI,
@@ -263,9 +263,9 @@ def test_models_may_be_objects(nli: Path, tmp_path: Path) -> None:
     assert not kept.exists()
     assert repr(scorer) == "NLI('DebertaV2ForSequenceClassification')"
     for wrong in ((model,), (str(nli), tokenizer)):
-        with pytest.raises(FeatureError, match="a model and its tokenizer"):
+        with pytest.raises(SettingError, match="a model and its tokenizer"):
             NLI(*wrong)
-    with pytest.raises(FeatureError, match="max_length is 16 tokens or more"):
+    with pytest.raises(SettingError, match="max_length is 16 tokens or more"):
         NLI(nli, max_length=15)
     with pytest.raises(FeatureError, match="token_budget 1 or more"):
         NLI(nli, token_budget=0)

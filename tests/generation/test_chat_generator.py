@@ -21,7 +21,7 @@ import pytest
 from llm_server import ChatServer, Reply, last_user_text
 
 from mirage import LLM, Budget, Generator, MirageDataset, OpenAIGenerator, read_run
-from mirage.errors import GenerationError, LLMError, UnknownNameError
+from mirage.errors import GenerationError, LLMError, SettingError, UnknownNameError
 from mirage.generation import RagPrompt
 from mirage.models import Passage, Query, Run
 
@@ -81,7 +81,7 @@ def test_a_name_makes_an_llm(server: ChatServer, monkeypatch: pytest.MonkeyPatch
     named = OpenAIGenerator("x", name="yangu", base_url=server.url, max_tokens=7, cache=False)
     assert named.run(QUERIES[:1], progress=False).model == "yangu"
     assert (server.requests[-1]["model"], server.requests[-1]["max_tokens"]) == ("x", 7)
-    with pytest.raises(TypeError, match=r"max_tokens go to LLM\(\.\.\.\)"):
+    with pytest.raises(SettingError, match=r"max_tokens go to LLM\(\.\.\.\)"):
         OpenAIGenerator(LLM("x"), max_tokens=7)
 
 
@@ -94,7 +94,7 @@ def test_no_key_is_an_error_at_once_not_failed_queries(tmp_path: Path) -> None:
 def test_the_longest_answer_has_its_room_in_the_context(server: ChatServer) -> None:
     assert generator(server, max_tokens=3000).prompt == RagPrompt(answer_tokens=3000)
     assert generator(server, max_tokens=None).prompt == RagPrompt()
-    with pytest.raises(ValueError, match="answers of 9000 tokens"):
+    with pytest.raises(SettingError, match="answers of 9000 tokens"):
         generator(server, max_tokens=9000)
 
 

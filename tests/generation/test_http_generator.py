@@ -14,7 +14,7 @@ import pytest
 from llm_server import ChatServer, Reply
 
 from mirage import Generator, HTTPGenerator, MirageDataset
-from mirage.errors import GenerationError
+from mirage.errors import GenerationError, SettingError
 from mirage.models import Passage, Query, Run
 
 QUERIES = MirageDataset(
@@ -249,7 +249,7 @@ def test_addresses_hold_no_secrets(url: str) -> None:
     [{"concurrency": 0}, {"retries": -1}, {"timeout": 0}, {"total_timeout": 0}, {"backoff": -1}],
 )
 def test_settings_that_make_no_sense(settings: dict[str, int]) -> None:
-    with pytest.raises(ValueError, match="concurrency is 1 or more"):
+    with pytest.raises(SettingError, match="concurrency is 1 or more"):
         HTTPGenerator("http://localhost/", **settings)  # type: ignore[arg-type]
 
 

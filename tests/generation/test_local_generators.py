@@ -15,7 +15,7 @@ from unittest.mock import create_autospec
 import pytest
 
 from mirage import Generator, MirageDataset, TransformersGenerator, VLLMGenerator, read_run
-from mirage.errors import GenerationError, MissingPackageError
+from mirage.errors import GenerationError, MissingPackageError, SettingError
 from mirage.generation import Prompt, RagPrompt
 from mirage.models import Passage, Query
 
@@ -334,7 +334,7 @@ def test_accelerator_is_used_where_there_is_one(
 )
 @pytest.mark.parametrize("make", [TransformersGenerator, VLLMGenerator])
 def test_settings_that_make_no_sense(make: Callable[..., Any], settings: dict[str, int]) -> None:
-    with pytest.raises(ValueError, match="temperature 0 or more"):
+    with pytest.raises(SettingError, match="temperature 0 or more"):
         make("m", **settings)
 
 
@@ -380,5 +380,5 @@ def test_vllm_is_called_as_its_signatures_say(tokenizer: Any) -> None:
     run = made.run(QUERIES, progress=False)
     assert (run.model, engine.chat.call_count) == ("tiny", 3)
     assert {r.text for r in run} == {"ory."}
-    with pytest.raises(TypeError, match="dtype go to it"):
+    with pytest.raises(SettingError, match="dtype go to it"):
         VLLMGenerator(engine, dtype="auto")

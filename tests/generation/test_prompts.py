@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mirage.dataset import MirageDataset
-from mirage.errors import GenerationError
+from mirage.errors import GenerationError, SettingError
 from mirage.generation import RagPrompt
 from mirage.languages import LANGUAGES
 from mirage.llm import estimate_tokens
@@ -129,7 +129,7 @@ def test_query_without_passages_is_asked_all_the_same() -> None:
     "settings", [{"answer_tokens": 8192}, {"passage_tokens": 0}, {"answer_tokens": 0}]
 )
 def test_budgets_that_leave_nothing_are_refused(settings: dict[str, int]) -> None:
-    with pytest.raises(ValueError, match="do not go into a context of 8192"):
+    with pytest.raises(SettingError, match="do not go into a context of 8192"):
         RagPrompt(**settings)
 
 

@@ -18,7 +18,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mirage.dataset import MirageDataset, read_run, write_run
-from mirage.errors import DatasetError, GenerationError, UnknownNameError
+from mirage.errors import DatasetError, GenerationError, SettingError, UnknownNameError
 from mirage.generation import CallableGenerator, Generator, ReplayGenerator, respond
 from mirage.models import Query, Response, Run
 
@@ -111,7 +111,7 @@ def test_sync_function_is_called_in_this_thread_one_query_at_a_time() -> None:
 
 
 def test_concurrency_below_one_is_refused() -> None:
-    with pytest.raises(ValueError, match="not 0"):
+    with pytest.raises(SettingError, match="not 0"):
         respond(echo, QUERIES, concurrency=0)
 
 

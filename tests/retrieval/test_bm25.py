@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from mirage import MirageDataset
-from mirage.errors import DatasetError, MissingPackageError, UnknownNameError
+from mirage.errors import DatasetError, MissingPackageError, SettingError, UnknownNameError
 from mirage.models import Passage
 from mirage.retrieval import BM25
 from mirage.sources import nomiracl
@@ -133,8 +133,14 @@ def test_a_corpus_that_cannot_be_searched() -> None:
         BM25([*corpus("a", "b"), *corpus("c")], "en")
     with pytest.raises(UnknownNameError, match="xx"):
         BM25(corpus("a"), "xx")
-    with pytest.raises(ValueError, match="b from 0 to 1"):
+    with pytest.raises(SettingError, match="b from 0 to 1"):
         BM25(corpus("a"), "en", b=2)
+    for k1 in (-1, float("nan"), float("inf")):
+        with pytest.raises(SettingError, match="k1 is 0 or more"):
+            BM25(corpus("a"), "en", k1=k1)
+    for k in (0, -1):
+        with pytest.raises(SettingError, match=f"1 passage or more, not {k}"):
+            BM25(corpus("a"), "en").search("a", k)
 
 
 def test_without_the_extra_the_error_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:

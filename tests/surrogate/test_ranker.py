@@ -119,7 +119,7 @@ def test_more_of_a_good_feature_never_costs(name: str) -> None:
     X = rng.normal(size=(200, 3))
     y = -X[:, 0] + X[:, 2] + rng.normal(0, 0.1, 200)  # recall lowers the logit: not to be learnt
     with one_thread():
-        regressor = fit_regressor(name, FEATURES, [X[None]], [y[None]], seed=0)
+        regressor = fit_regressor(name, (1, 1, 0), [X[None]], [y[None]], seed=0)
     grid = np.zeros((50, 3))
     grid[:, 0] = np.linspace(-3, 3, 50)
     assert (np.diff(regressor.predict(grid)) >= 0).all()
@@ -152,9 +152,9 @@ def test_auto_selects_and_says_what() -> None:
 def test_how_many_rows_are_learnt_from_has_an_end(monkeypatch: pytest.MonkeyPatch) -> None:
     rows: list[int] = []
 
-    def counting(name: str, features: Sequence[str], X: Sequence[Array], *y: Any, seed: int) -> Any:
+    def counting(name: str, monotone: Sequence[int], X: Sequence[Array], *y: Any, seed: int) -> Any:
         rows.append(sum(part.shape[0] * part.shape[1] for part in X))
-        return fit_regressor(name, features, X, *y, seed=seed)
+        return fit_regressor(name, monotone, X, *y, seed=seed)
 
     monkeypatch.setattr(model, "fit_regressor", counting)
     one = arena(models=20)
