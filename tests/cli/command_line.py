@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -64,10 +64,17 @@ def responses(
     path: Path, answer: Callable[[Query], str] = best, dataset: MirageDataset | None = None
 ) -> Path:
     """A file of responses to the bundled queries."""
-    rows = [
-        {"query_id": query.id, "text": answer(query)}
-        for query in dataset or MirageDataset.bundled(LANGUAGE)
-    ]
+    return json_lines(
+        path,
+        [
+            {"query_id": query.id, "text": answer(query)}
+            for query in dataset or MirageDataset.bundled(LANGUAGE)
+        ],
+    )
+
+
+def json_lines(path: Path, rows: Iterable[Mapping[str, Any]]) -> Path:
+    """A file with a line of JSON a row."""
     path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
     return path
 

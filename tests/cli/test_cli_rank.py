@@ -1,4 +1,4 @@
-"""rank, report and published."""
+"""mirage queries and mirage rank."""
 
 from __future__ import annotations
 
@@ -7,21 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from command_line import LANGUAGE, first_passage, mirage, refusal, responses
+from command_line import LANGUAGE, mirage, refusal, responses
 
 from mirage.dataset import MirageDataset
 from mirage.leaderboard import Leaderboard
 from mirage.surrogate import SurrogateRanker
-
-
-@pytest.fixture
-def good(tmp_path: Path) -> Path:
-    return responses(tmp_path / "good.jsonl")
-
-
-@pytest.fixture
-def bad(tmp_path: Path) -> Path:
-    return responses(tmp_path / "bad.jsonl", first_passage)
 
 
 def test_queries_become_responses_become_a_ranking(tmp_path: Path) -> None:
@@ -122,38 +112,3 @@ def test_the_official_board_is_read_from_copies(
     assert mirage(*options, tmp_path).exit_code == 0
     assert called == {"language": LANGUAGE, "path": tmp_path}
     assert "no such file" in refusal(*options, tmp_path / "none")
-
-
-def test_a_report_needs_a_place(good: Path, tmp_path: Path) -> None:
-    assert mirage("report", LANGUAGE, good).exit_code == 2
-    message = refusal("report", LANGUAGE, good, "--out", tmp_path / "no" / "x.html")
-    assert "there is no folder" in message
-
-
-def test_the_report_is_one_page_and_tells_what_votes_say_of_judges(
-    good: Path, tmp_path: Path
-) -> None:
-    votes = tmp_path / "votes.jsonl"
-    rows = [
-        {"query_id": f"q{n:02}", "model_a": a, "model_b": b, "judge": judge, "verdict": "a"}
-        for n in range(1, 9)
-        for a, b in (("good", "bad"), ("bad", "good"))
-        for judge in ("one", "two")
-    ]
-    votes.write_text("\n".join(map(json.dumps, rows)))
-    page = tmp_path / "report.html"
-    done = mirage("report", LANGUAGE, good, "--out", page, "--votes", votes)
-    assert (done.exit_code, done.stdout) == (0, f"{page}: written\n")
-    text = page.read_text("utf-8")
-    assert "good" in text
-    assert "anchor/uncited" in text
-    assert "position bias: 1.000" in text
-    assert "not in the report: unknown model among the runs 'bad'" in done.stderr
-
-
-def test_the_published_ranking() -> None:
-    shown = mirage("published", LANGUAGE)
-    assert shown.stdout.strip() == str(Leaderboard.published(LANGUAGE))
-    entries = json.loads(mirage("published", "yo", "--json").stdout)["entries"]
-    assert len(entries) == 19
-    assert entries[0]["logit"] is None

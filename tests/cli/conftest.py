@@ -1,0 +1,20 @@
+"""Files of responses that commands are given."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from command_line import first_passage, responses
+
+
+@pytest.fixture
+def good(tmp_path: Path) -> Path:
+    """The best responses that there are."""
+    return responses(tmp_path / "good.jsonl")
+
+
+@pytest.fixture
+def bad(tmp_path: Path) -> Path:
+    """Responses that repeat the first passage."""
+    return responses(tmp_path / "bad.jsonl", first_passage)

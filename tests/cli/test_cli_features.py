@@ -1,0 +1,50 @@
+"""mirage features."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from command_line import LANGUAGE, first_passage, mirage, refusal, responses
+
+from mirage.dataset import MirageDataset, read_run
+from mirage.features import FeatureSuite
+
+
+def test_features_are_the_librarys(good: Path) -> None:
+    dataset = MirageDataset.bundled(LANGUAGE)
+    table = FeatureSuite.offline().score(dataset, read_run(good, language=LANGUAGE))
+    (plain,) = json.loads(mirage("features", LANGUAGE, good, "--json").stdout)
+    assert plain["mean"] == dict(zip(table.features, table.mean().tolist(), strict=True))
+    assert plain["model"] == "good"
+    assert len(plain["queries"]) == 14
+    shown = mirage("features", LANGUAGE, good, "--per-query").stdout
+    assert max(map(len, shown.splitlines())) <= 80
+    assert all(name in shown for name in (*table.features, *dataset.query_ids))
+    assert "not computed: citation_map@10: the query has no relevant passage" in shown
+
+
+def test_a_feature_alone_by_any_of_its_names(good: Path) -> None:
+    chosen = mirage("features", LANGUAGE, good, "--feature", "citation_MAP@5", "--json")
+    (plain,) = json.loads(chosen.stdout)
+    assert list(plain["mean"]) == ["citation_map@5"]
+    message = refusal("features", LANGUAGE, good, "--feature", "citation_recal@10")
+    assert message.endswith("did you mean 'citation_recall@10'?")
+
+
+def test_a_minimum_holds_or_falls_short(good: Path, tmp_path: Path) -> None:
+    bad = responses(tmp_path / "bad.jsonl", first_passage)
+    least = ("--min", "citation_recall@10=0.6", "--min", "target_language=0.5")
+    assert mirage("features", LANGUAGE, good, *least).exit_code == 0
+    short = mirage("features", LANGUAGE, good, bad, *least)
+    assert short.exit_code == 1
+    assert short.stderr.count("fell short: ") == 1
+    assert "citation_recall@10 of bad is 0.1" in short.stderr.replace("\n", " ")
+
+
+def test_minimums_that_make_no_sense(good: Path) -> None:
+    form = "expected a name, = and a number"
+    for text in ("citation_recall@10", "=0.5", "citation_recall@10=much"):
+        assert form in refusal("features", LANGUAGE, good, "--min", text)
+    message = refusal("features", LANGUAGE, good, "--min", "answer_blue=0.5")
+    assert "did you mean 'answer_bleu'?" in message

@@ -1,0 +1,126 @@
+"""mirage fit."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+from zlib import crc32
+
+import numpy as np
+import pytest
+from command_line import LANGUAGE, first_passage, json_lines, mirage, refusal, responses
+
+from mirage.arena import BradleyTerry, PairwiseJudge
+from mirage.dataset import MirageDataset, read_run
+from mirage.llm import LLM
+from mirage.models import Judgment
+
+MODELS = ("a", "b", "c")
+
+
+def judgments(seed: int = 0) -> list[Judgment]:
+    """Judgments in which a beats b beats c more often than not."""
+    rng = np.random.default_rng(seed)
+    return [
+        Judgment(
+            query_id=f"q{query}",
+            model_a=one,
+            model_b=other,
+            verdict=rng.choice(["a", "b", "tie"], p=[0.6, 0.2, 0.2]),
+            judge="j",
+        )
+        for query in range(30)
+        for one, other in (("a", "b"), ("a", "c"), ("b", "c"))
+    ]
+
+
+def test_judgments_are_fitted_as_the_library_fits_them(tmp_path: Path) -> None:
+    rows = judgments()
+    path = json_lines(tmp_path / "j.jsonl", [row.model_dump() for row in rows])
+    fitted = BradleyTerry().fit(rows)
+    plain = json.loads(mirage("fit", path, "--json").stdout)
+    assert [row["model"] for row in plain["models"]] == ["a", "b", "c"]
+    for row in plain["models"]:
+        place = fitted.models.index(row["model"])
+        assert row["logit"] == fitted.logits[place]
+        assert row["interval"] == fitted.interval()[place].tolist()
+    assert "90 judgments on 30 queries" in mirage("fit", path).stdout
+
+
+def test_tournaments_give_intervals_of_ranks(tmp_path: Path) -> None:
+    rows = judgments()
+    path = json_lines(tmp_path / "j.jsonl", [row.model_dump() for row in rows])
+    drawn = BradleyTerry(ties="drop", ridge=0.2).bootstrap(rows, 50, None, seed=3)
+    plain = json.loads(
+        mirage(
+            *("fit", path, "--tournaments", 50, "--seed", 3, "--ties", "drop", "--ridge", 0.2),
+            "--json",
+        ).stdout
+    )
+    for row in plain["models"]:
+        place = drawn.models.index(row["model"])
+        assert row["logit"] == drawn.mean[place]
+        assert row["rank_interval"] == drawn.rank_interval()[place].tolist()
+    assert "rank interval" in mirage("fit", path, "--tournaments", 50).stdout
+
+
+@pytest.mark.parametrize("both_orders", [False, True])
+@pytest.mark.parametrize("how", ["majority", "all"])
+def test_votes_are_read_as_the_judge_reads_them(
+    server: Any, tmp_path: Path, both_orders: bool, how: Any
+) -> None:
+    """A jury whose judges disagree, leave votes out and change with the order."""
+
+    def answer(request: Any) -> str:
+        pair = max((message["content"] for message in request["messages"]), key=len)
+        draw = crc32((request["model"] + pair).encode())
+        return ("[[A]]", "[[B]]", "[[C]]", "[[A]]", "no verdict")[draw % 5]
+
+    server.answer = answer
+    dataset = MirageDataset.bundled(LANGUAGE)
+    paths = [
+        responses(tmp_path / f"{name}.jsonl", lambda query, n=n: first_passage(query)[: 90 + n])
+        for n, name in enumerate(MODELS)
+    ]
+    runs = [read_run(path, language=LANGUAGE) for path in paths]
+    judges = [LLM(name, base_url=server.url, cache=False) for name in ("j1", "j2", "j3")]
+    path = tmp_path / "votes.jsonl"
+    judge = PairwiseJudge(judges, both_orders=both_orders, votes=how)
+    judged = judge.compare(dataset, runs, out=path)
+    assert judged.invalid
+    fitted = BradleyTerry().fit(judged)
+    done = mirage("fit", path, "--votes", how, "--json")
+    plain = json.loads(done.stdout)
+    assert plain["judgments"] == len(judged)
+    for row in plain["models"]:
+        assert row["logit"] == pytest.approx(fitted.logits[fitted.models.index(row["model"])])
+    assert "votes left out: invalid or failed" in done.stderr
+
+
+def test_one_judge_of_several(tmp_path: Path) -> None:
+    rows = [
+        {"query_id": "q", "model_a": "a", "model_b": "b", "verdict": "a", "judge": "one"},
+        {"query_id": "q", "model_a": "a", "model_b": "b", "verdict": "b", "judge": "two"},
+    ]
+    path = json_lines(tmp_path / "j.jsonl", rows)
+    plain = json.loads(mirage("fit", path, "--judge", "two", "--json").stdout)
+    assert plain["models"][0]["model"] == "b"
+    assert plain["separated"] == ["a", "b"]
+    assert "won or lost every judgment" in mirage("fit", path, "--judge", "two").stdout
+    assert "did you mean 'two'?" in refusal("fit", path, "--judge", "tow")
+
+
+def test_what_fit_refuses(tmp_path: Path) -> None:
+    path = json_lines(tmp_path / "x.jsonl", [{"query_id": "q", "model_a": "a", "winner": "a"}])
+    message = refusal("fit", path)
+    assert "field 'model_b': Field required" in message
+    assert "'winner' is none of them" in message
+    assert "no judgment in this file" in refusal("fit", json_lines(path, []))
+    assert "did you mean 'half'?" in refusal("fit", path, "--ties", "hal")
+    assert "did you mean 'majority'?" in refusal("fit", path, "--votes", "majorty")
+    failed = {"query_id": "q", "model_a": "a", "model_b": "b", "judge": "j", "verdict": "failed"}
+    assert (
+        "there are no verdicts"
+        in mirage("fit", json_lines(path, [{**failed, "error": "why"}])).stderr
+    )

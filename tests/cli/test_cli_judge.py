@@ -1,0 +1,74 @@
+"""mirage judge, against a real server on this machine."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from command_line import LANGUAGE, first_passage, mirage, refusal, responses
+from llm_server import ChatServer, Reply
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> list[Path]:
+    return [responses(tmp_path / "good.jsonl"), responses(tmp_path / "bad.jsonl", first_passage)]
+
+
+def judged(server: ChatServer, files: list[Path], *options: object) -> Any:
+    return mirage("judge", LANGUAGE, *files, "--model", "j", "--base-url", server.url, *options)
+
+
+def test_a_dry_run_says_what_it_takes_and_asks_nothing(
+    server: ChatServer, files: list[Path]
+) -> None:
+    for option in ("--dry-run", "--estimate"):
+        done = judged(server, files, option)
+        assert done.exit_code == 0
+        assert done.stdout.startswith("14 calls (and 0 answers from the cache)")
+    priced = judged(server, files, "--dry-run", "--json", "--price", "1,2", "--both-orders")
+    estimate = json.loads(priced.stdout)
+    assert estimate["calls"] == 28
+    assert estimate["cost"] == pytest.approx(
+        (estimate["prompt_tokens"] + 2 * estimate["completion_tokens"]) / 1e6
+    )
+    assert server.requests == []
+
+
+def test_votes_go_to_standard_output_and_from_there_to_fit(
+    server: ChatServer, files: list[Path]
+) -> None:
+    server.answer = lambda _: "[[A]]"
+    done = judged(server, files, "--both-orders")
+    assert done.exit_code == 0
+    assert "28 calls" in done.stderr.splitlines()[0]  # before the first call
+    assert len(done.stdout.splitlines()) == 28
+    fitted = json.loads(mirage("fit", "-", "--json", stdin=done.stdout).stdout)
+    assert fitted["judgments"] == 14
+    assert [row["logit"] for row in fitted["models"]] == [0, 0]  # either order, another winner
+
+
+def test_votes_go_to_a_file_that_is_gone_on_from(
+    server: ChatServer, files: list[Path], tmp_path: Path
+) -> None:
+    server.answer = lambda _: "[[A]]"
+    path = tmp_path / "votes.jsonl"
+    done = judged(server, files, "--out", path, "--json", "--no-cache")
+    assert json.loads(done.stdout)["judgments"] == 14
+    judged(server, files, "--out", path, "--no-cache")
+    assert len(server.requests) == 14
+
+
+def test_votes_without_a_verdict_fall_short(server: ChatServer, files: list[Path]) -> None:
+    server.answer = lambda _: "[[A]]" if len(server.requests) % 2 else Reply("no", status=400)
+    short = judged(server, files, "--concurrency", 1)
+    assert short.exit_code == 1
+    assert "7 of 14 votes failed or name no verdict" in short.stderr
+
+
+def test_what_judge_needs(server: ChatServer, files: list[Path]) -> None:
+    endpoint = ("--model", "j", "--base-url", server.url)
+    assert "give two or more" in refusal("judge", LANGUAGE, files[0], *endpoint)
+    assert mirage("judge", LANGUAGE, *files).exit_code == 2
+    assert "share of pairs" in refusal("judge", LANGUAGE, *files, *endpoint, "--pairs", "2")

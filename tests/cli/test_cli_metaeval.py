@@ -1,0 +1,51 @@
+"""mirage metaeval."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from command_line import LANGUAGE, json_lines, mirage, refusal
+
+from mirage.dataset import MirageDataset
+
+
+def labelled(path: Path) -> Path:
+    """Sentences that the passages hold, and sentences that they do not."""
+    rows = []
+    for query in MirageDataset.bundled(LANGUAGE):
+        texts = [passage.text for passage in query.passages]
+        common = {"query": query.text, "language": LANGUAGE, "passages": texts}
+        rows.append({**common, "sentence": texts[0], "label": "Supported"})
+        rows.append({**common, "sentence": "Mbwa wawili walilala.", "label": "Not Supported"})
+    return json_lines(path, rows)
+
+
+def test_features_as_judges_of_sentences(tmp_path: Path) -> None:
+    path = labelled(tmp_path / "labels.jsonl")
+    judges = ("--judge", "support_lexical=0.5", "--judge", "support_lexical_all")
+    shown = mirage("metaeval", path, *judges, "--compare")
+    assert shown.exit_code == 0
+    assert "threshold 0.5, given" in shown.stdout
+    assert "Differences of balanced accuracy" in shown.stdout
+    plain = json.loads(mirage("metaeval", path, *judges, "--compare", "--json").stdout)
+    assert plain["judges"]["support_lexical"]["figures"]["sw"]["balanced_accuracy"] > 0.9
+    assert len(plain["comparisons"]) == 1
+    assert "support_lexical" in mirage("metaeval", path).stdout
+
+
+def test_memerag_in_its_folder(data_dir: Path) -> None:
+    done = mirage("metaeval", data_dir / "memerag" / "memerag", "--json")
+    figures = json.loads(done.stdout)["judges"]["support_lexical"]["figures"]
+    assert set(figures) == {"de", "en", "es", "mean"}
+    assert 0.55 < figures["mean"]["balanced_accuracy"] < 0.75
+
+
+def test_what_metaeval_refuses(tmp_path: Path) -> None:
+    path = labelled(tmp_path / "labels.jsonl")
+    message = refusal("metaeval", path, "--judge", "support_lexcal")
+    assert "did you mean 'support_lexical'?" in message
+    message = refusal("metaeval", tmp_path, "--task", "faithfulnes")
+    assert "did you mean 'faithfulness'?" in message
+    assert "no file such as en.jsonl" in refusal("metaeval", tmp_path / "..")
+    assert "did you mean" in refusal("metaeval", tmp_path / "label.jsonl")
