@@ -36,9 +36,9 @@ from mirage.metaeval import (
     evaluate,
     score,
 )
-from mirage.metaeval.figures import sentence_weights
 from mirage.models import Passage, Query
 from mirage.statistics import permutation_p_values
+from mirage.statistics.classification import sentence_weights
 from mirage.text import tokenize
 
 DATA = Path(os.environ.get("MIRAGE_DATA", Path(__file__).parents[2] / "shared" / "data"))
@@ -175,7 +175,7 @@ def false_positives(simulations: int = 2000) -> None:
     for alike, words in ((0.0, "independent errors"), (0.5, "errors that go together in a query")):
         rng = np.random.default_rng(0)
         p = [
-            permutation_p_values(null_differences(rng, alike), 999, seed)
+            permutation_p_values(null_differences(rng, alike), permutations=999, seed=seed)
             for seed in range(simulations)
         ]
         by_sentence, by_query = np.mean(np.array(p) <= 0.05, axis=0)

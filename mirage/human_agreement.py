@@ -28,12 +28,12 @@ def known_agreement(name: str, language: str | None = None) -> tuple[HumanAgreem
     Raises:
         UnknownNameError: no such language.
     """
-    known = tuple(one for one in _shipped() if one.judge == name)
+    figures = tuple(figure for figure in _shipped() if figure.judge == name)
     if language is None:
-        return known
+        return figures
     code = Language.of(language).code
-    here = tuple(one for one in known if one.language == code)
-    return here or tuple(one for one in known if one.language is None)
+    here = tuple(figure for figure in figures if figure.language == code)
+    return here or tuple(figure for figure in figures if figure.language is None)
 
 
 @cache

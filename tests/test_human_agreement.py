@@ -35,7 +35,7 @@ def test_what_ships_of_support_lexical_is_what_is_measured(data_dir: Path) -> No
     labelled = LabelledSentences.memerag(data_dir / "memerag" / "memerag", ("en", "de", "es"))
     found = evaluate(labelled, ["support_lexical"], draws=10_000)["support_lexical"]
     shipped = known_agreement("support_lexical")
-    assert found.human_agreement(source=shipped[0].source) == shipped
+    assert found.agreement(source=shipped[0].source) == shipped
 
 
 def test_the_language_comes_before_the_mean_of_others() -> None:
@@ -50,7 +50,7 @@ def test_the_language_comes_before_the_mean_of_others() -> None:
 def test_a_judge_carries_what_was_measured_and_what_is_published() -> None:
     judge = PairwiseJudge(
         [LLM("gpt-4o-mini", base_url="http://x"), LLM("ours", base_url="http://x")],
-        measured=[MEASURED],
+        agreement=[MEASURED],
     )
     assert judge.agreement == (MEASURED, *known_agreement("gpt-4o-mini"))
 

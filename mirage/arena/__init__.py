@@ -1,13 +1,7 @@
 """Pairwise judgments: asking judges, Bradley-Terry logits with intervals, and biases of judges."""
 
 from mirage.arena.adaptive import AdaptivePairs
-from mirage.arena.agreement import (
-    JudgeAgreement,
-    PairAgreement,
-    cohen_kappa,
-    fleiss_kappa,
-    judge_agreement,
-)
+from mirage.arena.agreement import JudgeAgreement, PairAgreement, judge_agreement
 from mirage.arena.biases import (
     PositionBias,
     SelfPreference,
@@ -38,8 +32,6 @@ __all__ = [
     "Skipped",
     "Tournaments",
     "VerbosityBias",
-    "cohen_kappa",
-    "fleiss_kappa",
     "judge_agreement",
     "judgments_of",
     "position_bias",

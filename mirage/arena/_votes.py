@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from mirage._base.arrays import Floats, Ints
+from mirage._base.arrays import Bools, Floats, Ints
 from mirage.arena.judgments import Judgments
 from mirage.errors import JudgmentError
 from mirage.models import Vote
@@ -33,12 +33,12 @@ class VoteTable:
     low: Ints
     high: Ints
     judge: Ints
-    low_first: NDArray[np.bool_]
+    low_first: Bools
     score: Floats
     left_out: int
 
     @property
-    def again(self) -> NDArray[np.bool_]:
+    def again(self) -> Bools:
         """Which rows have the query, models and judge of the row before, in the other order."""
         return as_before(self.query, self.low, self.high, self.judge)
 
@@ -70,18 +70,18 @@ def tabulate(votes: Iterable[Vote]) -> VoteTable:
         raise JudgmentError(
             f"this takes votes, such as `judged.votes`, and not a {type(other).__name__}"
         )
-    kept = [vote for vote in everything if vote.verdict not in ("invalid", "failed")]
-    if not kept:
+    verdicts = [vote for vote in everything if vote.verdict not in ("invalid", "failed")]
+    if not verdicts:
         raise JudgmentError(
             f"there are no verdicts: of {len(everything)} votes, all are invalid or failed"
         )
     columns = Judgments.from_arrays(
-        query=[vote.query_id for vote in kept],
-        model_a=[vote.model_a for vote in kept],
-        model_b=[vote.model_b for vote in kept],
-        verdict=[vote.verdict for vote in kept],
+        query=[vote.query_id for vote in verdicts],
+        model_a=[vote.model_a for vote in verdicts],
+        model_b=[vote.model_b for vote in verdicts],
+        verdict=[vote.verdict for vote in verdicts],
     )
-    judges, judge = np.unique([vote.judge for vote in kept], return_inverse=True)
+    judges, judge = np.unique([vote.judge for vote in verdicts], return_inverse=True)
     low, high = np.minimum(columns.a, columns.b), np.maximum(columns.a, columns.b)
     low_first = columns.a == low
     score = np.where(low_first, columns.score, 1 - columns.score)
@@ -96,27 +96,27 @@ def tabulate(votes: Iterable[Vote]) -> VoteTable:
         judge=judge[order],
         low_first=low_first[order],
         score=score[order].astype(np.float64),
-        left_out=len(everything) - len(kept),
+        left_out=len(everything) - len(verdicts),
     )
     _check_distinct(table)
     return table
 
 
 def _check_distinct(table: VoteTable) -> None:
-    twice = np.flatnonzero(table.again & as_before(table.low_first))
-    if not len(twice):
+    repeats = np.flatnonzero(table.again & as_before(table.low_first))
+    if not len(repeats):
         return
-    row = twice[0]
+    row = repeats[0]
     pair = [table.models[table.low[row]], table.models[table.high[row]]]
     first, second = pair if table.low_first[row] else pair[::-1]
     raise JudgmentError(
         f"judge {table.judges[table.judge[row]]!r} voted twice on query "
         f"{table.queries[table.query[row]]!r} with the response of {first!r} before that of "
-        f"{second!r} ({len(twice)} such votes in all); keep one of each"
+        f"{second!r} ({len(repeats)} such votes in all); keep one of each"
     )
 
 
-def as_before(*columns: NDArray[np.generic]) -> NDArray[np.bool_]:
+def as_before(*columns: NDArray[np.generic]) -> Bools:
     """Which rows equal the row before in all these columns; the first row does not."""
     equal = np.zeros(len(columns[0]), dtype=bool)
     equal[1:] = np.logical_and.reduce([column[1:] == column[:-1] for column in columns])
@@ -140,7 +140,7 @@ def counted(queries: Ints) -> int:
     return len(np.unique(queries))
 
 
-def shown(value: float, interval: Interval, level: float) -> str:
+def with_interval(value: float, interval: Interval, level: float) -> str:
     """A value with its interval, for a line of text."""
     if np.isnan(interval).any():
         return f"{value:.3f} (no interval: too few queries)"

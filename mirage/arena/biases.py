@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mirage._base.arrays import Floats, Ints
+from mirage._base.arrays import Bools, Floats, Ints
 from mirage.arena import _votes
 from mirage.arena._votes import Items, VoteTable
 from mirage.arena.bradley_terry import BradleyTerry
@@ -82,9 +82,9 @@ class PositionBias:
     left_out: int
 
     def __str__(self) -> str:
-        shown = _votes.shown(self.value, self.interval, self.level)
+        value = _votes.with_interval(self.value, self.interval, self.level)
         return (
-            f"position bias: {shown}; of {self.pairs} pairs of responses to {self.queries} "
+            f"position bias: {value}; of {self.pairs} pairs of responses to {self.queries} "
             f"queries the first won both orders in {self.first:.1%}, the second in "
             f"{self.second:.1%}, and {self.consistent:.1%} are consistent"
             + _votes.leftover(self.left_out)
@@ -92,7 +92,7 @@ class PositionBias:
 
 
 def position_bias(
-    votes: Iterable[Vote], draws: int = 1000, level: float = 0.95, seed: int = 0
+    votes: Iterable[Vote], *, draws: int = 1000, level: float = 0.95, seed: int = 0
 ) -> PositionBias:
     """How far verdicts follow the position, from pairs of responses judged in both orders.
 
@@ -129,7 +129,12 @@ def position_bias(
     ).astype(np.float64)
     query = table.query[again]
     value, interval = bootstrap(
-        query, outcomes, lambda s: ratio(s[..., 0] - s[..., 1], s[..., 3]), draws, level, seed
+        query,
+        outcomes,
+        lambda sums: ratio(sums[..., 0] - sums[..., 1], sums[..., 3]),
+        draws=draws,
+        level=level,
+        seed=seed,
     )
     first, second, consistent, _ = outcomes.mean(axis=0).tolist()
     return PositionBias(
@@ -177,9 +182,9 @@ class VerbosityBias:
         return float(np.exp(self.value / 3))
 
     def __str__(self) -> str:
-        shown = _votes.shown(self.value, self.interval, self.level)
+        value = _votes.with_interval(self.value, self.interval, self.level)
         return (
-            f"verbosity bias: log-odds {shown}; an answer twice as long has "
+            f"verbosity bias: log-odds {value}; an answer twice as long has "
             f"{self.odds_twice_as_long:.2f} times the odds of winning; {self.votes} votes on "
             f"{self.queries} queries" + _votes.leftover(self.left_out)
         )
@@ -189,6 +194,7 @@ def verbosity_bias(
     votes: Iterable[Vote],
     dataset: Iterable[Query],
     runs: Iterable[Run],
+    *,
     draws: int = 1000,
     level: float = 0.95,
     seed: int = 0,
@@ -225,7 +231,7 @@ def verbosity_bias(
     rows = _Compared.of(table, _lengths(table, dataset, runs))
     _check_lengths_vary(rows)
     fit = _fit(rows, np.ones((1, len(rows.query))), np.zeros(1), np.zeros(len(table.models) + 1))
-    counts, query = resampled(rows.query, draws, seed)
+    counts, query = resampled(rows.query, draws=draws, seed=seed)
     # With queries alone drawn anew, what the ridge settles for want of votes would look certain.
     # So each draw has a ridge about another value, drawn from the prior that the ridge is.
     centre = np.random.default_rng([seed, 1]).normal(scale=_PENALTY**-0.5, size=draws)
@@ -415,9 +421,9 @@ class SelfPreference:
         line = f"self-preference of {self.judge} for {self.family}: "
         if not self.pairs:
             return line + "undefined, for no neutral judge judged the same responses"
-        shown = _votes.shown(self.value, self.interval, self.level)
+        value = _votes.with_interval(self.value, self.interval, self.level)
         return (
-            f"{line}{shown}; mean score {self.own:.3f}, from neutral judges {self.others:.3f}, on "
+            f"{line}{value}; mean score {self.own:.3f}, from neutral judges {self.others:.3f}, on "
             f"{self.pairs} pairs of responses to {self.queries} queries"
             + _votes.leftover(self.left_out)
         )
@@ -426,6 +432,7 @@ class SelfPreference:
 def self_preference(
     votes: Iterable[Vote],
     families: Mapping[str, str],
+    *,
     draws: int = 1000,
     level: float = 0.95,
     seed: int = 0,
@@ -466,7 +473,7 @@ def self_preference(
         for names in (table.judges, table.models)
     )
     items = _votes.items(table)
-    found = []
+    results = []
     for judge, family in enumerate(of_judge.tolist()):
         scores, opponent = _scores_of_family(items, of_model == family)
         if np.isnan(scores[:, judge]).all():
@@ -477,8 +484,10 @@ def self_preference(
         value, interval, own, others = np.nan, NO_INTERVAL, np.nan, np.nan
         if len(query):
             own, others, _ = means.mean(axis=0).tolist()
-            value, interval = bootstrap(query, means, _difference, draws, level, seed)
-        found.append(
+            value, interval = bootstrap(
+                query, means, _difference, draws=draws, level=level, seed=seed
+            )
+        results.append(
             SelfPreference(
                 judge=table.judges[judge],
                 family=family,
@@ -492,8 +501,8 @@ def self_preference(
                 left_out=table.left_out,
             )
         )
-    _check_found(found, dict(zip(table.judges, of_judge, strict=True)))
-    return tuple(found)
+    _check_family_judged(results, dict(zip(table.judges, of_judge, strict=True)))
+    return tuple(results)
 
 
 def _own_and_others(query: Ints, own: Floats, peers: Floats) -> tuple[Ints, Floats]:
@@ -504,7 +513,7 @@ def _own_and_others(query: Ints, own: Floats, peers: Floats) -> tuple[Ints, Floa
     return query[common], np.stack([own[common], others, np.ones(len(others))], axis=1)
 
 
-def _scores_of_family(items: Items, member: NDArray[np.bool_]) -> tuple[Floats, Ints]:
+def _scores_of_family(items: Items, member: Bools) -> tuple[Floats, Ints]:
     """What each judge gave the family's model, and which model it was compared with.
 
     The scores are NaN where both models are of the family, or neither.
@@ -518,14 +527,14 @@ def _difference(sums: Floats) -> Floats:
     return ratio(sums[..., 0] - sums[..., 1], sums[..., 2])
 
 
-def _check_found(found: list[SelfPreference], of_judge: Mapping[str, str]) -> None:
+def _check_family_judged(results: list[SelfPreference], of_judge: Mapping[str, str]) -> None:
     families = ", ".join(f"{judge!r} of {family!r}" for judge, family in of_judge.items())
-    if not found:
+    if not results:
         raise JudgmentError(
             f"no judge judged models of its own family against others; judges are {families}: "
             "name the families of judges and models in families="
         )
-    if not any(result.pairs for result in found):
+    if not any(result.pairs for result in results):
         raise JudgmentError(
             f"judges are {families}: what one of them judged of its own family was judged by none "
             "that is of neither model's family; let such a judge vote on the same responses"

@@ -27,7 +27,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mirage._base.arrays import Bools, Floats
+from mirage._base.arrays import Bools, Floats, Ints
 from mirage.errors import JudgmentError
 
 __all__ = [
@@ -45,7 +45,7 @@ __all__ = [
     "win_probabilities",
 ]
 
-_Derivatives = Callable[[Floats, NDArray[np.intp]], tuple[Floats, Floats]]
+_Derivatives = Callable[[Floats, Ints], tuple[Floats, Floats]]
 
 _STEP = 1e-6  # Newton converges quadratically: after a step this small the error is near 1e-12
 _STEPS = 300
@@ -115,7 +115,7 @@ def fit_bradley_terry(wins: Floats, ridge: float = 0.0, start: Floats | None = N
     gained = flat.sum(axis=2)
     penalty = ridge / 4
 
-    def derivatives(logits: Floats, live: NDArray[np.intp]) -> tuple[Floats, Floats]:
+    def derivatives(logits: Floats, live: Ints) -> tuple[Floats, Floats]:
         strength = np.exp(logits)
         share = games[live]
         total = strength[:, :, None] + strength[:, None, :]
@@ -154,7 +154,7 @@ def fit_davidson(
     tied = np.asarray(ties, dtype=np.float64).reshape(len(flat))
     penalty, tie_penalty = ridge / 4, ridge * 2 / 9
 
-    def derivatives(params: Floats, live: NDArray[np.intp]) -> tuple[Floats, Floats]:
+    def derivatives(params: Floats, live: Ints) -> tuple[Floats, Floats]:
         logits, log_nu = params[:, :models], params[:, models]
         n = games[live]
         win, tie = _davidson_probabilities(logits, log_nu)
@@ -182,7 +182,7 @@ def win_probabilities(logits: Floats, log_nu: Floats | float | None = None) -> F
     return win + tie / 2
 
 
-def comparison_pieces(wins: Floats) -> list[NDArray[np.intp]]:
+def comparison_pieces(wins: Floats) -> list[Ints]:
     """The connected pieces of the graph that joins models compared with each other.
 
     Models of different pieces have no logits on a common scale. ``wins`` is one win matrix; each
@@ -208,7 +208,7 @@ def separated(wins: Floats) -> Bools:
     return np.asarray((gained == 0) | (lost == 0))
 
 
-def always_won(wins: Floats) -> tuple[NDArray[np.intp], NDArray[np.intp]] | None:
+def always_won(wins: Floats) -> tuple[Ints, Ints] | None:
     """A group of models that won every judgment against all others, and those others.
 
     ``None`` if there is no such group: then, and only then, does the likelihood of connected
@@ -296,9 +296,7 @@ def cluster_meat(
     return meat
 
 
-def _gram(
-    cluster: NDArray[np.intp], places: list[NDArray[np.intp]], values: list[Floats], size: int
-) -> Floats:
+def _gram(cluster: Ints, places: list[Ints], values: list[Floats], size: int) -> Floats:
     """G'G for the matrix G, a row a cluster, that adds up ``values`` at ``places``."""
     height = int(cluster.max()) + 1
     if height * size <= 32 * len(cluster):
@@ -317,7 +315,7 @@ def _gram(
     return np.asarray((sparse.T @ sparse).toarray())
 
 
-def _query_blocks(query: NDArray[Any]) -> Iterator[slice | NDArray[np.intp]]:
+def _query_blocks(query: NDArray[Any]) -> Iterator[slice | Ints]:
     """Rows in blocks that keep each query's rows together."""
     ordered = bool(np.all(query[1:] >= query[:-1]))
     order = None if ordered else np.argsort(query, kind="stable")

@@ -56,8 +56,8 @@ class PairwiseJudge:
         votes: what a jury brings: ``"majority"`` is one judgment on each pair and query, the
             verdict of more than half of the judges that have one, or else a tie; ``"all"`` is a
             judgment for every judge.
-        measured: how far these judges were measured to agree with people, such as
-            :meth:`mirage.metaeval.JudgeResult.human_agreement`; it comes on top of what is
+        agreement: how far these judges were measured to agree with people, such as
+            :meth:`mirage.metaeval.JudgeResult.agreement`; it comes on top of what is
             published of them.
 
     Raises:
@@ -70,12 +70,12 @@ class PairwiseJudge:
         *,
         both_orders: bool = False,
         votes: Votes = "majority",
-        measured: Sequence[HumanAgreement] = (),
+        agreement: Sequence[HumanAgreement] = (),
     ) -> None:
         self.judges = (judges,) if isinstance(judges, LLM) else tuple(judges)
         self.both_orders = both_orders
         self.votes: Votes = votes
-        self._measured = tuple(measured)
+        self._agreement = tuple(agreement)
         if not self.judges or not all(isinstance(judge, LLM) for judge in self.judges):
             raise JudgmentError(
                 f"judges are one LLM or several, such as LLM('gpt-4o'), and not {judges!r}"
@@ -97,7 +97,7 @@ class PairwiseJudge:
     def agreement(self) -> tuple[HumanAgreement, ...]:
         """How far these judges agree with people, as measured or published."""
         published = [entry for judge in self.judges for entry in known_agreement(judge.model)]
-        return (*self._measured, *published)
+        return (*self._agreement, *published)
 
     def compare(
         self,

@@ -84,8 +84,8 @@ class Judgments:
         """
         if (score is None) == (verdict is None):
             raise JudgmentError("judgments need either score= or verdict=, and not both")
-        got = _check_scores(score) if score is not None else _verdict_scores(_factorize(verdict))
-        return cls._build(_factorize(query), _factorize(model_a), _factorize(model_b), got)
+        scores = _verdict_scores(_factorize(verdict)) if score is None else _check_scores(score)
+        return cls._build(_factorize(query), _factorize(model_a), _factorize(model_b), scores)
 
     @classmethod
     def from_pandas(cls, frame: pd.DataFrame) -> Self:
@@ -271,7 +271,7 @@ def _check_scores(values: ArrayLike) -> NDArray[np.float32]:
 def _verdict_scores(column: _Labels) -> NDArray[np.float32]:
     row = _first_row(column, [i for i, text in enumerate(column.texts) if text not in _SCORES])
     if row is not None:
-        shown = column.texts[column.codes[row]]
-        raise JudgmentError(f"row {row}: verdict {shown!r} is none of 'a', 'b' and 'tie'")
+        text = column.texts[column.codes[row]]
+        raise JudgmentError(f"row {row}: verdict {text!r} is none of 'a', 'b' and 'tie'")
     table = np.array([_SCORES.get(text, np.nan) for text in column.texts], dtype=np.float32)
     return table[column.codes]

@@ -10,7 +10,7 @@ import numpy as np
 from mirage._base.arrays import Floats
 from mirage.arena import BradleyTerry, Judgments, Tournaments
 from mirage.arena import estimation as est
-from mirage.errors import MirageError, UnknownNameError
+from mirage.errors import SettingError, UnknownNameError
 from mirage.experiments.arenas import Arena
 from mirage.experiments.results import FewerJudgmentsRow, NewModelRow, Result, middle, tau_b
 from mirage.experiments.surrogates import surrogate_data, surrogate_groups
@@ -44,11 +44,11 @@ def fewer_judgments(
         seed: of the draws.
 
     Raises:
-        MirageError: a number of queries below 1, or pairs that are not 1 to 100 percent.
+        SettingError: a number of queries below 1, or pairs that are not 1 to 100 percent.
         JudgmentError: no convergence.
     """
     if any(number < 1 for number in queries) or any(not 1 <= share <= 100 for share in pairs):
-        raise MirageError(
+        raise SettingError(
             f"a ranking needs 1 query or more and 1 to 100 percent of the pairs, not {queries} and "
             f"{pairs}"
         )
@@ -112,8 +112,8 @@ def new_models(
     rows: list[NewModelRow] = []
     for group in surrogate_groups(surrogate_data(old), pooled):
         ranker = SurrogateRanker(estimator, seed=seed).fit_data(group)
-        for code, one in group.items():
-            rows += _placed(ranker, one, arenas[code], new)
+        for code, data in group.items():
+            rows += _placed(ranker, data, arenas[code], new)
     return Result(
         "New models on an old arena",
         tuple(rows),
@@ -150,8 +150,8 @@ def _by_pair(
         )
         place = np.arange(len(judged)) - start[query]
         for i, share in enumerate(shares):
-            kept = place < np.maximum(np.round(share / 100 * size), 1)[query]
-            wins[i, repeat] = est.win_matrix(a[kept], b[kept], score[kept], models)
+            nested = place < np.maximum(np.round(share / 100 * size), 1)[query]
+            wins[i, repeat] = est.win_matrix(a[nested], b[nested], score[nested], models)
     return wins
 
 
@@ -159,14 +159,14 @@ def _tournaments_without(arena: Arena, models: Sequence[str], seed: int) -> Tour
     judged, counts = arena.judgments, arena.tournaments.counts
     names, query_ids = np.array(judged.models), np.array(judged.query_ids)
     a, b = names[judged.a], names[judged.b]
-    kept = ~(np.isin(a, models) | np.isin(b, models))
-    known = Judgments.from_arrays(
-        query=query_ids[judged.query[kept]],
-        model_a=a[kept],
-        model_b=b[kept],
-        score=judged.score[kept],
+    old = ~(np.isin(a, models) | np.isin(b, models))
+    remaining = Judgments.from_arrays(
+        query=query_ids[judged.query[old]],
+        model_a=a[old],
+        model_b=b[old],
+        score=judged.score[old],
     )
-    return BradleyTerry().bootstrap(known, len(counts), int(counts[0].sum()), seed)
+    return BradleyTerry().bootstrap(remaining, len(counts), int(counts[0].sum()), seed)
 
 
 def _placed(

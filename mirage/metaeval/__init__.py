@@ -12,12 +12,9 @@ if TYPE_CHECKING:
         AnnotatorAgreement,
         LanguageAgreement,
         annotator_agreement,
-        gwet_ac1,
-        krippendorff_alpha,
     )
     from mirage.metaeval.comparisons import Comparison, Comparisons
     from mirage.metaeval.evaluation import evaluate
-    from mirage.metaeval.figures import Calibration, Threshold, calibration, roc_auc
     from mirage.metaeval.fine_errors import FineError, FineErrors
     from mirage.metaeval.judges import Score, SentenceJudge, score
     from mirage.metaeval.labels import LabelledSentences
@@ -31,7 +28,6 @@ __all__ = [
     "STRATEGIES",
     "AnnotatorAgreement",
     "AnswerSentence",
-    "Calibration",
     "Comparison",
     "Comparisons",
     "FineError",
@@ -44,13 +40,8 @@ __all__ = [
     "MetaEvaluation",
     "Score",
     "SentenceJudge",
-    "Threshold",
     "annotator_agreement",
-    "calibration",
     "evaluate",
-    "gwet_ac1",
-    "krippendorff_alpha",
-    "roc_auc",
     "score",
 ]
 

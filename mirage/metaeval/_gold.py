@@ -6,9 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-from mirage._base.arrays import Ints
+from mirage._base.arrays import Bools, Ints
 from mirage.errors import JudgmentError, UnknownNameError
 from mirage.metaeval.labels import LabelledSentences
 
@@ -41,24 +40,24 @@ class Truth:
             DatasetError: no sentence has a label to measure a judge on.
             JudgmentError: all sentences of a language have the same label.
         """
-        kept, left_out = labelled.decided()
-        queries = [(sentence.query.language, sentence.query.id) for sentence in kept]
+        decided, left_out = labelled.decided()
+        queries = [(sentence.query.language, sentence.query.id) for sentence in decided]
         # Sorted, so that what is drawn by these numbers does not depend on the order of the rows.
         place = {query: number for number, query in enumerate(sorted(set(queries)))}
-        codes = sorted(kept.languages)
+        codes = sorted(decided.languages)
         truth = cls(
-            kept,
+            decided,
             np.array([codes.index(language) for language, _ in queries]),
             np.array([place[query] for query in queries]),
-            np.array([kept.names.index(label) for (label,) in kept.labels]),
+            np.array([decided.names.index(label) for (label,) in decided.labels]),
             left_out,
         )
         for code in truth.languages:
-            found = np.unique(truth.label[truth.rows(code)])
-            if len(found) == 1:
+            labels = np.unique(truth.label[truth.rows(code)])
+            if len(labels) == 1:
                 raise JudgmentError(
                     f"{labelled.source}: all sentences in {code!r} are labelled "
-                    f"{truth.names[found[0]]!r}; balanced accuracy takes two labels or more in "
+                    f"{truth.names[labels[0]]!r}; balanced accuracy takes two labels or more in "
                     "every language"
                 )
         return truth
@@ -76,7 +75,7 @@ class Truth:
         """The names of the labels, sorted."""
         return self.labelled.names
 
-    def rows(self, language: str) -> NDArray[np.bool_]:
+    def rows(self, language: str) -> Bools:
         """Which sentences are in a language; all of them for :data:`MEAN`.
 
         Raises:
@@ -88,7 +87,7 @@ class Truth:
             raise UnknownNameError("language of these labels", language, (*self.languages, MEAN))
         return np.asarray(self.language == self.languages.index(language))
 
-    def positive(self, name: str) -> NDArray[np.bool_]:
+    def positive(self, name: str) -> Bools:
         """Which sentences have the positive label, for the score of this name.
 
         Raises:

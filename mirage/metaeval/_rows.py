@@ -41,9 +41,9 @@ def columns_of(rows: Iterable[tuple[str, Mapping[str, Any]]], language: str | No
                 f"{where}: query {query.id!r} has another text than before; ids are unique"
             )
         sentences.append(AnswerSentence(query, row.sentence, row.citations))
-        given = [i for i, label in enumerate(row.label) if label]
-        labels.append(tuple(row.label[i] for i in given))
-        fine.append(tuple(row.fine[i] for i in given) if any(row.fine) else ())
+        annotators = [i for i, label in enumerate(row.label) if label]
+        labels.append(tuple(row.label[i] for i in annotators))
+        fine.append(tuple(row.fine[i] for i in annotators) if any(row.fine) else ())
     return Columns(tuple(sentences), tuple(labels), tuple(fine))
 
 
@@ -94,8 +94,8 @@ class _Row(BaseModel):
                 f"{len(self.fine)} fine-grained labels beside {len(self.label)} labels; there has "
                 "to be one of each from every annotator"
             )
-        shown = {passage.id for passage in self.passages}
-        unknown = next((id_ for id_ in self.citations or () if id_ not in shown), None)
+        passages = {passage.id for passage in self.passages}
+        unknown = next((id_ for id_ in self.citations or () if id_ not in passages), None)
         if unknown is not None:
             raise ValueError(f"the sentence cites {unknown!r}, which is none of its passages")
         return self

@@ -1,16 +1,6 @@
 """How far annotators agree: Gwet's AC1, Fleiss' kappa, Krippendorff's alpha, with intervals.
 
-All three are ``(po - pe) / (1 - pe)``, the agreement beyond chance as a share of what there could
-be; they differ in the agreement ``pe`` that they expect by chance. 1 is full agreement, 0 what
-chance gives. Labels have no order. Where one label is far more frequent than the others, kappa and
-alpha are low although annotators hardly ever differ, which is why MEMERAG (arXiv 2502.17163, Table
-2) reports AC1 beside kappa.
-
-Sources: Gwet (2008), Computing inter-rater reliability and its variance in the presence of high
-agreement, British Journal of Mathematical and Statistical Psychology 61, 29-48. Gwet (2014),
-Handbook of Inter-Rater Reliability, 4th edition, chapter 5, for sentences with different numbers of
-labels. Fleiss (1971), Psychological Bulletin 76, 378-382. Krippendorff (2019), Content Analysis,
-4th edition, chapter 12.
+MEMERAG (arXiv 2502.17163, Table 2) reports AC1 beside kappa; :mod:`mirage.statistics` says why.
 """
 
 from __future__ import annotations
@@ -21,13 +11,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from mirage._base.arrays import Floats
 from mirage._base.tables import Table, to_text
 from mirage.errors import JudgmentError, needing
 from mirage.metaeval.labels import LabelledSentences
-from mirage.statistics.bootstrap import Interval, bootstrap, ratio
+from mirage.statistics.agreement import Sums, ac1_of, alpha_of, fleiss_of, terms
+from mirage.statistics.bootstrap import Interval, bootstrap
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -36,46 +26,7 @@ __all__ = [
     "AnnotatorAgreement",
     "LanguageAgreement",
     "annotator_agreement",
-    "gwet_ac1",
-    "krippendorff_alpha",
 ]
-
-
-def gwet_ac1(counts: ArrayLike) -> float:
-    """Gwet's (2008) AC1; chance is taken to be the less, the more unequal the labels' shares.
-
-    ``pe`` is the mean over labels of ``share * (1 - share)``, times ``labels / (labels - 1)``.
-
-    Args:
-        counts: how many annotators gave a sentence a label, ``(sentences, labels)``. A label that
-            nobody gave counts as one that could have been given. Sentences with one label say
-            how frequent labels are, but nothing of agreement; those with none are ignored.
-
-    Returns:
-        AC1, NaN with one label only, and where no sentence has two.
-
-    Raises:
-        JudgmentError: the counts are not such a table.
-    """
-    return float(_ac1(_values(counts).sum(axis=0)))
-
-
-def krippendorff_alpha(counts: ArrayLike) -> float:
-    """Krippendorff's (2019) alpha for labels without order.
-
-    1 minus the share of pairs of labels of one sentence that differ, over that of pairs of labels
-    of any two sentences. Sentences with fewer than two labels are ignored.
-
-    Args:
-        counts: as :func:`gwet_ac1` takes them.
-
-    Returns:
-        Alpha, NaN where all give one and the same label, and where no sentence has two.
-
-    Raises:
-        JudgmentError: the counts are not such a table.
-    """
-    return float(_alpha(_values(counts).sum(axis=0)))
 
 
 class LanguageAgreement(NamedTuple):
@@ -194,37 +145,37 @@ def annotator_agreement(
     columns = labelled.fine if fine else labelled.labels
     rows = []
     for code in labelled.languages:
-        chosen = [
-            (sentence.query.id, [label for label in given if label])
-            for sentence, given in zip(labelled.sentences, columns, strict=True)
+        sentences = [
+            (sentence.query.id, [label for label in labels if label])
+            for sentence, labels in zip(labelled.sentences, columns, strict=True)
             if sentence.query.language == code
         ]
-        if not any(len(given) > 1 for _, given in chosen):
+        if not any(len(labels) > 1 for _, labels in sentences):
             raise JudgmentError(
                 f"{labelled.source}: no sentence in {code!r} has labels of two annotators, so "
                 "there is no agreement to measure"
             )
-        rows.append(_of_language(code, chosen, draws, level, seed))
+        rows.append(_of_language(code, sentences, draws, level, seed))
     kind = "fine-grained labels" if fine else "labels"
     return AnnotatorAgreement(tuple(rows), level, f"{labelled.source}, {kind}")
 
 
 def _of_language(
-    code: str, chosen: Sequence[tuple[str, Sequence[str]]], draws: int, level: float, seed: int
+    code: str, sentences: Sequence[tuple[str, Sequence[str]]], draws: int, level: float, seed: int
 ) -> LanguageAgreement:
-    counts = _counts([given for _, given in chosen])
-    query = np.unique([query_id for query_id, _ in chosen], return_inverse=True)[1]
-    values = _values(counts)
+    counts = _counts([labels for _, labels in sentences])
+    query = np.unique([query_id for query_id, _ in sentences], return_inverse=True)[1]
+    values = terms(counts)
     (ac1, ac1_interval), (kappa, kappa_interval), (alpha, alpha_interval) = (
-        bootstrap(query, values, statistic, draws, level, seed)
-        for statistic in (_ac1, _kappa, _alpha)
+        bootstrap(query, values, coefficient, draws=draws, level=level, seed=seed)
+        for coefficient in (ac1_of, fleiss_of, alpha_of)
     )
     several = counts.sum(axis=1) > 1
     return LanguageAgreement(
         language=code,
         sentences=int(np.count_nonzero(several)),
         queries=len(np.unique(query[several])),
-        agreement=float(_Sums.of(values.sum(axis=0)).agreement),
+        agreement=float(Sums.of(values.sum(axis=0)).agreement),
         gwet_ac1=ac1,
         fleiss_kappa=kappa,
         krippendorff_alpha=alpha,
@@ -235,85 +186,6 @@ def _of_language(
 
 
 def _counts(labels: Sequence[Sequence[str]]) -> Floats:
-    names = sorted({label for given in labels for label in given})
-    counted = [Counter(given) for given in labels]
-    return np.array([[count[name] for name in names] for count in counted], dtype=np.float64)
-
-
-# From sums over sentences, so that a draw of queries is a weighted sum ----------------------------
-
-
-def _values(counts: ArrayLike) -> Floats:
-    """What the coefficients sum over sentences, a row a sentence; :class:`_Sums` names them."""
-    table = np.asarray(counts, dtype=np.float64)
-    if table.ndim != 2 or not table.size or (table < 0).any():
-        raise JudgmentError(
-            f"counts are a table of sentences by labels, not of shape {table.shape}"
-        )
-    given = table.sum(axis=1, keepdims=True)
-    several = given > 1
-    same = (table * (table - 1)).sum(axis=1, keepdims=True)
-    share = np.nan_to_num(ratio(table, np.broadcast_to(given, table.shape)))
-    return np.concatenate(
-        [
-            several,
-            given > 0,
-            np.where(several, same / np.maximum(given * (given - 1), 1), 0),
-            np.where(several, same / np.maximum(given - 1, 1), 0),
-            share,
-            np.where(several, table, 0),
-        ],
-        axis=1,
-        dtype=np.float64,
-    )
-
-
-class _Sums(NamedTuple):
-    """Sums over sentences; all but the first two are ``(...)`` or ``(..., labels)``.
-
-    ``agreement``: mean over sentences of the share of their pairs of labels that are the same.
-    ``pairs``: sum over sentences of such pairs, each over the sentence's labels less one.
-    ``shares``: mean over sentences of each label's share. ``paired``: number of each label in
-    sentences with two or more.
-    """
-
-    agreement: Floats
-    pairs: Floats
-    shares: Floats
-    paired: Floats
-
-    @classmethod
-    def of(cls, sums: Floats) -> _Sums:
-        labels = (sums.shape[-1] - 4) // 2
-        shares = sums[..., 4 : 4 + labels]
-        return cls(
-            ratio(sums[..., 2], sums[..., 0]),
-            sums[..., 3],
-            ratio(shares, np.broadcast_to(sums[..., 1:2], shares.shape)),
-            sums[..., 4 + labels :],
-        )
-
-
-def _beyond(observed: Floats, expected: Floats) -> Floats:
-    return ratio(observed - expected, 1 - expected)
-
-
-def _ac1(sums: Floats) -> Floats:
-    agreement, _, shares, _ = _Sums.of(sums)
-    labels = shares.shape[-1]
-    if labels < 2:
-        return np.full(sums.shape[:-1], np.nan)
-    return _beyond(agreement, (shares * (1 - shares)).sum(axis=-1) / (labels - 1))
-
-
-def _kappa(sums: Floats) -> Floats:
-    """Fleiss' kappa, for different numbers of labels a sentence as in Gwet (2014)."""
-    agreement, _, shares, _ = _Sums.of(sums)
-    return _beyond(agreement, np.square(shares).sum(axis=-1))
-
-
-def _alpha(sums: Floats) -> Floats:
-    _, pairs, _, paired = _Sums.of(sums)
-    total = paired.sum(axis=-1)
-    expected = (paired * (paired - 1)).sum(axis=-1)
-    return _beyond(ratio(pairs, total), ratio(expected, total * (total - 1)))
+    names = sorted({label for row in labels for label in row})
+    counts = [Counter(row) for row in labels]
+    return np.array([[count[name] for name in names] for count in counts], dtype=np.float64)

@@ -8,14 +8,13 @@ from itertools import combinations
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from mirage._base.arrays import Floats
+from mirage._base.arrays import Bools, Floats, Ints
 from mirage._base.tables import Table, to_text
 from mirage.errors import JudgmentError, needing
 from mirage.metaeval._gold import MEAN, Truth
-from mirage.metaeval.figures import interval, sentence_weights
 from mirage.statistics.bootstrap import Interval
+from mirage.statistics.classification import interval, sentence_weights
 from mirage.statistics.permutation import holm, permutation_p_values
 
 if TYPE_CHECKING:
@@ -117,7 +116,7 @@ class Comparisons:
 def compare(
     truth: Truth,
     judges: tuple[str, ...],
-    right: NDArray[np.bool_],
+    right: Bools,
     draws: Floats,
     *,
     language: str,
@@ -139,17 +138,17 @@ def compare(
         unit: what is swapped.
         seed: of the permutations.
     """
-    rows = truth.rows(language)
-    weights = sentence_weights(truth.language[rows], truth.label[rows])
-    query, values = truth.query[rows], right[rows].astype(np.float64)
+    here = truth.rows(language)
+    weights = sentence_weights(truth.language[here], truth.label[here])
+    query, values = truth.query[here], right[here].astype(np.float64)
     pairs = list(combinations(range(len(judges)), 2))
     first, second = np.array(pairs, dtype=np.intp).reshape(-1, 2).T
     gaps = values[:, first] - values[:, second]
     units = weights[:, None] * gaps
     if unit == "query":
         units = _sums(query, units)
-    p = permutation_p_values(units, permutations, seed)
-    found = []
+    p = permutation_p_values(units, permutations=permutations, seed=seed)
+    rows = []
     for column, corrected in enumerate(holm(p).tolist()):
         a, b = pairs[column]
         difference = float(units[:, column].sum())
@@ -158,13 +157,13 @@ def compare(
             a, b, difference, lower, upper = b, a, -difference, -upper, -lower
         differing = int(np.count_nonzero(gaps[:, column]))
         names = (judges[a], judges[b])
-        found.append(
+        rows.append(
             Comparison(names, difference, (lower, upper), float(p[column]), corrected, differing)
         )
-    return Comparisons(language, tuple(found), level, permutations, unit)
+    return Comparisons(language, tuple(rows), level, permutations, unit)
 
 
-def _sums(query: NDArray[np.intp], values: Floats) -> Floats:
+def _sums(query: Ints, values: Floats) -> Floats:
     """The sums of the rows of each query."""
     queries, row = np.unique(query, return_inverse=True)
     sums = np.zeros((len(queries), values.shape[1]))

@@ -6,17 +6,15 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-from mirage._base.arrays import Floats
-from mirage.errors import JudgmentError
+from mirage._base.arrays import Bools, Floats
+from mirage.errors import JudgmentError, SettingError
 from mirage.features.base import Feature
-from mirage.metaeval import figures
 from mirage.metaeval._gold import MEAN, Truth
-from mirage.metaeval.figures import Tallies
-from mirage.metaeval.judges import JudgeLike, Said, Score, SentenceJudge, ask, name_of
+from mirage.metaeval.judges import JudgeLike, Opinion, Score, SentenceJudge, ask, name_of
 from mirage.metaeval.labels import LabelledSentences
-from mirage.metaeval.results import Chosen, JudgeFigures, JudgeResult, MetaEvaluation
+from mirage.metaeval.results import JudgeFigures, JudgeResult, MetaEvaluation, ThresholdSource
+from mirage.statistics import classification as cl
 from mirage.statistics.bootstrap import Interval, check_level
 
 __all__ = ["evaluate"]
@@ -50,6 +48,7 @@ def evaluate(
         seed: of the draws, and of the folds of cross-validation.
 
     Raises:
+        SettingError: ``draws`` is below 1, or ``level`` no share.
         JudgmentError: no judge or two of one name; a judge did not return one label or score a
             sentence, or none of the labels that people gave; there are not two labels for a score.
         DatasetError: no sentence has a label to measure a judge on.
@@ -58,35 +57,37 @@ def evaluate(
     """
     check_level(level)
     if draws < 1:
-        raise JudgmentError(f"an interval takes 1 draw or more, not {draws}")
+        raise SettingError(f"an interval takes 1 draw or more, not {draws}")
     truth = Truth.of(labelled)
-    asked = _several(judges)
-    names = [name_of(judge) for judge in asked]
-    twice = next((name for name in names if names.count(name) > 1), None)
-    if twice is not None or not names:
+    judges = _several(judges)
+    names = [name_of(judge) for judge in judges]
+    repeated = next((name for name in names if names.count(name) > 1), None)
+    if repeated is not None or not names:
         raise JudgmentError(
-            "there is no judge" if not names else f"two judges are called {twice!r}; rename one"
+            "there is no judge" if not names else f"two judges are called {repeated!r}; rename one"
         )
-    for judge in asked:
+    for judge in judges:
         if isinstance(judge, str | Feature | Score):
             truth.positive(name_of(judge))  # an error before anybody is asked
-    said = [ask(judge, truth.labelled.sentences) for judge in asked]
-    labels = [_labels(one, truth, seed) for one in said]
-    right = np.stack([_right(given, truth) for given, _ in labels], axis=1)
-    measured = _measure(truth, right, draws, seed)
+    opinions = [ask(judge, truth.labelled.sentences) for judge in judges]
+    labels = [_labels(opinion, truth, seed) for opinion in opinions]
+    right = np.stack([_right(by_judge, truth) for by_judge, _ in labels], axis=1)
+    basis = _basis(truth, right, draws, seed)
     results = tuple(
         JudgeResult(
-            name=one.name,
-            figures=_figures(one, given, column, truth, measured, level),
-            labels=given,
-            scores=one.scores,
+            name=opinion.name,
+            figures=_figures(opinion, by_judge, column, truth, basis, level),
+            labels=by_judge,
+            scores=opinion.scores,
             thresholds=thresholds,
-            chosen=_chosen(one),
+            threshold_source=_threshold_source(opinion),
             truth=truth,
         )
-        for column, (one, (given, thresholds)) in enumerate(zip(said, labels, strict=True))
+        for column, (opinion, (by_judge, thresholds)) in enumerate(
+            zip(opinions, labels, strict=True)
+        )
     )
-    return MetaEvaluation(results, truth, measured.draws, level)
+    return MetaEvaluation(results, truth, basis.draws, level)
 
 
 def _several(judges: JudgeLike | Iterable[JudgeLike]) -> list[JudgeLike]:
@@ -99,23 +100,24 @@ def _several(judges: JudgeLike | Iterable[JudgeLike]) -> list[JudgeLike]:
 
 
 def _labels(
-    said: Said, truth: Truth, seed: int
-) -> tuple[tuple[str | None, ...], NDArray[np.float64] | None]:
+    opinion: Opinion, truth: Truth, seed: int
+) -> tuple[tuple[str | None, ...], Floats | None]:
     """The label that a judge gives each sentence, and the threshold if it gives scores."""
-    if said.scores is None:
-        labels = said.labels or ()
+    if opinion.scores is None:
+        labels = opinion.labels or ()
         if any(labels) and not {*labels} & {*truth.names}:
-            given = sorted({label for label in labels if label})
+            others = sorted({label for label in labels if label})
             raise JudgmentError(
-                f"judge {said.name!r} gave none of the labels {', '.join(map(repr, truth.names))}, "
-                f"but {', '.join(map(repr, given[:5]))}; have it use the same names"
+                f"judge {opinion.name!r} gave none of the labels "
+                f"{', '.join(map(repr, truth.names))}, but {', '.join(map(repr, others[:5]))}; "
+                "have it use the same names"
             )
         return labels, None
-    thresholds = _thresholds(said.name, said.scores, said.threshold, truth, seed)
+    thresholds = _thresholds(opinion.name, opinion.scores, opinion.threshold, truth, seed)
     (negative,) = {*truth.names} - {truth.labelled.positive}
     labels = tuple(
         None if np.isnan(value) else truth.labelled.positive if value >= threshold else negative
-        for value, threshold in zip(said.scores, thresholds, strict=True)
+        for value, threshold in zip(opinion.scores, thresholds, strict=True)
     )
     return labels, thresholds
 
@@ -127,20 +129,20 @@ def _thresholds(
     if threshold is not None:
         return np.full(len(scores), threshold)
     try:
-        return figures.cross_validated_thresholds(
-            scores, positive, truth.language, truth.query, seed
+        return cl.cross_validated_thresholds(
+            scores, positive, truth.language, truth.query, seed=seed
         )
     except JudgmentError as error:
         raise JudgmentError(f"score {name!r}: {error}") from None
 
 
-def _chosen(said: Said) -> Chosen | None:
-    if said.scores is None:
+def _threshold_source(opinion: Opinion) -> ThresholdSource | None:
+    if opinion.scores is None:
         return None
-    return "cross-validation" if said.threshold is None else "given"
+    return "cross-validation" if opinion.threshold is None else "given"
 
 
-def _right(labels: tuple[str | None, ...], truth: Truth) -> NDArray[np.bool_]:
+def _right(labels: tuple[str | None, ...], truth: Truth) -> Bools:
     codes = [truth.names.index(label) if label in truth.names else -1 for label in labels]
     return np.asarray(np.array(codes) == truth.label)
 
@@ -149,60 +151,60 @@ def _right(labels: tuple[str | None, ...], truth: Truth) -> NDArray[np.bool_]:
 
 
 @dataclass(frozen=True, eq=False)
-class _Measured:
+class _Basis:
     """What all judges' figures come from, by language."""
 
-    tallies: Mapping[str, Tallies]
+    tallies: Mapping[str, cl.Tallies]
     draws: Mapping[str, Floats]
 
 
-def _measure(truth: Truth, right: NDArray[np.bool_], draws: int, seed: int) -> _Measured:
+def _basis(truth: Truth, right: Bools, draws: int, seed: int) -> _Basis:
     tallies, drawn = {}, {}
     for place, code in enumerate(truth.languages):
         rows = truth.rows(code)
-        tallies[code] = figures.tally(truth.query[rows], truth.label[rows], right[rows])
-        drawn[code] = figures.draws_of(tallies[code], draws, seed + place)
+        tallies[code] = cl.tally(truth.query[rows], truth.label[rows], right[rows])
+        drawn[code] = cl.draws_of(tallies[code], draws=draws, seed=seed + place)
     drawn[MEAN] = np.mean([drawn[code] for code in truth.languages], axis=0)
-    return _Measured(tallies, drawn)
+    return _Basis(tallies, drawn)
 
 
 def _figures(
-    said: Said,
+    opinion: Opinion,
     labels: tuple[str | None, ...],
     column: int,
     truth: Truth,
-    measured: _Measured,
+    basis: _Basis,
     level: float,
 ) -> dict[str, JudgeFigures]:
     """The figures of the judge in this column, by language and of their mean."""
     invalid = np.array([label not in truth.names for label in labels])
-    found = {}
-    for code, tallies in measured.tallies.items():
-        rows = truth.rows(code)
-        recall = figures.recalls(tallies)[:, column]
-        names = [truth.names[label] for label in np.unique(truth.label[rows]).tolist()]
-        found[code] = JudgeFigures(
-            judge=said.name,
+    rows = {}
+    for code, tallies in basis.tallies.items():
+        here = truth.rows(code)
+        recall = cl.recalls(tallies)[:, column]
+        names = [truth.names[label] for label in np.unique(truth.label[here]).tolist()]
+        rows[code] = JudgeFigures(
+            judge=opinion.name,
             language=code,
-            sentences=int(np.count_nonzero(rows)),
-            queries=len(tallies.given),
+            sentences=int(np.count_nonzero(here)),
+            queries=len(tallies.total),
             balanced_accuracy=float(recall.mean()),
-            standard_error=float(figures.standard_errors(tallies)[column]),
-            interval=figures.interval(measured.draws[code][:, column], len(tallies.given), level),
+            standard_error=float(cl.standard_errors(tallies)[column]),
+            interval=cl.interval(basis.draws[code][:, column], len(tallies.total), level),
             recall=dict(zip(names, recall.tolist(), strict=True)),
-            invalid=int(np.count_nonzero(invalid[rows])),
-            roc_auc=_area(said, truth, rows),
+            invalid=int(np.count_nonzero(invalid[here])),
+            roc_auc=_area(opinion, truth, here),
         )
-    interval = figures.interval(
-        measured.draws[MEAN][:, column], min(row.queries for row in found.values()), level
+    interval = cl.interval(
+        basis.draws[MEAN][:, column], min(row.queries for row in rows.values()), level
     )
-    return {**found, MEAN: _mean(said.name, list(found.values()), interval, truth.names)}
+    return {**rows, MEAN: _mean(opinion.name, list(rows.values()), interval, truth.names)}
 
 
-def _area(said: Said, truth: Truth, rows: NDArray[np.bool_]) -> float:
-    if said.scores is None:
+def _area(opinion: Opinion, truth: Truth, rows: Bools) -> float:
+    if opinion.scores is None:
         return float("nan")
-    return figures.roc_auc(said.scores[rows], truth.positive(said.name)[rows])
+    return cl.roc_auc(opinion.scores[rows], truth.positive(opinion.name)[rows])
 
 
 def _mean(

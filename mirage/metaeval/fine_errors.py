@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from mirage._base.arrays import Bools
 from mirage._base.tables import Table, to_text
 from mirage.errors import needing
 from mirage.metaeval._gold import MEAN, Truth
@@ -98,9 +98,7 @@ class FineErrors:
         )
 
 
-def fine_errors(
-    truth: Truth, judges: tuple[str, ...], right: NDArray[np.bool_], language: str
-) -> FineErrors:
+def fine_errors(truth: Truth, judges: tuple[str, ...], right: Bools, language: str) -> FineErrors:
     """Count errors by label and fine-grained label, the most frequent of each label first."""
     groups: dict[tuple[str, str], list[int]] = {}
     for row in np.flatnonzero(truth.rows(language)).tolist():

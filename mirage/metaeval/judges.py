@@ -14,9 +14,9 @@ from numbers import Integral, Real
 from typing import NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
-from numpy.typing import NDArray
 
-from mirage.errors import FeatureError, JudgmentError
+from mirage._base.arrays import Floats
+from mirage.errors import FeatureError, JudgmentError, SettingError
 from mirage.features.base import Answered, Feature, NotComputed
 from mirage.features.registry import feature
 from mirage.metaeval.sentences import AnswerSentence
@@ -25,7 +25,7 @@ from mirage.text import ParsedResponse, Sentence
 
 __all__ = [
     "JudgeLike",
-    "Said",
+    "Opinion",
     "Score",
     "SentenceJudge",
     "as_response",
@@ -70,7 +70,7 @@ class Score:
 
     def __post_init__(self) -> None:
         if self.threshold is not None and not math.isfinite(self.threshold):
-            raise JudgmentError(f"score {self.name!r}: threshold {self.threshold} is no number")
+            raise SettingError(f"score {self.name!r}: threshold {self.threshold} is no number")
 
 
 JudgeLike = SentenceJudge | Score | Feature | str | Callable[[AnswerSentence], "str | float | None"]
@@ -130,16 +130,16 @@ def as_response(sentence: AnswerSentence) -> Answered:
     return Answered(sentence.query, response, parsed)
 
 
-class Said(NamedTuple):
+class Opinion(NamedTuple):
     """What a judge said of each sentence: labels, or scores with the threshold given for them."""
 
     name: str
     labels: tuple[str | None, ...] | None
-    scores: NDArray[np.float64] | None
+    scores: Floats | None
     threshold: float | None = None
 
 
-def ask(judge: JudgeLike, sentences: Sequence[AnswerSentence]) -> Said:
+def ask(judge: JudgeLike, sentences: Sequence[AnswerSentence]) -> Opinion:
     """Have a judge label, or score, sentences.
 
     Raises:
@@ -151,13 +151,13 @@ def ask(judge: JudgeLike, sentences: Sequence[AnswerSentence]) -> Said:
         judge = score(judge)
     if isinstance(judge, Score):
         numbers = _checked(judge.function(sentences), judge.name, sentences)
-        return Said(judge.name, None, numbers, judge.threshold)
+        return Opinion(judge.name, None, numbers, judge.threshold)
     if isinstance(judge, SentenceJudge):
-        return Said(judge.name, _labels(judge.label(sentences), judge.name, sentences), None)
-    name, said = name_of(judge), [judge(sentence) for sentence in sentences]
-    if any(isinstance(value, Real) and not isinstance(value, Integral) for value in said):
-        return Said(name, None, _checked(said, name, sentences))
-    return Said(name, _labels(said, name, sentences), None)
+        return Opinion(judge.name, _labels(judge.label(sentences), judge.name, sentences), None)
+    name, values = name_of(judge), [judge(sentence) for sentence in sentences]
+    if any(isinstance(value, Real) and not isinstance(value, Integral) for value in values):
+        return Opinion(name, None, _checked(values, name, sentences))
+    return Opinion(name, _labels(values, name, sentences), None)
 
 
 def name_of(judge: JudgeLike) -> str:
@@ -191,9 +191,7 @@ def _feature_scores(
     return values
 
 
-def _checked(
-    values: Sequence[object], name: str, sentences: Sequence[AnswerSentence]
-) -> NDArray[np.float64]:
+def _checked(values: Sequence[object], name: str, sentences: Sequence[AnswerSentence]) -> Floats:
     """The scores as numbers, NaN where there is none."""
     _check_length(values, name, sentences)
     numbers = np.full(len(sentences), np.nan)

@@ -182,18 +182,18 @@ class LabelledSentences:
     @cached_property
     def names(self) -> tuple[str, ...]:
         """The labels that occur, sorted."""
-        return tuple(sorted({label for given in self.labels for label in given}))
+        return tuple(sorted({label for labels in self.labels for label in labels}))
 
     def counts(self, *, fine: bool = False) -> dict[str, Counter[str]]:
         """How often each label was given, by language, undecided ones included.
 
         With one annotator these are counts of sentences: MEMERAG's Tables 1 and 3.
         """
-        counted: dict[str, Counter[str]] = {code: Counter() for code in self.languages}
+        counts: dict[str, Counter[str]] = {code: Counter() for code in self.languages}
         columns = self.fine if fine else self.labels
-        for sentence, given in zip(self.sentences, columns, strict=True):
-            counted[sentence.query.language].update(label for label in given if label)
-        return counted
+        for sentence, labels in zip(self.sentences, columns, strict=True):
+            counts[sentence.query.language].update(label for label in labels if label)
+        return counts
 
     def select(
         self, *, languages: Iterable[str] | None = None, fine: Iterable[str] | None = None
@@ -228,8 +228,8 @@ class LabelledSentences:
             UnknownNameError: there is no such label.
         """
         self._known("label", names, self.names)
-        labels = tuple(tuple(names.get(label, label) for label in given) for given in self.labels)
-        return replace(self, labels=labels, positive=positive)
+        renamed = tuple(tuple(names.get(name, name) for name in labels) for labels in self.labels)
+        return replace(self, labels=renamed, positive=positive)
 
     def majority(self) -> LabelledSentences:
         """One label a sentence: what most of its annotators gave; none where two lead.
@@ -259,8 +259,8 @@ class LabelledSentences:
         }
         if len(reasons) == len(self):
             raise DatasetError(f"{self.source}: no sentence has a label to measure a judge on")
-        kept = self.majority()._rows(row for row in range(len(self)) if row not in reasons)
-        return kept, dict(Counter(reasons.values()))
+        rest = self.majority()._rows(row for row in range(len(self)) if row not in reasons)
+        return rest, dict(Counter(reasons.values()))
 
     @cached_property
     def _majority(self) -> tuple[str, ...]:
@@ -270,22 +270,22 @@ class LabelledSentences:
     def _fine_majority(self) -> tuple[str, ...]:
         return tuple(
             _most_common(
-                name for label, name in zip(given, names, strict=True) if label == most and name
+                name for label, name in zip(labels, names, strict=True) if label == most and name
             )
             if names
             else ""
-            for most, given, names in zip(self._majority, self.labels, self.fine, strict=True)
+            for most, labels, names in zip(self._majority, self.labels, self.fine, strict=True)
         )
 
     def _rows(self, rows: Iterable[int]) -> LabelledSentences:
-        kept = list(rows)
-        if not kept:
+        rows = list(rows)
+        if not rows:
             raise DatasetError(f"{self.source}: no sentence is left")
         return replace(
             self,
-            sentences=tuple(self.sentences[row] for row in kept),
-            labels=tuple(self.labels[row] for row in kept),
-            fine=tuple(self.fine[row] for row in kept),
+            sentences=tuple(self.sentences[row] for row in rows),
+            labels=tuple(self.labels[row] for row in rows),
+            fine=tuple(self.fine[row] for row in rows),
         )
 
     def _known(
@@ -293,11 +293,10 @@ class LabelledSentences:
     ) -> frozenset[str] | None:
         if names is None:
             return None
-        wanted = list(names)
-        for name in wanted:
-            if name not in known:
-                raise UnknownNameError(f"{kind} of {self.source}", name, known)
-        return frozenset(wanted)
+        names = frozenset(names)
+        for name in sorted(names - {*known}):
+            raise UnknownNameError(f"{kind} of {self.source}", name, known)
+        return names
 
 
 def _most_common(labels: Iterable[str]) -> str:

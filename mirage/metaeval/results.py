@@ -8,25 +8,23 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Literal, NamedTuple, get_args
 
 import numpy as np
-from numpy.typing import NDArray
 
-from mirage._base.arrays import Floats
+from mirage._base.arrays import Bools, Floats
 from mirage._base.tables import Table, to_text
-from mirage.errors import JudgmentError, UnknownNameError, needing
-from mirage.metaeval import figures
+from mirage.errors import JudgmentError, SettingError, UnknownNameError, needing
 from mirage.metaeval._gold import MEAN, Truth
 from mirage.metaeval.comparisons import Comparisons, Unit, compare
-from mirage.metaeval.figures import Calibration, Threshold
 from mirage.metaeval.fine_errors import FineErrors, fine_errors
 from mirage.models import HumanAgreement
+from mirage.statistics import classification as cl
 from mirage.statistics.bootstrap import Interval
 
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["Chosen", "JudgeFigures", "JudgeResult", "MetaEvaluation"]
+__all__ = ["JudgeFigures", "JudgeResult", "MetaEvaluation", "ThresholdSource"]
 
-Chosen = Literal["given", "cross-validation"]
+ThresholdSource = Literal["given", "cross-validation"]
 """Where the threshold of a score comes from."""
 
 LANGUAGES_SHOWN = 9  # side by side in one table
@@ -71,7 +69,7 @@ class JudgeResult:
         labels: the label that it gave each sentence, ``None`` where there is none.
         scores: the scores behind the labels; ``None`` for a judge that names labels.
         thresholds: the threshold that each sentence's score was held against.
-        chosen: where the thresholds come from; ``None`` for a judge that names labels.
+        threshold_source: where the thresholds come from; ``None`` for a judge that names labels.
     """
 
     name: str
@@ -79,7 +77,7 @@ class JudgeResult:
     labels: tuple[str | None, ...]
     scores: Floats | None
     thresholds: Floats | None
-    chosen: Chosen | None
+    threshold_source: ThresholdSource | None
     truth: Truth
 
     def __getitem__(self, language: str) -> JudgeFigures:
@@ -97,14 +95,12 @@ class JudgeResult:
         if self.thresholds is None:
             return ""
         low, high = float(self.thresholds.min()), float(self.thresholds.max())
-        if self.chosen == "given":
+        if self.threshold_source == "given":
             return f"threshold {low:.4g}, given"
         span = f"{low:.4g}" if low == high else f"{low:.4g} to {high:.4g}"
-        return f"threshold {span}, cross-validated over queries in {figures.FOLDS} folds"
+        return f"threshold {span}, cross-validated over queries in {cl.FOLDS} folds"
 
-    def human_agreement(
-        self, task: str = "faithfulness", source: str = ""
-    ) -> tuple[HumanAgreement, ...]:
+    def agreement(self, task: str = "faithfulness", source: str = "") -> tuple[HumanAgreement, ...]:
         """The balanced accuracies as records, one a language: what a leaderboard can carry.
 
         Args:
@@ -117,16 +113,16 @@ class JudgeResult:
                 judge=self.name,
                 language=code,
                 task=task,
-                balanced_accuracy=round(found.balanced_accuracy, 4),
-                interval=_known(found.interval),
-                sentences=found.sentences,
+                balanced_accuracy=round(row.balanced_accuracy, 4),
+                interval=_known(row.interval),
+                sentences=row.sentences,
                 source=source or self.truth.labelled.source,
             )
-            for code, found in self.figures.items()
+            for code, row in self.figures.items()
             if code != MEAN
         )
 
-    def best_threshold(self, language: str = MEAN) -> Threshold:
+    def best_threshold(self, language: str = MEAN) -> cl.Threshold:
         """The threshold that suits the labels of a language, or of all together, best.
 
         Its balanced accuracy is in-sample: it flatters the score, and is no measure of it. The
@@ -137,10 +133,10 @@ class JudgeResult:
             UnknownNameError: there is no sentence in this language.
         """
         rows, scores, positive = self._scored(language)
-        weights = figures.sentence_weights(self.truth.language[rows], self.truth.label[rows])
-        return figures.best_threshold(scores, positive, weights)
+        weights = cl.sentence_weights(self.truth.language[rows], self.truth.label[rows])
+        return cl.best_threshold(scores, positive, weights)
 
-    def calibration(self, language: str = MEAN, *, bins: int = 10) -> Calibration:
+    def calibration(self, language: str = MEAN, *, bins: int = 10) -> cl.Calibration:
         """How far the scores are probabilities of the positive label; all sentences count alike.
 
         Raises:
@@ -148,9 +144,9 @@ class JudgeResult:
             UnknownNameError: there is no sentence in this language.
         """
         _, scores, positive = self._scored(language)
-        return figures.calibration(scores, positive, bins)
+        return cl.calibration(scores, positive, bins=bins)
 
-    def _scored(self, language: str) -> tuple[NDArray[np.bool_], Floats, NDArray[np.bool_]]:
+    def _scored(self, language: str) -> tuple[Bools, Floats, Bools]:
         if self.scores is None:
             raise JudgmentError(f"judge {self.name!r} names labels; it has no scores")
         rows = self.truth.rows(language)
@@ -205,11 +201,11 @@ class MetaEvaluation:
         return self.truth.left_out
 
     @cached_property
-    def right(self) -> NDArray[np.bool_]:
+    def right(self) -> Bools:
         """Whether each judge gave a sentence its label, ``(sentences, judges)``."""
         truth = np.array([label for (label,) in self.truth.labelled.labels], dtype=object)
-        given = np.array([result.labels for result in self.judges], dtype=object)
-        return np.asarray((given == truth).T, dtype=bool)
+        labels = np.array([result.labels for result in self.judges], dtype=object)
+        return np.asarray((labels == truth).T, dtype=bool)
 
     def compare(
         self,
@@ -235,14 +231,14 @@ class MetaEvaluation:
             seed: of the draws.
 
         Raises:
-            JudgmentError: there is one judge only, ``permutations`` is below 1, or there is no
-                such unit.
+            JudgmentError: there is one judge only.
+            SettingError: ``permutations`` is below 1, or there is no such unit.
             UnknownNameError: there is no sentence in this language.
         """
         if len(self) < 2:
             raise JudgmentError("a comparison takes two judges or more")
         if unit not in get_args(Unit):
-            raise JudgmentError(f"what is swapped is a query or a sentence, not a {unit!r}")
+            raise SettingError(f"what is swapped is a query or a sentence, not a {unit!r}")
         self.truth.rows(language)  # an unknown language is an error that names the known ones
         return compare(
             self.truth,
@@ -275,7 +271,13 @@ class MetaEvaluation:
                 lower, upper = plain.pop("interval")
                 recall = {f"recall {name}": share for name, share in plain.pop("recall").items()}
                 rows.append(
-                    {**plain, "lower": lower, "upper": upper, **recall, "threshold": result.chosen}
+                    {
+                        **plain,
+                        "lower": lower,
+                        "upper": upper,
+                        **recall,
+                        "threshold": result.threshold_source,
+                    }
                 )
         return pd.DataFrame(rows)
 
@@ -296,8 +298,8 @@ class MetaEvaluation:
         return "\n\n".join(map(to_text, tables))
 
     def _table(self, title: str, header: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> Table:
-        named = tuple((name, *row) for name, row in zip(self.names, rows, strict=True))
-        return Table(title, header, named, (False,) * len(named), name=0)
+        lines = tuple((name, *row) for name, row in zip(self.names, rows, strict=True))
+        return Table(title, header, lines, (False,) * len(lines), name=0)
 
     def _notes(self) -> Iterator[str]:
         mean = self.judges[0][MEAN]

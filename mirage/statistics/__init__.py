@@ -1,4 +1,4 @@
-"""Statistics of this field as functions on arrays: bootstrap, permutation tests."""
+"""Statistics of this field as functions on arrays: agreement, classification, permutation tests."""
 
 from __future__ import annotations
 
@@ -7,11 +7,27 @@ from typing import TYPE_CHECKING
 from mirage._base.lazy import lazy
 
 if TYPE_CHECKING:
-    from mirage.statistics.permutation import holm, permutation_p_values
+    from mirage.statistics.agreement import (
+        cohen_kappa,
+        fleiss_kappa,
+        gwet_ac1,
+        krippendorff_alpha,
+    )
+    from mirage.statistics.classification import Calibration, Threshold, calibration, roc_auc
+    from mirage.statistics.permutation import holm, permutation_p_values, single_step_p_values
 
 __all__ = [
+    "Calibration",
+    "Threshold",
+    "calibration",
+    "cohen_kappa",
+    "fleiss_kappa",
+    "gwet_ac1",
     "holm",
+    "krippendorff_alpha",
     "permutation_p_values",
+    "roc_auc",
+    "single_step_p_values",
 ]
 
 __getattr__, __dir__ = lazy(__name__, __file__)

@@ -30,9 +30,10 @@ def bootstrap(
     query: Ints,
     values: Floats,
     statistic: Callable[[Floats], Floats],
-    draws: int,
-    level: float,
-    seed: int,
+    *,
+    draws: int = 1000,
+    level: float = 0.95,
+    seed: int = 0,
 ) -> tuple[float, Interval]:
     """A statistic of sums, and its percentile interval when queries are drawn with replacement.
 
@@ -41,7 +42,7 @@ def bootstrap(
     numbers ``(...)``. The interval (Efron & Tibshirani 1993, An Introduction to the Bootstrap,
     chapter 13) is NaN with fewer than two queries, and where a draw has no value.
     """
-    counts, query = resampled(query, draws, seed)
+    counts, query = resampled(query, draws=draws, seed=seed)
     value = float(statistic(values.sum(axis=0)))
     by_query = np.stack(
         [np.bincount(query, column, minlength=counts.shape[1]) for column in values.T], axis=1
@@ -49,7 +50,7 @@ def bootstrap(
     return value, percentiles(statistic(counts @ by_query), counts.shape[1], level)
 
 
-def resampled(query: Ints, draws: int, seed: int) -> tuple[Floats, Ints]:
+def resampled(query: Ints, *, draws: int, seed: int) -> tuple[Floats, Ints]:
     """How often each draw has each query that occurs, ``(draws, queries)``, and the codes anew."""
     if draws < 1:
         raise SettingError(f"an interval takes 1 draw or more, not {draws}")

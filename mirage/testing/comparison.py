@@ -9,14 +9,13 @@ import numpy as np
 
 from mirage._base.arrays import Floats
 from mirage.features import FeatureTable
+from mirage.statistics.permutation import single_step_p_values
 
 __all__ = ["Change", "Comparison", "compare"]
 
 
 DECIMALS = 6
 """A difference that these decimals do not show is none: files and platforms round."""
-
-_DRAWS = 9999
 
 
 @dataclass(frozen=True)
@@ -73,16 +72,9 @@ def compare(
     """Compare two runs query by query.
 
     If the later run is no worse, each query's two responses could as well have come the other way
-    round, all their features together: that turns the signs of the query's differences. A feature
-    is measured by its mean difference and, as Wilcoxon's test does (1945, Individual Comparisons
-    by Ranking Methods, Biometrics Bulletin 1, 80-83), by its signed ranks, each over the root of
-    its sum of squares: means see a few large losses better, ranks many small ones. The largest of
-    these measures over all features is compared with what 9,999 random choices of signs give
-    (Fisher 1935, The Design of Experiments, section 21). So p is corrected for the number of
-    features, and not more than their dependence on each other calls for (single-step maximum
-    method, Westfall & Young 1993, Resampling-Based Multiple Testing, section 2.6). A p value is
-    never 0 (Phipson & Smyth 2010, Statistical Applications in Genetics and Molecular Biology 9,
-    39). The draws are the same in every call.
+    round, all their features together. What is tested, and how p is corrected for the number of
+    features, says :func:`mirage.statistics.single_step_p_values`. The draws are the same in every
+    call.
 
     A run of the same system that answers anew is called worse with probability ``alpha`` at most.
     Five queries have to differ, all for the worse, before p can be below 0.05.
@@ -97,7 +89,7 @@ def compare(
     sign = np.array([1.0 if name in lower_is_better else -1.0 for name in before.features])
     worsening = sign * (later - earlier)
     worsening[np.abs(worsening) < 1.5 * 10.0**-DECIMALS] = 0.0
-    p_values = _p_values(np.nan_to_num(worsening, nan=0.0))
+    p_values = single_step_p_values(np.nan_to_num(worsening, nan=0.0))
     changes = [
         _change(name, worsening[:, j], earlier[:, j], later[:, j], p_values[j])
         for j, name in enumerate(before.features)
@@ -118,46 +110,3 @@ def _change(name: str, worsening: Floats, before: Floats, after: Floats, p: floa
         p=float(p),
         fell=bool(worsening[both].sum() > 0),
     )
-
-
-def _p_values(worsening: Floats) -> Floats:
-    """One p value a column, corrected for all columns; a column of zeros has 1."""
-    from scipy.stats import monte_carlo_test
-
-    p_values = np.ones(worsening.shape[1])
-    changed = worsening.any(axis=0)
-    if not changed.any():
-        return p_values
-    differing = worsening[worsening.any(axis=1)][:, changed]
-    measures = np.hstack([_scaled(differing), _scaled(_signed_ranks(differing))])
-    rng = np.random.default_rng(0)
-
-    def largest(signs: Floats, axis: int) -> Floats:
-        return np.asarray((np.moveaxis(signs, axis, -1) @ measures).max(axis=-1))
-
-    by_chance = monte_carlo_test(
-        np.ones(len(differing)),
-        lambda size: rng.choice([-1.0, 1.0], size=size),
-        largest,
-        vectorized=True,
-        n_resamples=_DRAWS,
-        batch=1000,
-        alternative="greater",
-    ).null_distribution
-    observed = measures.sum(axis=0).reshape(2, -1).max(axis=0)
-    # 1e-9: sums of the same numbers in another order are the same sum.
-    as_bad = (by_chance[:, None] >= observed - 1e-9).sum(axis=0)
-    p_values[changed] = (1 + as_bad) / (1 + _DRAWS)
-    return p_values
-
-
-def _scaled(columns: Floats) -> Floats:
-    return np.asarray(columns / np.sqrt((columns**2).sum(axis=0)))
-
-
-def _signed_ranks(columns: Floats) -> Floats:
-    """Ranks of the sizes among those that are not 0, with their signs; 0 stays 0."""
-    from scipy.stats import rankdata
-
-    sizes = np.where(columns == 0, np.nan, np.abs(columns))
-    return np.nan_to_num(rankdata(sizes, axis=0, nan_policy="omit")) * np.sign(columns)

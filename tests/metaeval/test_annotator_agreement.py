@@ -10,15 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from labelled import irrcac, query
 
-from mirage.arena import fleiss_kappa
 from mirage.errors import JudgmentError
-from mirage.metaeval import (
-    AnswerSentence,
-    LabelledSentences,
-    annotator_agreement,
-    gwet_ac1,
-    krippendorff_alpha,
-)
+from mirage.metaeval import AnswerSentence, LabelledSentences, annotator_agreement
+from mirage.statistics import gwet_ac1, krippendorff_alpha
 from mirage.statistics.bootstrap import draw_queries
 
 properties = settings(max_examples=50, deadline=None)
@@ -78,18 +72,6 @@ def test_an_example_with_missing_labels() -> None:
     assert found.sentences == 11
 
 
-def test_on_counts() -> None:
-    counts = [[row.count(name) for name in "abcde"] for row in FOUR_RATERS]
-    assert gwet_ac1(counts) == pytest.approx(0.77544, abs=5e-6)
-    assert krippendorff_alpha(counts) == pytest.approx(0.74342, abs=5e-6)
-    unused = [[*row, 0] for row in counts]  # a label that could have been given
-    assert gwet_ac1(unused) > gwet_ac1(counts)
-    assert krippendorff_alpha(unused) == krippendorff_alpha(counts)
-    nobody = [*counts, [0] * 5]
-    assert gwet_ac1(nobody) == gwet_ac1(counts)
-    assert krippendorff_alpha(nobody) == krippendorff_alpha(counts)
-
-
 # Against others
 
 rows = st.lists(
@@ -109,18 +91,6 @@ def test_all_three_are_those_of_other_packages(labels: list[tuple[str, ...]]) ->
     assert found.gwet_ac1 == pytest.approx(ac1, abs=1e-9)
     assert found.fleiss_kappa == pytest.approx(kappa, abs=1e-9)
     assert found.krippendorff_alpha == pytest.approx(by_krippendorff(labels), abs=1e-9)
-
-
-@properties
-@given(
-    st.lists(
-        st.lists(st.sampled_from("xyz"), min_size=4, max_size=4).map(tuple), min_size=1, max_size=9
-    )
-)
-def test_kappa_is_that_of_the_arena(labels: list[tuple[str, ...]]) -> None:
-    counts = [[given.count(name) for name in "xyz"] for given in labels]
-    found = annotator_agreement(annotated(labels), draws=1)["en"].fleiss_kappa
-    np.testing.assert_allclose(found, fleiss_kappa(counts), atol=1e-12)
 
 
 def test_full_agreement_and_one_label() -> None:
@@ -191,11 +161,3 @@ def test_languages_and_fine_grained_labels() -> None:
 def test_one_annotator_cannot_agree() -> None:
     with pytest.raises(JudgmentError, match="no sentence in 'en' has labels of two annotators"):
         annotator_agreement(annotated([("x",), ("y",)]))
-
-
-@pytest.mark.parametrize("counts", [[], [[]], [1, 2], [[1, -1]]])
-def test_what_are_no_counts(counts: object) -> None:
-    with pytest.raises(JudgmentError, match="counts are a table"):
-        gwet_ac1(counts)
-    with pytest.raises(JudgmentError, match="counts are a table"):
-        krippendorff_alpha(counts)

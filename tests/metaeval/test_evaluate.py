@@ -12,7 +12,13 @@ import pytest
 from labelled import NO, YES, by_number, labelled, query, recorded
 
 from mirage import metaeval
-from mirage.errors import DatasetError, FeatureError, JudgmentError, UnknownNameError
+from mirage.errors import (
+    DatasetError,
+    FeatureError,
+    JudgmentError,
+    SettingError,
+    UnknownNameError,
+)
 from mirage.metaeval import (
     MEAN,
     AnswerSentence,
@@ -21,7 +27,7 @@ from mirage.metaeval import (
     evaluate,
     score,
 )
-from mirage.metaeval.figures import cross_validated_thresholds
+from mirage.statistics.classification import cross_validated_thresholds
 
 # en: 4 supported, 2 not; de: 2 and 4. Two sentences a query.
 ROWS = [
@@ -209,7 +215,7 @@ def test_a_score_with_a_given_threshold() -> None:
     assert found[MEAN].invalid == 1
     # en: of 3 scored supported and 2 not, 0.9 > both, 0.5 > 0.1 and = 0.5, 0.4 > 0.1
     assert found["en"].roc_auc == (2 + 1.5 + 1) / 6
-    assert (found.chosen, found.threshold) == ("given", "threshold 0.5, given")
+    assert (found.threshold_source, found.threshold) == ("given", "threshold 0.5, given")
     assert found.best_threshold("de") == (pytest.approx(0.4), (1 + 3 / 4) / 2)
     assert found.calibration("de").brier == pytest.approx(
         np.mean(np.square(np.array([0, 0, 0.2, 0.5, 0.7, 0.3])))
@@ -223,11 +229,11 @@ def test_a_score_without_a_threshold_gets_it_from_other_queries() -> None:
     good = np.array([label == YES for (label,) in sentences.labels])
     numbers = (good * 1.0 + rng.normal(0, 0.3, len(good))).tolist()
     found = evaluate(sentences, score(by_number(numbers), name="x"))["x"]
-    assert found.chosen == "cross-validation"
+    assert found.threshold_source == "cross-validation"
     assert found.threshold.endswith("cross-validated over queries in 5 folds")
     assert found.thresholds is not None
     expected = cross_validated_thresholds(
-        np.array(numbers), good, found.truth.language, found.truth.query, 0
+        np.array(numbers), good, found.truth.language, found.truth.query, seed=0
     )
     assert np.array_equal(found.thresholds, expected)
     assert 0.9 < found[MEAN].balanced_accuracy <= found.best_threshold().balanced_accuracy
@@ -321,7 +327,7 @@ def test_what_cannot_be_compared() -> None:
     two = evaluate(SENTENCES, [judge("a", 0), judge("b", 1)])
     with pytest.raises(UnknownNameError, match="language of these labels 'fr'"):
         two.compare("fr")
-    with pytest.raises(JudgmentError, match="a query or a sentence, not a 'queries'"):
+    with pytest.raises(SettingError, match="a query or a sentence, not a 'queries'"):
         two.compare(unit="queries")
     with pytest.raises(JudgmentError, match="'a' and 'x' were not compared"):
         two.compare()["a", "x"]
@@ -478,7 +484,7 @@ def test_a_language_with_one_label_only() -> None:
 def test_bad_arguments() -> None:
     with pytest.raises(ValueError, match="level is a share"):
         evaluate(SENTENCES, judge("a"), level=95)
-    with pytest.raises(JudgmentError, match="1 draw or more, not 0"):
+    with pytest.raises(SettingError, match="1 draw or more, not 0"):
         evaluate(SENTENCES, judge("a"), draws=0)
     with pytest.raises(FeatureError, match="'answer_bleu' has no value on any of 12 sentences"):
         evaluate(SENTENCES, "answer_bleu")

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from labelled import NO, YES, labelled, query, recorded
 
-from mirage.errors import FeatureError, JudgmentError, UnknownNameError
+from mirage.errors import FeatureError, JudgmentError, SettingError, UnknownNameError
 from mirage.features import Answered, FunctionFeature, NotComputed, sentence_support
 from mirage.metaeval import AnswerSentence, Score, SentenceJudge, score
 from mirage.metaeval.judges import as_response, ask
@@ -97,13 +97,13 @@ def test_what_is_no_judge() -> None:
         FeatureError, match=r"answer_bleu.*any of 3 sentences: the query has no ref"
     ):
         ask("answer_bleu", SENTENCES)
-    with pytest.raises(FeatureError, match="rated by an LLM"):
+    with pytest.raises(FeatureError, match="computed by a model, which a name cannot say"):
         score("fluency")
     with pytest.raises(JudgmentError, match="3 is no judge"):
         ask(3, SENTENCES)
     with pytest.raises(JudgmentError, match="is no judge"):
         ask(AnswerSentence, SENTENCES)
-    with pytest.raises(JudgmentError, match="threshold nan is no number"):
+    with pytest.raises(SettingError, match="threshold nan is no number"):
         Score("x", lambda sentences: [0.0 for _ in sentences], math.nan)
 
 

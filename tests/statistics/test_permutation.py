@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from itertools import product
 from math import comb
 
@@ -10,16 +11,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mirage.errors import JudgmentError
-from mirage.metaeval.figures import sentence_weights
+from mirage.errors import SettingError
 from mirage.statistics import holm, permutation_p_values
+from mirage.statistics.classification import sentence_weights
 
 properties = settings(max_examples=50, deadline=None)
 
 
 def p_value(values: list[float], permutations: int = 10_000, seed: int = 0) -> float:
     differences = np.array(values, dtype=float)[:, None]
-    return float(permutation_p_values(differences, permutations, seed)[0])
+    return float(permutation_p_values(differences, permutations=permutations, seed=seed)[0])
 
 
 # Exact
@@ -56,8 +57,8 @@ def test_exact_p_values_go_through_all_ways(values: list[int]) -> None:
 def test_drawn_p_values_near_exact_ones() -> None:
     rng = np.random.default_rng(3)
     values = rng.normal(0.35, 1, size=(13, 4))
-    exact = permutation_p_values(values, 2**13, 0)
-    drawn = permutation_p_values(values, 2**13 - 1, 0)
+    exact = permutation_p_values(values, permutations=2**13)
+    drawn = permutation_p_values(values, permutations=2**13 - 1)
     assert (exact * 2**13 == np.round(exact * 2**13)).all()
     assert not np.array_equal(exact, drawn)
     error = np.sqrt(exact * (1 - exact) / 2**13)
@@ -70,14 +71,15 @@ def test_a_drawn_p_value_is_never_zero() -> None:
 
 def test_the_same_seed_gives_the_same_and_columns_do_not_disturb_each_other() -> None:
     values = np.random.default_rng(0).normal(0.1, 1, size=(60, 3))
-    first = permutation_p_values(values, 2500, 7)
-    np.testing.assert_array_equal(first, permutation_p_values(values, 2500, 7))
-    np.testing.assert_array_equal(first[:1], permutation_p_values(values[:, :1], 2500, 7))
-    assert not np.array_equal(first, permutation_p_values(values, 2500, 8))
+    p_values = partial(permutation_p_values, permutations=2500)
+    first = p_values(values, seed=7)
+    np.testing.assert_array_equal(first, p_values(values, seed=7))
+    np.testing.assert_array_equal(first[:1], p_values(values[:, :1], seed=7))
+    assert not np.array_equal(first, p_values(values, seed=8))
 
 
 def test_there_has_to_be_a_permutation() -> None:
-    with pytest.raises(JudgmentError, match="1 permutation or more, not 0"):
+    with pytest.raises(SettingError, match="1 permutation or more, not 0"):
         p_value([1.0], permutations=0)
 
 
@@ -106,7 +108,7 @@ def false_positives(sentences_alike: float, simulations: int) -> tuple[float, fl
     """Share of p at or below 0.05, swapping sentences and swapping queries."""
     rng = np.random.default_rng(5)
     found = [
-        permutation_p_values(null_differences(rng, sentences_alike).T, 399, seed)
+        permutation_p_values(null_differences(rng, sentences_alike).T, permutations=399, seed=seed)
         for seed in range(simulations)
     ]
     by_sentence, by_query = np.mean(np.array(found) <= 0.05, axis=0)

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from mirage._base.arrays import Bools, Floats, Ints
-from mirage.errors import JudgmentError
+from mirage.errors import JudgmentError, SettingError
 from mirage.statistics.bootstrap import NO_INTERVAL, Interval, draw_queries, percentiles, ratio
 
 __all__ = [
@@ -43,11 +43,11 @@ __all__ = [
 class Tallies(NamedTuple):
     """Sentences of one language by query and label, and how many of them each judge got right.
 
-    ``given`` has shape ``(queries, labels)`` and ``right`` ``(queries, labels, judges)``. Only
+    ``total`` has shape ``(queries, labels)`` and ``right`` ``(queries, labels, judges)``. Only
     labels that occur in the language are there.
     """
 
-    given: Floats
+    total: Floats
     right: Floats
 
 
@@ -63,14 +63,14 @@ def tally(query: Ints, label: Ints, right: Bools) -> Tallies:
     labels, column = np.unique(label, return_inverse=True)
     cell, size = row * len(labels) + column, len(queries) * len(labels)
     shape = (len(queries), len(labels))
-    given = np.bincount(cell, minlength=size).astype(np.float64).reshape(shape)
+    total = np.bincount(cell, minlength=size).astype(np.float64).reshape(shape)
     hits = [np.bincount(cell, of_judge, minlength=size).reshape(shape) for of_judge in right.T]
-    return Tallies(given, np.stack(hits, axis=-1))
+    return Tallies(total, np.stack(hits, axis=-1))
 
 
 def recalls(tallies: Tallies) -> Floats:
     """The recall of each label by each judge, ``(labels, judges)``."""
-    return np.asarray(tallies.right.sum(axis=0) / tallies.given.sum(axis=0)[:, None])
+    return np.asarray(tallies.right.sum(axis=0) / tallies.total.sum(axis=0)[:, None])
 
 
 def standard_errors(tallies: Tallies) -> Floats:
@@ -78,27 +78,27 @@ def standard_errors(tallies: Tallies) -> Floats:
 
     The ratios of sums that recalls are, made linear, with queries as clusters (Cochran 1977,
     Sampling Techniques, chapters 6 and 9A): the root of ``G / (G - 1)`` times the sum over the
-    ``G`` queries of the squares of ``mean over labels of (right - recall * given) / total given``.
+    ``G`` queries of the squares of ``mean over labels of (right - recall * total) / sum of total``.
     """
-    queries = len(tallies.given)
+    queries = len(tallies.total)
     if queries < 2:
         return np.full(tallies.right.shape[2], np.nan)
-    excess = tallies.right - recalls(tallies) * tallies.given[:, :, None]
-    influence = (excess / tallies.given.sum(axis=0)[:, None]).mean(axis=1)
+    excess = tallies.right - recalls(tallies) * tallies.total[:, :, None]
+    influence = (excess / tallies.total.sum(axis=0)[:, None]).mean(axis=1)
     return np.asarray(np.sqrt(queries / (queries - 1) * np.square(influence).sum(axis=0)))
 
 
-def draws_of(tallies: Tallies, draws: int, seed: int) -> Floats:
+def draws_of(tallies: Tallies, *, draws: int, seed: int) -> Floats:
     """Balanced accuracy of each judge when queries are drawn with replacement: ``(draws, judges)``.
 
     NaN in a draw that misses a label; :func:`interval` leaves it out.
     """
     queries, labels, judges = tallies.right.shape
     counts = draw_queries(queries, queries, draws, seed).astype(np.float64)
-    given = counts @ tallies.given
+    total = counts @ tallies.total
     right = counts @ tallies.right.reshape(queries, labels * judges)
     shares = ratio(
-        right.reshape(draws, labels, judges), np.repeat(given[:, :, None], judges, axis=2)
+        right.reshape(draws, labels, judges), np.repeat(total[:, :, None], judges, axis=2)
     )
     return np.asarray(shares.mean(axis=1))
 
@@ -153,32 +153,31 @@ def best_threshold(scores: Floats, positive: Bools, weights: Floats) -> Threshol
     if not len(known):
         raise JudgmentError("no sentence has a score, so there is no threshold to choose")
     order = known[np.argsort(scores[known], kind="stable")]
-    level, weight = scores[order], weights[order]
+    ascending, weight = scores[order], weights[order]
     # With the threshold at place i, the sentences from i on are called positive.
     below = np.concatenate([[0.0], np.cumsum(np.where(positive[order], 0.0, weight))])
     above = np.concatenate([np.cumsum(np.where(positive[order], weight, 0.0)[::-1])[::-1], [0.0]])
-    places = np.flatnonzero(np.diff(level, prepend=-np.inf, append=np.inf) > 0)
-    gained = (below + above)[places]
-    tied = places[gained >= gained.max() - 1e-12]  # sums of weights are rounded
-    place = int(tied[len(tied) // 2])
-    return Threshold(_between(level, place), float(gained.max()))
+    places = np.flatnonzero(np.diff(ascending, prepend=-np.inf, append=np.inf) > 0)
+    accuracy = (below + above)[places]
+    best = places[accuracy >= accuracy.max() - 1e-12]  # sums of weights are rounded
+    return Threshold(_between(ascending, int(best[len(best) // 2])), float(accuracy.max()))
 
 
-def _between(level: Floats, place: int) -> float:
+def _between(scores: Floats, place: int) -> float:
     """A threshold that calls exactly the sorted scores from this place on positive."""
     if place == 0:
-        return float(level[0])
-    if place == len(level):
-        return float(np.nextafter(level[-1], np.inf))
-    middle = (level[place - 1] + level[place]) / 2
-    return float(middle if middle > level[place - 1] else level[place])
+        return float(scores[0])
+    if place == len(scores):
+        return float(np.nextafter(scores[-1], np.inf))
+    middle = (scores[place - 1] + scores[place]) / 2
+    return float(middle if middle > scores[place - 1] else scores[place])
 
 
 FOLDS = 5
 
 
 def cross_validated_thresholds(
-    scores: Floats, positive: Bools, language: Ints, query: Ints, seed: int
+    scores: Floats, positive: Bools, language: Ints, query: Ints, *, seed: int
 ) -> Floats:
     """For each sentence the best threshold on the queries of the four other of five folds.
 
@@ -198,8 +197,7 @@ def cross_validated_thresholds(
                 f"{FOLDS}, the others lack a label; give a threshold"
             )
         weights = sentence_weights(language[others], positive[others].astype(np.intp))
-        chosen = best_threshold(scores[others], positive[others], weights)
-        thresholds[~others] = chosen.value
+        thresholds[~others] = best_threshold(scores[others], positive[others], weights).value
     return thresholds
 
 
@@ -257,7 +255,7 @@ class Calibration(NamedTuple):
     bins: tuple[Bin, ...]
 
 
-def calibration(scores: ArrayLike, positive: ArrayLike, bins: int = 10) -> Calibration:
+def calibration(scores: ArrayLike, positive: ArrayLike, *, bins: int = 10) -> Calibration:
     """Reliability of scores in [0, 1]; sentences without a score (NaN) are left out.
 
     Args:
@@ -266,13 +264,16 @@ def calibration(scores: ArrayLike, positive: ArrayLike, bins: int = 10) -> Calib
         bins: of the same width, each closed above, the first one also below.
 
     Raises:
-        JudgmentError: a score lies outside [0, 1], there is none, or ``bins`` is below 1.
+        JudgmentError: a score lies outside [0, 1], or there is none.
+        SettingError: ``bins`` is below 1.
     """
+    if bins < 1:
+        raise SettingError(f"calibration takes 1 bin or more, not {bins}")
     values, is_positive = np.asarray(scores, dtype=np.float64), np.asarray(positive, dtype=bool)
     known = ~np.isnan(values)
     values, is_positive = values[known], is_positive[known]
-    if bins < 1 or not len(values):
-        raise JudgmentError(f"calibration takes scores and bins, not {len(values)} and {bins}")
+    if not len(values):
+        raise JudgmentError("there is no score to calibrate")
     if values.min() < 0 or values.max() > 1:
         raise JudgmentError(
             "calibration takes scores in [0, 1], as probabilities are, not from "

@@ -1,4 +1,4 @@
-"""Figures on plain arrays, against scikit-learn and by hand."""
+"""Balanced accuracy, thresholds and calibration of arrays, against scikit-learn and by hand."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.metrics import brier_score_loss, recall_score
 
-from mirage.errors import JudgmentError
-from mirage.metaeval import calibration, roc_auc
-from mirage.metaeval.figures import (
+from mirage.errors import JudgmentError, SettingError
+from mirage.statistics import calibration, roc_auc
+from mirage.statistics.classification import (
     best_threshold,
     cross_validated_thresholds,
     draws_of,
@@ -77,7 +77,7 @@ def test_standard_error_is_near_the_deviation_of_the_draws() -> None:
     right = rng.random((len(query), 3)) < (0.5, 0.7, 0.9)
     right[:, 2] |= query % 2 == 0  # errors that go together
     tallies = tally(query, truth, right)
-    drawn = draws_of(tallies, 20_000, 0)
+    drawn = draws_of(tallies, draws=20_000, seed=0)
     np.testing.assert_allclose(drawn.std(axis=0), standard_errors(tallies), rtol=0.04)
     np.testing.assert_allclose(drawn.mean(axis=0), recalls(tallies).mean(axis=0), atol=0.002)
 
@@ -86,7 +86,7 @@ def test_a_draw_is_the_figure_of_the_drawn_queries() -> None:
     rng = np.random.default_rng(2)
     query, truth = rng.integers(0, 6, 30), rng.integers(0, 2, 30)
     right = rng.random((30, 2)) < 0.6
-    drawn = draws_of(tally(query, truth, right), 50, seed=3)
+    drawn = draws_of(tally(query, truth, right), draws=50, seed=3)
     picks = np.random.default_rng(3).integers(6, size=(50, 6))
     for row, chosen in zip(drawn, picks, strict=True):
         sentences = np.concatenate([np.flatnonzero(query == q) for q in chosen])
@@ -96,7 +96,7 @@ def test_a_draw_is_the_figure_of_the_drawn_queries() -> None:
 
 def test_a_draw_without_a_label_has_no_value() -> None:
     right = np.ones((2, 1), dtype=bool)
-    drawn = draws_of(tally(np.array([0, 1]), np.array([0, 1]), right), 200, 0)
+    drawn = draws_of(tally(np.array([0, 1]), np.array([0, 1]), right), draws=200, seed=0)
     missed = np.isnan(drawn[:, 0])
     assert 0.3 < missed.mean() < 0.7
     assert (drawn[~missed] == 1).all()
@@ -166,7 +166,7 @@ def test_scores_without_meaning_gain_nothing_by_cross_validation() -> None:
     for seed in range(60):
         positive, scores = rng.random(200) < 0.6, rng.random(200)
         weights = sentence_weights(nothing, positive.astype(int))
-        threshold = cross_validated_thresholds(scores, positive, nothing, np.arange(200), seed)
+        threshold = cross_validated_thresholds(scores, positive, nothing, np.arange(200), seed=seed)
         cross.append(weights @ ((scores >= threshold) == positive))
         best.append(best_threshold(scores, positive, weights).balanced_accuracy)
     assert abs(np.mean(cross) - 0.5) < 0.015
@@ -176,7 +176,7 @@ def test_scores_without_meaning_gain_nothing_by_cross_validation() -> None:
 def test_too_few_queries_to_cross_validate() -> None:
     with pytest.raises(JudgmentError, match="too few queries to choose a threshold"):
         cross_validated_thresholds(
-            np.array([0.1, 0.9]), np.array([False, True]), np.zeros(2, int), np.arange(2), 0
+            np.array([0.1, 0.9]), np.array([False, True]), np.zeros(2, int), np.arange(2), seed=0
         )
 
 
@@ -226,7 +226,7 @@ def test_probabilities_are_calibrated_and_others_are_not() -> None:
 def test_what_cannot_be_calibrated() -> None:
     with pytest.raises(JudgmentError, match=r"not from 0\.5 to 1\.5"):
         calibration([0.5, 1.5], [0, 1])
-    with pytest.raises(JudgmentError, match="scores and bins, not 0 and 10"):
+    with pytest.raises(JudgmentError, match="no score to calibrate"):
         calibration([np.nan], [True])
-    with pytest.raises(JudgmentError, match="not 1 and 0"):
+    with pytest.raises(SettingError, match="1 bin or more, not 0"):
         calibration([0.5], [True], bins=0)
