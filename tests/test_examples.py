@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import runpy
 import socket
-import subprocess
 import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -26,25 +24,27 @@ SCRIPTS = sorted(path.name for path in (ROOT / "examples").glob("*.py"))
 Step = Callable[..., str]
 
 
-def started(script: str, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, str(ROOT / "examples" / script), *arguments],
-        capture_output=True,
-        text=True,
-        encoding="utf-8",
-        env={**os.environ, "PYTHONPATH": str(ROOT), "PYTHONIOENCODING": "utf-8", **environment},
-        check=False,
-    )
+@pytest.fixture
+def step(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Step:
+    """Runs a script in this process, offline unless it gets an endpoint, and gives its output."""
+
+    def refuse(_: socket.socket, address: object) -> None:
+        pytest.fail(f"an example that is to run offline connects to {address}")
+
+    def run_here(script: str, *arguments: str, online: bool = False, **environment: str) -> str:
+        if not online:
+            monkeypatch.setattr(socket.socket, "connect", refuse)
+        for name, value in environment.items():
+            monkeypatch.setenv(name, value)
+        monkeypatch.setattr(sys, "argv", [script, *arguments])
+        runpy.run_path(str(ROOT / "examples" / script), run_name="__main__")
+        return capsys.readouterr().out
+
+    return run_here
 
 
-def run(script: str, *arguments: str, **environment: str) -> str:
-    done = started(script, *arguments, **environment)
-    assert done.returncode == 0, done.stderr
-    return done.stdout
-
-
-def test_quickstart_prints_what_readme_shows() -> None:
-    printed = run("quickstart.py")
+def test_quickstart_prints_what_readme_shows(step: Step) -> None:
+    printed = step("quickstart.py")
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
     shown = readme.split("```text\n")[1].split("```")[0].splitlines()
     lines = set(printed.splitlines())
@@ -52,22 +52,6 @@ def test_quickstart_prints_what_readme_shows() -> None:
 
 
 # The steps of the ladder that need nothing --------------------------------------------------------
-
-
-@pytest.fixture
-def step(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Step:
-    """Runs a script in this process, without any network, and gives what it prints."""
-
-    def refuse(_: socket.socket, address: object) -> None:
-        pytest.fail(f"an example that is to run offline connects to {address}")
-
-    def run_here(script: str, *arguments: str) -> str:
-        monkeypatch.setattr(socket.socket, "connect", refuse)
-        monkeypatch.setattr(sys, "argv", [script, *arguments])
-        runpy.run_path(str(ROOT / "examples" / script), run_name="__main__")
-        return capsys.readouterr().out
-
-    return run_here
 
 
 def cells(printed: str, first: str) -> list[str]:
@@ -220,14 +204,14 @@ def test_a_benchmark_of_ones_own_files(step: Step, tmp_path: Path) -> None:
 # What needs data or endpoints ---------------------------------------------------------------------
 
 
-def test_the_nomiracl_arena_goes_all_the_way(data_dir: Path) -> None:
-    printed = run("nomiracl_arena.py", "id", MIRAGE_DATA=str(data_dir))
+def test_the_nomiracl_arena_goes_all_the_way(step: Step, data_dir: Path) -> None:
+    printed = step("nomiracl_arena.py", "id", MIRAGE_DATA=str(data_dir))
     assert "*" in printed
     for model in ("Mixtral-8x7B-Instruct-v0.1", "llama-2-7b-chat", "gpt-3.5-turbo-azure"):
         assert printed.count(model) == 2
 
 
-def test_the_arena_puts_the_better_endpoint_first() -> None:
+def test_the_arena_puts_the_better_endpoint_first(step: Step) -> None:
     corpus = MirageDataset.bundled("en")
 
     def answer(request: Mapping[str, Any]) -> str:
@@ -245,9 +229,10 @@ def test_the_arena_puts_the_better_endpoint_first() -> None:
 
     with ChatServer(answer) as server:
         weak = f"weak@{server.url}"
-        printed = run(
+        printed = step(
             "arena.py",
             "en",
+            online=True,
             ARENA_MODELS=f"{weak},strong",
             ARENA_JUDGE="judge",
             OPENAI_BASE_URL=server.url,
@@ -261,14 +246,13 @@ def test_the_arena_puts_the_better_endpoint_first() -> None:
     assert "canary" not in printed
 
 
-def test_the_arena_says_what_it_needs() -> None:
-    done = started("arena.py", ARENA_MODELS="", ARENA_JUDGE="")
-    assert done.returncode == 1
-    assert "ARENA_MODELS names two models or more" in done.stderr
+def test_the_arena_says_what_it_needs(step: Step) -> None:
+    with pytest.raises(SystemExit, match="ARENA_MODELS names two models or more"):
+        step("arena.py", ARENA_MODELS="", ARENA_JUDGE="")
 
 
-def test_which_judge_needs_no_key(data_dir: Path) -> None:
-    printed = run("which_judge.py", "de", MIRAGE_DATA=str(data_dir))
+def test_which_judge_needs_no_key(step: Step, data_dir: Path) -> None:
+    printed = step("which_judge.py", "de", MIRAGE_DATA=str(data_dir))
     table = printed.split("By language")[0].splitlines()
     assert "458 sentences" in table[0]
     judges = ("support_lexical", "words_found", "names_and_numbers")
@@ -278,7 +262,7 @@ def test_which_judge_needs_no_key(data_dir: Path) -> None:
     assert "10 sentences were left out: Challenging to determine" in table
 
 
-def test_which_judge_measures_an_endpoint_in_four_ways(tmp_path: Path) -> None:
+def test_which_judge_measures_an_endpoint_in_four_ways(step: Step, tmp_path: Path) -> None:
     folder = tmp_path / "memerag" / "memerag"
     folder.mkdir(parents=True)
     rows = [
@@ -305,9 +289,10 @@ def test_which_judge_measures_an_endpoint_in_four_ways(tmp_path: Path) -> None:
         return f"<answer>{'Not Supported' if wrong else 'Supported'}</answer>"
 
     with ChatServer(answer) as server:
-        printed = run(
+        printed = step(
             "which_judge.py",
             *("--endpoint", server.url, "--model", "small"),
+            online=True,
             MIRAGE_DATA=str(tmp_path),
             JUDGE_API_KEY="sk-canary",
         )
@@ -320,17 +305,18 @@ def test_which_judge_measures_an_endpoint_in_four_ways(tmp_path: Path) -> None:
     assert "canary" not in printed
 
 
-def test_which_judge_says_where_the_data_is(tmp_path: Path) -> None:
-    done = started("which_judge.py", MIRAGE_DATA=str(tmp_path))
-    assert (done.returncode, done.stdout) == (2, "")
-    assert "get https://github.com/amazon-science/MEMERAG" in done.stderr
+def test_which_judge_says_where_the_data_is(
+    step: Step, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as ended:
+        step("which_judge.py", MIRAGE_DATA=str(tmp_path))
+    out, err = capsys.readouterr()
+    assert (ended.value.code, out) == (2, "")
+    assert "get https://github.com/amazon-science/MEMERAG" in err
 
 
 @pytest.mark.parametrize("name", ["nomiracl", "simulated_arena", "features", "bradley_terry"])
 def test_benchmarks_can_be_imported(name: str) -> None:
     source = (ROOT / "benchmarks" / f"{name}.py").read_text(encoding="utf-8")
     assert '__name__ == "__main__"' in source  # importing one runs nothing
-    path = str(ROOT / "benchmarks" / f"{name}.py")
-    code = f"import runpy; runpy.run_path({path!r})"
-    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-    subprocess.run([sys.executable, "-c", code], check=True, env=environment)
+    runpy.run_path(str(ROOT / "benchmarks" / f"{name}.py"))

@@ -14,7 +14,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-import mirage
+import mirage.testing
 from mirage.testing._runs import Runs
 
 pytest_plugins = ["pytester"]
@@ -22,21 +22,36 @@ pytest_plugins = ["pytester"]
 PLUGIN = "mirage.testing.plugin"
 ROOT = Path(mirage.__file__).parents[1]
 
+# Other plugins, which would be imported anew for nothing.
+UNNEEDED = ("-p", "no:hypothesispytest", "-p", "no:anyio")
+
 Outcome = pytest.RunResult
 RunPytest = Callable[..., Outcome]
 
 
+@pytest.fixture(scope="module")
+def _imported() -> None:
+    """What a run of pytest in this process imports first, it drops at its end."""
+    for name in mirage.testing.__all__:
+        getattr(mirage.testing, name)
+    board = mirage.Leaderboard.bundled("sw")
+    board.rank(lambda query: query.reference, name="reference")
+
+
 @pytest.fixture
-def run_pytest(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> RunPytest:
-    """Run pytest on its own in an empty folder, with every warning an error."""
+def run_pytest(
+    pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch, _imported: None
+) -> RunPytest:
+    """Run pytest in an empty folder, with every warning an error: here, or as a program."""
     installed = any(found.value == PLUGIN for found in entry_points(group="pytest11"))
     # In an installation older than the entry point, name the plugin instead.
     load = () if installed else ("-p", PLUGIN)
     monkeypatch.delenv("PYTEST_XDIST_WORKER", raising=False)
     monkeypatch.delenv("PYTEST_ADDOPTS", raising=False)
 
-    def run(*options: str) -> Outcome:
-        return pytester.runpytest_subprocess("-W", "error", *load, *options)
+    def run(*options: str, program: bool = False) -> Outcome:
+        start = pytester.runpytest_subprocess if program else pytester.runpytest_inprocess
+        return start("-W", "error", *load, *UNNEEDED, *options)
 
     return run
 
@@ -156,7 +171,7 @@ def test_under_xdist_a_model_is_asked_once(
         assert_feature(mirage_run(good, "my-rag"), "citation_recall@10", gt=1)
     """
     )
-    outcome = run_pytest("-n", "2", "--junitxml=junit.xml")
+    outcome = run_pytest("-n", "2", "--junitxml=junit.xml", program=True)
     outcome.assert_outcomes(passed=6, failed=4)
     assert len(asked(pytester)) == 14
     found = properties(pytester.path / "junit.xml")
@@ -183,7 +198,7 @@ def test_a_run_that_was_cut_off_is_resumed_from_the_cache(
     )
     cut = pytester.path / "cut"
     cut.touch()
-    assert run_pytest().ret == pytest.ExitCode.INTERRUPTED
+    assert run_pytest(program=True).ret == pytest.ExitCode.INTERRUPTED
     cut.unlink()
     assert len(asked(pytester)) == 4
     run_pytest().assert_outcomes(passed=1)
@@ -254,6 +269,6 @@ def test_a_run_that_does_not_use_it_is_left_alone(
         assert not {"numpy", "pydantic", "mirage.models"} & set(sys.modules)
     """
     )
-    outcome = run_pytest("--junitxml=junit.xml", "-v")
+    outcome = run_pytest("--junitxml=junit.xml", "-v", program=True)
     outcome.assert_outcomes(passed=1)
     assert properties(pytester.path / "junit.xml") == {"test_nothing": []}
