@@ -50,7 +50,7 @@ def main(language: str = "en", out: str = "memerag", *files: str) -> None:
         queries,
         BM25(passages.values(), language),
         {name: OpenAIGenerator(llm(name), name=name) for name in models.split(",")},
-        out,
+        out=out,
         llm=llm(time_filter),
         per_model=int(per_model),
     )

@@ -25,6 +25,10 @@ class MirageDataset(Sequence[Query]):
     (:meth:`from_trec`), MIRAGE-Bench (:meth:`from_hub`) or from any iterable of
     :class:`~mirage.Query`. It is immutable: slicing and :meth:`sample` give new ones.
 
+    Args:
+        queries: the queries, in their order.
+        name: how errors and tables call the dataset.
+
     Raises:
         DatasetError: no query, two languages, or one query id twice.
     """
@@ -77,7 +81,11 @@ class MirageDataset(Sequence[Query]):
         return cls(queries.values(), name=path.stem)
 
     def to_jsonl(self, path: str | Path) -> None:
-        """Write one query a line; :meth:`from_jsonl` reads back an equal dataset."""
+        """Write one query a line; :meth:`from_jsonl` reads back an equal dataset.
+
+        Raises:
+            DatasetError: the file cannot be written.
+        """
         write_records(self._queries, Path(path))
 
     @classmethod
@@ -254,5 +262,9 @@ def read_run(path: str | Path, *, language: str, model: str = "") -> Run:
 
 
 def write_run(run: Run, path: str | Path) -> None:
-    """Write a run's responses as JSON Lines; :func:`read_run` reads them back."""
+    """Write a run's responses to ``path`` as JSON Lines; :func:`read_run` reads them back.
+
+    Raises:
+        DatasetError: the file cannot be written.
+    """
     write_records(run.responses, Path(path))

@@ -29,6 +29,7 @@ __all__ = [
     "Judgment",
     "Passage",
     "Query",
+    "Record",
     "Response",
     "Run",
     "Verdict",
@@ -43,11 +44,13 @@ LanguageCode = Annotated[str, AfterValidator(lambda code: Language.of(code).code
 Verdict = Literal["a", "b", "tie"]
 
 
-class _Record(BaseModel):
+class Record(BaseModel):
+    """A row of a file: fields are never changed, and a strange one is refused."""
+
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
-class Passage(_Record):
+class Passage(Record):
     """A text that a model may answer from.
 
     ``id`` is the id of the corpus (``36897421#2``); it is what citations and qrels name.
@@ -58,7 +61,7 @@ class Passage(_Record):
     title: str = ""
 
 
-class Query(_Record):
+class Query(Record):
     """A question, with its passages in the order in which the prompt shows them.
 
     ``relevant`` are the ids of the passages that answer the question, as in TREC qrels; it may
@@ -109,7 +112,7 @@ class Query(_Record):
         raise UnknownNameError(f"passage of query {self.id!r}", passage_id, self.passage_ids)
 
 
-class Response(_Record):
+class Response(Record):
     """A model's raw text for one query.
 
     ``text`` is ``None`` when the model failed; ``error`` then says why. An empty text is a
@@ -133,7 +136,7 @@ class Response(_Record):
         return self
 
 
-class Run(_Record):
+class Run(Record):
     """All of one model's responses on one dataset, at most one a query, as in TREC."""
 
     model: Name
@@ -188,7 +191,7 @@ class Run(_Record):
         return iter(self.responses)
 
 
-class Judgment(_Record):
+class Judgment(Record):
     """One verdict of one judge on two models' responses to one query."""
 
     query_id: Id
@@ -204,7 +207,7 @@ class Judgment(_Record):
         return self
 
 
-class Vote(_Record):
+class Vote(Record):
     """What one judge said when it was shown ``model_a``'s response first and ``model_b``'s second.
 
     ``verdict`` is ``invalid`` where the judge named none, and ``failed`` where it did not answer
@@ -229,7 +232,7 @@ class Vote(_Record):
         return self
 
 
-class HumanAgreement(_Record):
+class HumanAgreement(Record):
     """How far a judge, or a feature taken for one, was measured to agree with people.
 
     ``judge`` is a model's or a feature's name, ``language`` ``None`` for a mean over languages,

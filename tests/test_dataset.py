@@ -517,3 +517,10 @@ def test_equality_and_repr() -> None:
 @pytest.mark.parametrize("code", LANGUAGES)
 def test_a_dataset_takes_any_of_the_languages(code: str) -> None:
     assert MirageDataset([Query(id="a", language=code, text="?")]).language == code
+
+
+def test_what_cannot_be_written_names_the_file(tmp_path: Path) -> None:
+    run = Run(model="m", language="sw", responses=(Response(query_id="q01", text="a"),))
+    for write in (MirageDataset.bundled("sw").to_jsonl, lambda path: write_run(run, path)):
+        with pytest.raises(DatasetError, match=r"x\.jsonl: cannot be written \(No such file"):
+            write(tmp_path / "nowhere" / "x.jsonl")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import json
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from numbers import Real
 from pathlib import Path
 from typing import Any, TypeVar
@@ -13,7 +14,15 @@ from pydantic import BaseModel, ValidationError
 
 from mirage.errors import DatasetError
 
-__all__ = ["is_missing", "lines", "parse_rows", "read_rows", "validated", "write_records"]
+__all__ = [
+    "is_missing",
+    "lines",
+    "parse_rows",
+    "read_rows",
+    "validated",
+    "write_records",
+    "writing",
+]
 
 R = TypeVar("R", bound=BaseModel)
 
@@ -69,9 +78,22 @@ def _row(where: str, line: str) -> tuple[str, dict[str, Any]]:
     return where, row
 
 
+@contextmanager
+def writing(path: Path | None) -> Iterator[None]:
+    """Turn errors of the system into errors that name the file."""
+    try:
+        yield
+    except OSError as error:
+        raise DatasetError(f"{path}: cannot be written ({error.strerror})") from None
+
+
 def write_records(records: Iterable[BaseModel], path: Path) -> None:
-    """Write records as JSON Lines, leaving out what is at its default."""
-    with path.open("w", encoding="utf-8", newline="\n") as file:
+    """Write records as JSON Lines, leaving out what is at its default.
+
+    Raises:
+        DatasetError: the file cannot be written.
+    """
+    with writing(path), path.open("w", encoding="utf-8", newline="\n") as file:
         for record in records:
             file.write(record.model_dump_json(exclude_defaults=True) + "\n")
 

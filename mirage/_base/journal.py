@@ -5,15 +5,14 @@ from __future__ import annotations
 import json
 import logging
 import os
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable
 from pathlib import Path
 from types import TracebackType
 from typing import IO, Generic, Self, TypeVar
 
 from pydantic import BaseModel
 
-from mirage._base.files import read_rows, validated, write_records
+from mirage._base.files import read_rows, validated, write_records, writing
 from mirage.errors import DatasetError
 
 __all__ = ["Journal"]
@@ -68,7 +67,7 @@ class Journal(Generic[R]):
         """
         if self._file is not None:
             line = record.model_dump_json(exclude_defaults=True) + "\n"
-            with _named(self.path):
+            with writing(self.path):
                 self._file.write(line.encode())
                 self._file.flush()
 
@@ -81,27 +80,18 @@ class Journal(Generic[R]):
         if self.path is None or self._file is None:
             return
         whole = self.path.with_name(self.path.name + ".new")
-        with _named(self.path):
+        with writing(self.path):
             write_records(records, whole)
             # The lock goes last: who had it earlier would add to a file that is replaced.
             os.replace(whole, self.path)
             self._file.close()
 
 
-@contextmanager
-def _named(path: Path | None) -> Iterator[None]:
-    """Turn errors of the system into errors that name the file."""
-    try:
-        yield
-    except OSError as error:
-        raise DatasetError(f"{path}: cannot be written ({error.strerror})") from None
-
-
 def _locked(path: Path) -> IO[bytes]:
     """The file, open for appending, while nobody else can do the same."""
     import portalocker
 
-    with _named(path):
+    with writing(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         while True:
             file = path.open("a+b")

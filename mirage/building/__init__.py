@@ -15,15 +15,16 @@ if TYPE_CHECKING:
         build_benchmark,
     )
     from mirage.building.judge_benchmark_steps import (
+        TimeDependence,
         UnlabelledSentence,
         WithPassages,
         assign_models,
+        time_independent,
         unfit_answers,
         unlabelled_sentences,
         with_passages,
     )
     from mirage.building.judge_benchmarks import JudgeBenchmark, build_judge_benchmark
-    from mirage.building.time_dependence import TimeDependence, time_independent
     from mirage.building.training_sets import (
         ChatMessage,
         OmitReason,

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import random
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 from typing import Literal, NamedTuple
 
-from mirage.building._reasons import reason_counts
 from mirage.dataset import MirageDataset
 from mirage.errors import DatasetError, SettingError
 from mirage.languages import LANGUAGES
@@ -90,29 +90,31 @@ def build_benchmark(
         UnknownNameError: no such language.
     """
     dataset = MirageDataset.from_trec(topics, qrels, passages, language=language)
-    judged = trec.read_qrels(Path(qrels))
-    dropped = _dropped(dataset.query_ids, judged, recipe or Recipe(), seed)
-    kept = [query for query in dataset if query.id not in dropped]
-    if not kept:
+    grades = trec.read_qrels(Path(qrels))
+    dropped = _dropped(dataset.query_ids, grades, recipe or Recipe(), seed)
+    queries = [query for query in dataset if query.id not in dropped]
+    if not queries:
         raise DatasetError(
-            f"{topics}: no query is left for a benchmark ({reason_counts(dropped)}); is {qrels} "
-            "the file of its qrels?"
+            f"{topics}: no query is left for a benchmark ({reason_counts(dropped.values())}); is "
+            f"{qrels} the file of its qrels?"
         )
-    return Benchmark(MirageDataset(kept, name=dataset.name), dropped)
+    return Benchmark(MirageDataset(queries, name=dataset.name), dropped)
 
 
 def _dropped(
-    topic_ids: Iterable[str], judged: Mapping[str, Mapping[str, int]], recipe: Recipe, seed: int
+    topic_ids: Iterable[str], grades: Mapping[str, Mapping[str, int]], recipe: Recipe, seed: int
 ) -> dict[str, DropReason]:
-    lacks = {query_id: _lack(judged.get(query_id, {})) for query_id in topic_ids}
+    lacks = {query_id: _lack(grades.get(query_id, {})) for query_id in topic_ids}
     both = [query_id for query_id, lack in lacks.items() if lack is None]
     bare = [query_id for query_id, lack in lacks.items() if lack == "no non-relevant passage"]
     sample = len(both) if recipe.sample is None else recipe.sample
-    kept = {*_draw(both, sample, seed), *_draw(bare, recipe.relevant_only, seed)}
+    members = {*_draw(both, sample, seed), *_draw(bare, recipe.relevant_only, seed)}
     dropped: dict[str, DropReason] = {
-        query_id: lack or "not sampled" for query_id, lack in lacks.items() if query_id not in kept
+        query_id: lack or "not sampled"
+        for query_id, lack in lacks.items()
+        if query_id not in members
     }
-    return dropped | {query_id: "no topic" for query_id in judged if query_id not in lacks}
+    return dropped | {query_id: "no topic" for query_id in grades if query_id not in lacks}
 
 
 def _lack(grades: Mapping[str, int]) -> DropReason | None:
@@ -128,3 +130,8 @@ def _lack(grades: Mapping[str, int]) -> DropReason | None:
 
 def _draw(query_ids: Sequence[str], n: int, seed: int) -> list[str]:
     return random.Random(seed).sample(query_ids, min(n, len(query_ids)))
+
+
+def reason_counts(reasons: Iterable[str]) -> str:
+    """Such as ``no judgment: 3, not sampled: 2``, the most frequent first."""
+    return ", ".join(f"{reason}: {n}" for reason, n in Counter(reasons).most_common())

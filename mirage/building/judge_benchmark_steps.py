@@ -13,13 +13,13 @@ from functools import cache
 from itertools import chain
 from typing import Literal, NamedTuple
 
-from pydantic import BaseModel, ConfigDict
-
 from mirage.dataset import MirageDataset
-from mirage.errors import DatasetError, JudgmentError, SettingError
+from mirage.errors import DatasetError, JudgmentError, LLMError, SettingError
 from mirage.features.lexical import SUPPORTED_AT, sentence_support
 from mirage.languages import Language
-from mirage.models import Id, LanguageCode, Name, Passage, Query, Response, Run
+from mirage.llm import LLM
+from mirage.llm.questions import BRACKETS, Form, Question, ask_all, final_verdict
+from mirage.models import Id, LanguageCode, Name, Passage, Query, Record, Response, Run
 from mirage.retrieval import BM25
 from mirage.text import parse, split_sentences, tokenize
 
@@ -30,11 +30,13 @@ __all__ = [
     "Dropped",
     "SupportMarker",
     "SupportingSentence",
+    "TimeDependence",
     "UnlabelledSentence",
     "WithPassages",
     "assign_models",
     "count_words",
     "lexical_marks",
+    "time_independent",
     "unfit_answers",
     "unlabelled_sentences",
     "with_passages",
@@ -108,7 +110,7 @@ def with_passages(queries: Iterable[Query], index: BM25, n: int = 5) -> WithPass
     """
     if n < 1:
         raise SettingError(f"a question has 1 passage or more, not {n}")
-    chosen: list[Query] = []
+    complete: list[Query] = []
     replaced: list[str] = []
     dropped: dict[str, Dropped] = {}
     for query in queries:
@@ -117,17 +119,16 @@ def with_passages(queries: Iterable[Query], index: BM25, n: int = 5) -> WithPass
                 f"query {query.id!r} is in {query.language!r}, but the corpus is in "
                 f"{index.language!r}"
             )
-        found = _found(query, index, n)
-        if isinstance(found, Dropped):
-            dropped[query.id] = found
-            continue
-        passages, exchanged = found
-        chosen.append(query.model_copy(update={"passages": passages}))
-        replaced += [query.id] if exchanged else []
-    return WithPassages(tuple(chosen), tuple(replaced), dropped)
+        match _passages_of(query, index, n):
+            case Dropped() as drop:
+                dropped[query.id] = drop
+            case passages, exchange:
+                complete.append(query.model_copy(update={"passages": passages}))
+                replaced += [query.id] if exchange else []
+    return WithPassages(tuple(complete), tuple(replaced), dropped)
 
 
-def _found(query: Query, index: BM25, n: int) -> tuple[tuple[Passage, ...], bool] | Dropped:
+def _passages_of(query: Query, index: BM25, n: int) -> tuple[tuple[Passage, ...], bool] | Dropped:
     """The passages of a question, and whether a relevant one took the place of the lowest."""
     relevant = [passage for passage in query.relevant if passage in index]
     if not relevant:
@@ -141,6 +142,97 @@ def _found(query: Query, index: BM25, n: int) -> tuple[tuple[Passage, ...], bool
     scores = dict(zip(relevant, index.scores(query.text, relevant), strict=True))
     best = max(scores, key=scores.__getitem__)  # the first of equal ones
     return (*passages[:-1], index[best]), True
+
+
+# Time ---------------------------------------------------------------------------------------------
+#
+# Of a question whose answer changes, what a passage of some year says is no error, and what a model
+# says of today is no invention.
+
+_STABLE, _CHANGES = "STABLE", "CHANGES"
+
+_TIME_TASK = f"""\
+You sort questions by whether their right answer changes as time goes by.
+
+A question is {_CHANGES} if people who ask it a few years apart could rightly get different \
+answers: who holds an office or a record, what is the latest, the next or the largest so far, how \
+old, how many or how expensive something is at present, which rules are in force.
+
+A question is {_STABLE} if the answer is the same whenever it is asked: what happened and why, who \
+made or discovered something, what a word means, how nature works, what a lasting thing or place \
+is like, or how matters stood at a time that the question names.
+
+The question is in """
+
+_TIME_FORM = Form(
+    text="Say in one or two sentences what could make the answer change. Then end with a line that "
+    f"holds nothing but your verdict in double square brackets: [[{_CHANGES}]] or [[{_STABLE}]]",
+    reminder="Your last line has to be the verdict in double square brackets and nothing else: "
+    f"[[{_CHANGES}]] or [[{_STABLE}]]",
+    read=lambda text: final_verdict(text, (_STABLE, _CHANGES)),
+    sought="verdict",
+    breaks=(BRACKETS,),
+)
+
+
+class TimeDependence(NamedTuple):
+    """Questions by whether their answers change over time; each is in one of the three.
+
+    Attributes:
+        stable: their answers stay the same.
+        changing: their answers change.
+        undecided: by id, why the LLM gave no verdict.
+    """
+
+    stable: tuple[Query, ...]
+    changing: tuple[Query, ...]
+    undecided: dict[str, str]
+
+
+def time_independent(
+    queries: Iterable[Query], llm: LLM, *, progress: bool = True
+) -> TimeDependence:
+    """Ask an LLM of each question whether its answer changes over time.
+
+    It is asked again up to five times where it ends in no verdict. With the LLM's cache a second
+    call asks only what the first one got no answer to.
+
+    Args:
+        queries: the questions.
+        llm: who says so.
+        progress: show a progress bar on stderr, if that is a terminal.
+
+    Raises:
+        LLMError: no question was decided, with the reason for the first; or there is no key.
+    """
+    questions = list(queries)
+    what = "questions sorted by time"
+    outcomes = ask_all(llm, [*map(_time_question, questions)], what=what, progress=progress)
+    by_query = list(zip(questions, outcomes, strict=True))
+    undecided = {
+        query.id: f"there was {outcome.invalid or f'no answer: {outcome.failed}'}"
+        for query, outcome in by_query
+        if outcome.value is None
+    }
+    if undecided and len(undecided) == len(questions):
+        raise LLMError(
+            f"of none of {len(questions)} questions is known whether its answer changes over time; "
+            f"of query {questions[0].id!r} because {undecided[questions[0].id]}"
+        )
+    stable, changing = (
+        tuple(query for query, outcome in by_query if outcome.value == verdict)
+        for verdict in (_STABLE, _CHANGES)
+    )
+    return TimeDependence(stable, changing, undecided)
+
+
+def _time_question(query: Query) -> Question[str]:
+    return Question(
+        task=f"{_TIME_TASK}{Language.of(query.language).name}.",
+        aim="Sort the question marked <question {word}>",
+        form=_TIME_FORM,
+        material=(("question", query.text),),
+    )
 
 
 # Answers ------------------------------------------------------------------------------------------
@@ -203,11 +295,17 @@ def _bundled_tokens(code: str) -> int:
 
 
 def assign_models(
-    query_ids: Sequence[str], models: Sequence[str], per_model: int = 50, seed: int = 0
+    query_ids: Sequence[str], models: Sequence[str], per_model: int = 50, *, seed: int = 0
 ) -> dict[str, str]:
     """Draw ``per_model`` questions for each model, none for two models; the model of each.
 
     As in MEMERAG's files, where each of the 250 questions of a language is answered once.
+
+    Args:
+        query_ids: the questions to draw from.
+        models: the names of the models.
+        per_model: questions a model.
+        seed: of the draw.
 
     Raises:
         DatasetError: there are not so many questions.
@@ -221,8 +319,8 @@ def assign_models(
             f"{len(models)} models with {per_model} questions each need {needed} questions, and "
             f"{len(query_ids)} are left; give more questions, or a smaller per_model"
         )
-    drawn = random.Random(seed).sample(list(query_ids), needed)
-    model_of = {query_id: models[place // per_model] for place, query_id in enumerate(drawn)}
+    draw = random.Random(seed).sample(list(query_ids), needed)
+    model_of = {query_id: models[place // per_model] for place, query_id in enumerate(draw)}
     return {query_id: model_of[query_id] for query_id in query_ids if query_id in model_of}
 
 
@@ -247,11 +345,7 @@ def lexical_marks(sentence: str, candidates: Sequence[str], language: str) -> li
     return [value if value >= MARKED_AT else 0.0 for value in support]
 
 
-class _Line(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-
-class SupportingSentence(_Line):
+class SupportingSentence(Record):
     """A sentence of a passage that may support a sentence of an answer."""
 
     passage: Id
@@ -259,7 +353,7 @@ class SupportingSentence(_Line):
     score: float
 
 
-class UnlabelledSentence(_Line):
+class UnlabelledSentence(Record):
     """A row for annotators; once it has a label, :meth:`LabelledSentences.from_jsonl` reads it.
 
     Attributes:
@@ -295,6 +389,11 @@ def unlabelled_sentences(
 
     A sentence is to be labelled by all passages of its question, as in the paper, so the passages
     that it cites are left out. Nor do the rows say which model answered.
+
+    Args:
+        query: the question, with its passages.
+        response: the answer.
+        mark: says how far a sentence of a passage supports one of the answer.
 
     Raises:
         JudgmentError: ``mark`` did not return a finite number for each sentence of the passages.
@@ -332,9 +431,9 @@ def _marked(
             f"mark= returned {len(scores)} numbers for {len(candidates)} sentences of passages, "
             f"beside {sentence!r}; it has to return a finite one for each"
         )
-    ranked = sorted(zip(scores, candidates, strict=True), key=lambda pair: -pair[0])
+    ranking = sorted(zip(scores, candidates, strict=True), key=lambda pair: -pair[0])
     return tuple(
         SupportingSentence(passage=passage, sentence=text, score=round(score, 3))
-        for score, (passage, text) in ranked[:MARKS]
+        for score, (passage, text) in ranking[:MARKS]
         if score > 0
     )

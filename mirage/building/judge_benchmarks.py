@@ -17,8 +17,10 @@ from pathlib import Path
 from typing import Any, get_args
 from urllib.parse import quote
 
+from mirage._base.files import writing
 from mirage._base.journal import Journal
 from mirage._base.tables import Table, to_text
+from mirage.building.evaluation_sets import reason_counts
 from mirage.building.judge_benchmark_steps import (
     Dropped,
     DropReason,
@@ -26,11 +28,11 @@ from mirage.building.judge_benchmark_steps import (
     UnlabelledSentence,
     assign_models,
     lexical_marks,
+    time_independent,
     unfit_answers,
     unlabelled_sentences,
     with_passages,
 )
-from mirage.building.time_dependence import time_independent
 from mirage.dataset import MirageDataset
 from mirage.errors import DatasetError
 from mirage.generation.responses import ModelLike, respond
@@ -132,8 +134,8 @@ def build_judge_benchmark(
     queries: MirageDataset,
     index: BM25,
     models: Mapping[str, ModelLike],
-    out: str | Path,
     *,
+    out: str | Path,
     llm: LLM | None,
     passages: int = 5,
     min_words: int = 10,
@@ -184,10 +186,10 @@ def build_judge_benchmark(
     if not models:
         raise DatasetError("no model is given to answer the questions")
     folder = Path(out)
-    found = with_passages(queries, index, passages)
-    kept, changing = _stable(found.queries, llm, progress)
-    dropped = found.dropped | changing
-    dataset = _dataset(kept, queries.name, dropped)
+    complete, replaced, dropped = with_passages(queries, index, passages)
+    stable, changing = _stable(complete, llm, progress)
+    dropped |= changing
+    dataset = _dataset(stable, queries.name, dropped)
     runs = _answers(dataset, models, folder, progress)
     dropped |= unfit_answers(dataset, runs, min_words)
     fit = [query_id for query_id in dataset.query_ids if query_id not in dropped]
@@ -212,11 +214,11 @@ def build_judge_benchmark(
         "mark": getattr(mark, "__name__", type(mark).__name__),
         "seed": seed,
     }
-    built = JudgeBenchmark(tuple(rows), answered_by, dropped, found.replaced, settings)
-    built.to_jsonl(folder / "sentences.jsonl")
-    provenance = json.dumps(built.provenance(), ensure_ascii=False, indent=1)
+    benchmark = JudgeBenchmark(tuple(rows), answered_by, dropped, replaced, settings)
+    benchmark.to_jsonl(folder / "sentences.jsonl")
+    provenance = json.dumps(benchmark.provenance(), ensure_ascii=False, indent=1)
     _write(folder / "provenance.json", provenance + "\n")
-    return built
+    return benchmark
 
 
 def _stable(
@@ -232,12 +234,12 @@ def _stable(
     }
 
 
-def _dataset(kept: Sequence[Query], name: str, dropped: Mapping[str, Dropped]) -> MirageDataset:
-    if not kept:
+def _dataset(queries: Sequence[Query], name: str, dropped: Mapping[str, Dropped]) -> MirageDataset:
+    if not queries:
         query_id, drop = next(iter(dropped.items()))
         first = f"the first, {query_id!r}: {drop.detail or drop.reason}"
         raise DatasetError(f"{name}: no question is left ({_reasons(dropped)}; {first})")
-    return MirageDataset(kept, name=name)
+    return MirageDataset(queries, name=name)
 
 
 def _answers(
@@ -257,10 +259,10 @@ def _keep_queries(dataset: MirageDataset, path: Path) -> None:
 
     Answers are found again by the ids of questions, which do not say what passages they had.
     """
-    asked = {query.id: query for query in dataset}
+    queries = {query.id: query for query in dataset}
     with Journal(path, Query) as journal:
         for query in journal.kept:
-            if asked.get(query.id) != query:
+            if queries.get(query.id) != query:
                 raise DatasetError(
                     f"{path}: query {query.id!r} of this file is not asked now, or with other "
                     "passages, and the answers in this folder are to it; build in another folder"
@@ -276,16 +278,13 @@ def _assigned(
     dropped: Mapping[str, Dropped],
 ) -> dict[str, str]:
     try:
-        return assign_models(fit, models, per_model, seed)
+        return assign_models(fit, models, per_model, seed=seed)
     except DatasetError as error:
         raise DatasetError(f"{error} (dropped: {_reasons(dropped) or 'none'})") from None
 
 
 def _reasons(dropped: Mapping[str, Dropped]) -> str:
-    counts = Counter(drop.reason for drop in dropped.values())
-    return ", ".join(
-        f"{reason}: {counts[reason]}" for reason in get_args(DropReason) if counts[reason]
-    )
+    return reason_counts(drop.reason for drop in dropped.values())
 
 
 def _file_name(model: str) -> str:
@@ -295,10 +294,8 @@ def _file_name(model: str) -> str:
 
 def _write(path: Path, text: str) -> None:
     """Write a file in one step, so that none is left half written."""
-    try:
+    with writing(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         whole = path.with_name(path.name + ".new")
         whole.write_text(text, encoding="utf-8", newline="\n")
         os.replace(whole, path)
-    except OSError as error:
-        raise DatasetError(f"{path}: cannot be written ({error.strerror})") from None

@@ -6,16 +6,14 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Literal, NamedTuple
 
-from pydantic import BaseModel, ConfigDict
-
 from mirage._base.files import read_rows, validated, write_records
-from mirage.building._reasons import reason_counts
+from mirage.building.evaluation_sets import reason_counts
 from mirage.dataset import MirageDataset
 from mirage.errors import DatasetError, GenerationError
 from mirage.generation.prompts import PromptMaker, RagPrompt
 from mirage.generation.responses import respond
-from mirage.models import Passage, Query, Response, Run
-from mirage.text import ParsedResponse, cite_by_id, parse
+from mirage.models import Passage, Query, Record, Response, Run
+from mirage.text import cite_by_id, parse
 
 __all__ = [
     "ChatMessage",
@@ -40,19 +38,15 @@ OmitReason = Literal[
 """Why a query gives no training example; :func:`build_training_set` says what each one means."""
 
 
-class ChatMessage(BaseModel):
+class ChatMessage(Record):
     """One message of a conversation."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     role: Literal["system", "user", "assistant"]
     content: str
 
 
-class TrainingExample(BaseModel):
+class TrainingExample(Record):
     """One conversation to fine-tune on: a prompt with all passages, then the teacher's response."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     query_id: str
     language: str
@@ -75,9 +69,9 @@ def relevant_only(dataset: MirageDataset) -> MirageDataset:
         DatasetError: no query shows a relevant passage.
     """
     queries = [
-        query.model_copy(update={"passages": bare})
+        query.model_copy(update={"passages": passages})
         for query in dataset
-        if (bare := _relevant(query))
+        if (passages := _relevant(query))
     ]
     if not queries:
         raise DatasetError(
@@ -118,14 +112,14 @@ def build_training_set(
         GenerationError: the teacher failed on every query.
         UnknownNameError: the teacher answers a query that ``relevant_only(dataset)`` does not have.
     """
-    asked = relevant_only(dataset)
+    bare = relevant_only(dataset)
     prompt = prompt or RagPrompt()
     examples: list[TrainingExample] = []
     omitted: dict[str, OmitReason] = {
         query.id: "no relevant passage" for query in dataset if not _relevant(query)
     }
-    for response in respond(teacher, asked, teacher.model, progress=False):
-        shown = _shown_to_teacher(asked[response.query_id], response, teacher.model)
+    for response in respond(teacher, bare, teacher.model, progress=False):
+        shown = _shown_to_teacher(bare[response.query_id], response, teacher.model)
         example = _example(dataset[response.query_id], response, shown, prompt)
         if isinstance(example, TrainingExample):
             examples.append(example)
@@ -134,16 +128,19 @@ def build_training_set(
     if not examples:
         raise DatasetError(
             f"no response of model {teacher.model!r} to {dataset.name} is fit to train on "
-            f"({reason_counts(omitted)})"
+            f"({reason_counts(omitted.values())})"
         )
     return TrainingSet(tuple(examples), omitted)
 
 
 def write_training_set(examples: Iterable[TrainingExample], path: str | Path) -> None:
-    """Write training examples as JSON Lines, as trainers of chat models read them.
+    """Write training examples to ``path`` as JSON Lines, as trainers of chat models read them.
 
     A line is ``{"query_id": ..., "language": ..., "messages": [{"role": "user", "content": ...},
     {"role": "assistant", "content": ...}]}``.
+
+    Raises:
+        DatasetError: the file cannot be written.
     """
     write_records(examples, Path(path))
 
@@ -177,21 +174,22 @@ def _example(
 ) -> TrainingExample | OmitReason:
     if response.text is None:
         return "failed"
-    taught = parse(response.text, query.language, shown)
-    if not taught.well_formed:
+    lesson = parse(response.text, query.language, shown)
+    if not lesson.well_formed:
         return "malformed"
     text, all_known = cite_by_id(response.text, query.language, shown)
     if not all_known:
         return "unknown citation"
-    if not taught.citations:
+    if not lesson.citations:
         return "no citation"
     try:
         messages, shown = prompt(query)
     except GenerationError:
         return "does not fit"
-    if not set(taught.citations) <= set(shown):
+    if not set(lesson.citations) <= set(shown):
         return "does not fit"
-    if not _cite_alike(parse(text, query.language, shown), taught):
+    again = parse(text, query.language, shown)
+    if (again.citations, again.sentences) != (lesson.citations, lesson.sentences):
         return "ambiguous citation"
     turns = (*messages, {"role": "assistant", "content": text})
     return TrainingExample(
@@ -199,7 +197,3 @@ def _example(
         language=query.language,
         messages=tuple(ChatMessage.model_validate(turn) for turn in turns),
     )
-
-
-def _cite_alike(one: ParsedResponse, other: ParsedResponse) -> bool:
-    return (one.citations, one.sentences) == (other.citations, other.sentences)

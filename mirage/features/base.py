@@ -181,6 +181,11 @@ class FunctionFeature:
 
     The function may return :class:`NotComputed` where it has no value. To be scored with
     ``n_jobs`` it has to be picklable by cloudpickle, as nearly every function is.
+
+    Args:
+        function: computes it.
+        name: its name, by default that of the function.
+        facts: what is known of it, by default what the function declares in an attribute ``facts``.
     """
 
     def __init__(

@@ -351,8 +351,9 @@ class NLI(_PairScorer):
 class Reranker(_PairScorer):
     """A reranker (cross-encoder), with its scores of pairs (query, passage).
 
-    As :class:`NLI`, by default with :data:`RERANKER_MODEL`, but of a pair that is too long the
-    passage loses its end, and the precision on CUDA is float16.
+    As :class:`NLI` (there for ``tokenizer``, ``max_length``, ``token_budget`` and ``cache``), by
+    default with :data:`RERANKER_MODEL`, but of a pair that is too long the passage loses its end,
+    and the precision on CUDA is float16.
 
     Raises:
         FeatureError: also where the model gives more than one score.

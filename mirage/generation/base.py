@@ -161,7 +161,7 @@ class Recording:
             if task is not None and task.cancelling():
                 raise
             # The function itself gave up, as some clients do on a timeout.
-            self.fail(query, RuntimeError(f"cancelled {error}".strip()))
+            self.fail(query, GenerationError(f"cancelled {error}".strip()))
         except Exception as error:
             self.fail(query, error)
         else:

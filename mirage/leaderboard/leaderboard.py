@@ -284,7 +284,7 @@ class Leaderboard:
         return _Scored(
             model=run.model,
             logit=prediction.logit,
-            interval=prediction.interval(0.95),
+            interval=prediction.interval(),
             draws=prediction.draws,
             features=dict(zip(table.features, table.mean().tolist(), strict=True)),
             answered=len(run) - len(failures),

@@ -88,7 +88,7 @@ class BM25:
         return f"BM25({len(self)} passages, language={self.language!r}, k1={self.k1}, b={self.b})"
 
     def scores(self, question: str, passage_ids: Iterable[str]) -> list[float]:
-        """The scores of these passages; 0 for one that shares no term with the question.
+        """The scores of ``passage_ids``, in order; 0 for one that shares no term with the question.
 
         Raises:
             DatasetError: the corpus has no such passage.

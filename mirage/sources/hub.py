@@ -206,7 +206,10 @@ def queries(
     path: str | Path | None = None,
     revisions: Mapping[str, str] | None = None,
 ) -> list[Query]:
-    """The queries of a language with their references; arguments and errors as :func:`find`."""
+    """The queries of a language with their references.
+
+    ``language``, ``path`` and ``revisions``, and what is raised, are as for :func:`find`.
+    """
     outputs = find(OUTPUTS, language, path=path, revisions=revisions)
     prompts = find(QUERIES, language, path=path, revisions=revisions)
     return read_queries(prompts, language, read_outputs(outputs, language).runs)
@@ -214,6 +217,8 @@ def queries(
 
 def read_queries(split: Split, language: str, runs: Mapping[str, Run]) -> list[Query]:
     """The queries of :data:`QUERIES`, with the output of :data:`REFERENCE_MODEL` as reference.
+
+    ``runs`` are those of :func:`read_outputs`.
 
     Question and passages are cut out of ``prompt``: the question stands between ``Question:`` and
     the first line ``Contexts:``, the passages between that and the last line that begins with

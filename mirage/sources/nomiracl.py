@@ -76,7 +76,7 @@ def load(folder: str | Path, language: str) -> NoMiracl:
 
 
 def is_right(output: str, answerable: bool) -> bool:
-    """Whether an output says what it should, and not the opposite as well."""
+    """Whether an output says what it should, by ``answerable``, and not the opposite as well."""
     said = output.casefold().replace("’", "'")
     present, unknown = _PRESENT in said, _UNKNOWN in said
     return present != unknown and present == answerable

@@ -49,7 +49,7 @@ class Prediction:
     logit: float
     draws: Floats
 
-    def interval(self, level: float = 0.95) -> tuple[float, float]:
+    def interval(self, *, level: float = 0.95) -> tuple[float, float]:
         """Lower and upper percentile of the draws.
 
         Each draw stands for an equal share of what may be (Hazen's plotting positions), so that
@@ -269,6 +269,10 @@ class SurrogateRanker:
         the rise of the mean squared error, over the variance of the logits, when a held-out
         model's value is replaced by that of each other model in turn; mean over languages. The
         recipe is kept, and refitted without the held-out models. Largest first.
+
+        Args:
+            holdout: models held out at a time, as in :meth:`cross_validate`.
+            repeats: splits, as there.
 
         Raises:
             FeatureError: too few models to hold so many out.

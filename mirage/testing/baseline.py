@@ -13,7 +13,7 @@ from typing import Annotated, Literal
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field
 
-from mirage._base.files import validated
+from mirage._base.files import validated, writing
 from mirage.dataset import MirageDataset
 from mirage.errors import DatasetError, FeatureError, UnknownNameError
 from mirage.features import FeatureSuite, FeatureTable
@@ -119,10 +119,8 @@ def save_baseline(
     table = suite.score(dataset, run, progress=False)
     failed = {response.query_id: response.error or "" for response in run.failed}
     baseline = Baseline(table, dataset.name, fingerprint(dataset), lower, failed, versions())
-    try:
+    with writing(Path(path)):
         Path(path).write_text(_text(baseline), encoding="utf-8", newline="\n")
-    except OSError as error:
-        raise DatasetError(f"{path}: cannot be written ({error.strerror})") from None
     return read_baseline(path)
 
 

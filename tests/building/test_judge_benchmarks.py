@@ -266,16 +266,16 @@ def test_every_model_gets_as_many_questions_of_its_own(
 ) -> None:
     ids = [f"q{number}" for number in range(models * per_model + more)]
     names = [f"m{number}" for number in range(models)]
-    model_of = assign_models(ids, names, per_model, seed)
+    model_of = assign_models(ids, names, per_model, seed=seed)
     assert Counter(model_of.values()) == dict.fromkeys(names, per_model)
     assert list(model_of) == [id_ for id_ in ids if id_ in model_of]
-    assert model_of == assign_models(ids, names, per_model, seed)
+    assert model_of == assign_models(ids, names, per_model, seed=seed)
 
 
 def test_the_draw_is_fair_and_needs_enough_questions() -> None:
     ids = [f"q{number}" for number in range(6)]
     drawn = Counter(
-        pair for seed in range(600) for pair in assign_models(ids, ["a", "b"], 2, seed).items()
+        pair for seed in range(600) for pair in assign_models(ids, ["a", "b"], 2, seed=seed).items()
     )
     assert len(drawn) == 12
     # Binomial: 200 of 600 are expected, with a standard deviation of 11.5.
@@ -392,7 +392,7 @@ def build(
     }
     llm = LLM("filter", base_url=server.url, retries=0)
     settings = {"llm": llm, "per_model": 4, "progress": False, **more}
-    return build_judge_benchmark(queries, index, generators, out, **settings)
+    return build_judge_benchmark(queries, index, generators, out=out, **settings)
 
 
 def rows_of(path: Path) -> list[dict[str, Any]]:
@@ -574,7 +574,7 @@ def test_what_failed_is_told_and_asked_again(server: ChatServer, tmp_path: Path)
 
     def build_it(out: Path, per_model: int) -> JudgeBenchmark:
         return build_judge_benchmark(
-            *queries, {"flaky": flaky}, out, llm=None, per_model=per_model, progress=False
+            *queries, {"flaky": flaky}, out=out, llm=None, per_model=per_model, progress=False
         )
 
     first = build_it(tmp_path, 10)
@@ -611,7 +611,7 @@ def test_what_cannot_be_built(server: ChatServer, tmp_path: Path) -> None:
     queries, index = bundled("en")
     bare = MirageDataset([q.model_copy(update={"relevant": ()}) for q in queries], name="bare")
     with pytest.raises(DatasetError, match=r"bare: no question is left \(no relevant passage: 14"):
-        build_judge_benchmark(bare, index, {"a": str}, tmp_path / "out", llm=None)
+        build_judge_benchmark(bare, index, {"a": str}, out=tmp_path / "out", llm=None)
     server.answer = lambda _: "[[CHANGES]]"
     with pytest.raises(DatasetError, match=r"no question is left .*changes over time: 12"):
         build(server, "en", tmp_path / "out")

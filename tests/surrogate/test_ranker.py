@@ -208,7 +208,7 @@ def test_a_prediction_has_an_interval_around_it() -> None:
     prediction = SurrogateRanker("ridge").fit(tables, boot).predict(tables[4])
     low, high = prediction.interval()
     assert low < prediction.logit < high
-    narrow = prediction.interval(0.5)
+    narrow = prediction.interval(level=0.5)
     assert low < narrow[0] < narrow[1] < high
     assert prediction.draws.shape == (40,)
 
