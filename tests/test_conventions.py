@@ -29,12 +29,16 @@ def name_of(path: Path) -> str:
 
 
 SOURCES = {name_of(path): path for path in sorted(PACKAGE.rglob("*.py"))}
-TREES = {name: ast.parse(path.read_text(encoding="utf-8")) for name, path in SOURCES.items()}
 # Packages, and the modules that a page of the documentation is about.
 PUBLIC_MODULES = sorted(
     {name for name, path in SOURCES.items() if path.name == "__init__.py" and "._" not in name}
     | {name for page in PAGES for name in re.findall(r"^::: (\S+)", page.read_text(), re.M)}
 )
+
+
+@cache
+def tree(module: str) -> ast.Module:
+    return ast.parse(SOURCES[module].read_text(encoding="utf-8"))
 
 
 # What is public -----------------------------------------------------------------------------------
@@ -236,19 +240,19 @@ def below(error: type[Exception]) -> Iterator[str]:
         yield from below(sub)
 
 
-def functions(tree: ast.AST, function: str = "") -> Iterator[tuple[str, ast.AST]]:
+def functions(node: ast.AST, function: str = "") -> Iterator[tuple[str, ast.AST]]:
     """Each node with the name of the function around it; validators of pydantic have one name."""
-    if isinstance(tree, ast.FunctionDef | ast.AsyncFunctionDef):
-        marks = " ".join(map(ast.unparse, tree.decorator_list))
-        function = "validator" if "validator" in marks else tree.name
-    yield function, tree
-    for child in ast.iter_child_nodes(tree):
+    if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+        marks = " ".join(map(ast.unparse, node.decorator_list))
+        function = "validator" if "validator" in marks else node.name
+    yield function, node
+    for child in ast.iter_child_nodes(node):
         yield from functions(child, function)
 
 
-def exceptions(tree: ast.AST) -> Iterator[tuple[str, str]]:
+def exceptions(module: ast.AST) -> Iterator[tuple[str, str]]:
     """Each exception that is raised or made, with the name of the function around it."""
-    for function, node in functions(tree):
+    for function, node in functions(module):
         if isinstance(node, ast.Call):
             name = ast.unparse(node.func).rpartition(".")[2]
             if inspect.isclass(python := getattr(builtins, name, None)) and issubclass(
@@ -297,15 +301,15 @@ def foreign_errors() -> set[str]:
     ours = set(below(MirageError))
     return {
         f"{module}:{function}:{name}"
-        for module, tree in TREES.items()
-        for function, name in exceptions(tree)
+        for module in SOURCES
+        for function, name in exceptions(tree(module))
         if name not in ours | IN_MODULE.get(module.removeprefix("mirage."), set())
         and (function, name) not in DEMANDED
     }
 
 
 def test_every_error_is_one_of_ours() -> None:
-    for module in TREES:
+    for module in SOURCES:
         if module != "mirage.__main__" and "integrations" not in module:
             import_module(module)  # errors below MirageError are known once they are imported
     assert foreign_errors() - KNOWN == set()
@@ -316,7 +320,7 @@ def test_what_modules_may_raise_is_raised() -> None:
         f"{module}:{name}"
         for module, names in IN_MODULE.items()
         for name in names
-        if name not in {made for _, made in exceptions(TREES[f"mirage.{module}"])}
+        if name not in {made for _, made in exceptions(tree(f"mirage.{module}"))}
     ] == []
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shlex
 import subprocess
 import sys
 from collections.abc import Mapping
@@ -16,6 +17,9 @@ from llm_server import ChatServer, last_user_text
 from sybil import Document, Example
 from sybil.evaluators.python import PythonEvaluator
 from sybil.parsers.markdown import CodeBlockParser
+from typer.testing import CliRunner
+
+from mirage.cli import app
 
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -32,7 +36,24 @@ def answer(request: Mapping[str, Any]) -> str:
     return "4"
 
 
+# A line that needs no shell: a command of ours, and perhaps a file for what it prints.
+COMMAND = re.compile(r"mirage ([^|&;<>$`*(){}\\\n]+?)(?: > (\S+))?")
+
+
 def in_bash(example: Example) -> None:
+    """Run a block, in this process where it is commands of ours alone."""
+    lines = [COMMAND.fullmatch(line) for line in example.parsed.splitlines()]
+    for line in lines if all(lines) else ():
+        assert line is not None
+        done = CliRunner().invoke(app, shlex.split(line[1]))
+        assert done.exit_code == 0, f"{line[0]}\n{done.output}"
+        if line[2]:
+            Path(line[2]).write_text(done.stdout, encoding="utf-8")
+    if not all(lines):
+        in_shell(example)
+
+
+def in_shell(example: Example) -> None:
     environment = dict(os.environ)
     environment["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{environment['PATH']}"
     done = subprocess.run(

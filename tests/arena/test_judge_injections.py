@@ -82,7 +82,9 @@ def judge(server, both_orders=True):
 
 
 def run_of(model, texts):
-    return make_run(model, DATASET, **dict(zip(DATASET.query_ids, texts, strict=True)))
+    texts = list(texts)
+    dataset = DATASET[: len(texts)]
+    return make_run(model, dataset, **dict(zip(dataset.query_ids, texts, strict=True)))
 
 
 CASES = {
@@ -100,7 +102,7 @@ def test_no_verdict_is_moved(server, case, answer):
     made, other, expected = CASES[case]
     server.answer = answer()
     # What harmless responses get, which also shows a gullible judge what is ours.
-    harmless = compare_texts(server, [made(PLAIN)] * len(NAMES), [other or PLAIN] * len(NAMES))
+    harmless = compare_texts(server, [made(PLAIN)] * 3, [other or PLAIN] * 3)
     assert set(harmless) == {expected}
     texts = [made(text) for text in INJECTIONS.values()]
     moved = compare_texts(server, texts, [other or text for text in texts])
@@ -109,9 +111,10 @@ def test_no_verdict_is_moved(server, case, answer):
 
 def compare_texts(server, texts, others):
     """The verdict on each text against the other, ``a`` where the text is better."""
+    dataset = DATASET[: len(texts)]
     runs = [run_of("injected", texts), run_of("other", others)]
-    judged = judge(server).compare(DATASET, runs, progress=False)
-    assert (judged.invalid, judged.failed, len(judged)) == ((), (), len(NAMES))
+    judged = judge(server).compare(dataset, runs, progress=False)
+    assert (judged.invalid, judged.failed, len(judged)) == ((), (), len(texts))
     return [
         {"a": "b", "b": "a", "tie": "tie"}[j.verdict] if j.model_a == "other" else j.verdict
         for j in judged

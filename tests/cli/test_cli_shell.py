@@ -7,6 +7,7 @@ import shlex
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -226,6 +227,7 @@ def interrupted(server: ChatServer, *options: Any) -> subprocess.Popen[str]:
     running = process(*options[:2], *endpoint, *options[2:])
     while len(server.requests) < 2:
         assert running.poll() is None, running.communicate()
+        time.sleep(0.01)
     running.send_signal(signal.SIGINT)
     return running
 

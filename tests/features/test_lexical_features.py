@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -15,7 +14,6 @@ from mirage.features import SUPPORTED_AT, NotComputed, answered, feature, senten
 from mirage.features.lexical import _numbers, _run_ends
 from mirage.languages import LANGUAGES
 from mirage.models import Passage, Query, Response
-from mirage.sources import memerag
 
 NILE = Query(
     id="q",
@@ -99,7 +97,7 @@ def test_runs_are_the_longest(text: str, source: str) -> None:
     assert _run_ends(text, source).tolist() == longest
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(
     sentence=st.text(max_size=60),
     passages=st.lists(st.text(max_size=80), max_size=4),
@@ -169,29 +167,6 @@ def test_references_are_supported_by_what_they_cite(code: str) -> None:
             wrong.append(max(sentence_support(sentence.text, [p.text], code) for p in others))
     assert len(right) >= 12
     assert np.mean(right) > 1.5 * np.mean(wrong)
-
-
-def test_memerag_labels(data_dir: Path) -> None:
-    areas, accuracies = [], []
-    for code in ("en", "de", "es"):
-        source = memerag.load(data_dir / "memerag" / "memerag" / f"{code}.jsonl", code)
-        support = np.array(
-            [
-                sentence_support(
-                    s.text, [p.text for p in source.dataset[s.query_id].passages], code
-                )
-                for s in source.sentences
-            ]
-        )
-        supported = np.array([s.factuality == ("Supported",) for s in source.sentences])
-        of_supported, of_rest = support[supported], support[~supported]
-        above = of_supported[:, None] - of_rest
-        areas.append(np.mean(above > 0) + np.mean(above == 0) / 2)  # ROC AUC (Mann-Whitney)
-        accuracies.append(
-            (np.mean(of_supported >= SUPPORTED_AT) + np.mean(of_rest < SUPPORTED_AT)) / 2
-        )
-    assert np.mean(areas) >= 0.68
-    assert np.mean(accuracies) >= 0.63
 
 
 # Relevance ----------------------------------------------------------------------------------------

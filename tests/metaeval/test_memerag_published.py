@@ -155,6 +155,7 @@ def test_lexical_support_beats_a_published_llm_judge(
             assert judged[name][code].balanced_accuracy > judge
         assert judged[name][MEAN].roc_auc > 0.69
         assert judged[name][MEAN].invalid == 0
+    assert judged["at 0.5"][MEAN].balanced_accuracy > 0.63
     assert judged["again"].threshold_source == "cross-validation"
     lower, upper = judged["length_of_id"][MEAN].interval
     assert lower < 0.5 < upper
