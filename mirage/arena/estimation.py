@@ -49,6 +49,7 @@ _Derivatives = Callable[[Floats, Ints], tuple[Floats, Floats]]
 
 _STEP = 1e-6  # Newton converges quadratically: after a step this small the error is near 1e-12
 _STEPS = 300
+_OF_TIES = 2 / 9  # information about log nu in a judgment between equals, at nu 1: 1/3 * 2/3
 _BLOCK = 1 << 20  # judgments counted at a time
 _ROWS = 1 << 18  # judgments whose gradients are held at a time
 
@@ -152,7 +153,7 @@ def fit_davidson(
     games = flat + flat.swapaxes(1, 2)
     gained = flat.sum(axis=2)
     tied = np.asarray(ties, dtype=np.float64).reshape(len(flat))
-    penalty, tie_penalty = ridge / 4, ridge * 2 / 9
+    penalty, tie_penalty = ridge / 4, ridge * _OF_TIES
 
     def derivatives(params: Floats, live: Ints) -> tuple[Floats, Floats]:
         logits, log_nu = params[:, :models], params[:, models]
@@ -262,7 +263,7 @@ def sandwich(
     meat = cluster_meat(query, a, b, score, expected, tie_probability)
     meat *= clusters / (clusters - 1)
     meat[:models, :models] += ridge / 4 * (np.eye(models) - 1 / models)
-    meat[models:, models:] += ridge * 2 / 9
+    meat[models:, models:] += ridge * _OF_TIES
     half = np.linalg.solve(information, meat)
     covariance = np.linalg.solve(information, half.T)[:models, :models]
     return (covariance + covariance.T) / 2
@@ -384,7 +385,7 @@ def _davidson_information(games: Floats, win: Floats, tie: Floats, ridge: float)
     information[:, :models, :models] = penalised_information(curvature, ridge / 4)
     information[:, :models, models] = information[:, models, :models] = cross
     spread = (games * tie * (1 - tie)).sum(axis=(-1, -2)) / 2
-    information[:, models, models] = spread + ridge * 2 / 9
+    information[:, models, models] = spread + ridge * _OF_TIES
     return information
 
 

@@ -291,6 +291,18 @@ def test_what_only_the_ridge_settles_is_open():
     assert result.interval[1] > 5
 
 
+def test_ties_alone_leave_what_the_prior_leaves():
+    # All votes are ties: every draw of queries says 0, but how surely do they say it? The log-odds
+    # are l * bias, l being 1/7 or -1/7, and so 40 ties have the information 40 * l^2 / 4.
+    votes = [vote(f"q{q}", "x", "y", "judge", "tie") for q in range(40)]
+    runs = [answers([20, 15] * 20, "x"), answers([15, 20] * 20, "y")]
+    result = verbosity_bias(votes, QUERIES, runs, draws=4000)
+    prior, information = biases._PENALTY, 40 / 7**2 / 4
+    spread = np.sqrt(prior) / (information + prior)  # of the mode, as the prior's centre varies
+    assert result.value == pytest.approx(0, abs=1e-9)
+    assert result.interval == pytest.approx((-1.96 * spread, 1.96 * spread), rel=0.08)
+
+
 def test_citations_are_no_part_of_the_length():
     # Only the query tells that [Nile] cites a passage and that [sic] does not.
     votes, runs, _ = arena(1.5, seed=4, queries=12)

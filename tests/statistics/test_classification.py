@@ -140,6 +140,13 @@ def test_the_best_threshold_lies_half_way() -> None:
         best_threshold(np.full(4, np.nan), positive, weights)
 
 
+def test_of_several_best_thresholds_it_is_the_middle_one() -> None:
+    # Right are 4 of 6 from 1.5, 3.5 and 5.5 on, and 3 elsewhere.
+    positive = np.array([False, True, False, True, False, True])
+    threshold = best_threshold(np.arange(1.0, 7.0), positive, np.full(6, 1 / 6))
+    assert threshold == (3.5, pytest.approx(4 / 6))
+
+
 def test_a_threshold_is_never_chosen_on_the_query_that_it_is_used_for() -> None:
     rng = np.random.default_rng(4)
     language = np.repeat([0, 1], 60)

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mirage.errors import SettingError
-from mirage.statistics import holm, permutation_p_values
+from mirage.statistics import holm, permutation_p_values, single_step_p_values
 from mirage.statistics.classification import sentence_weights
 
 properties = settings(max_examples=50, deadline=None)
@@ -83,6 +83,23 @@ def test_there_has_to_be_a_permutation() -> None:
         p_value([1.0], permutations=0)
 
 
+# One side, corrected for all columns
+
+
+def test_single_step_p_values_by_hand() -> None:
+    # All six for the worse: one of 2^6 ways is as bad, for the sums and for the ranks.
+    worse, nothing = np.ones(6), np.zeros(6)
+    p = single_step_p_values(np.stack([worse, -worse, nothing], axis=1))
+    # Whenever the first column's sum is as large as can be, or the second's: 2 of 2^6.
+    assert p[0] == pytest.approx(2 / 2**6, abs=4 * np.sqrt(1 / 32 / 9999))
+    assert p[1:].tolist() == [1, 1]
+    alone = single_step_p_values(worse[:, None], seed=1)
+    assert alone == pytest.approx([1 / 2**6], abs=4 * np.sqrt(1 / 64 / 9999))
+    assert single_step_p_values(np.ones((30, 1)), permutations=99).tolist() == [1 / 100]
+    with pytest.raises(SettingError, match="1 permutation or more, not 0"):
+        single_step_p_values(worse[:, None], permutations=0)
+
+
 # False positives
 
 
@@ -133,7 +150,8 @@ def test_swapping_queries_holds_where_errors_on_a_response_go_together() -> None
 def test_holm_by_hand() -> None:
     # The example of the R documentation's algorithm: sorted 0.01, 0.02, 0.03, 0.04 of four.
     np.testing.assert_allclose(holm([0.01, 0.04, 0.03, 0.02]), [0.04, 0.06, 0.06, 0.06])
-    np.testing.assert_allclose(holm([0.5, 0.9]), [1, 1])
+    # And what R's p.adjust(c(0.01, 0.6, 0.5, 0.9), "holm") gives: no p is above 1.
+    np.testing.assert_allclose(holm([0.01, 0.6, 0.5, 0.9]), [0.04, 1, 1, 1])
     assert holm([0.2]).tolist() == [0.2]
     assert holm([]).tolist() == []
 

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 from scipy.special import ndtri
+from scipy.stats import t as student
 from sklearn.ensemble import RandomForestRegressor
 
 from mirage.arena import Tournaments
@@ -227,6 +228,39 @@ def test_intervals_hold_as_many_logits_of_new_models_as_they_say(models: int) ->
             low, high = ranker.predict(tables[row]).interval()
             covered.append(low <= data.mean_y[row] <= high)
     assert np.mean(covered) == pytest.approx(0.95, abs=0.03)
+
+
+def unvarying(row: Array) -> FeatureTable:
+    """Features that are the same on every query, so that which are drawn makes no difference."""
+    ids = tuple(f"q{i}" for i in range(30))
+    return FeatureTable("new", "sw", ids, FEATURES, np.tile(row, (30, 1)))
+
+
+@pytest.mark.parametrize("languages", [1, 2])
+def test_errors_are_students_with_a_degree_less_than_models(languages: int) -> None:
+    arenas = {code: arena(code, models=5) for code in ("sw", "en")[:languages]}
+    tables = [table for of_language, _ in arenas.values() for table in of_language]
+    ranker = SurrogateRanker("ridge").fit(
+        tables, {code: boot for code, (_, boot) in arenas.items()}
+    )
+    prediction = ranker.predict(unvarying(np.full(3, 0.5)))
+    errors = np.sort(prediction.draws - prediction.logit)
+    # All languages together count as five models more.
+    expected = student.ppf((np.arange(40) + 0.5) / 40, df=4 if languages == 1 else 9)
+    assert errors / errors[-1] == pytest.approx(expected / expected[-1], abs=1e-9)
+
+
+def test_a_feature_farther_off_than_three_deviations_says_no_more() -> None:
+    tables, boot = arena()
+    ranker = SurrogateRanker("ridge").fit(tables, boot)
+    means = ranker.data["sw"].mean_X
+    near, at_three, far = (
+        ranker.predict(unvarying(means.mean(axis=0) + deviations * means.std(axis=0))).logit
+        for deviations in (1.5, 3, 100)
+    )
+    middle = ranker.predict(unvarying(means.mean(axis=0))).logit
+    assert at_three - middle == pytest.approx(2 * (near - middle), rel=1e-6)
+    assert far == pytest.approx(at_three, rel=1e-9)
 
 
 def test_an_interval_of_few_draws_is_not_narrower() -> None:
