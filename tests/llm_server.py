@@ -9,6 +9,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, Self
 
 import uvicorn
@@ -74,10 +75,11 @@ class ChatServer:
     ``paths``, ``queries`` (what stands behind ``?``) and ``headers`` what came with it, ``times``
     when (``time.monotonic()``), ``clients`` the connections they came by, ``at_once`` the most that
     were under way together. Any other path is given to ``answer`` as well, so that other JSON
-    services can be played too.
+    services can be played too. With a ``certificate``, a file that holds its key too, it speaks
+    https.
     """
 
-    def __init__(self, answer: Answer = lambda _: "ok") -> None:
+    def __init__(self, answer: Answer = lambda _: "ok", certificate: Path | None = None) -> None:
         self.answer = answer
         self.requests: list[dict[str, Any]] = []
         self.paths: list[str] = []
@@ -94,7 +96,9 @@ class ChatServer:
             interface="asgi3",
             log_level="critical",
             lifespan="off",
+            ssl_certfile=certificate,
         )
+        self._scheme = "http" if certificate is None else "https"
         self._server = _Server(config)
         self._thread = threading.Thread(
             target=self._server.run, kwargs={"sockets": [self._socket]}, daemon=True
@@ -103,7 +107,7 @@ class ChatServer:
     @property
     def root(self) -> str:
         """The server's address."""
-        return f"http://127.0.0.1:{self._socket.getsockname()[1]}"
+        return f"{self._scheme}://127.0.0.1:{self._socket.getsockname()[1]}"
 
     @property
     def url(self) -> str:

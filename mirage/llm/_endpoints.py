@@ -49,10 +49,19 @@ def tls(client: type) -> SSLContext:
     """The certificates that clients of a library (httpx, or httpx2) trust, read once a process.
 
     Every client would read them anew, for 20 ms, be its endpoint encrypted or not.
+
+    Raises:
+        SettingError: the environment names a file of certificates that is none.
     """
     library = import_module(client.__module__.partition(".")[0])
-    files = os.environ.get("SSL_CERT_FILE"), os.environ.get("SSL_CERT_DIR")
-    return _context(library.create_ssl_context, *files)
+    file, folder = os.environ.get("SSL_CERT_FILE"), os.environ.get("SSL_CERT_DIR")
+    try:
+        return _context(library.create_ssl_context, file, folder)
+    except OSError as error:
+        raise SettingError(
+            f"SSL_CERT_FILE={file or ''} holds no certificates that can be read ({error}); name "
+            "a file in PEM format, or leave it unset"
+        ) from None
 
 
 @cache

@@ -1,0 +1,148 @@
+"""Endpoints have to prove who they are: real handshakes on loopback, with certificates of our own.
+
+No network and no authority has a part in it: openssl makes a certificate for the test, and
+``SSL_CERT_FILE`` says that it is trusted.
+"""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from llm_server import ChatServer, Reply
+
+from mirage import LLM, GenerationError, HTTPGenerator, LLMError, MirageDataset, SettingError
+from mirage._base.concurrency import run_sync
+from mirage.cli._llms import ask_for_models
+
+
+@pytest.fixture(scope="module")
+def certified(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
+    """Makes a file with a key and its own certificate for a name, such as ``DNS:localhost``."""
+    openssl = shutil.which("openssl")
+    if openssl is None:
+        pytest.skip("no openssl, which would make a certificate for the test")
+    folder = tmp_path_factory.mktemp("certificates")
+
+    def make(name: str) -> Path:
+        path = folder / f"{name.replace(':', '-')}.pem"
+        if not path.exists():
+            subprocess.run(
+                [
+                    *(openssl, "req", "-x509", "-nodes", "-days", "2", "-subj", "/CN=test"),
+                    *("-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1"),
+                    *("-addext", f"subjectAltName={name}"),
+                    *("-addext", "keyUsage=critical,digitalSignature,keyCertSign"),
+                    *("-keyout", str(path), "-out", str(path.with_suffix(".crt"))),
+                ],
+                check=True,
+                capture_output=True,
+            )
+            with path.open("a", encoding="utf-8") as file:
+                file.write(path.with_suffix(".crt").read_text(encoding="utf-8"))
+        return path
+
+    return make
+
+
+@pytest.fixture
+def here(certified: Callable[[str], Path]) -> Path:
+    return certified("IP:127.0.0.1")
+
+
+@pytest.fixture
+def encrypted(here: Path) -> Iterator[ChatServer]:
+    with ChatServer(answer, certificate=here) as server:
+        yield server
+
+
+def answer(request: Mapping[str, Any]) -> Reply | str:
+    return "ok" if request else Reply(body=b'{"data": []}')  # who asks for models sends nothing
+
+
+def ask_llm(server: ChatServer) -> str:
+    llm = LLM("m", base_url=server.url, cache=False, retries=0)
+    return run_sync(ask_once(llm))
+
+
+async def ask_once(llm: LLM) -> str:
+    async with llm.connect() as connection:
+        return (await connection.ask([{"role": "user", "content": "Habari?"}])).text
+
+
+def ask_service(server: ChatServer) -> str:
+    service = HTTPGenerator(
+        server.root,
+        request=lambda query: {"model": "m", "messages": [{"content": query.text}]},
+        response=lambda body: body["choices"][0]["message"]["content"],
+        retries=0,
+    )
+    (response,) = service.run(MirageDataset.bundled("sw")[:1], progress=False)
+    return response.text or ""
+
+
+def ask_doctor(server: ChatServer) -> str:
+    answer = ask_for_models(server.url)
+    if not answer.ok:
+        raise LLMError(answer.reason)
+    return "ok"
+
+
+ASK = pytest.mark.parametrize("ask", [ask_llm, ask_service, ask_doctor])
+
+
+@ASK
+def test_nobody_vouches_for_it(encrypted: ChatServer, ask: Callable[[ChatServer], str]) -> None:
+    with pytest.raises((LLMError, GenerationError), match=r"(?i)certificate.verify.failed"):
+        ask(encrypted)
+    assert encrypted.requests == []
+
+
+@ASK
+def test_ssl_cert_file_vouches_for_it(
+    encrypted: ChatServer,
+    here: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    ask: Callable[[ChatServer], str],
+) -> None:
+    monkeypatch.setenv("SSL_CERT_FILE", str(here))
+    assert ask(encrypted) == "ok"
+    monkeypatch.delenv("SSL_CERT_FILE")  # and what was read once is not trusted for ever
+    with pytest.raises((LLMError, GenerationError), match=r"(?i)certificate.verify.failed"):
+        ask(encrypted)
+    assert len(encrypted.requests) == 1
+
+
+@ASK
+def test_it_is_vouched_for_under_another_name(
+    certified: Callable[[str], Path],
+    monkeypatch: pytest.MonkeyPatch,
+    ask: Callable[[ChatServer], str],
+) -> None:
+    elsewhere = certified("DNS:example.org")
+    monkeypatch.setenv("SSL_CERT_FILE", str(elsewhere))
+    with ChatServer(certificate=elsewhere) as server:
+        with pytest.raises((LLMError, GenerationError), match=r"not valid for .127\.0\.0\.1"):
+            ask(server)
+        assert server.requests == []
+
+
+@ASK
+@pytest.mark.parametrize("content", [None, "no certificate"])
+def test_a_file_of_certificates_that_is_none(
+    server: ChatServer,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    ask: Callable[[ChatServer], str],
+    content: str | None,
+) -> None:
+    path = tmp_path / "ca.pem"
+    if content is not None:
+        path.write_text(content)
+    monkeypatch.setenv("SSL_CERT_FILE", str(path))
+    with pytest.raises(SettingError, match=r"SSL_CERT_FILE=.*ca\.pem holds no certificates"):
+        ask(server)
