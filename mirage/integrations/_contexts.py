@@ -1,14 +1,26 @@
-"""Queries from the texts that others keep: a question, what was retrieved, what is right."""
+"""Records from the texts that others keep: a question, what was retrieved, what is right."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from mirage._base.files import validated
+from mirage.dataset import MirageDataset
 from mirage.errors import DatasetError
-from mirage.models import Query
+from mirage.integrations._scoring import response_to
+from mirage.models import Query, Run
 
-__all__ = ["query_of"]
+__all__ = ["query_of", "records_of"]
+
+
+def records_of(
+    answers: Iterable[tuple[Query, str | None]], *, model: str, name: str, error: str
+) -> tuple[MirageDataset, Run]:
+    """A dataset and a run on it; ``error`` says why there is no text where it is ``None``."""
+    rows = list(answers)
+    dataset = MirageDataset((query for query, _ in rows), name=name)
+    responses = tuple(response_to(query, text, error=error) for query, text in rows)
+    return dataset, Run(model=model, language=dataset.language, responses=responses)
 
 
 def query_of(
@@ -41,12 +53,12 @@ def query_of(
         "language": language,
         "text": text,
         "passages": [{"id": id_, "text": t} for id_, t in zip(ids, texts, strict=False)],
-        "relevant": list(map(str, relevant_ids or ())) or _found(relevant or (), texts, ids),
+        "relevant": list(map(str, relevant_ids or ())) or _ids_of(relevant or (), texts, ids),
         "reference": reference,
     }
     return validated(Query, row, where)
 
 
-def _found(relevant: Sequence[str], texts: Sequence[str], ids: Sequence[str]) -> list[str]:
+def _ids_of(relevant: Sequence[str], texts: Sequence[str], ids: Sequence[str]) -> list[str]:
     id_of = dict(zip(reversed(texts), reversed(ids), strict=True))  # of equal texts, the first
     return [id_of.get(text, f"unretrieved-{n}") for n, text in enumerate(relevant, 1)]

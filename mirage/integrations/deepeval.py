@@ -32,9 +32,9 @@ from mirage.dataset import MirageDataset
 from mirage.errors import DatasetError, missing_package
 from mirage.features import FeatureSuite
 from mirage.features.suite import FeatureLike
-from mirage.integrations import _scoring
-from mirage.integrations._contexts import query_of
-from mirage.models import Query, Response, Run
+from mirage.integrations._contexts import query_of, records_of
+from mirage.integrations._scoring import response_to, score
+from mirage.models import Query, Run
 
 try:
     from deepeval.dataset import EvaluationDataset
@@ -64,20 +64,19 @@ def read(
         DatasetError: a case is a conversation or has no input, or what else is wrong where.
         UnknownNameError: no such language.
     """
-    queries, responses = [], []
     listed = cases.test_cases if isinstance(cases, EvaluationDataset) else cases
-    for number, case in enumerate(listed, 1):
-        query = _query(case, language, str(number), f"{name}, test case {number}")
-        text = case.actual_output
-        failed = _NO_OUTPUT if text is None else None
-        queries.append(query)
-        responses.append(Response(query_id=query.id, text=text, error=failed))
-    dataset = MirageDataset(queries, name=name)
-    return dataset, Run(model=model, language=dataset.language, responses=tuple(responses))
+    answers = (
+        (_query(case, language, str(number), f"{name}, test case {number}"), case.actual_output)
+        for number, case in enumerate(listed, 1)
+    )
+    return records_of(answers, model=model, name=name, error=_NO_OUTPUT)
 
 
 class FeatureMetric(BaseMetric):
-    """A feature as a metric of DeepEval: higher is better, success is to reach the threshold.
+    """A feature as a metric of DeepEval: success is a score as good as the threshold, or better.
+
+    Higher is better, but for the features whose facts say that lower is
+    (:class:`mirage.features.Facts`).
 
     Where a feature cannot be computed, ``measure`` raises DeepEval's
     ``MissingTestCaseParamsError`` with the reason, as its own metrics do where a test case lacks
@@ -94,6 +93,8 @@ class FeatureMetric(BaseMetric):
         UnknownNameError: no such feature or language.
     """
 
+    score: float | None = None
+    success: bool | None = None
     _required_params = ()
 
     def __init__(
@@ -110,17 +111,26 @@ class FeatureMetric(BaseMetric):
     def measure(self, test_case: LLMTestCase, *_: Any, **__: Any) -> float:
         """The score of a test case, kept as :attr:`score` together with :attr:`success`."""
         query = _query(test_case, self.language, "1", "the test case")
-        text = test_case.actual_output
-        failed = _NO_OUTPUT if text is None else None
+        response = response_to(query, test_case.actual_output, error=_NO_OUTPUT)
         self.score, self.error, self.success = None, None, None
-        values, reasons = _scoring.score(self.suite, query, text, error=failed)
+        values, reasons = score(self.suite, query, response)
         if reasons:
             raise MissingTestCaseParamsError(
                 f"{self.__name__} not computed: {reasons[self.__name__]}"
             )
-        score = self.score = values[self.__name__]
+        self.score = values[self.__name__]
         self.is_successful()
-        return score
+        return values[self.__name__]
+
+    def is_successful(self) -> bool | None:
+        """Whether the score is as good as the threshold, or better; kept as :attr:`success`."""
+        if self.threshold is None or self.score is None:
+            self.success = None if self.threshold is None else False
+        elif self.suite.facts[self.__name__].higher_is_better(self.language) is False:
+            self.success = self.score <= self.threshold
+        else:
+            self.success = self.score >= self.threshold
+        return self.success
 
     async def a_measure(self, test_case: LLMTestCase, *_: Any, **__: Any) -> float:
         """As :meth:`measure`."""

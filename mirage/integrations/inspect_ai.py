@@ -31,7 +31,7 @@ from mirage.dataset import MirageDataset
 from mirage.errors import missing_package
 from mirage.features import FeatureSuite
 from mirage.generation import PromptMaker, RagPrompt
-from mirage.integrations import _scoring
+from mirage.integrations._scoring import response_to, score
 from mirage.models import Query
 
 try:
@@ -96,25 +96,20 @@ def _sample(query: Query, prompt: PromptMaker) -> Sample:
 def feature_scorer(suite: FeatureSuite) -> Scorer:
     """Scores samples of :func:`samples` by each feature of a suite, one after the other."""
     # Features need not be safe to call from several threads, and load their models when first used.
-    one = anyio.CapacityLimiter(1)
+    limiter = anyio.CapacityLimiter(1)
 
-    async def score(state: TaskState, target: Target) -> Score:  # noqa: ARG001
-        return await anyio.to_thread.run_sync(_score, suite, state, limiter=one)
+    async def score_state(state: TaskState, target: Target) -> Score:  # noqa: ARG001
+        return await anyio.to_thread.run_sync(_score, suite, state, limiter=limiter)
 
-    return score
+    return score_state
 
 
 def _score(suite: FeatureSuite, state: TaskState) -> Score:
-    output = state.output
-    failed = output.error or ("the model gave no output" if output.empty else None)
-    text = None if failed else output.completion
-    values, reasons = _scoring.score(
-        suite,
-        Query.model_validate(state.metadata["query"]),
-        text,
-        error=failed,
-        shown=state.metadata["shown"],
-    )
+    output, query = state.output, Query.model_validate(state.metadata["query"])
+    text = None if output.error or output.empty else output.completion
+    error = output.error or "the model gave no output"
+    response = response_to(query, text, error=error, shown=state.metadata["shown"])
+    values, reasons = score(suite, query, response)
     return Score(
         value={name: values.get(name, math.nan) for name in suite.names},
         answer=text,

@@ -24,7 +24,7 @@ from mirage.errors import missing_package
 from mirage.features import FeatureSuite
 from mirage.generation import PromptMaker, RagPrompt
 from mirage.generation.prompts import ANSWER_TOKENS
-from mirage.integrations import _scoring
+from mirage.integrations._scoring import response_to, score
 from mirage.models import Query
 
 try:
@@ -54,7 +54,8 @@ def mirage_task(
 
     def process_results(doc: Doc, results: Sequence[str]) -> dict[str, float]:
         query = dataset[doc["query_id"]]
-        return _scoring.score(suite, query, results[0], shown=doc["shown"]).values
+        response = response_to(query, results[0], error="", shown=doc["shown"])
+        return score(suite, query, response).values
 
     return ConfigurableTask(
         config={

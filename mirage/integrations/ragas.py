@@ -32,9 +32,9 @@ from mirage.dataset import MirageDataset
 from mirage.errors import DatasetError, missing_package
 from mirage.features import FeatureSuite
 from mirage.features.suite import FeatureLike
-from mirage.integrations import _scoring
-from mirage.integrations._contexts import query_of
-from mirage.models import Query, Response, Run
+from mirage.integrations._contexts import query_of, records_of
+from mirage.integrations._scoring import response_to, score
+from mirage.models import Query, Run
 
 try:
     from ragas import EvaluationDataset, RunConfig, SingleTurnSample
@@ -60,15 +60,11 @@ def read(
         DatasetError: a sample is multi-turn, has no ``user_input``, or what else is wrong where.
         UnknownNameError: no such language.
     """
-    queries, responses = [], []
-    for number, sample in enumerate(data, 1):
-        query = _query(sample, language, str(number), f"{name}, sample {number}")
-        text = sample.response
-        failed = _NO_RESPONSE if text is None else None
-        queries.append(query)
-        responses.append(Response(query_id=query.id, text=text, error=failed))
-    dataset = MirageDataset(queries, name=name)
-    return dataset, Run(model=model, language=dataset.language, responses=tuple(responses))
+    answers = (
+        (_query(sample, language, str(number), f"{name}, sample {number}"), sample.response)
+        for number, sample in enumerate(data, 1)
+    )
+    return records_of(answers, model=model, name=name, error=_NO_RESPONSE)
 
 
 class FeatureMetric(SingleTurnMetric):
@@ -110,8 +106,8 @@ class FeatureMetric(SingleTurnMetric):
 
     def _result(self, sample: SingleTurnSample) -> MetricResult:
         query = _query(sample, str(self.suite.language), "1", "the sample")
-        failed = _NO_RESPONSE if sample.response is None else None
-        values, reasons = _scoring.score(self.suite, query, sample.response, error=failed)
+        response = response_to(query, sample.response, error=_NO_RESPONSE)
+        values, reasons = score(self.suite, query, response)
         return MetricResult(values.get(self.name, math.nan), reasons.get(self.name))
 
 

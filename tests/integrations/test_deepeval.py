@@ -145,6 +145,19 @@ def test_the_threshold_decides() -> None:
     assert (metric.success, metric.is_successful(), metric.error) == (True, True, None)
 
 
+def test_of_a_feature_that_is_better_lower_the_threshold_is_the_highest() -> None:
+    text = " ".join(p.text for p in MirageDataset.bundled("sw")[0].passages)
+    case = LLMTestCase(input="Mto upi?", actual_output=text)
+    english = FeatureMetric("english_language", "sw", threshold=0.5)
+    assert english.measure(case) < 0.5
+    assert english.success is True
+    english.measure(LLMTestCase(input="Mto upi?", actual_output="The longest river is the Nile."))
+    assert english.success is False
+    swahili = FeatureMetric("target_language", "sw", threshold=0.5)
+    swahili.measure(case)
+    assert swahili.success is True
+
+
 def test_what_is_missing_is_said_and_leaves_no_score() -> None:
     metric = FeatureMetric("citation_recall@10", "en", threshold=0.5)
     metric.measure(CASES[0])
