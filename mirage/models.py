@@ -191,14 +191,10 @@ class Run(Record):
         return iter(self.responses)
 
 
-class Judgment(Record):
-    """One verdict of one judge on two models' responses to one query."""
-
+class _Comparison(Record):
     query_id: Id
     model_a: Name
     model_b: Name
-    verdict: Verdict
-    judge: str = ""
 
     @model_validator(mode="after")
     def _two_models(self) -> Self:
@@ -207,7 +203,14 @@ class Judgment(Record):
         return self
 
 
-class Vote(Record):
+class Judgment(_Comparison):
+    """One verdict of one judge on two models' responses to one query."""
+
+    verdict: Verdict
+    judge: str = ""
+
+
+class Vote(_Comparison):
     """What one judge said when it was shown ``model_a``'s response first and ``model_b``'s second.
 
     ``verdict`` is ``invalid`` where the judge named none, and ``failed`` where it did not answer
@@ -215,18 +218,13 @@ class Vote(Record):
     other responses, or by another prompt, is another vote.
     """
 
-    query_id: Id
-    model_a: Name
-    model_b: Name
     judge: Name
     verdict: Verdict | Literal["invalid", "failed"]
     asked: str = ""
     error: str | None = None
 
     @model_validator(mode="after")
-    def _two_models_and_a_reason(self) -> Self:
-        if self.model_a == self.model_b:
-            raise ValueError(f"model {self.model_a!r} is compared with itself")
+    def _says_why(self) -> Self:
         if (self.verdict in ("invalid", "failed")) != (self.error is not None):
             raise ValueError("a vote has an error where it is invalid or failed, and only there")
         return self

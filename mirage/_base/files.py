@@ -6,7 +6,6 @@ import difflib
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from numbers import Real
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -15,7 +14,6 @@ from pydantic import BaseModel, ValidationError
 from mirage.errors import DatasetError
 
 __all__ = [
-    "is_missing",
     "lines",
     "parse_rows",
     "read_rows",
@@ -115,15 +113,6 @@ def validated(record: type[R], row: Mapping[str, Any], where: str) -> R:
         misnamed = any(one["type"] in ("missing", "extra_forbidden") for one in error.errors())
         names = _about_names(record, row) if misnamed and len(first["loc"]) == 1 else ""
         raise DatasetError(f"{place}: {message}{more}{names}") from None
-
-
-def is_missing(value: object) -> bool:
-    """Whether the value of a row is None, NaN or pandas.NA."""
-    return (
-        value is None
-        or type(value).__name__ in ("NAType", "NaTType")
-        or (isinstance(value, Real) and value != value)
-    )
 
 
 def _about_names(record: type[BaseModel], row: Mapping[str, Any], most: int = 5) -> str:

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from mirage.features.base import Answered, Facts, NotComputed
 from mirage.features.definitions import Definition
 from mirage.features.overlap import reference_answer
+from mirage.generation.prompts import passage_entry
 from mirage.llm import LLM
 from mirage.llm.questions import BRACKETS, Form, Outcome, Question, ask_all, final_verdict
 
@@ -204,7 +205,7 @@ def _fluency_question(item: Answered) -> Question[int]:
     passages = item.query.passages_shown_to(item.response)
     material = (
         ("question", item.query.text),
-        *(("passage", f"[{p.id}] {p.title}".rstrip() + f"\n{p.text}") for p in passages),
+        *(("passage", passage_entry(passage)) for passage in passages),
         ("response", item.response.text or ""),
     )
     return Question(_FLUENCY, "Grade the text marked <response {word}>", _FLUENCY_FORM, material)

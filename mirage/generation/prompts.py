@@ -18,7 +18,15 @@ from mirage.llm import Message, estimate_tokens
 from mirage.llm.questions import fenced
 from mirage.models import Passage, Query
 
-__all__ = ["ANSWER_TOKENS", "CONTEXT_TOKENS", "Prompt", "PromptMaker", "RagPrompt", "query_seed"]
+__all__ = [
+    "ANSWER_TOKENS",
+    "CONTEXT_TOKENS",
+    "Prompt",
+    "PromptMaker",
+    "RagPrompt",
+    "passage_entry",
+    "query_seed",
+]
 
 CONTEXT_TOKENS = 8192
 """The tokens that prompt and answer may have together, by default; as in the paper."""
@@ -125,14 +133,18 @@ class RagPrompt:
         return Prompt((message,), tuple(passage.id for passage in shown))
 
 
+def passage_entry(passage: Passage) -> str:
+    """A passage below its id and title."""
+    return f"[{passage.id}] {passage.title}".rstrip() + f"\n{passage.text}"
+
+
 def query_seed(seed: int, query: Query) -> int:
     """A seed for one query: it does not depend on what other queries there are."""
     return random.Random(f"{seed} {query.id}").getrandbits(32)
 
 
 def _text(query: Query, passages: Sequence[Passage]) -> str:
-    entries = (f"[{p.id}] {p.title}".rstrip() + f"\n{p.text}" for p in passages)
-    material = [("question", query.text), *(("passage", entry) for entry in entries)]
+    material = [("question", query.text), *(("passage", passage_entry(p)) for p in passages)]
     word, (question, *marked) = fenced(material)
     return _TEXT.format(
         language=Language.of(query.language).name,

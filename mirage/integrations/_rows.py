@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
-from mirage._base.files import is_missing, validated
+from mirage._base.files import validated
+from mirage._base.rows import placed
 from mirage.dataset import MirageDataset
 from mirage.errors import DatasetError, FeatureError
 from mirage.features import FeatureTable
@@ -80,7 +81,7 @@ def dataset_of(rows: Sequence[Row], *, name: str, language: str | None) -> Mirag
         DatasetError: no row, or what is wrong in which row (from 0) and field.
     """
     queries = []
-    for where, row in _known(rows, name, {"language": language}):
+    for where, row in _placed(rows, name, language=language):
         if "metadata" in row:
             row["metadata"] = _texts(row["metadata"], f"{where}, field 'metadata'")
         queries.append(validated(Query, row, where))
@@ -94,11 +95,12 @@ def run_of(rows: Sequence[Row], *, model: str | None, language: str | None) -> R
         DatasetError: no row, several models or languages, or what is wrong in which row (from 0)
             and field.
     """
-    known = _known(rows, "run", {"model": model, "language": language})
-    fields = {name: _only(known, name) for name in ("model", "language")}
-    responses = [
-        validated(Response, {"text": None} | _without(row, fields), where) for where, row in known
-    ]
+    places = _placed(rows, "run", model=model, language=language)
+    fields = {name: _only(places, name) for name in ("model", "language")}
+    for _, row in places:
+        row.setdefault("text", None)
+        del row["model"], row["language"]
+    responses = [validated(Response, row, where) for where, row in places]
     return validated(Run, {**fields, "responses": responses}, "run")
 
 
@@ -109,56 +111,44 @@ def table_of(rows: Sequence[Row]) -> FeatureTable:
         DatasetError: no row, several models or languages, no query id, a value that is no number.
         FeatureError: a query stands twice.
     """
-    known = _known(rows, "feature table", {})
+    places = _placed(rows, "feature table")
     names = tuple(name for name in rows[0] if name not in TABLE_COLUMNS)
-    ids = tuple(_id(row, where) for where, row in known)
+    ids = tuple(_id(row, where) for where, row in places)
     reasons = {
         (query_id, name): why
-        for query_id, (where, row) in zip(ids, known, strict=True)
+        for query_id, (where, row) in zip(ids, places, strict=True)
         for name, why in _texts(
             row.get("not_computed", "{}"), f"{where}, field 'not_computed'"
         ).items()
     }
-    values = [[_number(row, name, where) for name in names] for where, row in known]
+    values = [[_number(row, name, where) for name in names] for where, row in places]
     return FeatureTable(
-        model=_only(known, "model"),
-        language=_only(known, "language"),
+        model=_only(places, "model"),
+        language=_only(places, "language"),
         query_ids=ids,
         features=names,
-        values=np.array(values, dtype=np.float64).reshape(len(known), len(names)),
+        values=np.array(values, dtype=np.float64).reshape(len(places), len(names)),
         reasons=reasons,
     )
 
 
-def _known(
-    rows: Sequence[Row], source: str, defaults: Mapping[str, str | None]
+def _placed(
+    rows: Sequence[Row], source: str, **defaults: str | None
 ) -> list[tuple[str, dict[str, Any]]]:
-    """What is known in each row, after its place."""
     if not rows:
         raise DatasetError(f"{source}: no row")
-    given = {name: value for name, value in defaults.items() if value is not None}
-    return [(f"{source}, row {number}", given | _present(row)) for number, row in enumerate(rows)]
+    return placed(rows, source, **defaults)
 
 
-def _present(row: Row) -> dict[str, Any]:
-    # Arrays of numpy come from parquet files, where pandas reads their lists.
-    plain = {name: getattr(value, "tolist", lambda v=value: v)() for name, value in row.items()}
-    return {name: value for name, value in plain.items() if not is_missing(value)}
-
-
-def _without(row: Row, names: Container[str]) -> dict[str, Any]:
-    return {name: value for name, value in row.items() if name not in names}
-
-
-def _only(known: Sequence[tuple[str, dict[str, Any]]], field: str) -> str:
+def _only(rows: Sequence[tuple[str, dict[str, Any]]], field: str) -> str:
     """What all rows have in this field."""
-    found = {row.get(field): where for where, row in known}
-    if len(found) > 1 or None in found:
+    values = list(dict.fromkeys(row.get(field) for _, row in rows))
+    if len(values) > 1 or None in values:
         raise DatasetError(
-            f"{known[0][0]} and others have for {field!r}: {', '.join(map(repr, found))}; take the "
+            f"{rows[0][0]} and others have for {field!r}: {', '.join(map(repr, values))}; take the "
             f"rows of one {field}, or say which where there is none"
         )
-    return str(next(iter(found)))
+    return str(values[0])
 
 
 def _id(row: Row, where: str) -> str:

@@ -16,12 +16,12 @@ pandas or polars (extra ``frames``).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from mirage._base.rows import rows_in
 from mirage.dataset import MirageDataset
-from mirage.errors import DatasetError, missing_package
+from mirage.errors import missing_package
 from mirage.features import FeatureTable
 from mirage.integrations import _rows
 from mirage.models import Run
@@ -69,7 +69,7 @@ def dataset_from_frame(
     Raises:
         DatasetError: what is wrong in which row (from 0) and field; also for a column too many.
     """
-    return _rows.dataset_of(_rows_in(frame), name=name, language=language)
+    return _rows.dataset_of(rows_in(frame), name=name, language=language)
 
 
 def run_from_frame(
@@ -87,7 +87,7 @@ def run_from_frame(
         DatasetError: two models, or what is wrong in which row (from 0) and field; also for a
             column too many.
     """
-    return _rows.run_of(_rows_in(frame), model=model, language=language)
+    return _rows.run_of(rows_in(frame), model=model, language=language)
 
 
 def table_from_frame(frame: pl.DataFrame) -> FeatureTable:
@@ -96,15 +96,7 @@ def table_from_frame(frame: pl.DataFrame) -> FeatureTable:
     Raises:
         DatasetError: two models, or what is wrong in which row (from 0) and field.
     """
-    return _rows.table_of(_rows_in(frame))
-
-
-def _rows_in(frame: Any) -> Sequence[_rows.Row]:
-    if hasattr(frame, "to_dicts"):  # polars
-        return list(frame.to_dicts())
-    if hasattr(frame, "to_dict"):  # pandas
-        return list(frame.to_dict(orient="records"))
-    raise DatasetError(f"expected a frame of pandas or polars, found {type(frame).__name__}")
+    return _rows.table_of(rows_in(frame))
 
 
 def _types(polars: Any, records: MirageDataset | Run | FeatureTable) -> dict[str, Any]:

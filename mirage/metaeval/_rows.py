@@ -8,7 +8,8 @@ from typing import Annotated, Any, NamedTuple, Self
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, model_validator
 
-from mirage._base.files import is_missing, validated
+from mirage._base.files import validated
+from mirage._base.rows import is_missing
 from mirage.errors import DatasetError
 from mirage.metaeval.sentences import AnswerSentence
 from mirage.models import Id, LanguageCode, Name, Passage, Query

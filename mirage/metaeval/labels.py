@@ -14,7 +14,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, get_args
 
-from mirage._base.files import is_missing, read_rows
+from mirage._base.files import read_rows
+from mirage._base.rows import placed, rows_in
 from mirage.errors import DatasetError, UnknownNameError
 from mirage.metaeval._rows import columns_of
 from mirage.metaeval.sentences import AnswerSentence
@@ -153,11 +154,7 @@ class LabelledSentences:
         Raises:
             DatasetError: names the row (from 0) and the column.
         """
-        records = (
-            {str(name): value for name, value in row.items() if not is_missing(value)}
-            for row in frame.to_dict("records")
-        )
-        rows = ((f"row {number}", row) for number, row in enumerate(records))
+        rows = placed(rows_in(frame), "DataFrame")
         return cls(*columns_of(rows, language), positive=positive, source="DataFrame")
 
     # Views --------------------------------------------------------------------------------------

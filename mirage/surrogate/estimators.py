@@ -79,22 +79,25 @@ def _controller() -> Any:
     return ThreadpoolController()
 
 
-def _forest(_: Sequence[int], seed: int) -> Any:
-    from sklearn.ensemble import RandomForestRegressor
-
-    return RandomForestRegressor(n_estimators=100, random_state=seed)
-
-
-def _monotone_forest(monotone: Sequence[int], seed: int) -> Any:
-    from sklearn.ensemble import RandomForestRegressor
-
-    return RandomForestRegressor(n_estimators=100, monotonic_cst=monotone, random_state=seed)
+def _sklearn(name: str, **settings: Any) -> Any:
+    module, _, regressor = name.partition(".")
+    return getattr(import_module(f"sklearn.{module}"), regressor)(**settings)
 
 
-def _monotone_boosting(monotone: Sequence[int], seed: int) -> Any:
-    from sklearn.ensemble import HistGradientBoostingRegressor
-
-    return HistGradientBoostingRegressor(
+ESTIMATORS: Mapping[str, Callable[[Sequence[int], int], Any]] = {
+    "ridge": lambda _, __: _sklearn("linear_model.Ridge", alpha=100.0),
+    "svr": lambda _, __: _sklearn("svm.SVR", C=10.0, gamma=0.05, epsilon=0.05),
+    "mlp": lambda _, seed: _sklearn(
+        "neural_network.MLPRegressor",
+        hidden_layer_sizes=(16,),
+        activation="tanh",
+        alpha=3.0,
+        solver="lbfgs",
+        max_iter=2000,
+        random_state=seed,
+    ),
+    "monotone_boosting": lambda monotone, seed: _sklearn(
+        "ensemble.HistGradientBoostingRegressor",
         max_iter=150,
         learning_rate=0.08,
         max_leaf_nodes=6,
@@ -103,41 +106,16 @@ def _monotone_boosting(monotone: Sequence[int], seed: int) -> Any:
         monotonic_cst=monotone,
         early_stopping=False,
         random_state=seed,
-    )
-
-
-def _ridge(_: Sequence[int], __: int) -> Any:
-    from sklearn.linear_model import Ridge
-
-    return Ridge(alpha=100.0)
-
-
-def _svr(_: Sequence[int], __: int) -> Any:
-    from sklearn.svm import SVR
-
-    return SVR(C=10.0, gamma=0.05, epsilon=0.05)
-
-
-def _mlp(_: Sequence[int], seed: int) -> Any:
-    from sklearn.neural_network import MLPRegressor
-
-    return MLPRegressor(
-        hidden_layer_sizes=(16,),
-        activation="tanh",
-        alpha=3.0,
-        solver="lbfgs",
-        max_iter=2000,
+    ),
+    "monotone_forest": lambda monotone, seed: _sklearn(
+        "ensemble.RandomForestRegressor",
+        n_estimators=100,
+        monotonic_cst=monotone,
         random_state=seed,
-    )
-
-
-ESTIMATORS: Mapping[str, Callable[[Sequence[int], int], Any]] = {
-    "ridge": _ridge,
-    "svr": _svr,
-    "mlp": _mlp,
-    "monotone_boosting": _monotone_boosting,
-    "monotone_forest": _monotone_forest,
-    "forest": _forest,
+    ),
+    "forest": lambda _, seed: _sklearn(
+        "ensemble.RandomForestRegressor", n_estimators=100, random_state=seed
+    ),
 }
 """Those of scikit-learn: factories ``(monotone, seed) -> regressor`` by name."""
 

@@ -79,6 +79,11 @@ def test_a_frame_is_read_as_a_file_is(tmp_path: Path) -> None:
     assert (same.sentences, same.labels, same.fine) == (found.sentences, found.labels, found.fine)
 
 
+def test_what_is_no_frame() -> None:
+    with pytest.raises(DatasetError, match="expected a frame of pandas or polars, found list"):
+        LabelledSentences.from_pandas([ROW])  # type: ignore[arg-type]
+
+
 def test_labels_of_a_frame_may_be_numbers_and_arrays() -> None:
     frame = pd.DataFrame([ROW, ROW])
     frame["label"] = [1.0, np.nan]

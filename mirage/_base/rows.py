@@ -1,0 +1,48 @@
+"""Rows of frames and files, and which of their values are missing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from numbers import Real
+from typing import Any
+
+from mirage.errors import DatasetError
+
+__all__ = ["is_missing", "placed", "present", "rows_in"]
+
+
+def rows_in(frame: Any) -> list[dict[str, Any]]:
+    """The rows of a frame of pandas or polars.
+
+    Raises:
+        DatasetError: it is no frame.
+    """
+    if hasattr(frame, "to_dicts"):  # polars
+        return list(frame.to_dicts())
+    if hasattr(frame, "columns") and hasattr(frame, "to_dict"):  # pandas
+        return list(frame.to_dict(orient="records"))
+    raise DatasetError(f"expected a frame of pandas or polars, found {type(frame).__name__}")
+
+
+def placed(
+    rows: Iterable[Mapping[Any, Any]], source: str, **defaults: Any
+) -> list[tuple[str, dict[str, Any]]]:
+    """What is present in each row, or else the defaults, after its place (``source, row n``)."""
+    always = present(defaults)
+    return [(f"{source}, row {n}", always | present(row)) for n, row in enumerate(rows)]
+
+
+def present(row: Mapping[Any, Any]) -> dict[str, Any]:
+    """The fields of a row that have a value, as plain Python values."""
+    # Arrays of numpy come from parquet files, where pandas reads their lists.
+    plain = {name: getattr(value, "tolist", lambda v=value: v)() for name, value in row.items()}
+    return {str(name): value for name, value in plain.items() if not is_missing(value)}
+
+
+def is_missing(value: object) -> bool:
+    """Whether the value of a row is None, NaN or pandas.NA."""
+    return (
+        value is None
+        or type(value).__name__ in ("NAType", "NaTType")
+        or (isinstance(value, Real) and value != value)
+    )
