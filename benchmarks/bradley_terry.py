@@ -88,8 +88,10 @@ def same_logits(judgments: Judgments) -> None:
 def against_choix(judgments: Judgments) -> None:
     """Time against choix; its input lists are made before the clock starts."""
     model = BradleyTerry(ties="drop")
-    tournaments = model.bootstrap(judgments, TOURNAMENTS, QUERIES)
-    ours = seconds(lambda: model.bootstrap(judgments, TOURNAMENTS, QUERIES), repeats=21)
+    tournaments = model.bootstrap(judgments, tournaments=TOURNAMENTS, queries=QUERIES)
+    ours = seconds(
+        lambda: model.bootstrap(judgments, tournaments=TOURNAMENTS, queries=QUERIES), repeats=21
+    )
     inputs = [choix_data(judgments, rows) for rows in drawn_rows(judgments, tournaments)]
     logits = []
     peer = seconds(lambda: logits.extend(choix.ilsr_pairwise(MODELS, data) for data in inputs))
@@ -101,8 +103,10 @@ def against_choix(judgments: Judgments) -> None:
 def against_evalica(judgments: Judgments) -> None:
     """Time against evalica; its input lists are made before the clock starts."""
     model = BradleyTerry(ties="half")
-    tournaments = model.bootstrap(judgments, TOURNAMENTS, QUERIES)
-    ours = seconds(lambda: model.bootstrap(judgments, TOURNAMENTS, QUERIES), repeats=21)
+    tournaments = model.bootstrap(judgments, tournaments=TOURNAMENTS, queries=QUERIES)
+    ours = seconds(
+        lambda: model.bootstrap(judgments, tournaments=TOURNAMENTS, queries=QUERIES), repeats=21
+    )
     inputs = [evalica_data(judgments, rows) for rows in drawn_rows(judgments, tournaments)]
     index = pd.Index(range(MODELS))
     results: list[Any] = []

@@ -12,19 +12,34 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mirage._base.arrays import Floats
-from mirage._base.tables import Table, to_html, to_markdown, to_text
+from mirage._base.tables import RANKED, Table, ranked_cells, to_html, to_markdown, to_text
+from mirage.arena.bradley_terry import BradleyTerry
+from mirage.arena.cautions import cautions
+from mirage.arena.judgments import Judgments, JudgmentsLike, as_judgments
+from mirage.arena.verdicts import Judged
 from mirage.errors import MirageError, UnknownNameError, needing
-from mirage.statistics.ranks import kendall_tau, p_better_by_draws, p_better_by_intervals
+from mirage.languages import Language
+from mirage.statistics.bootstrap import NO_INTERVAL, Interval
+from mirage.statistics.ranks import (
+    kendall_tau,
+    p_better_by_draws,
+    p_better_by_intervals,
+    ranks,
+    t_intervals,
+)
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from mirage.dataset import MirageDataset
     from mirage.features import FeatureTable
-    from mirage.models import HumanAgreement, Run
+    from mirage.models import HumanAgreement, Run, Vote
     from mirage.surrogate import SurrogateRanker
 
 __all__ = ["Entry", "Evidence", "MultilingualRanking", "Ranking"]
+
+UNDETERMINED = "und"
+"""The language of judgments that come without queries (ISO 639-2)."""
 
 
 @dataclass(frozen=True)
@@ -36,7 +51,7 @@ class Entry:
         model: the model's name.
         logit: natural-log odds; NaN in a ranking that was published without logits.
         interval: 95 % interval of the logit, lower and upper; NaN where there is none.
-        rank_interval: 95 % interval of the rank, best and worst; ``None`` without draws.
+        rank_interval: 95 % interval of the rank, best and worst; ``None`` where there is none.
         features: mean of each feature over the queries that have it; empty for published models.
         anchor: whether the model was there before: a training model, or a published one.
         answered: queries with a response; ``None`` for anchors, whose responses are not at hand.
@@ -46,7 +61,7 @@ class Entry:
     rank: int
     model: str
     logit: float
-    interval: tuple[float, float]
+    interval: Interval
     rank_interval: tuple[int, int] | None = None
     features: Mapping[str, float] = field(default_factory=dict, hash=False)
     anchor: bool = False
@@ -61,21 +76,25 @@ class Entry:
 
 @dataclass(frozen=True)
 class Evidence:
-    """What a ranking was made from, for who wants to look behind it.
+    """What a ranking was made from, for who wants to look behind it; each part may be missing.
 
     Attributes:
         dataset: the queries, with their passages.
         runs: the responses of the models that are no anchors, by name of the model.
         tables: their features, a row a query, by name of the model.
         ranker: the surrogate, with the mean features and logits of the anchors.
-        provenance: what the surrogate was made from, where that is known.
+        provenance: what the surrogate or the fit was made from, where that is known.
+        judgments: the verdicts on pairs of models.
+        votes: what each judge said, from which these judgments follow.
     """
 
-    dataset: MirageDataset
-    runs: Mapping[str, Run]
-    tables: Mapping[str, FeatureTable]
-    ranker: SurrogateRanker
+    dataset: MirageDataset | None = None
+    runs: Mapping[str, Run] = field(default_factory=dict)
+    tables: Mapping[str, FeatureTable] = field(default_factory=dict)
+    ranker: SurrogateRanker | None = None
     provenance: Mapping[str, Any] = field(default_factory=dict)
+    judgments: Judgments | None = None
+    votes: tuple[Vote, ...] = ()
 
 
 class Ranking:
@@ -88,10 +107,13 @@ class Ranking:
         language: ISO 639-1 code.
         title: what was ranked on, a line above the table.
         draws: logits of each model in each of many tournaments, arrays of one length that are
-            paired with each other; without them :meth:`p_better` goes by the intervals.
+            paired with each other.
+        confidence: what :meth:`p_better` says, by the first model and the second, where there are
+            no draws; without either it goes by the intervals.
         notes: lines below the table.
         evidence: what it was made from; ``None`` for a ranking that was published.
         agreement: how far the judge, and the features, were measured to agree with people.
+        level: of the intervals.
 
     Raises:
         MirageError: a model is there twice, or none is there.
@@ -104,20 +126,105 @@ class Ranking:
         language: str,
         title: str = "",
         draws: Mapping[str, Floats] | None = None,
+        confidence: Mapping[str, Mapping[str, float]] | None = None,
         notes: Iterable[str] = (),
         evidence: Evidence | None = None,
         agreement: Iterable[HumanAgreement] = (),
+        level: float = 0.95,
     ) -> None:
         self.entries = tuple(sorted(entries, key=lambda entry: (entry.rank, entry.model)))
         self.language, self.title, self.notes = language, title, tuple(notes)
         self.evidence, self.agreement = evidence, tuple(agreement)
-        self._draws = draws
+        self.level = level
+        self._draws, self._confidence = draws, confidence
         self._by_model = {entry.model: entry for entry in self.entries}
         if not self.entries:
             raise MirageError("a ranking needs at least one model")
         if len(self._by_model) != len(self.entries):
             twice = next(name for name in self.models if self.models.count(name) > 1)
             raise MirageError(f"model {twice!r} is in the ranking twice; names are unique")
+
+    @classmethod
+    def from_judgments(
+        cls,
+        judgments: Judged | JudgmentsLike,
+        *,
+        dataset: MirageDataset | None = None,
+        runs: Iterable[Run] = (),
+        bradley_terry: BradleyTerry | None = None,
+        agreement: Iterable[HumanAgreement] = (),
+        level: float = 0.95,
+    ) -> Ranking:
+        """Models ranked by verdicts on pairs of their responses.
+
+        Logits are those of :meth:`BradleyTerry.fit <mirage.BradleyTerry.fit>`. Intervals, ranks'
+        intervals and confidence come from their covariance, robust to dependence within a query,
+        by Student's t with one degree of freedom less than there are queries;
+        ``benchmarks/judged_ranking.py`` shows how often they hold the truth. Where a logit rests
+        on the ridge alone, as that of a model that won everything, no interval is shown, and ranks
+        take what is not known of it into account. :attr:`notes` says so, and whatever else makes
+        the ranking say little: few queries, ties alone, votes that were lost.
+
+        Args:
+            judgments: what :meth:`PairwiseJudge.compare <mirage.PairwiseJudge.compare>` gives,
+                :class:`~mirage.Judgments`, records, or a pandas frame with the columns
+                ``query_id``, ``model_a``, ``model_b`` and ``verdict``.
+            dataset: the queries, for the report.
+            runs: the responses, for the report; those of models without a judgment are left out.
+            bradley_terry: the model to fit, ``BradleyTerry()`` by default.
+            agreement: how far the judge agrees with people, such as
+                :attr:`PairwiseJudge.agreement <mirage.PairwiseJudge.agreement>`.
+            level: of the intervals.
+
+        Raises:
+            JudgmentError: no judgments, models that fall into pieces never compared with each
+                other (names them), or a row that is wrong.
+            SettingError: ``level`` is not between 0 and 1.
+        """
+        said = judgments if isinstance(judgments, Judged) else Judged((), ())
+        columns = as_judgments(judgments)
+        model = BradleyTerry() if bradley_terry is None else bradley_terry
+        fit = model.fit(columns)
+        ends = t_intervals(fit.logits, fit.uncertainty, fit.queries - 1, level=level)
+        spans = fit.rank_interval(level=level).tolist()
+        by_model = {run.model: run for run in runs if run.model in fit.models}
+        hidden = fit.models if bool((columns.score == 0.5).all()) else fit.unbound
+
+        def entry(i: int, rank: int) -> Entry:
+            name = fit.models[i]
+            run = by_model.get(name)
+            failures = {} if run is None else {r.query_id: r.error or "" for r in run.failed}
+            return Entry(
+                rank,
+                name,
+                float(fit.logits[i]),
+                NO_INTERVAL if name in hidden else (float(ends[i, 0]), float(ends[i, 1])),
+                (spans[i][0], spans[i][1]),
+                answered=None if run is None else len(run) - len(failures),
+                failures=failures,
+            )
+
+        language = next((part.language for part in (dataset, *by_model.values()) if part), None)
+        known = f"{dataset.name}: {Language.of(dataset.language).name}, " if dataset else ""
+        return cls(
+            [entry(i, rank) for i, rank in enumerate(ranks(fit.logits).tolist())],
+            language=language or UNDETERMINED,
+            title=f"{known}{len(columns)} judgments on {fit.queries} queries",
+            confidence={
+                name: dict(zip(fit.models, row, strict=True))
+                for name, row in zip(fit.models, fit.confidences.tolist(), strict=True)
+            },
+            notes=cautions(fit, columns, said.votes, said.skipped),
+            evidence=Evidence(
+                dataset,
+                by_model,
+                provenance={"ties": model.ties, "ridge": model.ridge},
+                judgments=columns,
+                votes=said.votes,
+            ),
+            agreement=agreement,
+            level=level,
+        )
 
     @property
     def models(self) -> tuple[str, ...]:
@@ -147,21 +254,30 @@ class Ranking:
     def p_better(self, a: str, b: str) -> float:
         """Confidence that a's logit is larger than b's, from 0 to 1.
 
-        With draws: the share of tournaments in which a is ahead of b, ties counting half. Without
-        (published rankings): from normal distributions with the logits for means and a standard
-        deviation of the interval's length / (2 * 1.96), taken as independent though both models
-        answered the same queries.
+        With draws: the share of tournaments in which a is ahead of b, ties counting half. From
+        judgments: one-sided, by Student's t. Without either (published rankings): from normal
+        distributions with the logits for means and a standard deviation of the interval's length
+        / (2 * 1.96), taken as independent though both models answered the same queries.
 
         Raises:
             UnknownNameError: a or b is not in the ranking.
-            MirageError: the ranking has neither draws nor intervals (published for Yoruba).
+            MirageError: nothing says how sure the order is: ranks alone were published (Yoruba),
+                or all judgments are on one query.
         """
         first, second = self[a], self[b]
         if a == b:
             return 0.5
         if self._draws is not None:
             return p_better_by_draws(self._draws[a], self._draws[b])
-        p = p_better_by_intervals(first.logit - second.logit, first.interval, second.interval)
+        if self._confidence is not None:
+            p = self._confidence[a][b]
+        else:
+            p = p_better_by_intervals(first.logit - second.logit, first.interval, second.interval)
+        if math.isnan(p) and self._confidence is not None:
+            raise MirageError(
+                f"the ranking {self.title!r} rests on one query, so nothing says how sure it is "
+                f"that {a!r} is better than {b!r}; have them judged on more"
+            )
         if math.isnan(p):
             raise MirageError(
                 f"the ranking {self.title!r} has ranks only, no logits with intervals, so nothing "
@@ -246,11 +362,18 @@ class Ranking:
     def _table(self) -> Table:
         return Table(
             title=self.title,
-            header=("rank", "model", "logit", "95 % interval", "rank interval"),
-            rows=tuple(_cells(entry) for entry in self),
-            marked=tuple(not entry.anchor for entry in self),
+            header=tuple(word.replace("95", f"{100 * self.level:g}") for word in RANKED),
+            rows=tuple(
+                ranked_cells(e.rank, e.model, e.logit, e.interval, e.rank_interval) for e in self
+            ),
+            marked=tuple(map(self._is_new, self)),
             notes=(*_failure_notes(self, most=5), *self.notes),
         ).filled()
+
+    def _is_new(self, entry: Entry) -> bool:
+        """Whether to mark a model; where all were judged alike, none is worth a mark."""
+        judged = self.evidence is not None and self.evidence.judgments is not None
+        return not entry.anchor and not judged
 
     def _plain(self) -> dict[str, Any]:
         return {
@@ -373,17 +496,6 @@ class MultilingualRanking(Mapping[str, Ranking]):
                 *(f"{code}: {note}" for code, r in self.items() for note in _failure_notes(r, 1)),
             ),
         )
-
-
-def _cells(entry: Entry) -> tuple[str, ...]:
-    low, high = entry.interval
-    return (
-        str(entry.rank),
-        entry.model,
-        "" if math.isnan(entry.logit) else f"{entry.logit:.2f}",
-        "" if math.isnan(low) else f"[{low:.2f}, {high:.2f}]",
-        "" if entry.rank_interval is None else "{}-{}".format(*entry.rank_interval),
-    )
 
 
 def _failure_notes(ranking: Ranking, most: int) -> list[str]:

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import html
+import math
 import re
 import unicodedata
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
 from rich.cells import cell_len
 
-__all__ = ["WIDTH", "Table", "to_html", "to_markdown", "to_text"]
+__all__ = ["RANKED", "WIDTH", "Table", "ranked_cells", "to_html", "to_markdown", "to_text"]
 
 WIDTH = 80
 """Columns of a terminal that a plain-text table fits."""
@@ -24,6 +25,10 @@ STYLE = (
     ".mirage-ranking .name {text-align: left} "
     ".mirage-ranking tr.own {font-weight: bold}"
 )
+
+
+RANKED = ("rank", "model", "logit", "95 % interval", "rank interval")
+"""The header of a table of models by logit."""
 
 
 @dataclass(frozen=True)
@@ -58,6 +63,24 @@ class Table:
             self.notes,
             kept.index(self.name),
         )
+
+
+def ranked_cells(
+    rank: int,
+    model: str,
+    logit: float,
+    interval: Sequence[float],
+    rank_interval: Sequence[int] | None,
+) -> tuple[str, ...]:
+    """The cells of one model below :data:`RANKED`; blank where a number is NaN or not there."""
+    low, high = interval
+    return (
+        str(rank),
+        model,
+        "" if math.isnan(logit) else f"{logit:.2f}",
+        "" if math.isnan(low) else f"[{low:.2f}, {high:.2f}]",
+        "" if rank_interval is None else "{}-{}".format(*rank_interval),
+    )
 
 
 def to_text(table: Table) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
@@ -11,12 +11,20 @@ from numpy.typing import NDArray
 
 from mirage._base.arrays import Floats, Ints
 from mirage._base.progress import progress_bar
+from mirage._base.tables import RANKED, Table, ranked_cells, to_text
 from mirage.arena import estimation
-from mirage.arena.judgments import Judgments, as_judgments
-from mirage.errors import JudgmentError, UnknownNameError, needing
-from mirage.models import Judgment
-from mirage.statistics.bootstrap import check_level, draw_queries
-from mirage.statistics.ranks import p_better_by_draws, p_better_by_t, rank_intervals, ranks
+from mirage.arena.judgments import Judgments, JudgmentsLike, as_judgments
+from mirage.errors import JudgmentError, SettingError, UnknownNameError, needing
+from mirage.statistics.bootstrap import NO_INTERVAL, check_level, draw_queries
+from mirage.statistics.ranks import (
+    confidences_by_t,
+    p_better_by_draws,
+    p_better_by_t,
+    rank_intervals,
+    rank_intervals_by_confidence,
+    ranks,
+    t_intervals,
+)
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -54,10 +62,13 @@ class BradleyTerry:
         if self.ties not in get_args(Ties):
             raise UnknownNameError("treatment of ties", self.ties, get_args(Ties))
         if not 0 <= self.ridge < np.inf:
-            raise JudgmentError(f"ridge is a finite number of 0 or more, not {self.ridge}")
+            raise SettingError(f"ridge is a finite number of 0 or more, not {self.ridge}")
 
-    def fit(self, judgments: Judgments | Iterable[Judgment]) -> BradleyTerryFit:
+    def fit(self, judgments: JudgmentsLike) -> BradleyTerryFit:
         """Logits of all models from all judgments, with cluster-robust covariance.
+
+        Args:
+            judgments: columns, records, or a pandas frame as :meth:`Judgments.from_pandas` takes.
 
         Raises:
             JudgmentError: ties are dropped and nothing is left; the models fall into pieces never
@@ -73,6 +84,8 @@ class BradleyTerry:
         covariance = estimation.sandwich(
             wins, logits, kept.query, kept.a, kept.b, kept.score, self.ridge, nu
         )
+        groups = estimation.bound_groups(wins)
+        information = estimation.information(wins, logits, self.ridge, nu)
         return BradleyTerryFit(
             models=kept.models,
             logits=logits,
@@ -80,15 +93,18 @@ class BradleyTerry:
             queries=int(np.count_nonzero(np.bincount(kept.query))),
             separated=_pick(kept.models, estimation.separated(wins)),
             log_nu=nu,
+            unbound=_pick(kept.models, _outside_the_largest(groups, len(wins))),
+            uncertainty=covariance + estimation.separation_covariance(information, groups),
         )
 
     def bootstrap(
         self,
-        judgments: Judgments | Iterable[Judgment],
+        judgments: JudgmentsLike,
+        *,
         tournaments: int = 200,
         queries: int | None = 100,
         seed: int = 0,
-        progress: bool = False,
+        progress: bool = True,
     ) -> Tournaments:
         """Logits from many tournaments, each on queries drawn with replacement.
 
@@ -98,12 +114,20 @@ class BradleyTerry:
         Where a tournament happens to separate or cut off a model, the ridge decides, and
         :attr:`Tournaments.separated` says so.
 
+        Args:
+            judgments: as :meth:`fit` takes them.
+            tournaments: how many.
+            queries: drawn in each.
+            seed: of the draws.
+            progress: show a progress bar on stderr, if that is a terminal.
+
         Raises:
             JudgmentError: as :meth:`fit`, for all judgments together; without a ridge, also where
                 a single tournament has no finite logits.
+            SettingError: fewer than one tournament or query.
         """
         if tournaments < 1 or (queries is not None and queries < 1):
-            raise JudgmentError(
+            raise SettingError(
                 f"a bootstrap needs 1 tournament and 1 query or more, not {tournaments}, {queries}"
             )
         kept = self._kept(judgments)
@@ -132,7 +156,7 @@ class BradleyTerry:
                 log_nu[rows] = nu
         return Tournaments(kept.models, kept.query_ids, counts, logits, alone, log_nu)
 
-    def _kept(self, given: Judgments | Iterable[Judgment]) -> Judgments:
+    def _kept(self, given: JudgmentsLike) -> Judgments:
         judgments = as_judgments(given)
         if self.ties != "drop":
             return judgments
@@ -187,9 +211,12 @@ class BradleyTerry:
         return estimation.fit_davidson(wins, tied, self.ridge, start)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class BradleyTerryFit:
-    """Logits of models, fitted to judgments.
+    """Logits of models, fitted to judgments; prints as a table.
+
+    :meth:`mirage.Ranking.from_judgments` is the next step: a ranking that says where it tells
+    little.
 
     Attributes:
         models: names, in the order of all arrays here.
@@ -200,33 +227,58 @@ class BradleyTerryFit:
         separated: models that won or lost every judgment. The ridge alone keeps their logits
             finite, so the size of these says little.
         log_nu: log of Davidson's tie parameter; ``None`` unless ``ties="davidson"``.
+        unbound: the separated models, and all others whose distance to the largest group of models
+            the likelihood leaves open (:func:`mirage.arena.estimation.bound_groups`).
+        uncertainty: the covariance, and what is not known of the distances that the likelihood
+            leaves open (:func:`mirage.arena.estimation.separation_covariance`).
     """
 
     models: tuple[str, ...]
     logits: Floats
     covariance: Floats
     queries: int
-    separated: tuple[str, ...] = ()
-    log_nu: float | None = None
+    separated: tuple[str, ...]
+    log_nu: float | None
+    unbound: tuple[str, ...]
+    uncertainty: Floats
+
+    def __repr__(self) -> str:
+        return f"BradleyTerryFit(models={len(self.models)}, queries={self.queries})"
+
+    def __str__(self) -> str:
+        title = f"Bradley-Terry: {len(self.models)} models on {self.queries} queries"
+        ends = t_intervals(self.logits, self.uncertainty, self.queries - 1)
+        return to_text(_table(title, self.models, self.logits, ends, self.unbound))
 
     @property
     def ranks(self) -> Ints:
         """Rank of each model, 1 for the largest logit; equal logits share the better rank."""
         return ranks(self.logits)
 
-    def interval(self, level: float = 0.95) -> Floats:
+    def interval(self, *, level: float = 0.95) -> Floats:
         """Lower and upper end for each logit, ``(models, 2)``.
 
         Student's t with one degree of freedom less than there are queries, the customary
         allowance for few clusters (Cameron & Miller 2015, A Practitioner's Guide to
         Cluster-Robust Inference, Journal of Human Resources 50, section VI.D).
         """
-        from scipy.special import stdtrit
+        return t_intervals(self.logits, self.covariance, self.queries - 1, level=level)
 
-        check_level(level)
-        deviation = np.sqrt(np.maximum(np.diag(self.covariance), 0))
-        reach = stdtrit(self.queries - 1, (1 + level) / 2) * deviation
-        return np.stack([self.logits - reach, self.logits + reach], axis=1)
+    def rank_interval(self, *, level: float = 0.95) -> Ints:
+        """Best and worst rank of each model, ``(models, 2)``.
+
+        By :func:`mirage.statistics.ranks.rank_intervals_by_confidence` with :attr:`confidences`.
+        """
+        return rank_intervals_by_confidence(self.confidences, level=level)
+
+    @property
+    def confidences(self) -> Floats:
+        """Confidence that each model is better than each, ``(models, models)``.
+
+        As :meth:`p_better`, but with the :attr:`uncertainty`, which is larger where some models
+        are unbound.
+        """
+        return confidences_by_t(self.logits, self.uncertainty, self.queries - 1)
 
     def p_better(self, a: str, b: str) -> float:
         """Confidence that a's logit is larger than b's: one-sided, from the same t as intervals.
@@ -250,11 +302,11 @@ class BradleyTerryFit:
         """:meth:`win_probability` of each model over each, ``(models, models)``; diagonal 0.5."""
         return estimation.win_probabilities(self.logits, self.log_nu)
 
-    def to_pandas(self, level: float = 0.95) -> pd.DataFrame:
+    def to_pandas(self, *, level: float = 0.95) -> pd.DataFrame:
         """A frame indexed by model, best first: logit, lower, upper, rank, separated."""
         with needing("pandas", "frames"):
             import pandas as pd
-        ends = self.interval(level)
+        ends = self.interval(level=level)
         columns = {
             "logit": self.logits,
             "lower": ends[:, 0],
@@ -266,9 +318,9 @@ class BradleyTerryFit:
         return frame.sort_values("logit", ascending=False, kind="stable")
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Tournaments:
-    """Logits of models in many tournaments, each on its own draw of queries.
+    """Logits of models in many tournaments, each on its own draw of queries; prints as a table.
 
     Attributes:
         models: names, in the order of all arrays here.
@@ -291,6 +343,15 @@ class Tournaments:
     def __len__(self) -> int:
         return len(self.logits)
 
+    def __repr__(self) -> str:
+        return f"Tournaments({len(self)}, models={len(self.models)}, queries={len(self.query_ids)})"
+
+    def __str__(self) -> str:
+        title = f"{len(self)} tournaments: {len(self.models)} models, {len(self.query_ids)} queries"
+        unbound = _pick(self.models, np.any(self.separated, axis=0, keepdims=True)[0])
+        spans = self.rank_interval().tolist()
+        return to_text(_table(title, self.models, self.mean, self.interval(), unbound, spans))
+
     @property
     def mean(self) -> Floats:
         """Mean logit of each model over the tournaments, ``(models,)``."""
@@ -305,7 +366,7 @@ class Tournaments:
         """
         return ranks(self.logits)
 
-    def interval(self, level: float = 0.95) -> Floats:
+    def interval(self, *, level: float = 0.95) -> Floats:
         """Bootstrap percentiles of each logit, lower and upper: ``(models, 2)``.
 
         The percentile interval (Efron & Tibshirani 1993, An Introduction to the Bootstrap,
@@ -313,7 +374,7 @@ class Tournaments:
         """
         return _percentiles(self.logits, level)
 
-    def rank_interval(self, level: float = 0.95) -> Ints:
+    def rank_interval(self, *, level: float = 0.95) -> Ints:
         """Bootstrap percentiles of each rank, best and worst, rounded outwards: ``(models, 2)``."""
         return rank_intervals(self.logits, level=level)
 
@@ -334,7 +395,7 @@ class Tournaments:
             total += estimation.win_probabilities(self.logits[rows], nu).sum(axis=0)
         return total / len(self)
 
-    def to_pandas(self, level: float = 0.95) -> pd.DataFrame:
+    def to_pandas(self, *, level: float = 0.95) -> pd.DataFrame:
         """A frame indexed by model, best mean logit first.
 
         Columns: logit (the mean), lower, upper, rank (of the mean), rank_best, rank_worst, and
@@ -342,7 +403,7 @@ class Tournaments:
         """
         with needing("pandas", "frames"):
             import pandas as pd
-        ends, rank_ends = self.interval(level), self.rank_interval(level)
+        ends, rank_ends = self.interval(level=level), self.rank_interval(level=level)
         columns = {
             "logit": self.mean,
             "lower": ends[:, 0],
@@ -393,6 +454,39 @@ def _blocks(length: int, size: int, progress: bool) -> Iterator[slice]:
             high = min(low + size, length)
             yield slice(low, high)
             bar.update(high - low)
+
+
+def _outside_the_largest(groups: Sequence[NDArray[np.intp]], models: int) -> NDArray[np.bool_]:
+    """The models outside of the largest group; all of them where several are as large."""
+    outside = np.ones(models, dtype=bool)
+    if len(groups) == 1 or len(groups[0]) > len(groups[1]):
+        outside[groups[0]] = False
+    return outside
+
+
+def _table(
+    title: str,
+    models: Sequence[str],
+    logits: Floats,
+    ends: Floats,
+    unbound: Sequence[str],
+    spans: Sequence[Sequence[int]] | None = None,
+) -> Table:
+    rows = [
+        ranked_cells(
+            int(rank),
+            models[i],
+            logits[i],
+            NO_INTERVAL if models[i] in unbound else ends[i],
+            None if spans is None else spans[i],
+        )
+        for i, rank in enumerate(ranks(logits))
+    ]
+    rows.sort(key=lambda row: (int(row[0]), row[1]))
+    notes = [f"No interval, for some judgments went all one way: {', '.join(unbound)}"]
+    return Table(
+        title, RANKED, tuple(rows), (False,) * len(rows), tuple(notes if unbound else ())
+    ).filled()
 
 
 def _percentiles(values: Floats, level: float) -> Floats:

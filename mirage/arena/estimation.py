@@ -32,15 +32,18 @@ from mirage.errors import JudgmentError
 
 __all__ = [
     "always_won",
+    "bound_groups",
     "cluster_meat",
     "comparison_pieces",
     "fit_bradley_terry",
     "fit_davidson",
+    "information",
     "newton",
     "penalised_information",
     "query_win_matrices",
     "sandwich",
     "separated",
+    "separation_covariance",
     "win_matrix",
     "win_probabilities",
 ]
@@ -209,6 +212,40 @@ def separated(wins: Floats) -> Bools:
     return np.asarray((gained == 0) | (lost == 0))
 
 
+def bound_groups(wins: Floats) -> list[Ints]:
+    """Groups of models whose logits the likelihood bounds against each other, largest first.
+
+    In a group every model beat every other, perhaps by way of third ones (a tie is half a win).
+    Where there are several groups, all judgments between two of them went one way, and the
+    distance between the two has no maximum of likelihood (Ford 1957; Hunter 2004, assumption 1).
+    """
+    beat = wins > 0
+    left = np.ones(len(wins), dtype=bool)
+    groups = []
+    while left.any():
+        start = int(np.argmax(left))
+        group = _reached(beat, start) & _reached(beat.T, start)
+        groups.append(np.flatnonzero(group))
+        left &= ~group
+    return sorted(groups, key=len, reverse=True)
+
+
+def separation_covariance(information: Floats, groups: list[Ints]) -> Floats:
+    """What is not known of the distances between groups of models: ``(models, models)``.
+
+    The inverse of the penalised information about moving each of :func:`bound_groups` as a whole;
+    0 where there is one group. A sandwich knows nothing of it: between separated groups residuals
+    are all but 0, whatever the distance.
+    """
+    models = sum(map(len, groups))
+    moves = np.zeros((models, len(groups)))
+    for column, group in enumerate(groups):
+        moves[group, column] = 1
+    moves -= moves.mean(axis=0)
+    known = moves.T @ information[:models, :models] @ moves
+    return np.asarray(moves @ np.linalg.pinv(known, hermitian=True) @ moves.T)
+
+
 def always_won(wins: Floats) -> tuple[Ints, Ints] | None:
     """A group of models that won every judgment against all others, and those others.
 
@@ -247,26 +284,41 @@ def sandwich(
     models that changes nothing that matters; it keeps the variance of a separated model, whose
     residuals are all but 0, from vanishing. NaN throughout where there is only one query.
     """
+    bread, expected, tie_probability = _information(wins, logits, ridge, log_nu)
     models = len(logits)
     clusters = int(np.count_nonzero(np.bincount(query)))
     if clusters < 2:
         return np.full((models, models), np.nan)
-    games = wins + wins.T
-    if log_nu is None:
-        tie_probability = None
-        expected = win_probabilities(logits)
-        information = penalised_information(games * expected * expected.T, ridge / 4)
-    else:
-        win, tie_probability = _davidson_probabilities(logits, np.asarray(log_nu))
-        expected = win + tie_probability / 2
-        information = _davidson_information(games[None], win[None], tie_probability[None], ridge)[0]
     meat = cluster_meat(query, a, b, score, expected, tie_probability)
     meat *= clusters / (clusters - 1)
     meat[:models, :models] += ridge / 4 * (np.eye(models) - 1 / models)
     meat[models:, models:] += ridge * _OF_TIES
-    half = np.linalg.solve(information, meat)
-    covariance = np.linalg.solve(information, half.T)[:models, :models]
+    half = np.linalg.solve(bread, meat)
+    covariance = np.linalg.solve(bread, half.T)[:models, :models]
     return (covariance + covariance.T) / 2
+
+
+def information(
+    wins: Floats, logits: Floats, ridge: float = 0.0, log_nu: float | None = None
+) -> Floats:
+    """The penalised information at these logits: ``(models, models)``.
+
+    With one more row and column, for log nu, where ``log_nu`` is given (Davidson). See
+    :func:`penalised_information` for what it holds along the direction that moves all alike.
+    """
+    return _information(wins, logits, ridge, log_nu)[0]
+
+
+def _information(
+    wins: Floats, logits: Floats, ridge: float, log_nu: float | None
+) -> tuple[Floats, Floats, Floats | None]:
+    """It, what model i is expected to get against j, and the probability of a tie of the two."""
+    games = wins + wins.T
+    if log_nu is None:
+        expected = win_probabilities(logits)
+        return penalised_information(games * expected * expected.T, ridge / 4), expected, None
+    win, tie = _davidson_probabilities(logits, np.asarray(log_nu))
+    return _davidson_information(games[None], win[None], tie[None], ridge)[0], win + tie / 2, tie
 
 
 def cluster_meat(

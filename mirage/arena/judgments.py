@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, NamedTuple, Self, Union, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -16,7 +16,7 @@ from mirage.models import Judgment, Verdict
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["Judgments", "as_judgments"]
+__all__ = ["Judgments", "JudgmentsLike", "as_judgments"]
 
 _SCORES: dict[str, float] = {"a": 1.0, "b": 0.0, "tie": 0.5}
 _VERDICTS: dict[float, Verdict] = {1.0: "a", 0.0: "b", 0.5: "tie"}
@@ -50,9 +50,16 @@ class Judgments:
         """The columns of these judgments; their ``judge`` is not kept.
 
         Raises:
-            JudgmentError: there is none.
+            JudgmentError: there is none, or something else is among them.
         """
-        rows = [(j.query_id, j.model_a, j.model_b, _SCORES[j.verdict]) for j in records]
+        rows = []
+        for number, j in enumerate(records):
+            if not isinstance(j, Judgment):
+                raise JudgmentError(
+                    f"judgment {number} is of type {type(j).__name__}: give Judgment records, a "
+                    "pandas frame, or Judgments, whose from_arrays takes columns"
+                )
+            rows.append((j.query_id, j.model_a, j.model_b, _SCORES[j.verdict]))
         query, a, b, score = zip(*rows, strict=True) if rows else ((), (), (), ())
         return cls._build(
             _factorize(_as_objects(query)),
@@ -139,6 +146,17 @@ class Judgments:
             for query, a, b, score in rows
         ]
 
+    def results(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """How often each model was preferred to each, and tied with it: ``(models, models)``."""
+        models = len(self.models)
+        first, second = self.a.astype(np.intp), self.b.astype(np.intp)
+        cells = {
+            score: np.bincount((first * models + second)[self.score == score], minlength=models**2)
+            for score in (1.0, 0.0, 0.5)
+        }
+        won, lost, tied = (cells[score].reshape(models, models) for score in (1.0, 0.0, 0.5))
+        return won + lost.T, tied + tied.T
+
     @classmethod
     def _build(cls, query: _Labels, a: _Labels, b: _Labels, score: NDArray[np.float32]) -> Self:
         lengths = {
@@ -165,14 +183,20 @@ class Judgments:
         return cls(query_ids, models, queries, codes_a, codes_b, score)
 
 
-def as_judgments(judgments: Judgments | Iterable[Judgment]) -> Judgments:
-    """Judgments as columns, whether they are that already or records.
+JudgmentsLike = Union[Judgments, Iterable[Judgment], "pd.DataFrame"]
+"""Judgments as columns, as records, or as a pandas frame."""
+
+
+def as_judgments(judgments: JudgmentsLike) -> Judgments:
+    """Judgments as columns, whether they are that already, records or a frame.
 
     Raises:
-        JudgmentError: there is none.
+        JudgmentError: there is none, something else is among them, or the frame lacks a column.
     """
     if isinstance(judgments, Judgments):
         return judgments
+    if hasattr(judgments, "columns"):
+        return Judgments.from_pandas(cast("pd.DataFrame", judgments))
     return Judgments.from_records(judgments)
 
 

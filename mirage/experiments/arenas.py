@@ -47,7 +47,9 @@ class Arena:
         Raises:
             JudgmentError: as :meth:`mirage.arena.BradleyTerry.bootstrap`.
         """
-        drawn = BradleyTerry().bootstrap(judgments, tournaments, queries, seed)
+        drawn = BradleyTerry().bootstrap(
+            judgments, tournaments=tournaments, queries=queries, seed=seed, progress=False
+        )
         return cls(tuple(tables), judgments, drawn)
 
     def with_features(self, features: Sequence[str]) -> Arena:

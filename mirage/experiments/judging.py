@@ -166,7 +166,13 @@ def _tournaments_without(arena: Arena, models: Sequence[str], seed: int) -> Tour
         model_b=b[old],
         score=judged.score[old],
     )
-    return BradleyTerry().bootstrap(remaining, len(counts), int(counts[0].sum()), seed)
+    return BradleyTerry().bootstrap(
+        remaining,
+        tournaments=len(counts),
+        queries=int(counts[0].sum()),
+        seed=seed,
+        progress=False,
+    )
 
 
 def _placed(

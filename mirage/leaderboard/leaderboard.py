@@ -254,7 +254,7 @@ class Leaderboard:
             self.ranker,
             self.provenance,
         )
-        return _ranking([*self._anchors(), *scored], evidence, self.agreement)
+        return _ranking([*self._anchors(), *scored], self.dataset, evidence, self.agreement)
 
     def _check_name(self, name: str) -> None:
         if not name.strip() or name in {self.prefix + anchor for anchor in self.anchors}:
@@ -416,7 +416,10 @@ class _Scored:
 
 
 def _ranking(
-    scored: Sequence[_Scored], evidence: Evidence, agreement: Iterable[HumanAgreement]
+    scored: Sequence[_Scored],
+    dataset: MirageDataset,
+    evidence: Evidence,
+    agreement: Iterable[HumanAgreement],
 ) -> Ranking:
     if not scored:
         raise DatasetError("nothing to rank: there is no model, and the leaderboard has no anchors")
@@ -436,7 +439,6 @@ def _ranking(
         )
         for one, rank, (best, worst) in zip(scored, places, between, strict=True)
     ]
-    dataset = evidence.dataset
     return Ranking(
         entries,
         language=dataset.language,

@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from mirage.arena import Judgments
+from mirage.dataset import MirageDataset
 from mirage.features import FeatureTable
 from mirage.languages import LANGUAGES, Language
 from mirage.models import Query, Response, Run
@@ -86,9 +88,9 @@ class Sample:
 def sample(rankings: Mapping[str, Ranking]) -> Sample:
     """The most responses that fit; the same ones each time."""
     chosen = {
-        code: {model: _Chosen.of(ranking.evidence, model) for model in ranking.evidence.runs}
+        code: {model: _Chosen.of(evidence, evidence.dataset, model) for model in evidence.runs}
         for code, ranking in rankings.items()
-        if ranking.evidence is not None
+        if (evidence := ranking.evidence) is not None and evidence.dataset is not None
     }
     for sampling in SAMPLINGS:
         shown = list(_shown(chosen, sampling.most))
@@ -124,6 +126,26 @@ def response_scores(table: FeatureTable, data: TrainingData) -> NDArray[np.float
     return np.asarray(np.divide(total, size, out=np.full(len(total), np.nan), where=size > 0))
 
 
+def won_shares(
+    judgments: Judgments | None, model: str, query_ids: Sequence[str]
+) -> NDArray[np.float64]:
+    """What share of its judgments a model won on each query, a tie being half: ``(queries,)``.
+
+    NaN where it was not judged.
+    """
+    if judgments is None or model not in judgments.models:
+        return np.full(len(query_ids), np.nan)
+    code = judgments.models.index(model)
+    own = (judgments.a == code) | (judgments.b == code)
+    won = np.where(judgments.a == code, judgments.score, 1 - judgments.score)[own]
+    size = len(judgments.query_ids)
+    total = np.bincount(judgments.query[own], weights=won, minlength=size)
+    count = np.bincount(judgments.query[own], minlength=size)
+    shares = np.divide(total, count, out=np.full(size, np.nan), where=count > 0)
+    by_query = dict(zip(judgments.query_ids, shares.tolist(), strict=True))
+    return np.array([by_query.get(id_, np.nan) for id_ in query_ids])
+
+
 def _correlations(X: NDArray[np.float64], y: NDArray[np.float64]) -> NDArray[np.float64]:
     """Pearson's correlation of each column with y; 0 for a constant column."""
     columns, target = X - X.mean(axis=0), y - y.mean()
@@ -133,21 +155,30 @@ def _correlations(X: NDArray[np.float64], y: NDArray[np.float64]) -> NDArray[np.
 
 @dataclass(frozen=True)
 class _Chosen:
-    """The responses of one model in order, best first, and the failures."""
+    """The responses of one model in order, best first, and the failures.
+
+    In order of their features, or else of the share of judgments that each won.
+    """
 
     run: Run
     queries: Mapping[str, Query]
     ordered: tuple[str, ...]
 
     @classmethod
-    def of(cls, evidence: Evidence, model: str) -> _Chosen:
-        table = evidence.tables[model]
-        scores = response_scores(table, evidence.ranker.data[table.language])
+    def of(cls, evidence: Evidence, dataset: MirageDataset, model: str) -> _Chosen:
+        if evidence.ranker is not None and model in evidence.tables:
+            table = evidence.tables[model]
+            query_ids = table.query_ids
+            scores = response_scores(table, evidence.ranker.data[table.language])
+        else:
+            run = evidence.runs[model]
+            query_ids = tuple(id_ for id_ in dataset.query_ids if run.get(id_) is not None)
+            scores = won_shares(evidence.judgments, model, query_ids)
         order = [i for i in np.argsort(-scores, kind="stable") if not np.isnan(scores[i])]
         return cls(
             evidence.runs[model],
-            {query.id: query for query in evidence.dataset},
-            tuple(table.query_ids[i] for i in order),
+            {query.id: query for query in dataset},
+            tuple(query_ids[i] for i in order),
         )
 
     def of_kind(self, kind: str, most: int) -> list[tuple[Query, Response]]:
@@ -222,7 +253,9 @@ def _pages(
         evidence = rankings[one.code].evidence
         assert evidence is not None  # what is shown comes from it
         kinds = pages.setdefault(one.code, {}).setdefault(one.model, {})
-        row = _plain_response(one, sampling) | _plain_features(evidence.tables[one.model], one)
+        row = _plain_response(one, sampling)
+        if one.model in evidence.tables:
+            row |= _plain_features(evidence.tables[one.model], one)
         kinds.setdefault(one.kind, []).append(row)
     return pages
 

@@ -7,11 +7,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 from xml.etree.ElementTree import Element
 
-from mirage.languages import Language
+from mirage.languages import LANGUAGES, Language
 from mirage.report._drawing import Scale, axis, bar, interval
 from mirage.report._elements import Child, breakable, cut, label, tag
 
 if TYPE_CHECKING:
+    from mirage.arena import Judgments
     from mirage.ranking import Entry, Ranking
 
 __all__ = [
@@ -19,13 +20,20 @@ __all__ = [
     "features",
     "heat_map",
     "importance",
+    "language",
     "leaderboard",
     "pairwise",
     "scrolling",
+    "verdicts",
     "without_importance",
 ]
 
 SHADES = 10
+
+
+def language(code: str) -> Language:
+    """What is known of a language; judgments may come without one."""
+    return LANGUAGES.get(code) or Language(code, "Language not known", "")
 
 
 def scrolling(table: Element, name: str, hint: str) -> list[Child]:
@@ -100,7 +108,13 @@ def leaderboard(
     if has_logits:
         head += [
             sortable("Logit"),
-            tag("th", tag("span", "95 % interval"), axis(scale), scope="col", class_="drawn"),
+            tag(
+                "th",
+                tag("span", f"{100 * ranking.level:g} % interval"),
+                axis(scale),
+                scope="col",
+                class_="drawn",
+            ),
             tag("th", "Lower to upper", scope="col", class_="number wide"),
         ]
     if has_ranks:
@@ -133,7 +147,7 @@ def leaderboard(
         "section",
         tag("h3", "Leaderboard", id=f"{code}-leaderboard"),
         filtering(id_, len(ranking), bool(new) and len(new) < len(ranking)),
-        *scrolling(table, f"Leaderboard, {Language.of(code).name}", _words(ranking, bool(new))),
+        *scrolling(table, f"Leaderboard, {language(code).name}", _words(ranking, bool(new))),
         notes(ranking),
         failures(ranking, failures_shown),
     )
@@ -184,7 +198,7 @@ def _failures(entry: Entry, most: int) -> Element:
         tag(
             "summary",
             tag("bdi", label(entry.model)),
-            f" failed on {entry.failed} of {total} queries; they have no part in its features",
+            f" failed on {entry.failed} of {total} queries, which do not count for it",
         ),
         tag("ul", rows, tag("li", f"and {more} more") if more else None),
     )
@@ -242,8 +256,8 @@ def heat_map(
 
 def _language_head(code: str) -> Element:
     head = sortable(code, first="up")
-    head[0].set("title", Language.of(code).name)
-    head[0].append(tag("span", f", {Language.of(code).name}", class_="unseen"))
+    head[0].set("title", language(code).name)
+    head[0].append(tag("span", f", {language(code).name}", class_="unseen"))
     return head
 
 
@@ -297,7 +311,7 @@ def features(code: str, ranking: Ranking, places: Mapping[str, int], new: set[st
         tag("h3", "Features by model", id=f"{code}-features"),
         *scrolling(
             table,
-            f"Features by model, {Language.of(code).name}",
+            f"Features by model, {language(code).name}",
             "Mean of each feature over the queries that have it. In each column the highest value "
             "has the strongest colour.",
         ),
@@ -371,6 +385,67 @@ def pairwise(code: str, why_not: str) -> Element:
             tag("p", "This table needs JavaScript; Ranking.p_better gives the same numbers."),
         ),
     )
+
+
+def verdicts(
+    code: str,
+    ranking: Ranking,
+    judgments: Judgments,
+    columns: Sequence[str],
+    places: Mapping[str, int],
+) -> Element:
+    """How often each model was preferred to each of some, tied with it, and lost to it."""
+    wins, ties = judgments.results()
+    at = {model: place for place, model in enumerate(judgments.models)}
+
+    def cell(model: str, other: str) -> Element:
+        if model == other:
+            return tag("td", class_="number")
+        i, j = at[model], at[other]
+        won, tied, lost = int(wins[i, j]), int(ties[i, j]), int(wins[j, i])
+        count = won + tied + lost
+        shown = f"{won} / {tied} / {lost}" if count else "—"
+        share = (won + tied / 2) / count if count else math.nan
+        mark = "number" if math.isnan(share) else f"number p{min(int(share * 10), 9)}"
+        return tag("td", shown, class_=mark, title=f"{count} judgments")
+
+    head = tag(
+        "tr",
+        tag("th", "Won / tied / lost against →", scope="col", class_="name"),
+        (
+            tag(
+                "th",
+                str(ranking[model].rank),
+                tag("span", f", {label(model)}", class_="unseen"),
+                scope="col",
+                class_="number",
+                title=label(model),
+            )
+            for model in columns
+        ),
+    )
+    rows = [
+        tag(
+            "tr",
+            tag(
+                "th",
+                f"{entry.rank} ",
+                tag("a", tag("bdi", breakable(entry.model)), href=f"#{code}/{places[entry.model]}"),
+                scope="row",
+                class_="name",
+            ),
+            (cell(entry.model, other) for other in columns),
+        )
+        for entry in ranking
+    ]
+    table = tag("table", tag("thead", head), tag("tbody", rows), class_="matrix verdicts")
+    ties_in_all = int(ties.sum()) // 2
+    words = (
+        f"Judgments of the model of the row against that of the column, {len(judgments)} in all, "
+        f"{ties_in_all} of them ties. Columns are named by rank."
+    )
+    heading = tag("h3", "Judgments by pair", id=f"{code}-verdicts")
+    return tag("section", heading, *scrolling(table, "Judgments by pair", words))
 
 
 def definitions(rows: Sequence[tuple[str, str]]) -> Element:

@@ -17,13 +17,13 @@ from typing import Any
 from xml.etree.ElementTree import Element
 
 from mirage.errors import FeatureError, MirageError
-from mirage.languages import Language
 from mirage.ranking import Evidence, MultilingualRanking, Ranking
 from mirage.report import _elements as elements
 from mirage.report import _sections as sections
 from mirage.report._elements import Child, label, tag
 from mirage.report._responses import Sample, sample
 from mirage.report.judges import JudgeFinding, findings
+from mirage.surrogate import SurrogateRanker
 
 __all__ = ["render", "write"]
 
@@ -137,7 +137,7 @@ class _Report:
         if self.several:
             return f"Ranking in {len(self.rankings)} languages"
         (ranking,) = self.rankings.values()
-        return label(ranking.title) or f"Ranking in {Language.of(ranking.language).name}"
+        return label(ranking.title) or f"Ranking in {sections.language(ranking.language).name}"
 
     @property
     def lead(self) -> str:
@@ -173,13 +173,17 @@ class _Report:
             ),
             sections.features(code, ranking, self.places, self.new),
         ]
-        if importances and ranking.evidence is not None:
-            parts.append(_importance(code, ranking.evidence))
+        evidence = ranking.evidence
+        if importances and evidence is not None and evidence.ranker is not None:
+            parts.append(_importance(code, evidence.ranker))
         matrix = self.matrices[code]
         parts.append(sections.pairwise(code, matrix if isinstance(matrix, str) else ""))
-        name = Language.of(code).name
+        if evidence is not None and evidence.judgments is not None:
+            columns = _columns(ranking, self.new)
+            parts.append(sections.verdicts(code, ranking, evidence.judgments, columns, self.places))
+        name = sections.language(code).name
         heading: list[Child] = [
-            tag("h2", name, " ", tag("span", Language.of(code).native_name, lang=code))
+            tag("h2", name, " ", tag("span", sections.language(code).native_name, lang=code))
         ]
         if self.several:  # one alone has its title at the top of the page
             heading.append(tag("p", tag("bdi", label(ranking.title)), class_="lead"))
@@ -189,7 +193,7 @@ class _Report:
         made_by = {**_versions(), **{name: str(value) for name, value in details.items()}}
         parts: list[Child] = [sections.definitions(_labelled(made_by))]
         for code, ranking in self.rankings.items():
-            name = f"{Language.of(code).name}: what the ranking was made from"
+            name = f"{sections.language(code).name}: what the ranking was made from"
             rows = _labelled(_facts(ranking))
             parts.append(
                 tag(
@@ -220,13 +224,15 @@ class _Report:
         }
 
     def _language(self, code: str) -> dict[str, Any]:
-        ranking, entry = self.rankings[code], Language.of(code)
+        ranking, entry = self.rankings[code], sections.language(code)
         names = list(dict.fromkeys(name for one in ranking for name in one.features))
         pages = self.sample.pages.get(code, {})
         matrix = self.matrices[code]
         return {
             "name": entry.name,
             "direction": entry.direction,
+            "level": f"{100 * ranking.level:g}",
+            "judged": ranking.evidence is not None and ranking.evidence.judgments is not None,
             "features": [label(name) for name in names],
             "entries": [
                 {
@@ -256,9 +262,9 @@ def _scored(ranking: Ranking) -> list[str]:
     return [label(name) for name in tables[0].features] if tables else []
 
 
-def _importance(code: str, evidence: Evidence) -> Element:
+def _importance(code: str, ranker: SurrogateRanker) -> Element:
     try:
-        found = evidence.ranker.importances(repeats=REPEATS)
+        found = ranker.importances(repeats=REPEATS)
     except FeatureError as error:  # too few models to hold any out
         return sections.without_importance(code, str(error))
     return sections.importance(code, found, REPEATS)
@@ -267,7 +273,7 @@ def _importance(code: str, evidence: Evidence) -> Element:
 def _picker(rankings: Mapping[str, Ranking]) -> Element:
     options = (
         tag("option", f"{entry.name} ({entry.code}) {entry.native_name}", value=entry.code)
-        for entry in map(Language.of, rankings)
+        for entry in map(sections.language, rankings)
     )
     return tag(
         "p", tag("label", "Language ", tag("select", options, id="language")), class_="picker"
@@ -326,18 +332,25 @@ def _facts(ranking: Ranking) -> Iterator[tuple[str, object]]:
 
 
 def _evidence_facts(evidence: Evidence) -> Iterator[tuple[str, object]]:
-    dataset, ranker = evidence.dataset, evidence.ranker
-    learnt = ranker.data[dataset.language]
-    yield "dataset", f"{dataset.name}, {len(dataset)} queries"
+    dataset, ranker, judgments = evidence.dataset, evidence.ranker, evidence.judgments
+    if dataset is not None:
+        yield "dataset", f"{dataset.name}, {len(dataset)} queries"
     for model, run in evidence.runs.items():
         yield f"responses of {label(model)}", f"{len(run)}, {len(run.failed)} of them failed"
-    yield "surrogate", f"{ranker.recipe}, estimator {ranker.estimator}, seed {ranker.seed}"
-    yield (
-        "learnt from",
-        f"{len(learnt.models)} models on {len(learnt.query_ids)} queries, {len(learnt.y)} "
-        f"tournaments, languages {', '.join(ranker.data)}",
-    )
-    yield "features", ", ".join(learnt.features)
+    if judgments is not None:
+        ties = int((judgments.score == 0.5).sum())
+        judges = ", ".join(sorted({vote.judge for vote in evidence.votes}))
+        yield "judgments", f"{len(judgments)}, {ties} of them ties"
+        yield from [("judges", judges)] if judges else []
+    if ranker is not None and dataset is not None:
+        learnt = ranker.data[dataset.language]
+        yield "surrogate", f"{ranker.recipe}, estimator {ranker.estimator}, seed {ranker.seed}"
+        yield (
+            "learnt from",
+            f"{len(learnt.models)} models on {len(learnt.query_ids)} queries, {len(learnt.y)} "
+            f"tournaments, languages {', '.join(ranker.data)}",
+        )
+        yield "features", ", ".join(learnt.features)
     yield from _flat(evidence.provenance)
 
 

@@ -17,12 +17,15 @@ from mirage.statistics.bootstrap import Interval, check_level
 
 __all__ = [
     "DECIMALS",
+    "confidences_by_t",
     "kendall_tau",
     "p_better_by_draws",
     "p_better_by_intervals",
     "p_better_by_t",
     "rank_intervals",
+    "rank_intervals_by_confidence",
     "ranks",
+    "t_intervals",
 ]
 
 DECIMALS = 8
@@ -57,6 +60,54 @@ def rank_intervals(draws: ArrayLike, *, level: float = 0.95) -> Ints:
     return np.stack([np.floor(best), np.ceil(worst)], axis=1).astype(np.intp)
 
 
+def t_intervals(
+    logits: Floats, covariance: Floats, degrees: float, *, level: float = 0.95
+) -> Floats:
+    """Lower and upper end for each logit, by Student's t: ``(models, 2)``.
+
+    Raises:
+        SettingError: ``level`` is not between 0 and 1.
+    """
+    from scipy.special import stdtrit
+
+    check_level(level)
+    deviation = np.sqrt(np.maximum(np.diag(covariance), 0))
+    reach = stdtrit(degrees, (1 + level) / 2) * deviation
+    return np.stack([logits - reach, logits + reach], axis=1)
+
+
+def rank_intervals_by_confidence(confidence: Floats, *, level: float = 0.95) -> Ints:
+    """Best and worst rank of each model, from its differences with the others: ``(models, 2)``.
+
+    A model's best rank counts the models that are surely better, its worst rank those that are
+    not surely worse; sure is a confidence above ``(1 + level) / 2``. The rule is that of Mogstad,
+    Romano, Shaikh & Wilhelm (2024), Inference for Ranks with Applications to Mobility across
+    Neighbourhoods and Academic Achievement across Countries, Review of Economic Studies 91,
+    476-518, without their allowance for many pairs; ``benchmarks/judged_ranking.py`` shows how
+    often an interval holds the true rank.
+
+    Args:
+        confidence: ``[i, j]`` that model i is better than j, as :func:`confidences_by_t` gives;
+            where it is NaN, nothing is sure.
+        level: of confidence.
+
+    Raises:
+        SettingError: ``level`` is not between 0 and 1.
+    """
+    check_level(level)
+    sure = confidence > (1 + level) / 2
+    return np.stack([1 + sure.sum(axis=0), len(sure) - sure.sum(axis=1)], axis=1)
+
+
+def confidences_by_t(logits: Floats, covariance: Floats, degrees: float) -> Floats:
+    """:func:`p_better_by_t` of each model over each, ``(models, models)``; the diagonal is 0.5."""
+    own = np.diag(covariance)
+    errors = np.sqrt(np.maximum(own[:, None] + own - 2 * covariance, 0))
+    p = _by_t(logits[:, None] - logits, errors, degrees)
+    np.fill_diagonal(p, 0.5)
+    return p
+
+
 def p_better_by_draws(a: Floats, b: Floats) -> float:
     """Share of the draws in which ``a`` ranks before ``b``; equal ranks count half.
 
@@ -79,11 +130,7 @@ def p_better_by_t(difference: float, error: float, degrees: float) -> float:
     Returns:
         The confidence; NaN without degrees of freedom, or where an argument is NaN.
     """
-    from scipy.special import stdtr
-
-    if round(error, DECIMALS) == 0:
-        return _certain(difference)
-    return float(stdtr(degrees, difference / error))
+    return float(_by_t(np.array(difference), np.array(error), degrees))
 
 
 def p_better_by_intervals(difference: float, a: Interval, b: Interval) -> float:
@@ -102,13 +149,21 @@ def p_better_by_intervals(difference: float, a: Interval, b: Interval) -> float:
     """
     error = math.hypot(*((upper - lower) / (2 * _NORMAL) for lower, upper in (a, b)))
     if error == 0:
-        return _certain(difference)
+        return float(_certain(difference))
     return 0.5 * math.erfc(-difference / (error * math.sqrt(2)))
 
 
-def _certain(difference: float) -> float:
+def _by_t(differences: Floats, errors: Floats, degrees: float) -> Floats:
+    from scipy.special import stdtr
+
+    exact = np.round(errors, DECIMALS) == 0
+    by_t = stdtr(degrees, differences / np.where(exact, 1, errors))
+    return np.array(np.where(exact, _certain(differences), by_t), dtype=np.float64)
+
+
+def _certain(differences: Floats | float) -> Floats:
     """1, 0, or 0.5 where two logits are equal, when nothing says that either may be another."""
-    return float((np.sign(round(difference, DECIMALS)) + 1) / 2)
+    return np.asarray((np.sign(np.round(differences, DECIMALS)) + 1) / 2, dtype=np.float64)
 
 
 def kendall_tau(values: ArrayLike, others: ArrayLike) -> Floats:

@@ -67,7 +67,7 @@ def assert_ranks(
     entry = ranking[name if name is not None else _own(ranking)]
     other = ranking[at_least]
     evidence = ranking.evidence
-    if evidence is not None and entry.model in evidence.runs:
+    if evidence is not None and evidence.dataset is not None and entry.model in evidence.runs:
         check_failed(evidence.runs[entry.model], evidence.dataset, allow_failed)
     p_better = ranking.p_better(entry.model, other.model)
     held = p_better >= confidence
@@ -113,13 +113,12 @@ def _ranks_too_low(
 ) -> str:
     rows = [(_row(one), one is entry) for one in sorted((entry, other), key=lambda one: one.rank)]
     evidence = ranking.evidence
-    known = evidence is not None and entry.model in evidence.runs
     return message(
         f"{entry.model} is better than {other.model} with a confidence of {p_better:.2f}, and "
         f"{confidence:g} was asked; it ranks {entry.rank} of {len(ranking)}",
         ("model", "rank", "logit", "95 % interval"),
         rows,
-        _below(evidence, entry.model, other) if evidence is not None and known else (),
+        () if evidence is None else _below(evidence, entry.model, other),
     )
 
 
@@ -132,8 +131,12 @@ def _below(evidence: Evidence, model: str, other: Entry) -> list[str]:
     """Lines on the queries whose features lie farthest below the other model's means.
 
     A feature counts in units of its standard deviation over the models that the ranker learnt from.
+    A ranking by judgments has no features.
     """
-    table, data = evidence.tables[model], evidence.ranker.data[evidence.dataset.language]
+    dataset, ranker = evidence.dataset, evidence.ranker
+    if dataset is None or ranker is None or model not in evidence.tables:
+        return []
+    table, data = evidence.tables[model], ranker.data[dataset.language]
     names = [name for name in data.features if math.isfinite(other.features.get(name, math.nan))]
     lower = [facts(name).direction_in(table.language) == "lower" for name in names]
     signs = np.where(lower, 1.0, -1.0)
@@ -146,5 +149,5 @@ def _below(evidence: Evidence, model: str, other: Entry) -> list[str]:
         f"{name} {number(mean)}" for name, mean in zip(names, means, strict=True)
     )
     about = f"Queries with features worse than the means of {other.model}"
-    shown = worst(told, about, evidence.dataset, evidence.runs[model])
+    shown = worst(told, about, dataset, evidence.runs[model])
     return [*shown, f"Means of {other.model}: {means_text}"] if shown else []

@@ -15,7 +15,7 @@ from scipy.stats import t as student
 from mirage.arena import BradleyTerry, Judgments, Tournaments
 from mirage.arena import bradley_terry as module
 from mirage.arena import estimation as est
-from mirage.errors import JudgmentError, UnknownNameError
+from mirage.errors import JudgmentError, SettingError, UnknownNameError
 
 ALL_TIES = ("half", "drop", "davidson")
 
@@ -185,7 +185,7 @@ def test_intervals_cover_though_verdicts_within_a_query_repeat():
     # narrow, and would cover in 74 % of cases.
     inside = []
     for seed in range(150):
-        interval = BradleyTerry().fit(draw(LOGITS, 50, seed, copies=3)).interval(0.95)
+        interval = BradleyTerry().fit(draw(LOGITS, 50, seed, copies=3)).interval(level=0.95)
         inside.append((interval[:, 0] <= LOGITS) & (interval[:, 1] >= LOGITS))
     assert 0.93 < np.mean(inside) < 0.97
 
@@ -328,7 +328,7 @@ def test_a_model_that_won_everything():
     assert fit.separated == ("x",)
     assert np.isfinite(fit.logits).all()
     assert fit.ranks[0] == 1
-    half_width = np.diff(fit.interval(0.95), axis=1)[0, 0] / 2
+    half_width = np.diff(fit.interval(level=0.95), axis=1)[0, 0] / 2
     assert half_width > 1  # the ridge's own uncertainty, though all its residuals are near 0
     with pytest.raises(JudgmentError, match=r"'x' won every comparison with {'y', 'z'}"):
         BradleyTerry(ridge=0).fit(judgments)
@@ -430,17 +430,17 @@ def test_bad_arguments():
     with pytest.raises(UnknownNameError, match="did you mean 'davidson'"):
         BradleyTerry(ties="davidsen")
     for ridge in (-1, np.nan, np.inf):
-        with pytest.raises(JudgmentError, match="ridge"):
+        with pytest.raises(SettingError, match="ridge"):
             BradleyTerry(ridge=ridge)
     for wrong in ({"tournaments": 0}, {"queries": 0}):
-        with pytest.raises(JudgmentError, match="1 tournament and 1 query or more"):
+        with pytest.raises(SettingError, match="1 tournament and 1 query or more"):
             BradleyTerry().bootstrap(TIED, **wrong)
     fit, boot = BradleyTerry().fit(TIED), BradleyTerry().bootstrap(TIED, tournaments=2)
     for result in (fit, boot):
         with pytest.raises(UnknownNameError, match="model 'm00'"):
             result.p_better("m00", "m001")
         with pytest.raises(ValueError, match="level"):
-            result.interval(95)
+            result.interval(level=95)
 
 
 # what tournaments and fits report
@@ -453,10 +453,10 @@ def test_tournaments_report():
     assert boot.query_ids == TIED.query_ids
     assert boot.mean == pytest.approx(boot.logits.mean(axis=0))
     expected = np.percentile(boot.logits, [5, 95], axis=0).T
-    assert boot.interval(0.9) == pytest.approx(expected)
+    assert boot.interval(level=0.9) == pytest.approx(expected)
     before = boot.logits[:, None, :] > boot.logits[:, :, None] + 1e-9
     assert np.array_equal(boot.ranks, 1 + before.sum(axis=2))
-    low, high = boot.rank_interval(0.9).T
+    low, high = boot.rank_interval(level=0.9).T
     within = (low <= boot.ranks) & (boot.ranks <= high)
     assert (within.mean(axis=0) >= 0.9).all()
     by_loop = [[1 / (1 + np.exp(-(x - y))) for y in boot.logits.T] for x in boot.logits.T]
@@ -479,7 +479,9 @@ def test_fit_report():
     fit = BradleyTerry().fit(TIED)
     deviation = np.sqrt(fit.covariance[2, 2])
     reach = student.ppf(0.95, df=39) * deviation
-    assert fit.interval(0.9)[2] == pytest.approx([fit.logits[2] - reach, fit.logits[2] + reach])
+    assert fit.interval(level=0.9)[2] == pytest.approx(
+        [fit.logits[2] - reach, fit.logits[2] + reach]
+    )
     contrast = np.array([0, 1, -1, 0, 0, 0, 0])
     t_value = contrast @ fit.logits / np.sqrt(contrast @ fit.covariance @ contrast)
     assert fit.p_better("m001", "m002") == pytest.approx(student.cdf(t_value, df=39))

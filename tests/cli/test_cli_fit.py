@@ -51,7 +51,8 @@ def test_judgments_are_fitted_as_the_library_fits_them(tmp_path: Path) -> None:
 def test_tournaments_give_intervals_of_ranks(tmp_path: Path) -> None:
     rows = judgments()
     path = json_lines(tmp_path / "j.jsonl", [row.model_dump() for row in rows])
-    drawn = BradleyTerry(ties="drop", ridge=0.2).bootstrap(rows, 50, None, seed=3)
+    model = BradleyTerry(ties="drop", ridge=0.2)
+    drawn = model.bootstrap(rows, tournaments=50, queries=None, seed=3)
     plain = json.loads(
         mirage(
             *("fit", path, "--tournaments", 50, "--seed", 3, "--ties", "drop", "--ridge", 0.2),

@@ -70,7 +70,9 @@ def ranker(code: str, models: int = len(ANCHORS)) -> SurrogateRanker:
         model_b=np.repeat(names[b], QUERIES),
         score=rng.random(len(a) * QUERIES) < 0.8,
     )
-    return SurrogateRanker("ridge").fit(tables, BradleyTerry().bootstrap(judged, 20, 10))
+    return SurrogateRanker("ridge").fit(
+        tables, BradleyTerry().bootstrap(judged, tournaments=20, queries=10)
+    )
 
 
 def run(model: str, data: MirageDataset, texts: Sequence[str] = ()) -> Run:

@@ -149,11 +149,13 @@ function fillPairs(code) {
 
 function modelPage(code, entry) {
   const own = data.languages[code];
-  const ranks = entry.ranks ? ` (95 % interval ${entry.ranks[0]} to ${entry.ranks[1]})` : "";
+  const ranks = entry.ranks ? ` (${own.level} % interval ${entry.ranks[0]} to ${entry.ranks[1]})` : "";
+  const [lower, upper] = entry.interval;
+  const ends = lower === null ? ""
+    : ` (${own.level} % interval ${number(lower)} to ${number(upper)})`;
   const facts = [
     ["Rank", `${entry.rank} of ${own.entries.length}${ranks}`],
-    ["Logit", entry.logit === null ? "not known" : `${number(entry.logit)} `
-      + `(95 % interval ${number(entry.interval[0])} to ${number(entry.interval[1])})`],
+    ["Logit", entry.logit === null ? "not known" : number(entry.logit) + ends],
   ];
   if (entry.answered !== null) {
     facts.push(["Responses", `${entry.answered} answered, ${entry.failed} failed`]);
@@ -246,8 +248,10 @@ function responses(own, code, entry) {
     h("h3", {}, name),
     kinds[kind].map((row) => responseCard(own, code, own.queries[row.query], row)),
   ]);
-  const hint = "Responses are in order of their features: how far each lies above or below those "
-    + "that the surrogate learnt from, weighted by how it goes with the logit.";
+  const hint = own.judged
+    ? "Responses are in order of the share of judgments that each won, a tie being half."
+    : "Responses are in order of their features: how far each lies above or below those "
+      + "that the surrogate learnt from, weighted by how it goes with the logit.";
   return [h("p", { class: "hint" }, hint), parts];
 }
 

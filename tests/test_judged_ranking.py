@@ -1,0 +1,330 @@
+"""Rankings from judgments: by hand, against choix, and what they say where they say little."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from itertools import combinations
+from typing import Any
+
+import choix
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.stats import t as student
+
+from mirage import BradleyTerry, Judgment, Judgments, Ranking, Vote
+from mirage.arena import Judged
+from mirage.errors import JudgmentError, MirageError, SettingError
+from mirage.report import render
+from mirage.statistics.ranks import confidences_by_t, rank_intervals_by_confidence
+
+properties = settings(max_examples=40, deadline=None)
+OPPOSITE = {"a": "b", "b": "a", "tie": "tie"}
+
+
+def judgment(query: object, a: str, b: str, verdict: Any) -> Judgment:
+    return Judgment(query_id=f"q{query}", model_a=a, model_b=b, verdict=verdict)
+
+
+def arena(models: int, queries: int, seed: int = 0, ties: float = 0.2) -> list[Judgment]:
+    """Every pair on every query; the earlier in the alphabet, the better."""
+    rng = np.random.default_rng(seed)
+    logits = np.linspace(1, -1, models)
+    rows = []
+    for query in range(queries):
+        for i, j in combinations(range(models), 2):
+            won = rng.random() < 1 / (1 + np.exp(logits[j] - logits[i]))
+            verdict = "tie" if rng.random() < ties else "a" if won else "b"
+            rows.append(judgment(query, "abcdefghij"[i], "abcdefghij"[j], verdict))
+    return rows
+
+
+def numbers(ranking: Ranking) -> list[tuple[Any, ...]]:
+    return [
+        (e.model, e.rank, round(e.logit, 8), np.round(e.interval, 7).tolist(), e.rank_interval)
+        for e in sorted(ranking, key=lambda entry: entry.model)
+    ]
+
+
+# By hand, and against others ----------------------------------------------------------------------
+
+
+def test_two_models_by_hand() -> None:
+    # x won 6 of 8 queries against y: the difference of logits is log(6 / 2), and its variance by
+    # the sandwich is (1 / (8 p (1 - p)))^2 times the sum of squared residuals, times 8 / 7.
+    rows = [judgment(n, "x", "y", "a" if n < 6 else "b") for n in range(8)]
+    ranking = Ranking.from_judgments(rows, bradley_terry=BradleyTerry(ridge=0))
+    assert ranking.models == ("x", "y")
+    difference = math.log(3)
+    assert ranking["x"].logit == pytest.approx(difference / 2)
+    error = math.sqrt((6 * 0.25**2 + 2 * 0.75**2) * 8 / 7) / (8 * 0.75 * 0.25)
+    reach = student.ppf(0.975, df=7) * error / 2  # a logit is half of the difference
+    assert ranking["x"].interval == pytest.approx((difference / 2 - reach, difference / 2 + reach))
+    assert ranking.p_better("x", "y") == pytest.approx(student.cdf(difference / error, df=7))
+    assert ranking.p_better("y", "x") == pytest.approx(1 - ranking.p_better("x", "y"))
+    assert ranking.p_better("x", "y") < 0.975
+    assert [entry.rank_interval for entry in ranking] == [(1, 2), (1, 2)]
+    # At a level to which the order is sure, each has its rank for certain.
+    level = 2 * ranking.p_better("x", "y") - 1 - 1e-6
+    surer = Ranking.from_judgments(rows, bradley_terry=BradleyTerry(ridge=0), level=level)
+    assert [entry.rank_interval for entry in surer] == [(1, 1), (2, 2)]
+
+
+def test_logits_are_those_of_choix() -> None:
+    rows = arena(5, 30, ties=0)
+    ranking = Ranking.from_judgments(rows, bradley_terry=BradleyTerry(ridge=0))
+    names = "abcde"
+    data = [
+        (names.index(j.model_a), names.index(j.model_b))
+        if j.verdict == "a"
+        else (names.index(j.model_b), names.index(j.model_a))
+        for j in rows
+    ]
+    peer = choix.ilsr_pairwise(5, data)
+    for name, logit in zip(names, peer - peer.mean(), strict=True):
+        assert ranking[name].logit == pytest.approx(logit, abs=1e-6)
+
+
+def test_it_is_the_fit() -> None:
+    rows = arena(4, 40)
+    ranking, fit = Ranking.from_judgments(rows), BradleyTerry().fit(rows)
+    for i, model in enumerate(fit.models):
+        assert ranking[model].logit == fit.logits[i]
+        assert ranking[model].interval == pytest.approx(tuple(fit.interval()[i]))
+        assert ranking[model].rank == fit.ranks[i]
+        for other in fit.models:
+            assert ranking.p_better(model, other) == pytest.approx(fit.p_better(model, other))
+    assert ranking.notes == ()
+    assert ranking.kendall_tau(dict(zip(fit.models, fit.logits, strict=True))) == 1
+
+
+def test_rank_intervals_by_hand() -> None:
+    # b is better than c for sure; a and b, and a and c, cannot be told apart.
+    p = np.array([[0.5, 0.9, 0.97], [0.1, 0.5, 0.98], [0.03, 0.02, 0.5]])
+    assert rank_intervals_by_confidence(p).tolist() == [[1, 3], [1, 2], [2, 3]]
+    assert rank_intervals_by_confidence(p, level=0.9).tolist() == [[1, 2], [1, 2], [3, 3]]
+    unknown = np.full((3, 3), np.nan)
+    assert rank_intervals_by_confidence(unknown).tolist() == [[1, 3]] * 3
+    with pytest.raises(SettingError, match="share between 0 and 1"):
+        rank_intervals_by_confidence(p, level=95)
+
+
+def test_confidences_are_of_differences() -> None:
+    logits, covariance = np.array([0.3, -0.3]), np.array([[0.05, -0.04], [-0.04, 0.05]])
+    p = confidences_by_t(logits, covariance, 6)
+    assert p[0, 1] == pytest.approx(student.cdf(0.6 / math.sqrt(0.18), df=6))
+    assert p.diagonal().tolist() == [0.5, 0.5]
+    assert p + p.T == pytest.approx(np.ones((2, 2)))
+
+
+# What changes nothing -----------------------------------------------------------------------------
+
+
+@properties
+@given(st.integers(0, 999), st.randoms(use_true_random=False))
+def test_order_and_sides_change_nothing(seed: int, random: Any) -> None:
+    rows = arena(4, 7, seed)
+    expected = numbers(Ranking.from_judgments(rows))
+    shuffled = random.sample(rows, len(rows))
+    assert numbers(Ranking.from_judgments(shuffled)) == expected
+    swapped = [
+        judgment(row.query_id[1:], row.model_b, row.model_a, OPPOSITE[row.verdict]) for row in rows
+    ]
+    assert numbers(Ranking.from_judgments(swapped)) == expected
+
+
+@properties
+@given(st.integers(0, 999), st.permutations("abcd"))
+def test_names_change_nothing(seed: int, names: list[str]) -> None:
+    rows = arena(4, 7, seed)
+    name = dict(zip("abcd", names, strict=True))
+    renamed = [
+        judgment(row.query_id[1:], name[row.model_a], name[row.model_b], row.verdict)
+        for row in rows
+    ]
+    ranking, other = Ranking.from_judgments(rows), Ranking.from_judgments(renamed)
+    for entry in ranking:
+        twin = other[name[entry.model]]
+        assert (twin.rank, twin.rank_interval) == (entry.rank, entry.rank_interval)
+        assert twin.logit == pytest.approx(entry.logit, abs=1e-8)
+        assert twin.interval == pytest.approx(entry.interval, abs=1e-7, nan_ok=True)
+
+
+def test_records_columns_frames_and_judged_are_alike() -> None:
+    rows = arena(3, 25)
+    expected = numbers(Ranking.from_judgments(rows))
+    columns = Judgments.from_records(rows)
+    for given_as in (columns, columns.to_pandas(), Judged((), tuple(rows)), iter(rows)):
+        assert numbers(Ranking.from_judgments(given_as)) == expected
+
+
+# Where it says little -----------------------------------------------------------------------------
+
+
+def note(ranking: Ranking, words: str) -> str:
+    (found,) = [line for line in ranking.notes if words in line]
+    return found
+
+
+def test_a_model_that_won_everything_has_no_interval_and_no_certain_rank() -> None:
+    rows = [row for row in arena(4, 3, seed=1, ties=0.3) if "a" not in row.model_a]
+    rows += [judgment(0, "a", "b", "a"), judgment(1, "a", "c", "a")]
+    ranking = Ranking.from_judgments(rows)
+    assert ranking["a"].rank == 1
+    assert all(map(math.isnan, ranking["a"].interval))
+    assert ranking["a"].rank_interval == (1, 4)
+    assert note(ranking, "won every judgment").startswith("a won every judgment: how far")
+    assert not math.isnan(ranking["b"].interval[0])
+    # What is not known of a is more than its sandwich tells, whose residuals are all but 0.
+    fit = BradleyTerry().fit(rows)
+    assert ranking.p_better("a", "b") < fit.p_better("a", "b")
+    information = np.linalg.inv(fit.uncertainty + 1) - 1 / 16
+    assert np.isfinite(information).all()
+    assert "won every judgment" in str(ranking)
+
+
+def test_what_is_not_known_of_a_separated_pair_by_hand() -> None:
+    # x won 3 of 3: what is known of the difference d is 3 p (1 - p), and the ridge's eighth.
+    fit = BradleyTerry(ridge=0.1).fit([judgment(n, "x", "y", "a") for n in range(3)])
+    d = fit.logits[0] - fit.logits[1]
+    p = 1 / (1 + math.exp(-d))
+    more = fit.uncertainty - fit.covariance
+    assert more[0, 0] + more[1, 1] - 2 * more[0, 1] == pytest.approx(1 / (3 * p * (1 - p) + 0.0125))
+    assert fit.unbound == fit.separated == ("x", "y")
+
+
+def test_groups_of_which_one_always_won() -> None:
+    # x and y beat each other, u and v do, and x and y always beat u and v: nobody is separated.
+    pairs = [("x", "y"), ("y", "x"), ("u", "v"), ("v", "u"), *(2 * [("x", "u"), ("y", "v")])]
+    rows = [judgment(n, a, b, "a") for n, (a, b) in enumerate(pairs)]
+    ranking = Ranking.from_judgments(rows)
+    assert all(math.isnan(entry.interval[0]) for entry in ranking)
+    assert "u, v, x, y" in note(ranking, "all one way")
+    # With a third model in one of the groups, that is the larger: its logits are told apart.
+    pairs += [("x", "z"), ("z", "y")]
+    larger = Ranking.from_judgments([judgment(n, a, b, "a") for n, (a, b) in enumerate(pairs)])
+    shown = {entry.model for entry in larger if not math.isnan(entry.interval[0])}
+    assert shown == {"x", "y", "z"}
+
+
+def test_an_arena_of_ties_says_nothing() -> None:
+    rows = [judgment(n, a, b, "tie") for n in range(30) for a, b in combinations("abcd", 2)]
+    ranking = Ranking.from_judgments(rows)
+    for entry in ranking:
+        assert (entry.rank, entry.rank_interval) == (1, (1, 4))
+        assert math.isnan(entry.interval[0])
+    assert ranking.p_better("a", "b") == 0.5
+    assert note(ranking, "a tie") == "Every judgment is a tie: nothing says which model is better."
+
+
+def test_few_queries_are_named() -> None:
+    assert "19 queries are few" in note(Ranking.from_judgments(arena(3, 19)), "few")
+    assert Ranking.from_judgments(arena(3, 20)).notes == ()
+    one = Ranking.from_judgments(arena(3, 1, seed=3))
+    assert "one query" in note(one, "one query")
+    assert all(math.isnan(entry.interval[0]) for entry in one)
+    assert {entry.rank_interval for entry in one} == {(1, 3)}
+    with pytest.raises(MirageError, match="rests on one query"):
+        one.p_better("a", "b")
+
+
+def test_pieces_are_an_error_that_names_them() -> None:
+    rows = [judgment(1, "a", "b", "a"), judgment(1, "c", "d", "a")]
+    with pytest.raises(JudgmentError, match=r"2 pieces .*\{'a', 'b'\}; \{'c', 'd'\}"):
+        Ranking.from_judgments(rows)
+
+
+def vote(query: int, a: str, b: str, verdict: Any) -> Vote:
+    error = "why" if verdict in ("invalid", "failed") else None
+    names = {"query_id": f"q{query}", "model_a": a, "model_b": b, "judge": "j", "asked": "x"}
+    return Vote(**names, verdict=verdict, error=error)
+
+
+def test_lost_votes_and_one_order_are_named() -> None:
+    rows = arena(3, 25)
+    cast = [vote(int(r.query_id[1:]), r.model_a, r.model_b, r.verdict) for r in rows]
+    cast += [vote(90, "a", "b", "invalid"), vote(91, "a", "b", "failed")]
+    ranking = Ranking.from_judgments(Judged(tuple(cast), tuple(rows)))
+    assert "1 of 77 votes name no verdict" in note(ranking, "no verdict")
+    assert "1 of 77 votes failed" in note(ranking, "failed")
+    assert "both_orders=True" in note(ranking, "one order only")
+    both = [*cast, *(vote(int(v.query_id[1:]), v.model_b, v.model_a, "tie") for v in cast)]
+    again = Ranking.from_judgments(Judged(tuple(both), tuple(rows)))
+    assert not any("one order" in line for line in again.notes)
+
+
+# What is wrong with the input ---------------------------------------------------------------------
+
+
+def test_what_is_no_judgment_is_one_clear_error() -> None:
+    with pytest.raises(JudgmentError, match="judgment 0 is of type dict: give Judgment records"):
+        BradleyTerry().fit([{"query_id": "q"}])  # type: ignore[list-item]
+    frame = Judgments.from_records(arena(3, 4)).to_pandas()
+    with pytest.raises(JudgmentError, match=r"lacks .*'verdict'"):
+        BradleyTerry().fit(frame.drop(columns="verdict"))
+    with pytest.raises(SettingError, match="level is a share"):
+        Ranking.from_judgments(arena(3, 4), level=95)
+
+
+# How it reads -------------------------------------------------------------------------------------
+
+
+def test_fits_and_tournaments_print_as_small_tables() -> None:
+    rows = arena(3, 25)
+    fit, drawn = BradleyTerry().fit(rows), BradleyTerry().bootstrap(rows, tournaments=20)
+    assert repr(fit) == "BradleyTerryFit(models=3, queries=25)"
+    assert repr(drawn) == "Tournaments(20, models=3, queries=25)"
+    for text, first in ((str(fit), "Bradley-Terry"), (str(drawn), "20 tournaments")):
+        lines = text.splitlines()
+        assert lines[0].startswith(first)
+        assert [line.split()[:2] for line in lines[2:]] == [["1", "a"], ["2", "b"], ["3", "c"]]
+    ranking = Ranking.from_judgments(rows)
+    assert [line.split() for line in str(fit).splitlines()[2:]] == [
+        line.split()[:-1] for line in str(ranking).splitlines()[2:]
+    ]
+
+
+def test_a_level_is_named() -> None:
+    ranking = Ranking.from_judgments(arena(3, 25), level=0.9)
+    assert "90 % interval" in str(ranking)
+    assert "90 % interval" in render(ranking)
+    low, high = ranking["a"].interval
+    wide_low, wide_high = Ranking.from_judgments(arena(3, 25))["a"].interval
+    assert wide_low < low < high < wide_high
+
+
+def test_the_report_has_a_grid_of_judgments() -> None:
+    rows = [judgment(n, "a", "b", v) for n, v in enumerate(["a", "a", "a", "b", "tie"])]
+    rows += [judgment(n, "c", "b", v) for n, v in enumerate(["b", "tie", "a"])]
+    ranking = Ranking.from_judgments(rows)
+    page = render(ranking)
+    grid = page[page.index('id="und-verdicts"') :]
+    cells = re.findall(r"<td[^>]*>(\d+ / \d+ / \d+|—|)</td>", grid[: grid.index("</table>")])
+    assert len(cells) == 9
+    by_pair = dict(
+        zip([(a, b) for a in ranking.models for b in ranking.models], cells, strict=True)
+    )
+    assert by_pair["a", "b"] == "3 / 1 / 1"
+    assert by_pair["b", "a"] == "1 / 1 / 3"
+    assert by_pair["c", "b"] == "1 / 1 / 1"
+    assert by_pair["a", "c"] == "—"  # never compared
+    assert by_pair["a", "a"] == ""
+    assert "8 in all, 2 of them ties" in grid
+    assert "queries are few" in page
+
+
+def test_json_and_pandas_are_a_rankings() -> None:
+    ranking = Ranking.from_judgments(arena(3, 25))
+    plain = json.loads(ranking.to_json())
+    assert [entry["model"] for entry in plain["entries"]] == list(ranking.models)
+    assert ranking.to_pandas().loc["a", "rank_worst"] == ranking["a"].rank_interval[1]  # type: ignore[index]
+
+
+def test_results_by_pair() -> None:
+    rows = [judgment(n, a, b, v) for n, (a, b, v) in enumerate([("x", "y", "a"), ("y", "x", "a")])]
+    wins, ties = Judgments.from_records([*rows, judgment(3, "y", "x", "tie")]).results()
+    assert wins.tolist() == [[0, 1], [1, 0]]
+    assert ties.tolist() == [[0, 1], [1, 0]]
