@@ -6,13 +6,31 @@ import html
 import math
 import re
 import unicodedata
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from rich.cells import cell_len
 
-__all__ = ["RANKED", "WIDTH", "Table", "ranked_cells", "to_html", "to_markdown", "to_text"]
+from mirage.errors import needing
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = [
+    "RANKED",
+    "WIDTH",
+    "Rows",
+    "Table",
+    "frame_of",
+    "ranked_cells",
+    "to_html",
+    "to_markdown",
+    "to_text",
+]
+
+R = TypeVar("R")
 
 WIDTH = 80
 """Columns of a terminal that a plain-text table fits."""
@@ -29,6 +47,32 @@ STYLE = (
 
 RANKED = ("rank", "model", "logit", "95 % interval", "rank interval")
 """The header of a table of models by logit."""
+
+
+@dataclass(frozen=True, eq=False)
+class Rows(Generic[R]):
+    """A result that is rows; iterates over them."""
+
+    rows: tuple[R, ...]
+
+    def __iter__(self) -> Iterator[R]:
+        return iter(self.rows)
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+
+def frame_of(
+    rows: Iterable[Any] | Mapping[str, Sequence[Any]], columns: list[str] | None = None
+) -> pd.DataFrame:
+    """A frame of these rows, or of columns by name.
+
+    Raises:
+        MissingPackageError: pandas is not installed.
+    """
+    with needing("pandas", "frames"):
+        import pandas as pd
+    return pd.DataFrame(rows if isinstance(rows, Mapping) else list(rows), columns=columns)
 
 
 @dataclass(frozen=True)

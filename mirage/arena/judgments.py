@@ -80,9 +80,9 @@ class Judgments:
     ) -> Self:
         """The columns of these arrays, each of shape ``(judgments,)``.
 
-        Labels of queries and models may be of any dtype (text, integers, objects) and become
-        text. Either ``score`` says what model a got (1, 0 or 0.5 for a tie) or ``verdict`` says
-        ``"a"``, ``"b"`` or ``"tie"``.
+        Labels of ``query``, ``model_a`` and ``model_b`` may be of any dtype (text, integers,
+        objects) and become text. Either ``score`` says what model a got (1, 0 or 0.5 for a tie) or
+        ``verdict`` says ``"a"``, ``"b"`` or ``"tie"``.
 
         Raises:
             JudgmentError: no rows, arrays of different lengths, a missing label, a score or

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 import numpy as np
 
 from mirage._base.arrays import Floats
-from mirage._base.tables import Table, to_html, to_markdown, to_text
-from mirage.errors import needing
+from mirage._base.tables import Table, frame_of, to_html, to_markdown, to_text
 from mirage.statistics.ranks import kendall_tau
 
 if TYPE_CHECKING:
@@ -88,9 +87,7 @@ class Result(Generic[R]):
         Raises:
             MissingPackageError: pandas is not installed.
         """
-        with needing("pandas", "frames"):
-            import pandas as pd
-        return pd.DataFrame(self.columns)
+        return frame_of(self.columns)
 
     def __str__(self) -> str:
         return to_text(self._table())

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from mirage._base.arrays import Floats
-from mirage._base.tables import Table, to_text
-from mirage.errors import JudgmentError, needing
+from mirage._base.tables import Rows, Table, frame_of, to_text
+from mirage.errors import JudgmentError
 from mirage.metaeval.labels import LabelledSentences
 from mirage.statistics.agreement import Sums, ac1_of, alpha_of, fleiss_of, terms
 from mirage.statistics.bootstrap import Interval, bootstrap
@@ -59,30 +59,21 @@ class LanguageAgreement(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class AnnotatorAgreement:
+class AnnotatorAgreement(Rows[LanguageAgreement]):
     """The agreement of annotators, a row a language; iterates over them, prints as a table."""
 
-    rows: tuple[LanguageAgreement, ...]
     level: float
     source: str
 
     def __getitem__(self, language: str) -> LanguageAgreement:
-        for row in self.rows:
+        for row in self:
             if row.language == language:
                 return row
         raise JudgmentError(f"{self.source}: no labels of annotators in {language!r}")
 
-    def __iter__(self) -> Iterator[LanguageAgreement]:
-        return iter(self.rows)
-
-    def __len__(self) -> int:
-        return len(self.rows)
-
     def to_pandas(self) -> pd.DataFrame:
         """A frame, a row a language; an interval is two columns, ``..._lower`` and ``_upper``."""
-        with needing("pandas", "frames"):
-            import pandas as pd
-        return pd.DataFrame([dict(_flat(row)) for row in self.rows])
+        return frame_of(dict(_flat(row)) for row in self)
 
     def __str__(self) -> str:
         header = ("", "sentences", "same", "AC1", "", "kappa", "", "alpha", "")
@@ -95,7 +86,7 @@ class AnnotatorAgreement:
                 *_cells(row.fleiss_kappa, row.fleiss_kappa_interval),
                 *_cells(row.krippendorff_alpha, row.krippendorff_alpha_interval),
             )
-            for row in self.rows
+            for row in self
         )
         title = f"Agreement of annotators on {self.source}"
         notes = (

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import combinations
 from typing import TYPE_CHECKING, Literal, NamedTuple
@@ -10,8 +9,8 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 import numpy as np
 
 from mirage._base.arrays import Bools, Floats, Ints
-from mirage._base.tables import Table, to_text
-from mirage.errors import JudgmentError, needing
+from mirage._base.tables import Rows, Table, frame_of, to_text
+from mirage.errors import JudgmentError
 from mirage.metaeval._gold import MEAN, Truth
 from mirage.statistics.bootstrap import Interval
 from mirage.statistics.classification import interval, sentence_weights
@@ -59,37 +58,28 @@ class Comparison(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class Comparisons:
+class Comparisons(Rows[Comparison]):
     """Every two judges in one language, or in the mean of all; iterates over them.
 
     ``comparisons["a", "b"]`` is the comparison of these two, in whichever order it stands.
     """
 
     language: str
-    rows: tuple[Comparison, ...]
     level: float
     permutations: int
     unit: Unit
 
-    def __iter__(self) -> Iterator[Comparison]:
-        return iter(self.rows)
-
-    def __len__(self) -> int:
-        return len(self.rows)
-
     def __getitem__(self, judges: tuple[str, str]) -> Comparison:
-        for row in self.rows:
+        for row in self:
             if set(row.judges) == set(judges):
                 return row
         raise JudgmentError(f"{judges[0]!r} and {judges[1]!r} were not compared")
 
     def to_pandas(self) -> pd.DataFrame:
         """A frame, a row a comparison."""
-        with needing("pandas", "frames"):
-            import pandas as pd
         columns = ("better", "other", "difference", "lower", "upper", "p", "corrected", "differing")
-        rows = [(*row.judges, row.difference, *row.interval, *row[3:]) for row in self.rows]
-        return pd.DataFrame(rows, columns=list(columns))
+        rows = [(*row.judges, row.difference, *row.interval, *row[3:]) for row in self]
+        return frame_of(rows, list(columns))
 
     def __str__(self) -> str:
         rows = tuple(
@@ -101,7 +91,7 @@ class Comparisons:
                 f"{row.corrected:.4f}",
                 row.mark,
             )
-            for row in self.rows
+            for row in self
         )
         where = "mean of the languages" if self.language == MEAN else self.language
         title = f"Differences of balanced accuracy in points, {where}"
@@ -127,16 +117,8 @@ def compare(
 ) -> Comparisons:
     """Compare every two judges; :meth:`MetaEvaluation.compare` says how.
 
-    Args:
-        truth: the sentences.
-        judges: names.
-        right: whether each judge gave a sentence its label, ``(sentences, judges)``.
-        draws: bootstrap draws of the balanced accuracies in this language, ``(draws, judges)``.
-        language: or :data:`MEAN`.
-        level: of the intervals.
-        permutations: of each test.
-        unit: what is swapped.
-        seed: of the permutations.
+    ``right`` is whether each judge gave a sentence its label, ``(sentences, judges)``; ``draws``
+    are those of the balanced accuracies in this language, ``(draws, judges)``.
     """
     here = truth.rows(language)
     weights = sentence_weights(truth.language[here], truth.label[here])
@@ -160,7 +142,7 @@ def compare(
         rows.append(
             Comparison(names, difference, (lower, upper), float(p[column]), corrected, differing)
         )
-    return Comparisons(language, tuple(rows), level, permutations, unit)
+    return Comparisons(tuple(rows), language, level, permutations, unit)
 
 
 def _sums(query: Ints, values: Floats) -> Floats:

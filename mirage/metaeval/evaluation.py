@@ -87,7 +87,7 @@ def evaluate(
             zip(opinions, labels, strict=True)
         )
     )
-    return MetaEvaluation(results, truth, basis.draws, level)
+    return MetaEvaluation(results, truth, right, basis.draws, level)
 
 
 def _several(judges: JudgeLike | Iterable[JudgeLike]) -> list[JudgeLike]:

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from mirage._base.arrays import Bools
-from mirage._base.tables import Table, to_text
-from mirage.errors import needing
+from mirage._base.tables import Rows, Table, frame_of, to_text
 from mirage.metaeval._gold import MEAN, Truth
 
 if TYPE_CHECKING:
@@ -46,7 +44,7 @@ class FineError(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class FineErrors:
+class FineErrors(Rows[FineError]):
     """The errors of judges by fine-grained label (MEMERAG, Figure 5); iterates over them.
 
     Sentences of all languages count alike; those without a fine-grained label are left out.
@@ -54,20 +52,11 @@ class FineErrors:
 
     language: str
     judges: tuple[str, ...]
-    rows: tuple[FineError, ...]
-
-    def __iter__(self) -> Iterator[FineError]:
-        return iter(self.rows)
-
-    def __len__(self) -> int:
-        return len(self.rows)
 
     def to_pandas(self) -> pd.DataFrame:
         """A frame, a row a fine-grained label and judge."""
-        with needing("pandas", "frames"):
-            import pandas as pd
-        rows = [(*row, row.share) for row in self.rows]
-        return pd.DataFrame(rows, columns=[*FineError._fields, "share"])
+        rows = [(*row, row.share) for row in self]
+        return frame_of(rows, [*FineError._fields, "share"])
 
     def __str__(self) -> str:
         parts = (
@@ -78,7 +67,7 @@ class FineErrors:
 
     def _table(self, judges: tuple[str, ...]) -> Table:
         lines: dict[tuple[str, str, int], list[str]] = {}
-        for row in self.rows:
+        for row in self:
             shares = lines.setdefault((row.label, row.fine, row.sentences), [])
             if row.judge in judges:
                 shares.append(f"{100 * row.share:.0f}")
@@ -111,4 +100,4 @@ def fine_errors(truth: Truth, judges: tuple[str, ...], right: Bools, language: s
         )
         for column, judge in enumerate(judges)
     ]
-    return FineErrors(language, judges, tuple(rows))
+    return FineErrors(tuple(rows), language, judges)

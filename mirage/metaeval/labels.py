@@ -17,8 +17,7 @@ from typing import TYPE_CHECKING, Literal, get_args
 from mirage._base.files import read_rows
 from mirage._base.rows import placed, rows_in
 from mirage.errors import DatasetError, UnknownNameError
-from mirage.metaeval._rows import columns_of
-from mirage.metaeval.sentences import AnswerSentence
+from mirage.metaeval.sentences import AnswerSentence, columns_of
 from mirage.sources import memerag
 
 if TYPE_CHECKING:

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import TYPE_CHECKING, Literal, NamedTuple, get_args
 
 import numpy as np
 
 from mirage._base.arrays import Bools, Floats
-from mirage._base.tables import Table, to_text
-from mirage.errors import JudgmentError, SettingError, UnknownNameError, needing
+from mirage._base.tables import Table, frame_of, to_text
+from mirage.errors import JudgmentError, SettingError, UnknownNameError
 from mirage.metaeval._gold import MEAN, Truth
 from mirage.metaeval.comparisons import Comparisons, Unit, compare
 from mirage.metaeval.fine_errors import FineErrors, fine_errors
@@ -139,6 +138,10 @@ class JudgeResult:
     def calibration(self, language: str = MEAN, *, bins: int = 10) -> cl.Calibration:
         """How far the scores are probabilities of the positive label; all sentences count alike.
 
+        Args:
+            language: of the sentences; by default all.
+            bins: of the same width, as :func:`mirage.statistics.calibration` has them.
+
         Raises:
             JudgmentError: the judge names labels and has no scores, or one lies outside [0, 1].
             UnknownNameError: there is no sentence in this language.
@@ -162,6 +165,7 @@ class MetaEvaluation:
     Attributes:
         judges: in the order in which they were given.
         truth: the sentences and their labels.
+        right: whether each judge gave a sentence its label, ``(sentences, judges)``.
         draws: bootstrap draws of the balanced accuracies, by language and of their mean,
             ``(draws, judges)``.
         level: of the intervals.
@@ -169,6 +173,7 @@ class MetaEvaluation:
 
     judges: tuple[JudgeResult, ...]
     truth: Truth
+    right: Bools
     draws: Mapping[str, Floats]
     level: float
 
@@ -199,13 +204,6 @@ class MetaEvaluation:
     def left_out(self) -> Mapping[str, int]:
         """How many sentences no judge was measured on, by the reason."""
         return self.truth.left_out
-
-    @cached_property
-    def right(self) -> Bools:
-        """Whether each judge gave a sentence its label, ``(sentences, judges)``."""
-        truth = np.array([label for (label,) in self.truth.labelled.labels], dtype=object)
-        labels = np.array([result.labels for result in self.judges], dtype=object)
-        return np.asarray((labels == truth).T, dtype=bool)
 
     def compare(
         self,
@@ -262,8 +260,6 @@ class MetaEvaluation:
 
     def to_pandas(self) -> pd.DataFrame:
         """A frame: a row a judge and language, and one of the mean."""
-        with needing("pandas", "frames"):
-            import pandas as pd
         rows = []
         for result in self.judges:
             for row in result.figures.values():
@@ -279,7 +275,7 @@ class MetaEvaluation:
                         "threshold": result.threshold_source,
                     }
                 )
-        return pd.DataFrame(rows)
+        return frame_of(rows)
 
     def __str__(self) -> str:
         """The means with their errors, then the balanced accuracy in each language."""

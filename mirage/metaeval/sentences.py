@@ -1,12 +1,19 @@
-"""A sentence of a response, as judges get it."""
+"""Sentences of responses, as judges get them, and from rows of a team's own labels."""
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Iterable, Mapping
+from numbers import Real
+from typing import Annotated, Any, NamedTuple, Self
 
-from mirage.models import Passage, Query
+from pydantic import BaseModel, BeforeValidator, ConfigDict, model_validator
 
-__all__ = ["AnswerSentence"]
+from mirage._base.files import validated
+from mirage._base.rows import is_missing
+from mirage.errors import DatasetError
+from mirage.models import Id, LanguageCode, Name, Passage, Query
+
+__all__ = ["AnswerSentence", "Columns", "columns_of"]
 
 
 class AnswerSentence(NamedTuple):
@@ -29,3 +36,98 @@ class AnswerSentence(NamedTuple):
         if self.citations is None:
             return self.query.passages
         return tuple(self.query[passage] for passage in self.citations)
+
+
+class Columns(NamedTuple):
+    """Sentences, and for each one its labels and its fine-grained labels, one an annotator."""
+
+    sentences: tuple[AnswerSentence, ...]
+    labels: tuple[tuple[str, ...], ...]
+    fine: tuple[tuple[str, ...], ...]
+
+
+def columns_of(rows: Iterable[tuple[str, Mapping[str, Any]]], language: str | None) -> Columns:
+    """The columns of rows as :meth:`LabelledSentences.from_jsonl` describes them.
+
+    Raises:
+        DatasetError: names the place of the row, and the field that is wrong.
+    """
+    default = {} if language is None else {"language": language}
+    sentences, labels, fine = [], [], []
+    texts: dict[tuple[str, str], str] = {}
+    for where, fields in rows:
+        row = validated(_Row, {**default, **fields}, where)
+        query = _query(row, where)
+        if texts.setdefault((query.language, query.id), query.text) != query.text:
+            raise DatasetError(
+                f"{where}: query {query.id!r} has another text than before; ids are unique"
+            )
+        sentences.append(AnswerSentence(query, row.sentence, row.citations))
+        annotators = [i for i, label in enumerate(row.label) if label]
+        labels.append(tuple(row.label[i] for i in annotators))
+        fine.append(tuple(row.fine[i] for i in annotators) if any(row.fine) else ())
+    return Columns(tuple(sentences), tuple(labels), tuple(fine))
+
+
+def _as_passages(value: object) -> object:
+    if isinstance(value, Iterable) and not isinstance(value, str | Mapping):
+        return tuple(
+            {"id": number, "text": passage} if isinstance(passage, str) else passage
+            for number, passage in enumerate(value, 1)
+        )
+    return value
+
+
+def _as_labels(value: object) -> object:
+    """One label an annotator, as texts; an annotator without a label has the empty text."""
+    many = isinstance(value, Iterable) and not isinstance(value, str | Mapping)
+    return tuple(map(_label, value if many else [value]))  # type: ignore[call-overload]
+
+
+def _label(value: object) -> object:
+    if is_missing(value):
+        return ""
+    if isinstance(value, bool):
+        return str(value)
+    # What is no label (a list, an object) stays, and is refused with the place it stands in.
+    return f"{value:g}" if isinstance(value, Real) else value
+
+
+class _Row(BaseModel):
+    """A row of a file of labels."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+    query: Name
+    passages: Annotated[tuple[Passage, ...], BeforeValidator(_as_passages)]
+    sentence: Name
+    label: Annotated[tuple[str, ...], BeforeValidator(_as_labels)]
+    language: LanguageCode
+    query_id: Id | None = None
+    fine: Annotated[tuple[str, ...], BeforeValidator(_as_labels)] = ()
+    citations: tuple[Id, ...] | None = None
+
+    @model_validator(mode="after")
+    def _fits_together(self) -> Self:
+        if not any(self.label):
+            raise ValueError("the sentence has no label; leave it out, or label it")
+        if any(self.fine) and len(self.fine) != len(self.label):
+            raise ValueError(
+                f"{len(self.fine)} fine-grained labels beside {len(self.label)} labels; there has "
+                "to be one of each from every annotator"
+            )
+        passages = {passage.id for passage in self.passages}
+        unknown = next((id_ for id_ in self.citations or () if id_ not in passages), None)
+        if unknown is not None:
+            raise ValueError(f"the sentence cites {unknown!r}, which is none of its passages")
+        return self
+
+
+def _query(row: _Row, where: str) -> Query:
+    fields = {
+        "id": row.query_id or row.query,
+        "language": row.language,
+        "text": row.query,
+        "passages": row.passages,
+    }
+    return validated(Query, fields, where)
