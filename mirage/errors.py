@@ -115,5 +115,5 @@ class UnknownNameError(MirageError, KeyError, ValueError):
 
 
 def _shorten(names: tuple[str, ...], most: int = 20) -> str:
-    shown = ", ".join(names[:most])
-    return shown + (f", ... ({len(names)} in all)" if len(names) > most else "")
+    text = ", ".join(names[:most])
+    return text + (f", ... ({len(names)} in all)" if len(names) > most else "")

@@ -267,7 +267,7 @@ IN_MODULE = {
     "llm.cache": {"OperationalError", "_DamageError"},
     "llm.client": {"TransientError"},
     "surrogate.artifacts": {"ValueError"},
-    "testing._failures": {"FellShortError"},
+    "testing._shortfalls": {"FellShortError"},
     "testing.feature_bounds": {"FellShortError"},
     "testing.ranks": {"FellShortError"},
     "testing.regressions": {"FellShortError"},

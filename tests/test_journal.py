@@ -35,7 +35,7 @@ def path(tmp_path: Path) -> Path:
 
 def kept(path: Path) -> list[str]:
     with Journal(path, Response) as journal:
-        return [record.query_id for record in journal.kept]
+        return [record.query_id for record in journal.earlier]
 
 
 def python(script: str, *arguments: object) -> subprocess.Popen[str]:
@@ -56,12 +56,12 @@ def python(script: str, *arguments: object) -> subprocess.Popen[str]:
 
 def test_records_are_there_as_they_are_added(path: Path) -> None:
     with Journal(path, Response) as journal:
-        assert journal.kept == []
+        assert journal.earlier == []
         for i in (3, 1, 2):
             journal.add(response(i))
             assert path.read_text(encoding="utf-8").endswith(line(i))
     with Journal(path, Response) as journal:
-        assert journal.kept == [response(3), response(1), response(2)]
+        assert journal.earlier == [response(3), response(1), response(2)]
         journal.add(response(4))
     assert kept(path) == ["q3", "q1", "q2", "q4"]
 
@@ -101,7 +101,7 @@ def test_an_end_that_fails_leaves_the_file_as_it_was(path: Path) -> None:
 def test_without_a_path_nothing_is_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     with Journal(None, Response) as journal:
-        assert journal.kept == []
+        assert journal.earlier == []
         journal.add(response(1))
         journal.finish([response(1)])
     assert list(tmp_path.iterdir()) == []
@@ -117,10 +117,10 @@ def test_any_text_makes_the_round_trip(
         for record in records:
             journal.add(record)
     with Journal(path, Response) as journal:
-        assert journal.kept == records
+        assert journal.earlier == records
         journal.finish(records)
     with Journal(path, Response) as journal:
-        assert journal.kept == records
+        assert journal.earlier == records
 
 
 # Ends of files ------------------------------------------------------------------------------------
@@ -134,7 +134,7 @@ def test_a_line_cut_at_any_byte_is_dropped(path: Path, caplog: pytest.LogCapture
         caplog.clear()
         path.write_bytes(whole[:cut])
         with Journal(path, Response) as journal:
-            assert journal.kept == [response(1)]
+            assert journal.earlier == [response(1)]
             journal.add(response(3))
         (record,) = caplog.records
         assert (record.levelno, record.name) == (logging.WARNING, "mirage")
@@ -242,7 +242,7 @@ def test_after_the_end_another_may_write(path: Path) -> None:
         go_on(first)
         wait_for(first, "done")
         with Journal(path, Response) as journal:
-            assert [record.query_id for record in journal.kept] == ["q9"]
+            assert [record.query_id for record in journal.earlier] == ["q9"]
             journal.add(response(10))
         go_on(first)
     assert kept(path) == ["q9", "q10"]
@@ -284,7 +284,7 @@ def test_a_file_that_is_replaced_while_it_is_opened(
 
     monkeypatch.setattr(portalocker, "lock", late)
     with Journal(path, Response) as journal:
-        assert journal.kept == [response(2)]
+        assert journal.earlier == [response(2)]
         journal.add(response(3))
     assert kept(path) == ["q2", "q3"]
 
@@ -309,7 +309,7 @@ for i in range(30):
     with journal:
         mine = Response(query_id=f"{sys.argv[2]}-{i}", text="x")
         journal.add(mine)
-        journal.finish(sorted([*journal.kept, mine], key=lambda record: record.query_id))
+        journal.finish(sorted([*journal.earlier, mine], key=lambda record: record.query_id))
 """
     writers = [python(script, path, name) for name in "abc"]
     for writer in writers:

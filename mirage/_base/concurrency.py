@@ -56,8 +56,8 @@ async def for_each(
         async with asyncio.TaskGroup() as group:
             for _ in range(concurrency):
                 group.create_task(worker())
-    except BaseExceptionGroup as found:
-        first = found.exceptions[0]
+    except BaseExceptionGroup as group_error:
+        first = group_error.exceptions[0]
         raise (first.__cause__ or first) if isinstance(first, _InterruptError) else first from None
 
 

@@ -110,7 +110,7 @@ def validated(record: type[R], row: Mapping[str, Any], where: str) -> R:
         place = f"{where}, field {field!r}" if field else where
         message = first["msg"].removeprefix("Value error, ")  # pydantic's mark on our own messages
         more = f" (and {error.error_count() - 1} more)" if error.error_count() > 1 else ""
-        misnamed = any(one["type"] in ("missing", "extra_forbidden") for one in error.errors())
+        misnamed = any(e["type"] in ("missing", "extra_forbidden") for e in error.errors())
         names = _about_names(record, row) if misnamed and len(first["loc"]) == 1 else ""
         raise DatasetError(f"{place}: {message}{more}{names}") from None
 
@@ -121,8 +121,8 @@ def _about_names(record: type[BaseModel], row: Mapping[str, Any], most: int = 5)
     strange = [name for name in row if name not in known]
     text = f"; the fields are {', '.join(known)}"
     if strange:
-        shown = ", ".join(map(repr, strange[:most])) + (", ..." if len(strange) > most else "")
-        text += f", and {shown} {'is' if len(strange) == 1 else 'are'} none of them"
+        names = ", ".join(map(repr, strange[:most])) + (", ..." if len(strange) > most else "")
+        text += f", and {names} {'is' if len(strange) == 1 else 'are'} none of them"
     free = [name for name in known if name not in row]
     near = difflib.get_close_matches(strange[0], free, n=1, cutoff=0.7) if strange else []
     return text + (f"; did you mean {near[0]!r} by {strange[0]!r}?" if near else "")

@@ -23,7 +23,7 @@ _LOG = logging.getLogger("mirage")
 
 
 class Journal(Generic[R]):
-    """Appends records to a file as they come; what the file held before is in ``kept``.
+    """Appends records to a file as they come; what the file held before is in ``earlier``.
 
     Each record is handed to the operating system at once, so that a killed process loses none. A
     last record that was cut short is dropped, which is logged. One process at a time may write a
@@ -36,13 +36,15 @@ class Journal(Generic[R]):
 
     def __init__(self, path: str | Path | None, record: type[R]) -> None:
         self.path = None if path is None else Path(path)
-        self.kept: list[R] = []
+        self.earlier: list[R] = []
         self._file: IO[bytes] | None = None
         if self.path is not None:
             self._file = _locked(self.path)
             try:
                 _mend_last_line(self._file, self.path)
-                self.kept = [validated(record, row, where) for where, row in read_rows(self.path)]
+                self.earlier = [
+                    validated(record, row, where) for where, row in read_rows(self.path)
+                ]
             except BaseException:
                 self._file.close()
                 raise

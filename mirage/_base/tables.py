@@ -98,14 +98,14 @@ class Table:
 
     def filled(self) -> Table:
         """The same table without the columns that are blank in every row."""
-        kept = [j for j in range(len(self.header)) if any(row[j] for row in self.rows)]
+        columns = [j for j in range(len(self.header)) if any(row[j] for row in self.rows)]
         return Table(
             self.title,
-            tuple(self.header[j] for j in kept),
-            tuple(tuple(row[j] for j in kept) for row in self.rows),
+            tuple(self.header[j] for j in columns),
+            tuple(tuple(row[j] for j in columns) for row in self.rows),
             self.marked,
             self.notes,
-            kept.index(self.name),
+            columns.index(self.name),
         )
 
 
@@ -189,12 +189,12 @@ def _column(table: Table, j: int) -> list[str]:
 def _cut(text: str, width: int) -> str:
     if _width(text) <= width:
         return text
-    kept = ""
+    start = ""
     for c in text:
-        if _width(kept + c) > width - 1:
+        if _width(start + c) > width - 1:
             break
-        kept += c
-    return kept.rstrip() + "…"
+        start += c
+    return start.rstrip() + "…"
 
 
 def _width(text: str) -> int:

@@ -45,7 +45,7 @@ class Voting:
         self._journal, self._bar = journal, bar
         self._votes: dict[_Key, Vote] = {}
         self._earlier: dict[_Words, Vote] = {}
-        for vote in journal.kept:
+        for vote in journal.earlier:
             words = (*_key(vote), vote.asked)
             if vote.verdict != "failed" or words not in self._earlier:
                 self._earlier[words] = vote

@@ -261,7 +261,7 @@ def _keep_queries(dataset: MirageDataset, path: Path) -> None:
     """
     queries = {query.id: query for query in dataset}
     with Journal(path, Query) as journal:
-        for query in journal.kept:
+        for query in journal.earlier:
             if queries.get(query.id) != query:
                 raise DatasetError(
                     f"{path}: query {query.id!r} of this file is not asked now, or with other "

@@ -54,9 +54,7 @@ def describe(
         out_json([each.to_dict() for each in surveys])
     else:
         out("\n\n".join(map(str, surveys)))
-    fall_short(
-        f"{found.name}: {len(found.problems)} problems" for found in surveys if found.problems
-    )
+    fall_short(f"{each.name}: {len(each.problems)} problems" for each in surveys if each.problems)
 
 
 def _survey(source: str) -> Survey:

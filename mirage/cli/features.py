@@ -55,28 +55,28 @@ def features(
     minimums = {
         canonical_name(text): least for text, least in named_numbers("--min", minimum).items()
     }
-    for named in minimums:
-        if named not in suite.names:
-            raise UnknownNameError("feature of this suite", named, suite.names)
+    for label in minimums:
+        if label not in suite.names:
+            raise UnknownNameError("feature of this suite", label, suite.names)
     runs = runs_of(queries.language, responses, name)
     tables = [suite.score(queries, run, n_jobs=jobs) for run in runs]
     if as_json:
         out_json([_plain(table) for table in tables])
     else:
-        out("\n\n".join(_shown(table, per_query) for table in tables))
+        out("\n\n".join(_text(table, per_query) for table in tables))
     if minimums:
         from mirage.testing import assert_feature
 
         fall_short(
             shortfalls(
-                partial(assert_feature, run, named, ge=least, on=queries, allow_failed=allow_failed)
+                partial(assert_feature, run, label, ge=least, on=queries, allow_failed=allow_failed)
                 for run in runs
-                for named, least in minimums.items()
+                for label, least in minimums.items()
             )
         )
 
 
-def _shown(table: FeatureTable, per_query: bool) -> str:
+def _text(table: FeatureTable, per_query: bool) -> str:
     from mirage._base.tables import Table, to_text
 
     means = dict(zip(table.features, table.mean().tolist(), strict=True))

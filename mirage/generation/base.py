@@ -132,7 +132,7 @@ class Recording:
     ) -> None:
         self.name, self.dataset = name, dataset
         self._journal, self._bar = journal, bar
-        self._responses = {response.query_id: response for response in journal.kept}
+        self._responses = {response.query_id: response for response in journal.earlier}
         self.pending = tuple(query for query in dataset if query.id not in self._responses)
         self._failures = 0
         self._first_error: Exception | None = None
@@ -210,7 +210,9 @@ def recording(
     """
     with (
         _journal(dataset, out) as journal,
-        progress_bar(len(dataset), f"responses of {name}", progress, done=len(journal.kept)) as bar,
+        progress_bar(
+            len(dataset), f"responses of {name}", progress, done=len(journal.earlier)
+        ) as bar,
     ):
         yield Recording(name, dataset, journal, bar)
 
@@ -218,16 +220,16 @@ def recording(
 def _journal(dataset: MirageDataset, out: str | Path | None) -> Journal[Response]:
     """The journal of a run, with what was answered and without what failed."""
     with Journal(out, Response) as journal:
-        check_ids((response.query_id for response in journal.kept), dataset, f"in {out}")
+        check_ids((response.query_id for response in journal.earlier), dataset, f"in {out}")
         kept: dict[str, Response] = {}
-        for response in journal.kept:
+        for response in journal.earlier:
             if response.query_id in kept:
                 raise DatasetError(
                     f"{out}: query {response.query_id!r} is answered twice; remove one line of it"
                 )
             if response.error is None:
                 kept[response.query_id] = response
-        if len(kept) < len(journal.kept):  # failures are asked again; no line is to stay of them
+        if len(kept) < len(journal.earlier):  # failures are asked again; no line is to stay of them
             journal.finish(kept.values())
     return Journal(out, Response)
 

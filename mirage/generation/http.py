@@ -136,7 +136,7 @@ class HTTPGenerator:
         except TimeoutError:
             raise TransientError(f"no complete answer within {seconds:.3g} s") from None
         except httpx.RequestError as error:
-            reason = self._secrets.shown(f"{type(error).__name__}: {error}".removesuffix(": "))
+            reason = self._secrets.excerpt(f"{type(error).__name__}: {error}".removesuffix(": "))
             raise TransientError(f"no connection, or it was lost ({reason})") from None
         if not answer.is_success:
             raise self._status_error(answer)
@@ -147,11 +147,11 @@ class HTTPGenerator:
 
     def _status_error(self, answer: Answer) -> TransientError | GenerationError:
         status = answer.status_code
-        reason = f"HTTP {status}: {self._secrets.shown(answer.text)}".removesuffix(": ")
+        reason = f"HTTP {status}: {self._secrets.excerpt(answer.text)}".removesuffix(": ")
         if is_transient_status(status):
             return TransientError(reason, retry_after=retry_after(answer.headers))
         if answer.is_redirect:
-            moved = self._secrets.shown(answer.headers.get("location", ""))
+            moved = self._secrets.excerpt(answer.headers.get("location", ""))
             reason += f": moved to {moved}; give that address"
         return GenerationError(reason)
 
@@ -162,12 +162,12 @@ class HTTPGenerator:
         except Exception as error:
             why = f"{type(error).__name__}: {error}".removesuffix(": ")
             raise GenerationError(
-                f"the answer has no text where it should ({self._secrets.shown(why)}): "
-                f"{self._secrets.shown(content)}"
+                f"the answer has no text where it should ({self._secrets.excerpt(why)}): "
+                f"{self._secrets.excerpt(content)}"
             ) from None
         if not isinstance(text, str):
             raise GenerationError(
-                f"the answer has {type(text).__name__} for text: {self._secrets.shown(content)}"
+                f"the answer has {type(text).__name__} for text: {self._secrets.excerpt(content)}"
             )
         return text
 

@@ -151,7 +151,7 @@ def read_run(path: str | Path) -> Scores:
     Raises:
         DatasetError: names the file and the line that is not as it should be.
     """
-    found: dict[str, dict[str, tuple[float, int]]] = {}
+    rankings: dict[str, dict[str, tuple[float, int]]] = {}
     for where, line in lines(Path(path)):
         fields = line.split()
         try:
@@ -163,17 +163,17 @@ def read_run(path: str | Path) -> Scores:
             ) from None
         if not math.isfinite(place[0]):
             raise DatasetError(f"{where}: score {score!r} is not a finite number")
-        if passage_id in found.setdefault(query_id, {}):
+        if passage_id in rankings.setdefault(query_id, {}):
             raise DatasetError(
                 f"{where}: passage {passage_id!r} is ranked twice for query {query_id!r}"
             )
-        found[query_id][passage_id] = place
+        rankings[query_id][passage_id] = place
     return {
         query_id: {
             passage_id: places[passage_id][0]
             for passage_id in sorted(places, key=places.__getitem__, reverse=True)
         }
-        for query_id, places in found.items()
+        for query_id, places in rankings.items()
     }
 
 

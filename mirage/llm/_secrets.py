@@ -60,7 +60,7 @@ class Secrets:
             text = text.replace(word.get_secret_value(), "[secret]")
         return text
 
-    def shown(self, value: object) -> str:
+    def excerpt(self, value: object) -> str:
         """What a server sent, for an error: as JSON, without secrets, on one line, and short."""
         text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
         # Redacted before it is cut, which could leave half of a key.

@@ -293,9 +293,9 @@ class Connection:
         """
         llm = self.llm
         key = llm.digest(messages, sample)
-        if llm.cache is not None and (kept := llm.cache.get(key)) is not None:
+        if llm.cache is not None and (answer := llm.cache.get(key)) is not None:
             llm._count(cached=1)
-            return Completion(**kept, cached=True)
+            return Completion(**answer, cached=True)
         async with self._slots:
             answered = await self._answered(messages)
         if isinstance(answered, Exception):
@@ -389,7 +389,7 @@ def _json_object(content: bytes, secrets: Secrets) -> dict[str, Any]:
     except (ValueError, RecursionError) as error:  # ValueError: also a number of 5,000 digits
         raise TransientError(f"the answer is not JSON in UTF-8 ({error})") from None
     if not isinstance(answer, dict):
-        raise TransientError(f"the answer is not a JSON object but {secrets.shown(answer)}")
+        raise TransientError(f"the answer is not a JSON object but {secrets.excerpt(answer)}")
     return answer
 
 
@@ -405,15 +405,15 @@ def _completion(answer: Mapping[str, Any], used: tuple[int, int], secrets: Secre
         message = choice["message"]
         text, reason = message.get("content"), choice.get("finish_reason") or ""
     except (LookupError, TypeError, AttributeError):
-        raise TransientError(f"the answer has no choice: {secrets.shown(answer)}") from None
+        raise TransientError(f"the answer has no choice: {secrets.excerpt(answer)}") from None
     if reason == "content_filter":
         raise LLMError("the answer was held back by a content filter")
     if message.get("refusal"):
-        raise LLMError(f"the model refused: {secrets.shown(message['refusal'])}")
+        raise LLMError(f"the model refused: {secrets.excerpt(message['refusal'])}")
     if reason == "length" and not (isinstance(text, str) and text.strip()):
         raise LLMError("max_tokens were used up before any text was written; give more")
     if not isinstance(text, str):
-        raise TransientError(f"the answer has no text: {secrets.shown(choice)}")
+        raise TransientError(f"the answer has no text: {secrets.excerpt(choice)}")
     reason = str(reason)
     try:
         (text + reason).encode()
@@ -439,10 +439,10 @@ def _tokens(answer: Mapping[str, Any], size: int) -> tuple[int, int]:
 def _status_error(error: APIStatusError, secrets: Secrets) -> TransientError | LLMError:
     status, response = error.status_code, error.response
     details = error.body if isinstance(error.body, dict) else {}
-    said = secrets.shown(details.get("message") or error.body or response.text)
+    said = secrets.excerpt(details.get("message") or error.body or response.text)
     reason = f"HTTP {status}: {said}" if said else f"HTTP {status}"
     if response.is_redirect:
-        moved = secrets.shown(response.headers.get("location", ""))
+        moved = secrets.excerpt(response.headers.get("location", ""))
         return LLMError(f"{reason}: moved to {moved}; give that as base_url", status)
     if error.code == "content_filter":
         return LLMError(f"held back by a content filter ({reason})", status)

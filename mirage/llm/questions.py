@@ -226,9 +226,9 @@ def fenced(
     A text stands between ``<name word>`` and ``</name word>``. The word is hexadecimal, the same
     for the same texts, and occurs in none of them. None can foresee it, because it depends on all.
     """
-    shown = [(name, harmless(text, breaks)) for name, text in material]
-    word = _fence([text for _, text in shown])
-    return word, [f"<{name} {word}>\n{text}\n</{name} {word}>" for name, text in shown]
+    texts = [(name, harmless(text, breaks)) for name, text in material]
+    word = _fence([text for _, text in texts])
+    return word, [f"<{name} {word}>\n{text}\n</{name} {word}>" for name, text in texts]
 
 
 def _fence(texts: Sequence[str]) -> str:

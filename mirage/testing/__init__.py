@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from mirage._base.lazy import lazy
 
 if TYPE_CHECKING:
-    from mirage.testing._failures import FellShortError
+    from mirage.testing._shortfalls import FellShortError
     from mirage.testing.baseline import Baseline, read_baseline, save_baseline
     from mirage.testing.feature_bounds import assert_feature
     from mirage.testing.ranks import assert_ranks

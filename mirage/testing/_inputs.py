@@ -11,7 +11,7 @@ from mirage.generation import ModelLike, respond
 from mirage.languages import Language
 from mirage.leaderboard import Leaderboard
 from mirage.models import Run
-from mirage.testing._item import default_language
+from mirage.testing._current_test import default_language
 
 __all__ = ["Place", "dataset_of", "fingerprint", "leaderboard", "run_of"]
 

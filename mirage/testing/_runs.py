@@ -13,8 +13,8 @@ from mirage.dataset import MirageDataset, read_run, write_run
 from mirage.errors import DatasetError
 from mirage.generation import ModelLike, respond
 from mirage.models import Run
-from mirage.testing._failures import from_here
 from mirage.testing._inputs import Place, dataset_of, fingerprint
+from mirage.testing._shortfalls import from_here
 
 if TYPE_CHECKING:
     import pytest

@@ -65,8 +65,8 @@ class Baseline:
         gone = [id_ for id_ in ours if id_ not in theirs]
         new = [id_ for id_ in theirs if id_ not in ours]
         if gone or new:
-            named = [_named(ids, kind) for ids, kind in ((gone, "gone"), (new, "new")) if ids]
-            difference = " and ".join(named)
+            parts = [_listed(ids, kind) for ids, kind in ((gone, "gone"), (new, "new")) if ids]
+            difference = " and ".join(parts)
         elif self.fingerprint != fingerprint(dataset):
             difference = "the ids are the same, but not the questions, passages or references"
         else:
@@ -145,13 +145,13 @@ def read_baseline(path: str | Path) -> Baseline:
 
 def versions() -> dict[str, str]:
     """The versions of the packages that the offline features' numbers depend on."""
-    found = {}
+    numbers = {}
     for package in _PACKAGES:
         try:
-            found[package] = version(package)
+            numbers[package] = version(package)
         except PackageNotFoundError:  # the library is run from its source
             continue
-    return found
+    return numbers
 
 
 def _lower(suite: FeatureSuite, language: str, more: Collection[str]) -> tuple[str, ...]:
@@ -166,7 +166,7 @@ def _lower(suite: FeatureSuite, language: str, more: Collection[str]) -> tuple[s
     )
 
 
-def _named(ids: Sequence[str], kind: str) -> str:
+def _listed(ids: Sequence[str], kind: str) -> str:
     count = "1 query is" if len(ids) == 1 else f"{len(ids)} queries are"
     return f"{count} {kind} ({', '.join(ids[:3])}{', ...' if len(ids) > 3 else ''})"
 

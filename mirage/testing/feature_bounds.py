@@ -15,17 +15,17 @@ from mirage.features.registry import canonical_name
 from mirage.features.suite import FeatureLike
 from mirage.generation import ModelLike
 from mirage.leaderboard import Leaderboard
-from mirage.testing._failures import (
+from mirage.testing._current_test import record
+from mirage.testing._inputs import Place, dataset_of, run_of
+from mirage.testing._shortfalls import (
     FellShortError,
-    Told,
+    Finding,
     check_failed,
     from_here,
     message,
     number,
     worst,
 )
-from mirage.testing._inputs import Place, dataset_of, run_of
-from mirage.testing._item import record
 
 __all__ = ["assert_feature"]
 
@@ -85,35 +85,35 @@ def assert_feature(
     run = run_of(model, dataset, name)
     table = suite.score(dataset, run, progress=False)
     check_failed(run, dataset, allow_failed)
-    (named,) = suite.names
-    values = table[named]
+    (label,) = suite.names
+    values = table[label]
     computed = int(np.isfinite(values).sum())
     if not computed:
         reason = next(iter(table.reasons.values()))
-        raise FeatureError(f"{named} has no value for any response of {run.model!r}: {reason}")
+        raise FeatureError(f"{label} has no value for any response of {run.model!r}: {reason}")
     # 9 decimals: the mean of ten times 0.6 is to be 0.6.
     mean = round(float(np.nanmean(values)), 9)
     broken = [kind for kind, bound in bounds.items() if not _BOUNDS[kind][1](mean, bound)]
     asked = " and ".join(f"{_BOUNDS[kind][0]} {bound:g}" for kind, bound in bounds.items())
-    facts = {"model": run.model, "feature": named, "mean": mean, **bounds}
+    facts = {"model": run.model, "feature": label, "mean": mean, **bounds}
     counts = {"queries": len(table), "computed": computed, "failed": len(run.failed)}
     record("mirage.feature", {**facts, **counts, "held": not broken})
     if broken:
         lowest = broken[0] in ("ge", "gt")
         order = np.argsort(values if lowest else -values, kind="stable")[:computed]
-        told = [Told(table.query_ids[i], f"{named} {number(values[i])}") for i in order]
+        findings = [Finding(table.query_ids[i], f"{label} {number(values[i])}") for i in order]
         raise FellShortError(
             message(
-                f"{named} of {run.model} is {number(mean)} on {dataset.name}, not {asked}",
+                f"{label} of {run.model} is {number(mean)} on {dataset.name}, not {asked}",
                 ("feature", "mean", "asked", "queries with it"),
-                [((named, number(mean), asked, f"{computed} of {len(table)}"), True)],
-                [*_without(table, named), *worst(told, f"Queries by {named}", dataset, run)],
+                [((label, number(mean), asked, f"{computed} of {len(table)}"), True)],
+                [*_without(table, label), *worst(findings, f"Queries by {label}", dataset, run)],
             )
         )
 
 
-def _bounds(given: Mapping[str, float | None]) -> dict[str, float]:
-    bounds = {kind: bound for kind, bound in given.items() if bound is not None}
+def _bounds(limits: Mapping[str, float | None]) -> dict[str, float]:
+    bounds = {kind: bound for kind, bound in limits.items() if bound is not None}
     if not bounds:
         raise SettingError("assert_feature takes a bound: ge=, gt=, le= or lt=, such as ge=0.6")
     for kind, bound in bounds.items():
@@ -132,7 +132,7 @@ def _suite_of(feature: FeatureLike, on: Place) -> FeatureSuite:
 
 def _without(table: FeatureTable, feature: str) -> list[str]:
     """A line on the queries that have no such feature."""
-    reasons = {id_: why for (id_, named), why in table.reasons.items() if named == feature}
+    reasons = {id_: why for (id_, label), why in table.reasons.items() if label == feature}
     if not reasons:
         return []
     id_, why = next(iter(reasons.items()))

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from mirage.testing._item import CURRENT
+from mirage.testing._current_test import CURRENT
 
 if TYPE_CHECKING:
     from mirage.leaderboard import Leaderboard

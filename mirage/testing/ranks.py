@@ -13,7 +13,9 @@ from mirage.generation import ModelLike
 from mirage.leaderboard import Leaderboard
 from mirage.models import Run
 from mirage.ranking import Entry, Evidence, MultilingualRanking, Ranking
-from mirage.testing._failures import (
+from mirage.testing._current_test import record
+from mirage.testing._inputs import leaderboard
+from mirage.testing._shortfalls import (
     FellShortError,
     check_failed,
     from_here,
@@ -22,8 +24,6 @@ from mirage.testing._failures import (
     worse_queries,
     worst,
 )
-from mirage.testing._inputs import leaderboard
-from mirage.testing._item import record
 
 __all__ = ["assert_ranks"]
 
@@ -63,7 +63,7 @@ def assert_ranks(
     """
     if not 0 < confidence < 1:
         raise SettingError(f"confidence={confidence!r} is to lie above 0 and below 1, as 0.9 does")
-    ranking = model if isinstance(model, Ranking) else _ranked(model, on, name)
+    ranking = model if isinstance(model, Ranking) else _ranking(model, on, name)
     entry = ranking[name if name is not None else _own(ranking)]
     other = ranking[at_least]
     evidence = ranking.evidence
@@ -79,7 +79,7 @@ def assert_ranks(
         raise FellShortError(_ranks_too_low(ranking, entry, other, p_better, confidence))
 
 
-def _ranked(model: ModelLike, on: str | Leaderboard | None, name: str | None) -> Ranking:
+def _ranking(model: ModelLike, on: str | Leaderboard | None, name: str | None) -> Ranking:
     if isinstance(model, MultilingualRanking):
         raise DatasetError(
             "this ranking is over several languages; give that of one, ranking['sw']"
@@ -111,7 +111,7 @@ def _own(ranking: Ranking) -> str:
 def _ranks_too_low(
     ranking: Ranking, entry: Entry, other: Entry, p_better: float, confidence: float
 ) -> str:
-    rows = [(_row(one), one is entry) for one in sorted((entry, other), key=lambda one: one.rank)]
+    rows = [(_row(row), row is entry) for row in sorted((entry, other), key=lambda row: row.rank)]
     evidence = ranking.evidence
     return message(
         f"{entry.model} is better than {other.model} with a confidence of {p_better:.2f}, and "
@@ -144,10 +144,10 @@ def _below(evidence: Evidence, model: str, other: Entry) -> list[str]:
     spread = data.mean_X[:, [data.features.index(name) for name in names]].std(axis=0)
     values = table.columns(names).values
     below = signs * (values - means) / np.where(spread > 0, spread, np.inf)
-    told = worse_queries(below, table, lambda i, j: f"{names[j]} {number(values[i, j])}")
+    findings = worse_queries(below, table, lambda i, j: f"{names[j]} {number(values[i, j])}")
     means_text = ", ".join(
         f"{name} {number(mean)}" for name, mean in zip(names, means, strict=True)
     )
     about = f"Queries with features worse than the means of {other.model}"
-    shown = worst(told, about, dataset, evidence.runs[model])
-    return [*shown, f"Means of {other.model}: {means_text}"] if shown else []
+    lines = worst(findings, about, dataset, evidence.runs[model])
+    return [*lines, f"Means of {other.model}: {means_text}"] if lines else []

@@ -8,15 +8,18 @@ from typing import Any
 
 import numpy as np
 
+from mirage._base.arrays import Floats
 from mirage.dataset import MirageDataset
 from mirage.errors import FeatureError, SettingError, UnknownNameError
 from mirage.features import FeatureSuite, FeatureTable
 from mirage.generation import ModelLike
 from mirage.leaderboard import Leaderboard
 from mirage.models import Run
-from mirage.testing._failures import (
+from mirage.testing._current_test import record
+from mirage.testing._inputs import Place, dataset_of, run_of
+from mirage.testing._shortfalls import (
     FellShortError,
-    Told,
+    Finding,
     check_lost,
     from_here,
     message,
@@ -24,8 +27,6 @@ from mirage.testing._failures import (
     worse_queries,
     worst,
 )
-from mirage.testing._inputs import Place, dataset_of, run_of
-from mirage.testing._item import record
 from mirage.testing.baseline import Baseline, read_baseline, versions
 from mirage.testing.comparison import Change, Comparison, compare
 
@@ -76,27 +77,27 @@ def assert_no_regression(
     """
     if not 0 < alpha < 1:
         raise SettingError(f"alpha={alpha!r} is to lie above 0 and below 1, as 0.05 does")
-    kept = baseline if isinstance(baseline, Baseline) else read_baseline(baseline)
-    dataset = dataset_of(kept.table.language if on is None else on, model)
-    kept.check(dataset)
-    suite = _suite_like(kept, suite, on)
+    earlier = baseline if isinstance(baseline, Baseline) else read_baseline(baseline)
+    dataset = dataset_of(earlier.table.language if on is None else on, model)
+    earlier.check(dataset)
+    suite = _suite_like(earlier, suite, on)
     run = run_of(model, dataset, name)
     table = suite.score(dataset, run, progress=False)
-    found = compare(kept.table, table, kept.lower_is_better)
-    check_lost(_lost(found, table, run), "has no features for", run, dataset, allow_failed)
-    worse = found.regressed(alpha)
-    record("mirage.no_regression", _facts(found, kept, run, alpha))
+    comparison = compare(earlier.table, table, earlier.lower_is_better)
+    check_lost(_lost(comparison, table, run), "has no features for", run, dataset, allow_failed)
+    worse = comparison.regressed(alpha)
+    record("mirage.no_regression", _facts(comparison, earlier, run, alpha))
     if worse:
-        raise FellShortError(_regressed(found, worse, kept, dataset, run, alpha))
+        raise FellShortError(_regressed(comparison, worse, earlier, dataset, run, alpha))
 
 
-def _suite_like(kept: Baseline, suite: FeatureSuite | None, on: Place) -> FeatureSuite:
+def _suite_like(baseline: Baseline, suite: FeatureSuite | None, on: Place) -> FeatureSuite:
     """The suite to compare by.
 
     Raises:
         FeatureError: it has other features than the baseline.
     """
-    names = kept.table.features
+    names = baseline.table.features
     if suite is None and isinstance(on, Leaderboard):
         suite = on.suite
     if suite is None:
@@ -116,33 +117,33 @@ def _suite_like(kept: Baseline, suite: FeatureSuite | None, on: Place) -> Featur
     return suite
 
 
-def _lost(found: Comparison, table: FeatureTable, run: Run) -> list[Told]:
+def _lost(comparison: Comparison, table: FeatureTable, run: Run) -> list[Finding]:
     """The queries for which the baseline has a feature, and the run has none."""
-    missing = np.isnan(found.after.values) & ~np.isnan(found.before.values)
+    missing = np.isnan(comparison.after.values) & ~np.isnan(comparison.before.values)
     lost = []
     for i in np.flatnonzero(missing.any(axis=1)).tolist():
-        id_ = found.before.query_ids[i]
-        feature = found.before.features[int(missing[i].argmax())]
+        id_ = comparison.before.query_ids[i]
+        feature = comparison.before.features[int(missing[i].argmax())]
         response = run[id_]
         why = f"failed: {response.error}"
         if response.error is None:
             why = f"{feature}: {table.reasons.get((id_, feature), 'no value')}"
-        lost.append(Told(id_, why))
+        lost.append(Finding(id_, why))
     return lost
 
 
-def _facts(found: Comparison, kept: Baseline, run: Run, alpha: float) -> dict[str, Any]:
-    worse = [change.feature for change in found.regressed(alpha)]
+def _facts(comparison: Comparison, baseline: Baseline, run: Run, alpha: float) -> dict[str, Any]:
+    worse = [change.feature for change in comparison.regressed(alpha)]
     features = {
         change.feature: {"before": change.before, "after": change.after, "p": change.p}
-        for change in found.changes
+        for change in comparison.changes
         if change.queries
     }
     return {
         "model": run.model,
-        "baseline": kept.table.model,
-        "dataset": kept.dataset,
-        "queries": len(kept.table),
+        "baseline": baseline.table.model,
+        "dataset": baseline.dataset,
+        "queries": len(baseline.table),
         "failed": len(run.failed),
         "alpha": alpha,
         "features": features,
@@ -152,34 +153,38 @@ def _facts(found: Comparison, kept: Baseline, run: Run, alpha: float) -> dict[st
 
 
 def _regressed(
-    found: Comparison,
+    comparison: Comparison,
     worse: Sequence[Change],
-    kept: Baseline,
+    baseline: Baseline,
     dataset: MirageDataset,
     run: Run,
     alpha: float,
 ) -> str:
     names = [change.feature for change in worse]
-    first = [found.before.features.index(name) for name in names]
-    before, after = found.before.values, found.after.values
-    size = np.sqrt(np.nan_to_num(found.worsening**2).mean(axis=0))  # of a feature's differences
-    told = worse_queries(
-        found.worsening / np.where(size > 0, size, 1.0),
-        found.before,
-        lambda i, j: f"{found.before.features[j]} {number(before[i, j])} → {number(after[i, j])}",
-        first,
+    features, size = comparison.before.features, _size(comparison.worsening)
+    before, after = comparison.before.values, comparison.after.values
+    findings = worse_queries(
+        comparison.worsening / np.where(size > 0, size, 1.0),
+        comparison.before,
+        lambda i, j: f"{features[j]} {number(before[i, j])} → {number(after[i, j])}",
+        [features.index(name) for name in names],
     )
     return message(
         f"{run.model} is worse than the baseline in {', '.join(names)}, on {dataset.name} at "
         f"alpha {alpha:g}",
         ("feature", "before", "now", "change", "worse", "better", "p"),
-        [(_row(change), change in worse) for change in found.changes if change.queries],
+        [(_row(change), change in worse) for change in comparison.changes if change.queries],
         [
             f"worse, better: of the {len(dataset)} queries; p: corrected for all features",
-            *_newer(kept),
-            *worst(told, f"Queries with worse {' or '.join(names)}", dataset, run),
+            *_newer(baseline),
+            *worst(findings, f"Queries with worse {' or '.join(names)}", dataset, run),
         ],
     )
+
+
+def _size(differences: Floats) -> Floats:
+    """The root mean square of each feature's differences."""
+    return np.asarray(np.sqrt(np.nan_to_num(differences**2).mean(axis=0)))
 
 
 def _row(change: Change) -> tuple[str, ...]:
@@ -194,13 +199,13 @@ def _row(change: Change) -> tuple[str, ...]:
     )
 
 
-def _newer(kept: Baseline) -> list[str]:
+def _newer(baseline: Baseline) -> list[str]:
     """A line on the packages that are not the ones that the baseline was computed with."""
     now = versions()
     changed = [
-        f"{package} {kept.versions.get(package, 'none')} → {now.get(package, 'none')}"
-        for package in sorted({*now, *kept.versions})
-        if kept.versions.get(package) != now.get(package)
+        f"{package} {baseline.versions.get(package, 'none')} → {now.get(package, 'none')}"
+        for package in sorted({*now, *baseline.versions})
+        if baseline.versions.get(package) != now.get(package)
     ]
     if not changed:
         return []

@@ -249,7 +249,7 @@ def test_the_plugin_loads_nothing_but_pytest() -> None:
         "mirage._base",
         "mirage._base.lazy",
         "mirage.testing",
-        "mirage.testing._item",
+        "mirage.testing._current_test",
         PLUGIN,
     }
 

@@ -15,11 +15,11 @@ from mirage.errors import MirageError
 from mirage.features import FeatureTable
 from mirage.features.base import answered
 from mirage.models import Run
-from mirage.testing._item import record
+from mirage.testing._current_test import record
 
 __all__ = [
     "FellShortError",
-    "Told",
+    "Finding",
     "check_failed",
     "check_lost",
     "from_here",
@@ -57,7 +57,7 @@ def from_here(function: Callable[P, T]) -> Callable[P, T]:
     return shown_here
 
 
-class Told(NamedTuple):
+class Finding(NamedTuple):
     """A query to show, and what is wrong with the response to it."""
 
     query_id: str
@@ -83,21 +83,24 @@ def message(
     return to_text(table)
 
 
-def worst(told: Sequence[Told], about: str, dataset: MirageDataset, run: Run) -> list[str]:
+def worst(findings: Sequence[Finding], about: str, dataset: MirageDataset, run: Run) -> list[str]:
     """Lines on the first five of these queries; ``about`` says what all of them have in common."""
-    if not told:
+    if not findings:
         return []
-    more = f", the {_MOST} worst" if len(told) > _MOST else ""
-    return [f"{about} ({len(told)}{more}):", *(_line(one, dataset, run) for one in told[:_MOST])]
+    more = f", the {_MOST} worst" if len(findings) > _MOST else ""
+    return [
+        f"{about} ({len(findings)}{more}):",
+        *(_line(finding, dataset, run) for finding in findings[:_MOST]),
+    ]
 
 
-def _line(told: Told, dataset: MirageDataset, run: Run) -> str:
-    question = _short(dataset[told.query_id].text, _QUESTION)
-    line = f"- {told.query_id} “{question}” {told.why}"
-    response = run.get(told.query_id)
+def _line(finding: Finding, dataset: MirageDataset, run: Run) -> str:
+    question = _short(dataset[finding.query_id].text, _QUESTION)
+    line = f"- {finding.query_id} “{question}” {finding.why}"
+    response = run.get(finding.query_id)
     if response is None or response.text is None:
         return line
-    answer = answered(dataset[told.query_id], response).parsed.answer
+    answer = answered(dataset[finding.query_id], response).parsed.answer
     return f"{line}; answer: {_short(answer, _RESPONSE)}" if answer else f"{line}; answer: none"
 
 
@@ -116,32 +119,32 @@ def worse_queries(
     table: FeatureTable,
     show: Callable[[int, int], str],
     first: Sequence[int] = (),
-) -> list[Told]:
+) -> list[Finding]:
     """The queries with something worse, the worst first, each with up to three features.
 
     ``worse`` is ``(queries, features)``, above 0 where a value is worse. The features ``first``
-    alone decide the order, where there are any, and are told first.
+    alone decide the order, where there are any, and come first.
     """
     amounts = np.nan_to_num(worse, nan=0.0).clip(min=0.0)
     columns = list(first) or list(range(amounts.shape[1]))
     total = amounts[:, columns].sum(axis=1)
-    told = []
+    findings = []
     for i in np.argsort(-total, kind="stable")[: np.count_nonzero(total)].tolist():
         order = sorted(
             np.flatnonzero(amounts[i]).tolist(), key=lambda j: (j not in columns, -amounts[i, j])
         )
-        told.append(Told(table.query_ids[i], ", ".join(show(i, j) for j in order[:3])))
-    return told
+        findings.append(Finding(table.query_ids[i], ", ".join(show(i, j) for j in order[:3])))
+    return findings
 
 
 def check_failed(run: Run, dataset: MirageDataset, allow_failed: int) -> None:
     """Fall short if the model failed on more queries than this."""
-    lost = [Told(response.query_id, f"failed: {response.error}") for response in run.failed]
+    lost = [Finding(response.query_id, f"failed: {response.error}") for response in run.failed]
     check_lost(lost, "failed on", run, dataset, allow_failed)
 
 
 def check_lost(
-    lost: Sequence[Told], how: str, run: Run, dataset: MirageDataset, allow_failed: int
+    lost: Sequence[Finding], how: str, run: Run, dataset: MirageDataset, allow_failed: int
 ) -> None:
     """Fall short if more queries than this are lost; ``how`` says how the model lost them."""
     if len(lost) <= allow_failed:
