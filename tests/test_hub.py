@@ -25,7 +25,8 @@ from mirage.arena import Judgments
 from mirage.dataset import MirageDataset
 from mirage.errors import DatasetError, FeatureError, MissingPackageError, UnknownNameError
 from mirage.features import FeatureSuite
-from mirage.leaderboard import Leaderboard, official
+from mirage.leaderboard import Leaderboard
+from mirage.leaderboard import _official as official
 from mirage.models import Query, Response, Run
 from mirage.sources import hub
 from mirage.sources.hub import JUDGMENTS, OUTPUTS, QUERIES, REFERENCE_MODEL

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -17,6 +18,7 @@ import mirage
 from mirage.languages import LANGUAGES
 
 PACKAGE = Path(mirage.__file__).parent
+HOUSE = PACKAGE.parent
 
 # From the ground up. What shares a floor may not import each other.
 FLOORS = (
@@ -233,6 +235,70 @@ def test_a_public_name_imports_no_more_than_it_needs(name: str) -> None:
     assert loaded & {"torch", "sklearn", "openai", "pandas", "langid", "lingua"} == set()
 
 
+# Names ------------------------------------------------------------------------------------------
+
+# Each file is one command, or features; they are looked for by name.
+BY_NAME = {"cli", "features"}
+PAGES = [
+    HOUSE / "README.md",
+    HOUSE / "pyproject.toml",  # names the plugin of pytest
+    *sorted((HOUSE / "docs").rglob("*.md")),
+    *sorted((HOUSE / "examples").glob("*.py")),
+    *sorted((HOUSE / "benchmarks").glob("*.py")),
+]
+
+
+def named_to_users() -> set[str]:
+    """The modules that documentation, examples and benchmarks name."""
+    text = "\n".join(page.read_text(encoding="utf-8") for page in PAGES)
+    named = set(re.findall(r"\bmirage\.([\w.]+)", text))
+    for package, names in re.findall(r"from mirage\.([\w.]+) import ([\w, ]+)", text):
+        named |= {f"{package}.{name}" for name in re.split(r",\s*", names)}
+    return named
+
+
+def exported(module: str) -> set[str]:
+    """The names that a module's package makes public."""
+    package = import_module(f"mirage.{module}".rpartition(".")[0])
+    source = tree(modules()[module])
+    own = {getattr(node, "name", "") for node in source.body}
+    for node in source.body:
+        if isinstance(node, ast.Assign):
+            own |= {ast.unparse(target) for target in node.targets}
+        elif isinstance(node, ast.AnnAssign):
+            own.add(ast.unparse(node.target))
+    return own & set(getattr(package, "__all__", ()))
+
+
+def private(module: str) -> bool:
+    return any(part.startswith("_") for part in module.split("."))
+
+
+def used_outside(module: str) -> bool:
+    """Whether another room imports a module."""
+    room = module.split(".")[0]
+    return any(
+        module in imported and name.split(".")[0] not in (ROOT, room)
+        for name, imported in imports().items()
+    )
+
+
+def test_an_underscore_says_that_a_module_is_its_rooms_own() -> None:
+    own = [name for name in modules() if private(name) and not name.startswith("_base")]
+    assert [name for name in own if used_outside(name) or name in named_to_users()] == []
+
+
+def test_a_module_without_an_underscore_is_for_others() -> None:
+    named = named_to_users()
+    hidden = [
+        name
+        for name, path in modules().items()
+        if path.name != "__init__.py" and not private(name) and name.split(".")[0] not in BY_NAME
+        if not (used_outside(name) or name in named or exported(name))
+    ]
+    assert hidden == []
+
+
 PACKAGES = sorted(
     f"mirage.{name}".removesuffix(".")
     for name, path in modules().items()
@@ -246,6 +312,7 @@ def test_every_public_name_can_be_imported(package: str) -> None:
     for name in module.__all__:
         assert getattr(module, name) is not None
     assert set(module.__all__) <= set(dir(module))
+    assert len(set(module.__all__)) == len(module.__all__)  # ruff keeps them sorted
 
 
 def test_a_misspelt_name_is_said() -> None:

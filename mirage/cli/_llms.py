@@ -103,7 +103,7 @@ def ask_for_models(url: str, key: str | None = None) -> Answer:
     """
     import httpx
 
-    from mirage.llm._endpoints import checked_url, short, tls
+    from mirage.llm.endpoints import checked_url, short, tls
 
     address = checked_url(url).rstrip("/") + "/models"
     headers = {"Authorization": f"Bearer {key}"} if key else {}

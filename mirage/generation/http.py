@@ -13,9 +13,9 @@ from urllib.parse import urlsplit
 from mirage.dataset import MirageDataset
 from mirage.errors import GenerationError, SettingError
 from mirage.generation.base import answered, run_concurrently
-from mirage.llm._endpoints import checked_url, tls
-from mirage.llm._retries import Retries, TransientError, is_transient_status, retry_after
-from mirage.llm._secrets import Secrets
+from mirage.llm.endpoints import checked_url, tls
+from mirage.llm.retries import Retries, TransientError, is_transient_status, retry_after
+from mirage.llm.secrets import Secrets
 from mirage.models import Query, Response, Run
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ class HTTPGenerator:
         retries: how often to send a request again after a fault that may pass: the statuses 408,
             409, 429 and 5xx, timeouts, lost connections, and answers that are not JSON in UTF-8.
             Other statuses, and JSON without the text, are final.
-        backoff: seconds of the first wait, at most; see :class:`~mirage.llm._retries.Retries`.
+        backoff: seconds of the first wait, at most; see :class:`~mirage.llm.retries.Retries`.
 
     Raises:
         SettingError: a setting that makes no sense, or an address with a password or a query.

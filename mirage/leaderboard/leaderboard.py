@@ -21,7 +21,7 @@ from mirage.errors import (
 from mirage.generation import Answer, Generator, ModelLike, respond
 from mirage.human_agreement import known_agreement
 from mirage.languages import LANGUAGES, Language
-from mirage.leaderboard.published import published_ranking
+from mirage.leaderboard._published import published_ranking
 from mirage.models import HumanAgreement, Run
 from mirage.ranking import Entry, Evidence, MultilingualRanking, Ranking
 from mirage.statistics.ranks import rank_intervals, ranks
@@ -160,10 +160,10 @@ class Leaderboard:
             MissingPackageError: the extra is not installed.
         """
         from mirage.features import FeatureSuite
-        from mirage.leaderboard import official
+        from mirage.leaderboard import _official
 
         suite = FeatureSuite.offline(language) if suite is None else suite
-        made = official.surrogate(
+        made = _official.surrogate(
             suite,
             language,
             path=path,

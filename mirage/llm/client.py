@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING, Any, cast
 from urllib.parse import quote, urlsplit
 
 from mirage.errors import BudgetError, LLMError, SettingError
-from mirage.llm._endpoints import checked_url, tls
-from mirage.llm._retries import Retries, TransientError, is_transient_status, retry_after
-from mirage.llm._secrets import Secrets
 from mirage.llm.budget import Budget, Hold, Price, Usage
 from mirage.llm.cache import Cache, default_cache_path
+from mirage.llm.endpoints import checked_url, tls
+from mirage.llm.retries import Retries, TransientError, is_transient_status, retry_after
+from mirage.llm.secrets import Secrets
 
 if TYPE_CHECKING:
     from openai import APIStatusError, AsyncOpenAI, Omit
@@ -92,7 +92,7 @@ class LLM:
             409, 429 and 5xx, timeouts, lost connections, and answers that make no sense. Other
             statuses (400, 401, 403, 404, ...), a filtered answer, a refusal and a used-up quota
             are final.
-        backoff: seconds of the first wait, at most; see :class:`~mirage.llm._retries.Retries`.
+        backoff: seconds of the first wait, at most; see :class:`~mirage.llm.retries.Retries`.
         cache: where to keep answers: a path, a :class:`Cache`, ``True`` for
             :func:`~mirage.llm.cache.default_cache_path`, ``False`` for nowhere.
         budget: what may be spent; several models may share one. A cap on tokens or money needs a

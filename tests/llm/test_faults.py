@@ -24,7 +24,7 @@ from tenacity import RetryCallState
 from mirage._base.concurrency import for_each, run_sync
 from mirage.errors import LLMError
 from mirage.llm import LLM, Completion
-from mirage.llm._retries import Retries, TransientError
+from mirage.llm.retries import Retries, TransientError
 
 RETRIES = 2
 

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pydantic import SecretStr
 
 from mirage.errors import SettingError
-from mirage.llm._endpoints import short
+from mirage.llm.endpoints import short
 
 __all__ = ["Secrets"]
 
