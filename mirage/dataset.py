@@ -200,7 +200,7 @@ class MirageDataset(Sequence[Query]):
         """What is in the dataset, as plain numbers."""
         n = len(self)
         shown = [len(query.passages) for query in self]
-        known = [query.answerable for query in self if query.answerable is not None]
+        answerable = [query.answerable for query in self if query.answerable is not None]
         return {
             "name": self.name,
             "language": self.language,
@@ -209,8 +209,8 @@ class MirageDataset(Sequence[Query]):
             "passages_per_query": sum(shown) / n,
             "relevant_per_query": sum(len(query.relevant) for query in self) / n,
             "with_reference": sum(query.reference is not None for query in self),
-            "answerable": sum(known),
-            "unanswerable": len(known) - sum(known),
+            "answerable": sum(answerable),
+            "unanswerable": len(answerable) - sum(answerable),
         }
 
     def _with(self, queries: Sequence[Query]) -> MirageDataset:

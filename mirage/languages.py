@@ -339,12 +339,12 @@ def _unknown(code: object) -> UnknownNameError:
     return error
 
 
-def _nearest(wanted: str) -> Language | None:
+def _nearest(word: str) -> Language | None:
     """The language whose code, English name or native name comes nearest."""
-    wanted = wanted.strip().casefold()
-    tag = wanted.replace("_", "-").split("-")[0]
+    word = word.strip().casefold()
+    tag = word.replace("_", "-").split("-")[0]
     if tag in LANGUAGES:
         return LANGUAGES[tag]
     names = {name.casefold(): entry for entry in _TABLE for name in (entry.name, entry.native_name)}
-    near = difflib.get_close_matches(wanted, names, n=1, cutoff=0.6)
+    near = difflib.get_close_matches(word, names, n=1, cutoff=0.6)
     return names[near[0]] if near else None

@@ -409,6 +409,18 @@ def test_thai_is_split_at_spaces_between_long_clauses() -> None:
     assert split_sentences(repeated, "th") == [repeated]
 
 
+@pytest.mark.parametrize(("before", "after", "parted"), [(20, 20, 1), (19, 20, 0), (20, 19, 0)])
+def test_a_thai_sentence_has_twenty_characters(before: int, after: int, parted: int) -> None:
+    text = "\u0e01" * before + " " + "\u0e02" * after
+    assert len(split_sentences(text, "th")) == 1 + parted
+
+
+@pytest.mark.parametrize(("length", "parted"), [(10, 1), (9, 0)])
+def test_a_citation_ends_a_thai_sentence_of_ten_characters(length: int, parted: int) -> None:
+    text = "\u0e01" * length + " [1] " + "\u0e02" * 30 + " [2]"
+    assert len(parse(f"##Answer: {text}", "th", ("p1", "p2")).sentences) == 1 + parted
+
+
 def test_sentences_of_any_length_are_found() -> None:
     sentences = [f"Sentence number {n} is about the Nile." for n in range(1000)]
     assert split_sentences(" ".join(sentences), "en") == sentences

@@ -83,10 +83,10 @@ class JudgeBenchmark:
 
     def __str__(self) -> str:
         counts = self.counts
-        left, rows = counts["questions"], [("questions", "", str(counts["questions"]))]
+        rest, rows = counts["questions"], [("questions", "", str(counts["questions"]))]
         for reason in get_args(DropReason):
-            left -= counts[reason]
-            rows.append((reason, str(counts[reason]), str(left)))
+            rest -= counts[reason]
+            rows.append((reason, str(counts[reason]), str(rest)))
         notes = tuple(
             f"{name}: {counts[name]}"
             for name in ("lowest passage replaced", "sentences", "sentences without a mark")

@@ -112,10 +112,11 @@ class Facts:
             Direction: (self.direction, *self.direction_by_language.values()),
             Need: self.needs,
         }
-        for known, values in words.items():
-            wrong = next((value for value in values if value not in get_args(known)), None)
+        for vocabulary, values in words.items():
+            wrong = next((value for value in values if value not in get_args(vocabulary)), None)
             if wrong is not None:
-                raise SettingError(f"facts say one of {', '.join(get_args(known))}, not {wrong!r}")
+                choices = ", ".join(get_args(vocabulary))
+                raise SettingError(f"facts say one of {choices}, not {wrong!r}")
         if not self.low < self.high:
             raise SettingError(f"a range goes from low to high, not from {self.low} to {self.high}")
         for language in self.direction_by_language:

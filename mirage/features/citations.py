@@ -30,11 +30,11 @@ def citation_map(item: Answered, k: int) -> float | NotComputed:
     hits = _hits(item, k)
     if isinstance(hits, NotComputed):
         return hits
-    found, total = 0, 0.0
+    relevant, total = 0, 0.0
     for position, hit in enumerate(hits, 1):
         if hit:
-            found += 1
-            total += found / position
+            relevant += 1
+            total += relevant / position
     return total / len(set(item.query.relevant))
 
 

@@ -160,8 +160,8 @@ def _run_ends(text: str, source: str) -> NDArray[np.int64]:
 
 def _number_factor(sentence: str, passages: Sequence[str]) -> float:
     stated = _numbers(sentence)
-    known = frozenset[str]().union(*map(_numbers, passages)) if stated else stated
-    return 1.0 if stated <= known else UNKNOWN_NUMBER_FACTOR
+    numbers = frozenset[str]().union(*map(_numbers, passages)) if stated else stated
+    return 1.0 if stated <= numbers else UNKNOWN_NUMBER_FACTOR
 
 
 # Digits in groups of three, with a space or a mark between them, or in one piece; then decimals.
@@ -193,8 +193,8 @@ def relevance_lexical(item: Answered) -> float | NotComputed:
     gap = nothing_to_cite(item)
     if gap is not None:
         return gap
-    cited = item.parsed.citations
-    if not cited:
+    citations = item.parsed.citations
+    if not citations:
         return 0.0
     texts = passage_texts(item, item.shown)
     if isinstance(texts, NotComputed):
@@ -202,7 +202,7 @@ def relevance_lexical(item: Answered) -> float | NotComputed:
     near = dict(
         zip(item.shown, _nearness(item.query.text, texts, item.query.language), strict=True)
     )
-    return sum(near[passage] for passage in cited) / len(cited)
+    return sum(near[passage] for passage in citations) / len(citations)
 
 
 @lru_cache(maxsize=4096)

@@ -115,11 +115,11 @@ class NeuralFeature:
 
     def compute(self, batch: Sequence[Answered]) -> list[float | NotComputed]:
         """One value for each answered query; the pairs of all of them are scored together."""
-        wanted = [self.pairs(item) for item in batch]
-        pairs = [pair for found in wanted if not isinstance(found, NotComputed) for pair in found]
+        entries = [self.pairs(item) for item in batch]
+        pairs = [pair for entry in entries if not isinstance(entry, NotComputed) for pair in entry]
         scores = iter(self.score(pairs).tolist())
         return [
-            found if isinstance(found, NotComputed) else _mean(found, scores) for found in wanted
+            entry if isinstance(entry, NotComputed) else _mean(entry, scores) for entry in entries
         ]
 
 
@@ -181,8 +181,8 @@ class _PairScorer(ABC):
         cache: bool | str | Path | Cache = True,
     ) -> None:
         model = self._DEFAULT if model is None else model
-        named = isinstance(model, str | Path)
-        if named != (tokenizer is None):
+        by_name = isinstance(model, str | Path)
+        if by_name != (tokenizer is None):
             raise SettingError("give the name of a model, or else a model and its tokenizer")
         if max_length < 16 or (token_budget is not None and token_budget < 1):
             raise SettingError(
@@ -190,7 +190,7 @@ class _PairScorer(ABC):
                 f"{token_budget}"
             )
         self.max_length, self.token_budget = max_length, token_budget
-        if named:
+        if by_name:
             self.name = str(Path(model).resolve()) if Path(model).is_dir() else str(model)
             self.config = _read_config(self.name)
             self.cache = _open_cache(cache)
@@ -233,9 +233,9 @@ class _PairScorer(ABC):
     def _is_known(self, key: bytes) -> bool:
         """Whether a pair has its scores in memory, read from the disk where they are only there."""
         if key not in self._known and self.cache is not None:
-            kept = self.cache.get(key)
-            if kept is not None:
-                self._known[key] = kept["scores"]
+            entry = self.cache.get(key)
+            if entry is not None:
+                self._known[key] = entry["scores"]
         return key in self._known
 
     def _compute(self, items: Sequence[tuple[bytes, Pair]]) -> None:
@@ -329,13 +329,13 @@ class NLI(_PairScorer):
             FeatureError: the model names no label so, or several; says what its labels are.
         """
         stem = label[:6]  # some models say entail
-        found = [i for i, name in enumerate(self.labels) if name.casefold().startswith(stem)]
-        if len(found) != 1:
+        columns = [i for i, name in enumerate(self.labels) if name.casefold().startswith(stem)]
+        if len(columns) != 1:
             raise FeatureError(
                 f"{self!r} has no label {label!r} of its own: its labels are "
                 f"{', '.join(self.labels)}; take a model whose id2label names it"
             )
-        return found[0]
+        return columns[0]
 
     def scores(self, pairs: Sequence[Pair]) -> NDArray[np.float64]:
         """The probability (softmax) of each label for each pair; shape ``(pairs, labels)``."""
@@ -390,8 +390,8 @@ class _Loaded:
         """The most tokens that the model takes."""
         # A tokenizer that knows no limit says 10^30.
         positions = getattr(self.model.config, "max_position_embeddings", None)
-        known = self.tokenizer.model_max_length
-        return int(min(known, positions - self._unused_positions) if positions else known)
+        most = self.tokenizer.model_max_length
+        return int(min(most, positions - self._unused_positions) if positions else most)
 
     @property
     def _unused_positions(self) -> int:
@@ -404,8 +404,8 @@ class _Loaded:
     def encode(self, pairs: Sequence[Pair], limit: int, cut: str) -> list[Mapping[str, list[int]]]:
         """The token ids of each pair, at most ``limit`` of them."""
         return [
-            self._cut(pair, limit, cut) if len(encoded["input_ids"]) > limit else encoded
-            for pair, encoded in zip(pairs, self._tokenized(pairs), strict=True)
+            self._cut(pair, limit, cut) if len(ids["input_ids"]) > limit else ids
+            for pair, ids in zip(pairs, self._tokenized(pairs), strict=True)
         ]
 
     def _cut(self, pair: Pair, limit: int, cut: str) -> Mapping[str, list[int]]:
@@ -425,8 +425,8 @@ class _Loaded:
         """The model's output for one batch, in float32, a row a pair."""
         torch, device = _package("torch"), self.model.device
         # By itself the tokenizer takes long to make tensors of lists.
-        padded = self.tokenizer.pad(list(batch))
-        inputs = {name: torch.tensor(rows, device=device) for name, rows in padded.items()}
+        columns = self.tokenizer.pad(list(batch))
+        inputs = {name: torch.tensor(rows, device=device) for name, rows in columns.items()}
         with torch.inference_mode():
             return self.model(**inputs).logits.float()
 

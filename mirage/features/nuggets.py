@@ -365,9 +365,9 @@ def _vital_first(nuggets: Iterable[Nugget]) -> Nuggets:
 
 
 def _nuggets_of_json(text: str) -> list[Nugget]:
-    listed = _NUGGET_LIST.search(text)
+    match = _NUGGET_LIST.search(text)
     try:
-        entries = json.loads(listed[0]) if listed else []
+        entries = json.loads(match[0]) if match else []
     except ValueError:
         return []
     nuggets = [nugget for entry in entries if (nugget := _nugget_of(entry)) is not None]
@@ -399,14 +399,14 @@ def read_labels(text: str, count: int) -> Labels | None:
     such as ``1. support``. Also ``supported``, ``Partially supported``, ``no support``.
     """
     text = _without_end(text)
-    listed = _LABEL_LIST.search(text)
-    if listed is not None:
-        labels = [_label(item.strip().strip(_QUOTES)) for item in listed[1].split(",")]
+    match = _LABEL_LIST.search(text)
+    if match is not None:
+        labels = [_label(item.strip().strip(_QUOTES)) for item in match[1].split(",")]
     else:
         last = [line for line in text.split("\n") if line.strip()][-count:]
         labels = [_label_of_line(line, n) for n, line in enumerate(last, 1)]
-    known = tuple(label for label in labels if label is not None)
-    return known if len(known) == len(labels) == count else None
+    readable = tuple(label for label in labels if label is not None)
+    return readable if len(readable) == len(labels) == count else None
 
 
 def _label(text: str) -> Label | None:

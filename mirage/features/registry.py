@@ -79,7 +79,7 @@ def canonical_name(name: str) -> str:
 
 def feature_names() -> tuple[str, ...]:
     """The names that :func:`feature` makes a feature of, with a cutoff of 10 for any cutoff."""
-    return tuple(known.example for known in DEFINITIONS.values() if not known.facts.models)
+    return tuple(entry.example for entry in DEFINITIONS.values() if not entry.facts.models)
 
 
 def facts(feature: str | Feature) -> Facts:
@@ -113,15 +113,15 @@ def feature(name: str) -> Feature:
             extra to install.
     """
     stem, at, cutoff = canonical_name(name).partition("@")
-    known = DEFINITIONS.get(stem)
-    if known is None or not re.fullmatch("@[1-9][0-9]{0,8}" if known.cutoff else "", at + cutoff):
-        raise UnknownNameError("feature", name, [known.example for known in DEFINITIONS.values()])
-    if known.facts.models:
-        model, extra = MODELS[known.facts.models[0]]
+    entry = DEFINITIONS.get(stem)
+    if entry is None or not re.fullmatch("@[1-9][0-9]{0,8}" if entry.cutoff else "", at + cutoff):
+        raise UnknownNameError("feature", name, [entry.example for entry in DEFINITIONS.values()])
+    if entry.facts.models:
+        model, extra = MODELS[entry.facts.models[0]]
         install = f"; it needs: pip install 'mirage-rag[{extra}]'" if extra else ""
         raise FeatureError(
             f"feature {name!r} is computed by a model, which a name cannot say: write "
-            f"mirage.features.{known.function.__name__}({model}) instead{install}"
+            f"mirage.features.{entry.function.__name__}({model}) instead{install}"
         )
-    function = partial(known.function, k=int(cutoff)) if known.cutoff else known.function
+    function = partial(entry.function, k=int(cutoff)) if entry.cutoff else entry.function
     return AnsweredFeature(stem + at + cutoff, function)

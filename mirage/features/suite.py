@@ -159,14 +159,14 @@ class FeatureSuite:
         self._check(dataset, run)
         gaps = _gaps(dataset, run)
         pairs = [(query, run[query.id]) for query in dataset if query.id not in gaps]
-        scored: dict[str, Row] = {}
+        rows_by_id: dict[str, Row] = {}
         with progress_bar(len(pairs), f"features of {run.model}", progress) as bar:
             for rows in _map(self.features, run.model, pairs, n_jobs):
-                scored.update(rows)
+                rows_by_id.update(rows)
                 bar.update(len(rows))
         empty = {query_id: [NotComputed(reason)] * len(self) for query_id, reason in gaps.items()}
         own = {name: entry for name, entry in self.facts.items() if entry != facts(name)}
-        return _table(dataset, run, self.names, scored | empty, own)
+        return _table(dataset, run, self.names, rows_by_id | empty, own)
 
     def _check(self, dataset: MirageDataset, run: Run) -> None:
         if run.language != dataset.language:
@@ -179,8 +179,8 @@ class FeatureSuite:
                 f"this suite is for {self.language!r}, but {dataset.name} is in "
                 f"{dataset.language!r}; make a suite for that language"
             )
-        known = set(dataset.query_ids)
-        unknown = next((r.query_id for r in run if r.query_id not in known), None)
+        ids = set(dataset.query_ids)
+        unknown = next((r.query_id for r in run if r.query_id not in ids), None)
         if unknown is not None:
             raise FeatureError(
                 f"run of model {run.model!r} answers query {unknown!r}, which {dataset.name} does "
@@ -191,17 +191,15 @@ class FeatureSuite:
 def _as_feature(item: FeatureLike) -> Feature:
     if isinstance(item, str):
         return feature(item)
-    made = item if isinstance(item, Feature) else None
-    if made is None and callable(item):
-        made = FunctionFeature(item)
-    if made is None or isinstance(item, type):
+    if isinstance(item, type) or not (isinstance(item, Feature) or callable(item)):
         raise FeatureError(
             f"{item!r} is not a feature: give a name, a function (query, response) -> float, or an "
             "object with a name and a compute method"
         )
-    if not isinstance(made.name, str) or made.name in ("", "<lambda>"):
+    computable = item if isinstance(item, Feature) else FunctionFeature(item)
+    if not isinstance(computable.name, str) or computable.name in ("", "<lambda>"):
         raise FeatureError(f"{item!r} has no name; use FunctionFeature(function, name=...)")
-    return made
+    return computable
 
 
 # Scoring ------------------------------------------------------------------------------------------

@@ -111,9 +111,9 @@ def check_ids(query_ids: Iterable[str], dataset: MirageDataset, source: str) -> 
     Raises:
         UnknownNameError: names the first such query.
     """
-    known = set(dataset.query_ids)
+    ids = set(dataset.query_ids)
     for query_id in query_ids:
-        if query_id not in known:
+        if query_id not in ids:
             kind = f"query of {dataset.name}, answered {source}:"
             raise UnknownNameError(kind, query_id, dataset.query_ids)
 
@@ -221,16 +221,16 @@ def _journal(dataset: MirageDataset, out: str | Path | None) -> Journal[Response
     """The journal of a run, with what was answered and without what failed."""
     with Journal(out, Response) as journal:
         check_ids((response.query_id for response in journal.earlier), dataset, f"in {out}")
-        kept: dict[str, Response] = {}
+        responses: dict[str, Response] = {}
         for response in journal.earlier:
-            if response.query_id in kept:
+            if response.query_id in responses:
                 raise DatasetError(
                     f"{out}: query {response.query_id!r} is answered twice; remove one line of it"
                 )
             if response.error is None:
-                kept[response.query_id] = response
-        if len(kept) < len(journal.earlier):  # failures are asked again; no line is to stay of them
-            journal.finish(kept.values())
+                responses[response.query_id] = response
+        if len(responses) < len(journal.earlier):  # failures are asked again, so no line stays
+            journal.finish(responses.values())
     return Journal(out, Response)
 
 
@@ -273,9 +273,9 @@ def run_in_batches(
     :meth:`Generator.run` for the rest.
     """
     with recording(name, dataset, out, progress) as record:
-        done, size = 0, batch_size
-        while done < len(record.pending):
-            batch = record.pending[done : done + size]
+        start, size = 0, batch_size
+        while start < len(record.pending):
+            batch = record.pending[start : start + size]
             responses = _tried(answer, batch, record)
             if responses is None and len(batch) > 1:
                 size = len(batch) // 2
@@ -284,7 +284,7 @@ def run_in_batches(
                 size = batch_size  # it was this query, not the size
             for response in responses or ():
                 record.add(response)
-            done += len(batch)
+            start += len(batch)
         return record.finish()
 
 

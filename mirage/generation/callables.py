@@ -75,8 +75,8 @@ class CallableGenerator:
         """Ask all of these queries, the call on the first one having been made already."""
 
         async def answer(query: Query) -> Response:
-            found: Any = first if query is queries[0] else self.function(query)
-            return answered(query, await found if inspect.isawaitable(found) else found)
+            text: Any = first if query is queries[0] else self.function(query)
+            return answered(query, await text if inspect.isawaitable(text) else text)
 
         await for_each(queries, lambda query: record.ask(query, answer), self.concurrency)
 

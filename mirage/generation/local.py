@@ -149,8 +149,8 @@ class TransformersGenerator:
         if config.eos_token_id is None:
             config.eos_token_id = self.tokenizer.eos_token_id
         if config.pad_token_id is None:
-            found = (self.tokenizer.pad_token_id, self.tokenizer.eos_token_id, 0)
-            config.pad_token_id = next(id_ for id_ in found if id_ is not None)
+            candidates = (self.tokenizer.pad_token_id, self.tokenizer.eos_token_id, 0)
+            config.pad_token_id = next(id_ for id_ in candidates if id_ is not None)
         return config
 
     def _sampling(self, queries: Sequence[Query]) -> list[Any]:
@@ -211,10 +211,10 @@ class VLLMGenerator:
     ) -> None:
         _check(batch_size, max_new_tokens, temperature)
         self._vllm = _package("vllm", "vllm")
-        named = isinstance(model, str | Path)
-        if engine and not named:
+        by_name = isinstance(model, str | Path)
+        if engine and not by_name:
             raise SettingError(f"the vllm.LLM has its settings: {', '.join(engine)} go to it")
-        self.model = self._vllm.LLM(model=str(model), **engine) if named else model
+        self.model = self._vllm.LLM(model=str(model), **engine) if by_name else model
         config = self.model.llm_engine.model_config
         self.name = name or str(config.model)
         self.tokenizer = self.model.get_tokenizer()
@@ -283,8 +283,8 @@ def _plain(messages: Sequence[Message], tokenizer: Any) -> list[dict[str, str]]:
 
     A passage that holds ``<|im_end|>`` would otherwise end the user's turn and begin another.
     """
-    added = filter(_CONTROL.fullmatch, tokenizer.get_added_vocab())
-    controls = sorted({*tokenizer.all_special_tokens, *added})
+    tokens = filter(_CONTROL.fullmatch, tokenizer.get_added_vocab())
+    controls = sorted({*tokenizer.all_special_tokens, *tokens})
     return [{**message, "content": _broken(message["content"], controls)} for message in messages]
 
 

@@ -145,12 +145,12 @@ def query_seed(seed: int, query: Query) -> int:
 
 def _text(query: Query, passages: Sequence[Passage]) -> str:
     material = [("question", query.text), *(("passage", passage_entry(p)) for p in passages)]
-    word, (question, *marked) = fenced(material)
+    word, (question, *entries) = fenced(material)
     return _TEXT.format(
         language=Language.of(query.language).name,
         word=word,
         question=question,
-        passages="\n\n".join(marked) or "There are no passages.",
+        passages="\n\n".join(entries) or "There are no passages.",
     )
 
 

@@ -113,9 +113,9 @@ def find(
         MissingPackageError: the extra ``hub`` is not installed.
     """
     code = Language.of(language).code
-    for known in revisions or {}:
-        if known not in DATASETS:
-            raise UnknownNameError("dataset of the benchmark", known, DATASETS)
+    for dataset in revisions or {}:
+        if dataset not in DATASETS:
+            raise UnknownNameError("dataset of the benchmark", dataset, DATASETS)
     if path is None:
         return _on_hub(name, code, revisions or {})
     if revisions:
@@ -146,9 +146,9 @@ def _files(folder: Path, code: str) -> tuple[Path, ...]:
 
 
 def _command(name: str, code: str, revision: str | None, folder: str) -> str:
-    chosen = f" --revision {revision}" if revision else ""
+    option = f" --revision {revision}" if revision else ""
     return (
-        f"hf download {name} --repo-type dataset{chosen} --include '{code}/*' "
+        f"hf download {name} --repo-type dataset{option} --include '{code}/*' "
         f"--local-dir {shlex.quote(folder)}"
     )
 
@@ -187,8 +187,8 @@ def _package(name: str) -> Any:
 
 def _unreachable(name: str, code: str, revisions: Mapping[str, str], error: Exception) -> str:
     commands = "".join(
-        f"\n  {_command(one, code, revisions.get(one), f'FOLDER/{_folder(one)}')}"
-        for one in DATASETS
+        f"\n  {_command(dataset, code, revisions.get(dataset), f'FOLDER/{_folder(dataset)}')}"
+        for dataset in DATASETS
     )
     return (
         f"{name} ({code}) is not in the cache and cannot be downloaded "
@@ -234,14 +234,14 @@ def read_queries(split: Split, language: str, runs: Mapping[str, Run]) -> list[Q
     code = Language.of(language).code
     answers = runs.get(REFERENCE_MODEL, ())
     references = {response.query_id: response.text for response in answers}
-    found: dict[str, Query] = {}
+    by_id: dict[str, Query] = {}
     for where, row in split.rows():
         query = _query(where, row, code, references)
-        if found.setdefault(query.id, query) != query:
+        if by_id.setdefault(query.id, query) != query:
             raise DatasetError(f"{where}: query {query.id!r} stood above with another prompt")
-    if not found:
+    if not by_id:
         raise DatasetError(f"{split.files[0]}: no query in this file")
-    return list(found.values())
+    return list(by_id.values())
 
 
 def _query(
@@ -361,16 +361,16 @@ def read_outputs(split: Split, language: str) -> Outputs:
 
 def _responses(where: str, query_id: object, outputs: Any) -> dict[str, Response]:
     """What each model answered to one query."""
-    found: dict[str, Response] = {}
+    responses: dict[str, Response] = {}
     for item in outputs or ():
         if not isinstance(item, Mapping) or not item.get("model"):
             raise DatasetError(f"{where}, column 'outputs': {item!r} names no model")
         text = item.get("output")
         error = None if text is not None else "the published data has no output"
         response = validated(Response, {"query_id": query_id, "text": text, "error": error}, where)
-        if found.setdefault(item["model"], response) != response:
+        if responses.setdefault(item["model"], response) != response:
             raise DatasetError(f"{where}: model {item['model']!r} has two different outputs")
-    return found
+    return responses
 
 
 def _is_feature(value: object) -> bool:
@@ -418,11 +418,11 @@ def read_judgments(split: Split, judge: str | None = None) -> list[Judgment]:
         rows.setdefault(tuple(_columns(where, row, names)), where)
     if not rows:
         raise DatasetError(f"{split.files[0]}: no judgment in this file")
-    chosen = _judge(sorted({str(row[1] or "") for row in rows}), judge)
+    judge = _judge(sorted({str(row[1] or "") for row in rows}), judge)
     judgments = []
     silent = 0
     for (query_id, name, model_a, model_b, _, verdict), where in rows.items():
-        if str(name or "") != chosen:
+        if str(name or "") != judge:
             continue
         if verdict is None:
             silent += 1
@@ -434,25 +434,25 @@ def read_judgments(split: Split, judge: str | None = None) -> list[Judgment]:
             "model_a": model_a,
             "model_b": model_b,
             "verdict": _VERDICTS[verdict],
-            "judge": chosen,
+            "judge": judge,
         }
         judgments.append(validated(Judgment, fields, where))
     if silent:
         _LOG.warning("%s: %d rows have no verdict and are left out", split.files[0], silent)
     if not judgments:
-        raise DatasetError(f"{split.files[0]}: no judgment of judge {chosen!r} in this file")
+        raise DatasetError(f"{split.files[0]}: no judgment of judge {judge!r} in this file")
     return judgments
 
 
-def _judge(known: list[str], asked: str | None) -> str:
-    if asked is not None:
-        if asked not in known:
-            raise UnknownNameError(f"judge in {JUDGMENTS}", asked, known)
-        return asked
-    likely = known if len(known) == 1 else [name for name in known if _GPT_4O.fullmatch(name)]
+def _judge(names: list[str], name: str | None) -> str:
+    if name is not None:
+        if name not in names:
+            raise UnknownNameError(f"judge in {JUDGMENTS}", name, names)
+        return name
+    likely = names if len(names) == 1 else list(filter(_GPT_4O.fullmatch, names))
     if len(likely) != 1:
         raise DatasetError(
-            f"{JUDGMENTS} has the judges {', '.join(map(repr, known))}; choose one with judge="
+            f"{JUDGMENTS} has the judges {', '.join(map(repr, names))}; choose one with judge="
         )
     return likely[0]
 

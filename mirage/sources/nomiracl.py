@@ -77,8 +77,8 @@ def load(folder: str | Path, language: str) -> NoMiracl:
 
 def is_right(output: str, answerable: bool) -> bool:
     """Whether an output says what it should, by ``answerable``, and not the opposite as well."""
-    said = output.casefold().replace("’", "'")
-    present, unknown = _PRESENT in said, _UNKNOWN in said
+    text = output.casefold().replace("’", "'")
+    present, unknown = _PRESENT in text, _UNKNOWN in text
     return present != unknown and present == answerable
 
 
@@ -117,9 +117,9 @@ def _query(
 def _sections(prompt: str, where: str) -> tuple[str, str]:
     """The question and the numbered contexts of a prompt."""
     _, _, rest = prompt.partition("QUESTION:\n")
-    question, found, rest = rest.partition("\n\nCONTEXTS:\n")
-    contexts, ended, _ = rest.rpartition("\n\nOUTPUT:")
-    if not found or not ended:
+    question, heading, rest = rest.partition("\n\nCONTEXTS:\n")
+    contexts, output, _ = rest.rpartition("\n\nOUTPUT:")
+    if not heading or not output:
         raise DatasetError(f"{where}: the prompt lacks QUESTION, CONTEXTS or OUTPUT")
     return question.strip(), contexts
 

@@ -14,10 +14,10 @@ __all__ = ["queries", "read_passages", "read_qrels", "read_topics"]
 
 def queries(topics: Path, qrels: Path, passages: Path | None, language: str) -> Iterator[Query]:
     """The queries of a topics file, with the passages that the qrels judge for them."""
-    judged = read_qrels(qrels)
+    relevance = read_qrels(qrels)
     texts = None if passages is None else read_passages(passages)
     for query_id, text in read_topics(topics).items():
-        grades = judged.get(query_id, {})
+        grades = relevance.get(query_id, {})
         shown: tuple[Passage, ...] = ()
         if texts is not None:
             missing = next((id_ for id_ in grades if id_ not in texts), None)

@@ -57,8 +57,8 @@ def fit_regressor(
         np.concatenate([rows.reshape(-1, len(monotone)) for rows in X]),
         np.concatenate([rows.ravel() for rows in y]),
     )
-    fitted: Regressor = regressor
-    return fitted
+    result: Regressor = regressor
+    return result
 
 
 def one_thread() -> AbstractContextManager[Any]:

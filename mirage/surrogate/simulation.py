@@ -58,8 +58,8 @@ class Draft:
 
     def with_citations(self, cite: Callable[[Sentence], tuple[str, ...]]) -> Draft:
         """The same draft, each sentence citing something else."""
-        cited = tuple(Sentence(sentence.text, cite(sentence)) for sentence in self.sentences)
-        return replace(self, sentences=cited)
+        sentences = tuple(Sentence(sentence.text, cite(sentence)) for sentence in self.sentences)
+        return replace(self, sentences=sentences)
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,16 +100,16 @@ def _wrongly_cited(draft: Draft, scene: Scene, rng: Random) -> Draft:
     if not any(sentence.citations for sentence in draft.sentences):
         return draft
     wrong = [passage.id for passage in scene.misleading]
-    cited = draft.with_citations(lambda _: (str(rng.choice(wrong)),))
-    return replace(cited, reason="", quality=draft.quality.times(grounded=0.1))
+    result = draft.with_citations(lambda _: (str(rng.choice(wrong)),))
+    return replace(result, reason="", quality=draft.quality.times(grounded=0.1))
 
 
 def _over_cited(draft: Draft, scene: Scene, _: Random) -> Draft:
     everything = scene.query.passage_ids
-    cited = draft.with_citations(lambda sentence: everything if sentence.citations else ())
-    if cited.sentences == draft.sentences:
+    result = draft.with_citations(lambda sentence: everything if sentence.citations else ())
+    if result.sentences == draft.sentences:
         return draft
-    return replace(cited, reason="", quality=draft.quality.times(grounded=0.7))
+    return replace(result, reason="", quality=draft.quality.times(grounded=0.7))
 
 
 def _wrong_language(draft: Draft, scene: Scene, _: Random) -> Draft:
@@ -124,25 +124,25 @@ def _wrong_language(draft: Draft, scene: Scene, _: Random) -> Draft:
 
 def _mixed_language(draft: Draft, scene: Scene, _: Random) -> Draft:
     there = _reference(scene.foreign[-1][scene.query.id]).sentences
-    mixed = [there[i] if i % 2 and i < len(there) else s for i, s in enumerate(draft.sentences)]
-    if len(mixed) == 1:
-        mixed.append(there[-1])
-    return replace(draft, sentences=tuple(mixed), quality=draft.quality.times(language=0.4))
+    sentences = [there[i] if i % 2 and i < len(there) else s for i, s in enumerate(draft.sentences)]
+    if len(sentences) == 1:
+        sentences.append(there[-1])
+    return replace(draft, sentences=tuple(sentences), quality=draft.quality.times(language=0.4))
 
 
 def _truncated(draft: Draft, _: Scene, __: Random) -> Draft:
-    kept = draft.sentences[: max(1, len(draft.sentences) // 2)]
-    if len(kept) == len(draft.sentences):
+    sentences = draft.sentences[: max(1, len(draft.sentences) // 2)]
+    if len(sentences) == len(draft.sentences):
         return draft
-    share = len(kept) / len(draft.sentences)
-    return replace(draft, sentences=kept, quality=draft.quality.times(complete=share))
+    share = len(sentences) / len(draft.sentences)
+    return replace(draft, sentences=sentences, quality=draft.quality.times(complete=share))
 
 
 def _cut_off(draft: Draft, _: Scene, __: Random) -> Draft:
     last = draft.sentences[0].text
-    kept = (Sentence(last[: len(last) * 2 // 3].rstrip(), ()),)
+    sentences = (Sentence(last[: len(last) * 2 // 3].rstrip(), ()),)
     quality = draft.quality.times(correct=0.5, grounded=0.5, complete=0.2, form=0.5)
-    return replace(draft, sentences=kept, quality=quality)
+    return replace(draft, sentences=sentences, quality=quality)
 
 
 def _padded(draft: Draft, scene: Scene, rng: Random) -> Draft:
@@ -166,8 +166,8 @@ def _hallucinated(draft: Draft, scene: Scene, rng: Random) -> Draft:
     others = [query for query in scene.corpus if query.id != scene.query.id]
     elsewhere = others[int(rng.integers(len(others)))]
     passage = elsewhere.passages[int(rng.integers(len(elsewhere.passages)))]
-    cited = scene.query.relevant[:1]
-    made_up = tuple(Sentence(s.text, cited) for s in scene.sentences_of(passage)[:2])
+    citations = scene.query.relevant[:1]
+    made_up = tuple(Sentence(s.text, citations) for s in scene.sentences_of(passage)[:2])
     quality = draft.quality.times(correct=0.6, grounded=0.5)
     return replace(draft, sentences=draft.sentences + made_up, quality=quality)
 
@@ -176,12 +176,12 @@ def _wrong_entity(draft: Draft, scene: Scene, _: Random) -> Draft:
     if not scene.query.answerable:
         return draft
     right, wrong = (scene.query.metadata[key] for key in ("answer", "wrong_answer"))
-    changed = tuple(
+    sentences = tuple(
         Sentence(sentence.text.replace(right, wrong), sentence.citations)
         for sentence in draft.sentences
     )
     quality = draft.quality.times(correct=0.5, grounded=0.7)
-    return replace(draft, sentences=changed, quality=quality)
+    return replace(draft, sentences=sentences, quality=quality)
 
 
 def _wrong_number(draft: Draft, _: Scene, rng: Random) -> Draft:
@@ -189,21 +189,21 @@ def _wrong_number(draft: Draft, _: Scene, rng: Random) -> Draft:
         zero = ord(match[0]) - int(match[0])  # the script's own digit zero
         return chr(zero + (int(match[0]) + 1 + int(rng.integers(8))) % 10)
 
-    changed = tuple(
+    sentences = tuple(
         Sentence(re.sub(r"\d", other, sentence.text), sentence.citations)
         for sentence in draft.sentences
     )
-    if changed == draft.sentences:
+    if sentences == draft.sentences:
         return draft
     quality = draft.quality.times(correct=0.6, grounded=0.7)
-    return replace(draft, sentences=changed, quality=quality)
+    return replace(draft, sentences=sentences, quality=quality)
 
 
 def _refusal(draft: Draft, scene: Scene, _: Random) -> Draft:
     if not scene.query.answerable:
         return draft
-    refused = next(query for query in scene.corpus if query.answerable is False)
-    sentences = _reference(refused).sentences[-1:]
+    unanswerable = next(query for query in scene.corpus if query.answerable is False)
+    sentences = _reference(unanswerable).sentences[-1:]
     quality = draft.quality.times(correct=0.0, grounded=0.0, complete=0.0)
     return replace(draft, reason="", sentences=sentences, quality=quality)
 
@@ -367,8 +367,8 @@ def _clean(scene: Scene, source: Source) -> Draft:
     if source == "reference" or not scene.query.relevant:
         return draft
     relevant = [scene.query[id_] for id_ in scene.query.relevant]
-    quoted = [sentence for passage in relevant for sentence in scene.sentences_of(passage)]
-    return replace(draft, sentences=tuple(quoted))
+    sentences = [sentence for passage in relevant for sentence in scene.sentences_of(passage)]
+    return replace(draft, sentences=tuple(sentences))
 
 
 def _reference(query: Query) -> Draft:

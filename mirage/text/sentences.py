@@ -59,17 +59,17 @@ def cited_sentences(
     spans = _spans(text, entry, stops)
     starts = [start for start, _ in spans]
     breaks = [match.start() for match in BREAK.finditer(text)]
-    cited: list[list[str]] = [[] for _ in spans]
+    citations: list[list[str]] = [[] for _ in spans]
     for at, ids in marks if spans else ():
         i = bisect_left(starts, at) - 1
         line = bisect_left(breaks, at)
         opens_line = i < 0 or bisect_left(breaks, spans[i][1]) < line
         if opens_line and i + 1 < len(spans) and bisect_left(breaks, starts[i + 1]) == line:
             i += 1
-        cited[max(i, 0)] += ids
+        citations[max(i, 0)] += ids
     return tuple(
         Sentence(text[start:end], unique(ids))
-        for (start, end), ids in zip(spans, cited, strict=True)
+        for (start, end), ids in zip(spans, citations, strict=True)
     )
 
 
@@ -120,16 +120,16 @@ def _clause_cuts(line: str) -> Iterator[int]:
 
 def _sentencex_cuts(line: str, entry: Language) -> Iterator[int]:
     plain = _for_sentencex(line, entry)
-    done = 0
-    while done < len(line):
-        window = plain[done : done + _WINDOW]
+    start = 0
+    while start < len(line):
+        window = plain[start : start + _WINDOW]
         pieces = segment(entry.splitter, window) or [window]
-        if done + _WINDOW < len(line) and len(pieces) > 1:
+        if start + _WINDOW < len(line) and len(pieces) > 1:
             pieces.pop()  # the end of the window may have cut it short
         for piece in pieces:
-            done += len(piece)
-            closers = _CLOSERS.match(line, done)
-            yield closers.end() if closers else done
+            start += len(piece)
+            closers = _CLOSERS.match(line, start)
+            yield closers.end() if closers else start
 
 
 _ODD_SPACE = re.compile(r"[^\S ]")

@@ -57,6 +57,14 @@ def test_support_by_hand() -> None:
     assert sentence_support("abxy", ["ab", "xy"], "en") == pytest.approx(expected)
 
 
+def test_a_passage_beside_the_point_costs_no_support() -> None:
+    # " ab " stands whole in the first passage, and the second has its spaces alone: what the best
+    # passage says is what counts. 4 spaces and one of each letter in 8 characters of 5 kinds.
+    bits = 2 * math.log2(14 / 5) + 2 * math.log2(14 / 2)
+    for passages in (["ab", "cd"], ["cd", "ab"]):
+        assert sentence_support("ab", passages, "en") == pytest.approx(bits / (bits + 50))
+
+
 def test_an_unknown_number_halves_support(monkeypatch: pytest.MonkeyPatch) -> None:
     passage = ["The tower was opened in the year 1889 and is 330 metres high."]
     known, unknown = (
@@ -181,6 +189,16 @@ def test_relevance_by_hand() -> None:
     assert value("relevance_lexical", "So [2].", query) == pytest.approx(1 / 3)
     assert value("relevance_lexical", "So [1][2].", query) == pytest.approx(2 / 3)
     assert value("relevance_lexical", "So.", query) == 0
+
+
+def test_relevance_counts_grams_of_two_to_five_characters() -> None:
+    # " abc " has 4, 3, 2 and 1 grams of 2, 3, 4 and 5 characters. Of these ten " xabcx " holds
+    # "ab", "bc" and "abc", which both passages hold; the other seven one of them holds.
+    passages = (Passage(id="1#0", text="abc"), Passage(id="2#0", text="xabcx"))
+    query = Query(id="q", language="en", text="abc", passages=passages)
+    rare, common = math.log(1 + 1.5 / 1.5), math.log(1 + 0.5 / 2.5)
+    expected = 3 * common / (7 * rare + 3 * common)
+    assert value("relevance_lexical", "So [2].", query) == pytest.approx(expected)
 
 
 def test_the_best_shown_passage_has_relevance_one() -> None:
