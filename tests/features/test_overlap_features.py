@@ -82,6 +82,13 @@ def test_the_reference_itself_scores_one() -> None:
         assert value("answer_rougeL", query, reference) == 1
 
 
+@pytest.mark.parametrize("answer", ["Nile", "the Nile", "the long Nile"])
+def test_bleu_of_a_short_answer_counts_the_orders_that_it_has(answer: str) -> None:
+    # All n-grams of an answer equal to the reference are in it, however few orders there are.
+    query = Query(id="q", language="en", text="Which river?", reference=f"##Answer: {answer}")
+    assert value("answer_bleu", query, answer) == pytest.approx(1)
+
+
 @pytest.mark.parametrize("name", ["answer_bleu", "answer_rougeL"])
 def test_without_a_reference_nothing_is_computed(name: str) -> None:
     bare = Query(id="q", language="en", text="Where?")

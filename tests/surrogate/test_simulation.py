@@ -132,3 +132,11 @@ def test_the_judge_prefers_what_it_should() -> None:
     by_name = {system.name: system for system in SYSTEMS}
     _, utilities = simulate(CORPORA, "id", [by_name[name] for name in order], seed=0)
     assert all(a > b for a, b in pairwise(utilities.mean(axis=1)))
+
+
+def test_models_that_are_alike_tie_as_often_as_the_noise_is_small() -> None:
+    queries = [f"q{number}" for number in range(20_000)]
+    scores = judge(np.zeros((2, 20_000)), ["a", "b"], queries, seed=0).score
+    # The logistic distribution function at 0.4, less that at -0.4: the hyperbolic tangent of 0.2.
+    assert np.mean(scores == 0.5) == pytest.approx(np.tanh(0.2), abs=0.01)
+    assert np.mean(scores) == pytest.approx(0.5, abs=0.01)
