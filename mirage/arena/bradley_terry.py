@@ -138,7 +138,7 @@ class BradleyTerry:
         if start_nu is not None:
             start = np.append(start, start_nu)
         drawn = len(kept.query_ids) if queries is None else queries
-        counts = draw_queries(len(kept.query_ids), drawn, tournaments, seed)
+        counts = draw_queries(len(kept.query_ids), drawn, tournaments, seed=seed)
         models = len(kept.models)
         logits = np.empty((tournaments, models))
         log_nu = None if start_nu is None else np.empty(tournaments)

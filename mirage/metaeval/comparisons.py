@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import numpy as np
 
-from mirage._base.arrays import Bools, Floats, Ints
+from mirage._base.arrays import Bools, Floats
 from mirage._base.tables import Rows, Table, frame_of, to_text
 from mirage.errors import JudgmentError
 from mirage.metaeval._gold import MEAN, Truth
-from mirage.statistics.bootstrap import Interval
+from mirage.statistics.bootstrap import Interval, sums_by_query
 from mirage.statistics.classification import interval, sentence_weights
 from mirage.statistics.permutation import holm, permutation_p_values
 
@@ -128,7 +128,7 @@ def compare(
     gaps = values[:, first] - values[:, second]
     units = weights[:, None] * gaps
     if unit == "query":
-        units = _sums(query, units)
+        units = sums_by_query(query, units)
     p = permutation_p_values(units, permutations=permutations, seed=seed)
     rows = []
     for column, corrected in enumerate(holm(p).tolist()):
@@ -143,11 +143,3 @@ def compare(
             Comparison(names, difference, (lower, upper), float(p[column]), corrected, differing)
         )
     return Comparisons(tuple(rows), language, level, permutations, unit)
-
-
-def _sums(query: Ints, values: Floats) -> Floats:
-    """The sums of the rows of each query."""
-    queries, row = np.unique(query, return_inverse=True)
-    sums = np.zeros((len(queries), values.shape[1]))
-    np.add.at(sums, row, values)
-    return sums

@@ -19,6 +19,7 @@ __all__ = [
     "percentiles",
     "ratio",
     "resampled",
+    "sums_by_query",
 ]
 
 Interval = tuple[float, float]
@@ -44,10 +45,14 @@ def bootstrap(
     """
     counts, query = resampled(query, draws=draws, seed=seed)
     value = float(statistic(values.sum(axis=0)))
-    by_query = np.stack(
-        [np.bincount(query, column, minlength=counts.shape[1]) for column in values.T], axis=1
-    )
-    return value, percentiles(statistic(counts @ by_query), counts.shape[1], level)
+    drawn = statistic(counts @ sums_by_query(query, values))
+    return value, percentiles(drawn, counts.shape[1], level)
+
+
+def sums_by_query(query: Ints, values: Floats) -> Floats:
+    """The sums of each query's rows of ``values``, in the order of the sorted queries."""
+    row = np.unique(query, return_inverse=True)[1]
+    return np.stack([np.bincount(row, column) for column in values.T], axis=1)
 
 
 def resampled(query: Ints, *, draws: int, seed: int) -> tuple[Floats, Ints]:
@@ -55,7 +60,7 @@ def resampled(query: Ints, *, draws: int, seed: int) -> tuple[Floats, Ints]:
     if draws < 1:
         raise SettingError(f"an interval takes 1 draw or more, not {draws}")
     present, codes = np.unique(query, return_inverse=True)
-    counts = draw_queries(len(present), len(present), draws, seed)
+    counts = draw_queries(len(present), len(present), draws, seed=seed)
     return counts.astype(np.float64), codes
 
 
@@ -74,15 +79,15 @@ def ratio(above: Floats, below: Floats) -> Floats:
     return np.asarray(np.divide(above, below, out=quotient, where=below != 0), dtype=np.float64)
 
 
-def draw_queries(queries: int, drawn: int, tournaments: int, seed: int) -> NDArray[np.int32]:
-    """How often each tournament draws each query, with replacement: ``(tournaments, queries)``.
+def draw_queries(queries: int, size: int, draws: int, *, seed: int) -> NDArray[np.int32]:
+    """How often each draw of ``size`` queries, with replacement, has each: ``(draws, queries)``.
 
     The resampling of the paper's tournaments (MIRAGE-Bench, arXiv 2410.13716).
     """
-    picks = np.random.default_rng(seed).integers(queries, size=(tournaments, drawn))
-    cells = picks + np.arange(tournaments)[:, None] * queries
-    counts = np.bincount(cells.ravel(), minlength=tournaments * queries)
-    return counts.reshape(tournaments, queries).astype(np.int32)
+    picks = np.random.default_rng(seed).integers(queries, size=(draws, size))
+    cells = picks + np.arange(draws)[:, None] * queries
+    counts = np.bincount(cells.ravel(), minlength=draws * queries)
+    return counts.reshape(draws, queries).astype(np.int32)
 
 
 def check_level(level: float) -> None:

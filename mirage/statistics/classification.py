@@ -94,7 +94,7 @@ def draws_of(tallies: Tallies, *, draws: int, seed: int) -> Floats:
     NaN in a draw that misses a label; :func:`interval` leaves it out.
     """
     queries, labels, judges = tallies.right.shape
-    counts = draw_queries(queries, queries, draws, seed).astype(np.float64)
+    counts = draw_queries(queries, queries, draws, seed=seed).astype(np.float64)
     total = counts @ tallies.total
     right = counts @ tallies.right.reshape(queries, labels * judges)
     shares = ratio(

@@ -224,7 +224,7 @@ class SurrogateRanker:
         if set(part.query_ids) <= set(table.query_ids):
             table, counts = table.select(part.query_ids), part.counts
         else:
-            counts = draw_queries(len(table), len(table), len(part.counts), self.seed)
+            counts = draw_queries(len(table), len(table), len(part.counts), seed=self.seed)
         logit, draws = _predict(model, candidate, part, table, counts, self.seed)
         return Prediction(table.model, table.language, logit, draws)
 

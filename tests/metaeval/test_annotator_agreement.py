@@ -113,7 +113,7 @@ def test_an_interval_is_of_drawn_queries() -> None:
     # np.unique sorts the queries' names as texts: the places of the draws differ from the files'.
     order = np.argsort([f"q{i}" for i in range(20)])
     values = []
-    for drawn in draw_queries(20, 20, 200, 4):
+    for drawn in draw_queries(20, 20, 200, seed=4):
         of_query = np.empty(20, dtype=int)
         of_query[order] = drawn
         chosen = np.repeat(np.arange(60), np.repeat(of_query, 3))
