@@ -178,7 +178,7 @@ def read_run(path: str | Path) -> Scores:
 
 
 def write_run(scores: Scores, path: str | Path, *, tag: str) -> None:
-    """Write a run file, ranks from 1; ``tag`` names what ranked.
+    """Write a run file at ``path``, ranks from 1; ``tag`` names what ranked.
 
     Raises:
         DatasetError: an id or the tag is empty or has a blank in it, which such a file cannot say.
@@ -194,7 +194,7 @@ def write_run(scores: Scores, path: str | Path, *, tag: str) -> None:
 
 
 def write_qrels(grades: Mapping[str, Mapping[str, int]], path: str | Path) -> None:
-    """Write what :func:`qrels` gives as a qrels file, which ``MirageDataset.from_trec`` reads.
+    """Write what :func:`qrels` gives at ``path``, as a file that ``MirageDataset.from_trec`` reads.
 
     Raises:
         DatasetError: an id is empty or has a blank in it, which such a file cannot say.

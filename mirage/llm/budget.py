@@ -32,7 +32,7 @@ class Price:
             raise SettingError(f"a price is 0 or more, not {self.input} and {self.output}")
 
     def cost(self, prompt_tokens: int, completion_tokens: int) -> float:
-        """The price of that many tokens."""
+        """The price of so many ``prompt_tokens`` and ``completion_tokens``."""
         return (prompt_tokens * self.input + completion_tokens * self.output) / 1e6
 
 

@@ -90,7 +90,7 @@ class Cache:
         return self._try(read)
 
     def put(self, key: bytes, model: str, answer: dict[str, Any]) -> None:
-        """Keep an answer; one that is there already stays."""
+        """Keep an answer, and which ``model`` gave it; one that is there already stays."""
         content = json.dumps(answer, ensure_ascii=False).encode()
 
         def write(database: sqlite3.Connection) -> None:

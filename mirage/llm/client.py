@@ -117,7 +117,7 @@ class LLM:
         temperature: float | None = 0.0,
         max_tokens: int | None = 1024,
         parameters: Mapping[str, Any] | None = None,
-        concurrency: int = 32,
+        concurrency: int = 8,
         timeout: float = 120.0,
         total_timeout: float = 900.0,
         retries: int = 5,
@@ -246,11 +246,11 @@ class LLM:
         return headers
 
     def cached(self, messages: Sequence[Message], sample: int = 0) -> bool:
-        """Whether the cache has the answer to this request."""
+        """Whether the cache has the answer to these messages, the ``sample``-th to them."""
         return self.cache is not None and self.cache.get(self.digest(messages, sample)) is not None
 
     def digest(self, messages: Sequence[Message], sample: int = 0) -> bytes:
-        """What identifies a request: SHA-256 of endpoint, model, messages and parameters."""
+        """SHA-256 of what identifies a request: endpoint, model, messages, settings, ``sample``."""
         request = [
             self.endpoint,
             self._azure,
@@ -269,7 +269,7 @@ class LLM:
 
 
 class Connection:
-    """Asks one :class:`LLM`, in one event loop; made by :meth:`LLM.connect`."""
+    """Asks one :class:`LLM` by one ``client``, in one event loop; made by :meth:`LLM.connect`."""
 
     def __init__(self, llm: LLM, client: AsyncOpenAI) -> None:
         from openai import Omit

@@ -83,14 +83,16 @@ class Retries:
         )
         end = time.monotonic() + self.total_s
         made = 0
+
+        async def once() -> T:
+            nonlocal made
+            made += 1
+            return await attempt(max(0.0, min(self.attempt_s, end - time.monotonic())))
+
         try:
-            async for turn in retrying:
-                with turn:
-                    made += 1
-                    return await attempt(max(0.0, min(self.attempt_s, end - time.monotonic())))
+            return await retrying(once)
         except TransientError as error:
             raise self._last(error, made) from None
-        raise AssertionError("tenacity ends with a result or an error")
 
     def _wait(self, state: RetryCallState) -> float:
         error = state.outcome and state.outcome.exception()

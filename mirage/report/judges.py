@@ -57,7 +57,8 @@ def measure_judges(
 ) -> list[JudgeFinding]:
     """What votes say about the judges who cast them, for :func:`mirage.report.write`.
 
-    That is agreement, position bias and verbosity bias. What these votes cannot tell is left out,
+    That is agreement, position bias and verbosity bias, the last by the lengths of the responses in
+    ``runs`` to the queries of the ``dataset``. What these votes cannot tell is left out,
     with a warning that says why: position bias of votes in one order, for instance.
     """
     votes, dataset, runs = list(votes), list(dataset), list(runs)

@@ -79,7 +79,9 @@ def render(
     details: Mapping[str, object] | None = None,
     importances: bool | None = None,
 ) -> str:
-    """The text of the file that :func:`write` writes, from the same arguments.
+    """The text of the file that :func:`write` writes.
+
+    It takes ``judges``, ``details`` and ``importances`` as that does.
 
     Raises:
         MirageError: a finding on judges is none.
