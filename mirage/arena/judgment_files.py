@@ -58,8 +58,14 @@ def read_judgments(
     if not any("asked" in row or row.get("verdict") in _LOST for _, row in rows):
         return Judgments.from_records(validated(Judgment, row, where) for where, row in rows)
     cast = [validated(Vote, row, where) for where, row in rows]
-    lost = sum(vote.verdict in _LOST for vote in cast)
-    if lost:
-        _LOG.warning("%d of %d votes left out: invalid or failed", lost, len(cast))
+    lost = {_question(vote) for vote in cast if vote.verdict in _LOST}
+    count = sum(_question(vote) in lost for vote in cast)
+    if count:
+        _LOG.warning("%d of %d votes left out: invalid or failed", count, len(cast))
     tabulate(cast)  # refuses votes that stand there twice, and where none has a verdict
     return Judgments.from_records(judgments_of(cast, votes))
+
+
+def _question(vote: Vote) -> tuple[str, str, frozenset[str]]:
+    """What a judge's votes in both orders share: where one names no verdict, neither counts."""
+    return vote.judge, vote.query_id, frozenset((vote.model_a, vote.model_b))

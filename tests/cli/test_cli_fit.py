@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from pathlib import Path
 from typing import Any
 from zlib import crc32
@@ -14,7 +15,7 @@ from command_line import LANGUAGE, first_passage, json_lines, mirage, refusal, r
 from mirage.arena import BradleyTerry, PairwiseJudge
 from mirage.dataset import MirageDataset, read_run
 from mirage.llm import LLM
-from mirage.models import Judgment
+from mirage.models import Judgment, Vote
 
 MODELS = ("a", "b", "c")
 
@@ -96,7 +97,15 @@ def test_votes_are_read_as_the_judge_reads_them(
     assert plain["judgments"] == len(judged)
     for row in plain["models"]:
         assert row["logit"] == pytest.approx(fitted.logits[fitted.models.index(row["model"])])
-    assert "votes left out: invalid or failed" in done.stderr
+    # A vote in the other order goes with the one that names no verdict.
+    ballots = Counter(map(ballot, judged.votes))
+    lost = sum(ballots[key] for key in set(map(ballot, judged.invalid)))
+    words = f"{lost} of {len(judged.votes)} votes left out: invalid or failed"
+    assert words in " ".join(done.stderr.split())
+
+
+def ballot(vote: Vote) -> tuple[str, str, frozenset[str]]:
+    return vote.judge, vote.query_id, frozenset((vote.model_a, vote.model_b))
 
 
 def test_one_judge_of_several(tmp_path: Path) -> None:

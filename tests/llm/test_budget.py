@@ -312,6 +312,25 @@ def test_what_is_spent_and_put_aside_never_passes_the_cap(
     assert spent <= min(cost, cost if tokens is None else tokens)
 
 
+def test_a_call_that_needs_the_whole_budget_waits_for_what_another_gives_back() -> None:
+    budget = Budget(tokens=10)
+
+    async def main() -> None:
+        async with budget.call(4, 0.0) as hold:
+            whole = asyncio.create_task(spend(10))
+            await asyncio.sleep(0.05)
+            assert not whole.done()
+            hold.give_back()
+        await whole
+
+    async def spend(tokens: int) -> None:
+        async with budget.call(tokens, 0.0):
+            pass
+
+    asyncio.run(main())
+    assert (budget.spent_calls, budget.spent_tokens) == (2, 10)
+
+
 def test_budgets_that_make_no_sense() -> None:
     with pytest.raises(SettingError, match="give calls, tokens or cost"):
         Budget()
