@@ -54,7 +54,11 @@ def describe(
         out_json([each.to_dict() for each in surveys])
     else:
         out("\n\n".join(map(str, surveys)))
-    fall_short(f"{each.name}: {len(each.problems)} problems" for each in surveys if each.problems)
+    fall_short(
+        f"{each.name}: {len(each.problems)} problems; --json lists all"
+        for each in surveys
+        if each.problems
+    )
 
 
 def _survey(source: str) -> Survey:

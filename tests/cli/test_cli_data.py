@@ -80,7 +80,11 @@ def test_an_empty_file_and_many_problems(tmp_path: Path) -> None:
     path.write_text("")
     assert "no query in this file" in mirage("data", "describe", path).stdout
     path.write_text("[]\n" * 30)
-    assert "... and 20 more" in mirage("data", "describe", path).stdout
+    done = mirage("data", "describe", path)
+    assert "... and 20 more" in done.stdout
+    assert "30 problems; --json lists all" in done.stderr
+    (survey,) = json.loads(mirage("data", "describe", path, "--json").stdout)
+    assert len(survey["problems"]) == 30
 
 
 def test_what_describe_refuses(tmp_path: Path) -> None:
