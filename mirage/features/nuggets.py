@@ -20,6 +20,7 @@ from mirage.errors import FeatureError, UnknownNameError
 from mirage.features.base import Answered, Facts, NotComputed, passage_text
 from mirage.features.definitions import Definition
 from mirage.features.overlap import reference_answer
+from mirage.features.rated import unanswered
 from mirage.languages import Language
 from mirage.llm import LLM
 from mirage.llm.questions import Form, Outcome, Question, ask_all
@@ -183,7 +184,7 @@ class NuggetRecall:
         new = [question for question in questions if self._key(question) not in self._listed]
         for question, outcome in zip(new, ask_all(self.llm, new, progress=False), strict=True):
             if outcome.value is None:
-                failed[question] = self._not_computed(question, outcome)
+                failed[question] = unanswered(self.llm, outcome, f"no {question.form.sought}")
             else:
                 self._listed[self._key(question)] = outcome.value
         return failed
@@ -214,17 +215,12 @@ class NuggetRecall:
         missing: list[NotComputed] = []
         for (weights, question), outcome in zip(parts, outcomes, strict=False):
             if outcome.value is None:
-                missing.append(self._not_computed(question, outcome))
+                missing.append(unanswered(self.llm, outcome, f"no {question.form.sought}"))
                 continue
             pairs = zip(weights, outcome.value, strict=True)
             credit += sum(weight * self._credit(label) for weight, label in pairs)
             total += sum(weights)
         return missing[0] if missing else credit / total
-
-    def _not_computed(self, question: Question[Any], outcome: Outcome[Any]) -> NotComputed:
-        if outcome.failed:
-            return NotComputed(f"no {question.form.sought}: {outcome.failed}")
-        return NotComputed(f"{self.llm.model} gave {outcome.invalid}")
 
     def _weight(self, nugget: Nugget) -> float:
         if nugget.importance == "vital" or self.score.startswith("all"):

@@ -12,6 +12,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from mirage.features.base import Answered, Facts, NotComputed
 from mirage.features.definitions import Definition
@@ -89,11 +90,16 @@ class RatedFeature:
         return EMPTY_ANSWER
 
     def _grade(self, outcome: Outcome[int]) -> float | NotComputed:
-        if outcome.value is not None:
-            return float(outcome.value)
-        if outcome.failed:
-            return NotComputed(f"not rated: {outcome.failed}")
-        return NotComputed(f"{self.llm.model} gave {outcome.invalid}")
+        value = outcome.value
+        return unanswered(self.llm, outcome, "not rated") if value is None else float(value)
+
+
+def unanswered(llm: LLM, outcome: Outcome[Any], what: str) -> NotComputed:
+    """Why a question has no value: the call failed, or no answer to it could be read."""
+    reason = (
+        f"{what}: {outcome.failed}" if outcome.failed else f"{llm.model} gave {outcome.invalid}"
+    )
+    return NotComputed(reason)
 
 
 _SOUGHT = "grade from 1 to 5"
