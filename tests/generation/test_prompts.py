@@ -196,3 +196,13 @@ def test_any_text_stands_in_the_prompt_unchanged(texts: list[str], question: str
     prompt = text_of(query)
     assert all(f"[{i}#0]\n{text}\n</passage " in prompt for i, text in enumerate(texts))
     assert f">\n{question}\n</question " in prompt
+
+
+def test_a_prompt_fills_its_room_and_no_more() -> None:
+    passage = Passage(id="1#0", text="The Nile ends in the Mediterranean Sea.")
+    query = Query(id="q", language="en", text="Where does it end?", passages=(passage,))
+    length = len(RagPrompt(context_tokens=10**6, count=len)(query).messages[0]["content"])
+    whole = length + 1024 + 64  # the answer, and what a chat template adds
+    assert RagPrompt(context_tokens=whole, count=len)(query).shown == ("1#0",)
+    with pytest.raises(GenerationError, match=f"has room for {length - 1} beside the answer"):
+        RagPrompt(context_tokens=whole - 1, count=len)(query)
