@@ -12,6 +12,8 @@ from mirage.cli._inputs import check_folder, dataset_of, runs_of
 from mirage.cli._output import out, out_json
 from mirage.cli._shell import example, group
 
+__all__ = ["commands"]
+
 commands = group("baseline", "Save what later runs are compared with.")
 
 

@@ -28,6 +28,8 @@ TOPICS = typer.Option(metavar="FILE", help="Lines id<TAB>text.")
 QRELS = typer.Option(metavar="FILE", help="Lines id Q0 passage-id relevance.")
 PASSAGES = typer.Option(metavar="FILE", help="JSON Lines of passages.")
 
+__all__ = ["commands"]
+
 commands = group("data", "Look into datasets, build and convert them.")
 
 

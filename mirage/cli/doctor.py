@@ -15,6 +15,8 @@ from mirage.cli._llms import ask_for_models
 from mirage.cli._output import out, out_json, wrapped
 from mirage.cli._shell import app, example, fall_short
 
+__all__ = ["doctor"]
+
 DISTRIBUTION = "mirage-rag"
 FOR_DEVELOPERS = ("test", "dev", "docs", "browser")
 

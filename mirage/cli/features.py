@@ -16,6 +16,8 @@ from mirage.errors import UnknownNameError
 if TYPE_CHECKING:
     from mirage.features import FeatureTable
 
+__all__ = ["features"]
+
 
 @app.command(
     epilog=example(

@@ -16,6 +16,8 @@ from mirage.errors import UnknownNameError
 if TYPE_CHECKING:
     from mirage.metaeval import Comparisons, LabelledSentences, MetaEvaluation, Score
 
+__all__ = ["metaeval"]
+
 TASKS = ("faithfulness", "relevance")
 
 

@@ -6,6 +6,8 @@ from mirage.cli import _options as options
 from mirage.cli._output import out
 from mirage.cli._shell import app, example
 
+__all__ = ["published"]
+
 
 @app.command(epilog=example("mirage published sw"))
 def published(language: options.Language, as_json: options.Json = False) -> None:

@@ -11,6 +11,8 @@ from mirage.cli._inputs import dataset_of
 from mirage.cli._output import out, out_json
 from mirage.cli._shell import app, example
 
+__all__ = ["queries"]
+
 SHOWN = {"id", "language", "text", "passages"}
 
 

@@ -23,6 +23,8 @@ from mirage.cli._shell import example, fall_short, group
 if TYPE_CHECKING:
     from mirage.surrogate import SurrogateRanker, Validation
 
+__all__ = ["commands"]
+
 commands = group("surrogate", "Train surrogates, look into them, and check those that ship.")
 
 

@@ -402,3 +402,15 @@ def test_nothing_is_kept_of_a_call_that_failed(server: ChatServer, tmp_path: Pat
         ask(llm)
     server.answer = lambda _: "nzuri"
     assert ask(llm).text == "nzuri"
+
+
+def test_an_attempt_may_take_no_longer_than_all_of_them() -> None:
+    limits: list[float] = []
+
+    async def attempt(seconds: float) -> None:
+        limits.append(seconds)
+
+    asyncio.run(Retries(0, 0.0, attempt_s=5.0, total_s=0.5).call(attempt))
+    asyncio.run(Retries(0, 0.0, attempt_s=0.25, total_s=0.5).call(attempt))
+    assert 0 < limits[0] <= 0.5
+    assert limits[1] == 0.25

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from mirage import (
@@ -22,6 +23,7 @@ from mirage import (
     UnknownNameError,
     respond,
 )
+from mirage.features import FeatureTable
 from mirage.models import Query, Response
 from mirage.ranking import Entry, MultilingualRanking, Ranking
 from mirage.testing import (
@@ -32,6 +34,7 @@ from mirage.testing import (
     assert_ranks,
     save_baseline,
 )
+from mirage.testing._shortfalls import Finding, worse_queries
 
 CITED = FeatureSuite(["citation_recall@10", "citation_map@10"])
 SWAHILI = MirageDataset.bundled("sw")
@@ -345,3 +348,14 @@ def test_a_baseline_of_other_queries_or_features_is_one_clear_error(
     own = save_baseline(good, tmp_path / "own", on="sw", suite=FeatureSuite([length]))
     with pytest.raises(FeatureError, match=r"unknown feature 'length'.*as suite="):
         assert_no_regression(good, own)
+
+
+def test_the_features_in_question_are_told_first() -> None:
+    table = FeatureTable("m", "en", ("q1", "q2"), ("a", "b", "c", "d"), np.zeros((2, 4)))
+    worse = np.array([[9.0, 8.0, 1.0, 7.0], [0.0, 0.0, 2.0, np.nan]])
+    findings = worse_queries(worse, table, lambda i, j: f"{table.features[j]}{i}", first=[2])
+    assert findings == [Finding("q2", "c1"), Finding("q1", "c0, a0, b0")]
+    assert [finding.query_id for finding in worse_queries(worse, table, lambda *_: "")] == [
+        "q1",
+        "q2",
+    ]
