@@ -21,7 +21,7 @@ def my_rag(query: Query) -> str:
 
 
 if __name__ == "__main__":
-    rankings = Leaderboard.bundled().rank(my_rag, name="my-rag")
+    rankings = Leaderboard.bundled().rank(my_rag, model="my-rag")
     print(rankings)
 
     print("\nmy-rag by language, worst citations first; and Kendall's tau to the English order")

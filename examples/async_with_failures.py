@@ -34,11 +34,11 @@ if __name__ == "__main__":
         out = Path(folder) / "responses.jsonl"
         run = respond(my_rag, leaderboard.dataset, "my-rag", out=out, concurrency=4)
         print(f"{len(asked)} questions asked, {len(run.failed)} failed\n")
-        print(leaderboard.rank(run, name="my-rag"))
+        print(leaderboard.rank(run, model="my-rag"))
 
         asked.clear()
         overloaded_on.clear()  # the index has recovered
         run = respond(my_rag, leaderboard.dataset, "my-rag", out=out)
         print(f"\n{len(asked)} questions asked, {len(run.failed)} failed")
-        place = leaderboard.rank(run, name="my-rag")["my-rag"]
+        place = leaderboard.rank(run, model="my-rag")["my-rag"]
         print(f"my-rag: rank {place.rank}, logit {place.logit:.2f}")

@@ -17,6 +17,6 @@ def my_rag(query: Query) -> str:
 
 
 if __name__ == "__main__":
-    ranking = Leaderboard.bundled("sw").rank(my_rag, name="my-rag")
+    ranking = Leaderboard.bundled("sw").rank(my_rag, model="my-rag")
     print(ranking)
     print(f"P(my-rag is better than uncited) = {ranking.p_better('my-rag', 'anchor/uncited'):.2f}")

@@ -34,7 +34,7 @@ def main(language: str = "en", responses: str | None = None) -> None:
         path = Path(responses or Path(folder) / "first-passage.jsonl")
         if responses is None:
             record(path, language)
-        print(Leaderboard.bundled(language).rank(path, name=path.stem))
+        print(Leaderboard.bundled(language).rank(path, model=path.stem))
 
 
 if __name__ == "__main__":

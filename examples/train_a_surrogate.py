@@ -36,5 +36,5 @@ if __name__ == "__main__":
     print(f"95 % intervals that hold the judged logit: {check.coverage['de']:.0%}")
     print("what it goes by:", ", ".join(list(ranker.importances())[:3]), "\n")
 
-    print(Leaderboard(dataset, suite, ranker).rank(my_rag, name="my-rag"))
+    print(Leaderboard(dataset, suite, ranker).rank(my_rag, model="my-rag"))
     # ranker.save("mine.joblib"), and later SurrogateRanker.load("mine.joblib", trust=True)

@@ -7,13 +7,13 @@ import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from mirage._base.arrays import Floats
+from mirage._base.arrays import Floats, Ints
 from mirage._base.tables import RANKED, Table, ranked_cells, to_html, to_markdown, to_text
-from mirage.arena.bradley_terry import BradleyTerry
+from mirage.arena.bradley_terry import BradleyTerry, BradleyTerryFit, Tournaments
 from mirage.arena.cautions import cautions
 from mirage.arena.judgments import Judgments, JudgmentsLike, as_judgments
 from mirage.arena.verdicts import Judged
@@ -153,7 +153,10 @@ class Ranking:
         runs: Iterable[Run] = (),
         bradley_terry: BradleyTerry | None = None,
         agreement: Iterable[HumanAgreement] = (),
+        tournaments: int = 0,
         level: float = 0.95,
+        seed: int = 0,
+        progress: bool = True,
     ) -> Ranking:
         """Models ranked by verdicts on pairs of their responses.
 
@@ -174,7 +177,13 @@ class Ranking:
             bradley_terry: the model to fit, ``BradleyTerry()`` by default.
             agreement: how far the judge agrees with people, such as
                 :attr:`PairwiseJudge.agreement <mirage.PairwiseJudge.agreement>`.
+            tournaments: where it is above 0, logits are the means, and intervals the percentiles,
+                of so many tournaments on as many queries as were judged
+                (:meth:`BradleyTerry.bootstrap <mirage.BradleyTerry.bootstrap>`); on few queries
+                these intervals are too narrow.
             level: of the intervals.
+            seed: of the tournaments.
+            progress: show a progress bar of the tournaments on stderr, if that is a terminal.
 
         Raises:
             JudgmentError: no judgments, models that fall into pieces never compared with each
@@ -185,40 +194,27 @@ class Ranking:
         columns = as_judgments(judgments)
         model = BradleyTerry() if bradley_terry is None else bradley_terry
         fit = model.fit(columns)
-        ends = t_intervals(fit.logits, fit.uncertainty, fit.queries - 1, level=level)
-        spans = fit.rank_interval(level=level).tolist()
-        by_model = {run.model: run for run in runs if run.model in fit.models}
-        hidden = fit.models if bool((columns.score == 0.5).all()) else fit.unbound
-
-        def entry(i: int, rank: int) -> Entry:
-            name = fit.models[i]
-            run = by_model.get(name)
-            failures = {} if run is None else {r.query_id: r.error or "" for r in run.failed}
-            return Entry(
-                rank,
-                name,
-                float(fit.logits[i]),
-                NO_INTERVAL if name in hidden else (float(ends[i, 0]), float(ends[i, 1])),
-                (spans[i][0], spans[i][1]),
-                answered=None if run is None else len(run) - len(failures),
-                failures=failures,
+        numbers = _by_t(fit, level)
+        if tournaments:
+            drawn = model.bootstrap(
+                columns, tournaments=tournaments, queries=None, seed=seed, progress=progress
             )
-
-        language = next((part.language for part in (dataset, *by_model.values()) if part), None)
-        known = f"{dataset.name}: {Language.of(dataset.language).name}, " if dataset else ""
+            numbers = _by_tournaments(drawn, level)
+        answers = {run.model: run for run in runs if run.model in fit.models}
+        hidden = fit.models if bool((columns.score == 0.5).all()) else fit.unbound
+        language = next((part.language for part in (dataset, *answers.values()) if part), None)
+        named = f"{dataset.name}: {Language.of(dataset.language).name}, " if dataset else ""
         return cls(
-            [entry(i, rank) for i, rank in enumerate(ranks(fit.logits).tolist())],
+            _judged_entries(fit.models, numbers, hidden, answers),
             language=language or UNDETERMINED,
-            title=f"{known}{len(columns)} judgments on {fit.queries} queries",
-            confidence={
-                name: dict(zip(fit.models, row, strict=True))
-                for name, row in zip(fit.models, fit.confidences.tolist(), strict=True)
-            },
+            title=f"{named}{len(columns)} judgments on {fit.queries} queries",
+            draws=numbers.draws,
+            confidence=numbers.confidence,
             notes=cautions(fit, columns, said.votes, said.skipped),
             evidence=Evidence(
                 dataset,
-                by_model,
-                provenance={"ties": model.ties, "ridge": model.ridge},
+                answers,
+                provenance={"ties": model.ties, "ridge": model.ridge, "tournaments": tournaments},
                 judgments=columns,
                 votes=said.votes,
             ),
@@ -495,6 +491,53 @@ class MultilingualRanking(Mapping[str, Ranking]):
                 *(f"{code} is left out: {why}" for code, why in self.left_out.items()),
                 *(f"{code}: {note}" for code, r in self.items() for note in _failure_notes(r, 1)),
             ),
+        )
+
+
+class _Numbers(NamedTuple):
+    """What is known of models, each array in their order."""
+
+    logits: Floats
+    ends: Floats
+    rank_ends: Ints
+    draws: Mapping[str, Floats] | None = None
+    confidence: Mapping[str, Mapping[str, float]] | None = None
+
+
+def _by_t(fit: BradleyTerryFit, level: float) -> _Numbers:
+    ends = t_intervals(fit.logits, fit.uncertainty, fit.queries - 1, level=level)
+    rows = zip(fit.models, fit.confidences.tolist(), strict=True)
+    confidence = {model: dict(zip(fit.models, row, strict=True)) for model, row in rows}
+    return _Numbers(fit.logits, ends, fit.rank_interval(level=level), confidence=confidence)
+
+
+def _by_tournaments(drawn: Tournaments, level: float) -> _Numbers:
+    draws = dict(zip(drawn.models, drawn.logits.T, strict=True))
+    ends, rank_ends = drawn.interval(level=level), drawn.rank_interval(level=level)
+    return _Numbers(drawn.mean, ends, rank_ends, draws)
+
+
+def _judged_entries(
+    models: Sequence[str], numbers: _Numbers, hidden: Sequence[str], answers: Mapping[str, Run]
+) -> Iterator[Entry]:
+    for model, rank, logit, (low, high), (best, worst) in zip(
+        models,
+        ranks(numbers.logits).tolist(),
+        numbers.logits.tolist(),
+        numbers.ends.tolist(),
+        numbers.rank_ends.tolist(),
+        strict=True,
+    ):
+        run = answers.get(model)
+        failures = {} if run is None else {r.query_id: r.error or "" for r in run.failed}
+        yield Entry(
+            rank,
+            model,
+            logit,
+            NO_INTERVAL if model in hidden else (low, high),
+            (best, worst),
+            answered=None if run is None else len(run) - len(failures),
+            failures=failures,
         )
 
 

@@ -107,7 +107,7 @@ def test_an_async_function_works(leaderboard: Leaderboard) -> None:
     async def answer(query: Query) -> str:
         return query.passages[0].text
 
-    ranking = leaderboard.rank(answer, name="async")
+    ranking = leaderboard.rank(answer, model="async")
     assert isinstance(ranking, Ranking)
     assert ranking["async"].failed == 0
 
@@ -145,7 +145,7 @@ def yields(query: Query) -> Iterator[str]:
 def test_a_function_that_returns_no_text(
     leaderboard: Leaderboard, function: Any, kind: str, instead: str
 ) -> None:
-    message = sentence(lambda: leaderboard.rank(function, name="mine"))
+    message = sentence(lambda: leaderboard.rank(function, model="mine"))
     start = "model 'mine' failed on all 14 queries of bundled-sw; the first failure, on 'q01': "
     assert message.startswith(f"{start}the response is of type {kind}, not str; {instead}")
 
@@ -264,7 +264,7 @@ def test_a_json_array_in_place_of_json_lines(tmp_path: Path) -> None:
 
 
 def test_a_response_to_a_query_that_is_not_there(leaderboard: Leaderboard) -> None:
-    assert sentence(lambda: leaderboard.rank({"q1": "x"}, name="mine")) == (
+    assert sentence(lambda: leaderboard.rank({"q1": "x"}, model="mine")) == (
         "unknown query of bundled-sw, answered by model 'mine': 'q1'; did you mean 'q14'?"
     )
 
@@ -294,7 +294,7 @@ def test_pandas_that_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_run_in_another_language(leaderboard: Leaderboard) -> None:
     english = respond(Rag(), MirageDataset.bundled("en"), "mine")
     assert isinstance(english, Run)
-    assert sentence(lambda: leaderboard.rank(english, name="mine")) == (
+    assert sentence(lambda: leaderboard.rank(english, model="mine")) == (
         "run of model 'mine' is in 'en', but bundled-sw is in 'sw'; rank it on a dataset of its "
         "own language"
     )

@@ -8,6 +8,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from dataclasses import replace
+from itertools import combinations
 from pathlib import Path
 from typing import Any
 
@@ -18,14 +19,16 @@ from llm_server import ChatServer, Reply
 from mirage.dataset import MirageDataset, write_run
 from mirage.errors import DatasetError, FeatureError, GenerationError, UnknownNameError
 from mirage.features import FeatureSuite
-from mirage.generation import OpenAIGenerator
+from mirage.generation import OpenAIGenerator, respond
 from mirage.languages import LANGUAGES
 from mirage.leaderboard import Leaderboard, MultilingualLeaderboard
-from mirage.models import Query, Response, Run
-from mirage.ranking import MultilingualRanking
+from mirage.models import Judgment, Query, Response, Run
+from mirage.ranking import MultilingualRanking, Ranking
+from mirage.report import render
 from mirage.surrogate.ranker import SurrogateRanker
 from mirage.surrogate.simulation import ANCHORS
 from mirage.surrogate.training import TrainingData
+from mirage.testing import FellShortError, assert_ranks
 
 TRAINED = tuple(f"trained-{i}" for i in range(8))
 
@@ -341,3 +344,60 @@ def test_importing_loads_nothing_heavy() -> None:
     )
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert found.stdout.strip() == ""
+
+
+# Judged models ------------------------------------------------------------------------------------
+
+
+def judged_arena(models: int = 6) -> tuple[list[Run], list[Judgment]]:
+    """Runs of 5, 10, ... words; the longer one wins, but for every fifth query."""
+    dataset = MirageDataset.bundled("sw")
+    runs = [respond(write(5 * n), dataset, f"m{n}", progress=False) for n in range(1, models + 1)]
+    judgments = [
+        Judgment(query_id=id_, model_a=a.model, model_b=b.model, verdict="a" if n % 5 == 4 else "b")
+        for n, id_ in enumerate(dataset.query_ids)
+        for a, b in combinations(runs, 2)
+    ]
+    return runs, judgments
+
+
+def test_judged_models_are_a_leaderboard() -> None:
+    runs, judgments = judged_arena()
+    dataset, suite = MirageDataset.bundled("sw"), FeatureSuite([brackets, length, words])
+    board = Leaderboard.from_judgments(
+        dataset, runs, judgments, suite=suite, estimator="ridge", progress=False
+    )
+    expected = Ranking.from_judgments(judgments, dataset=dataset, runs=runs)
+    assert board.ranking.to_json() == expected.to_json()
+    assert board.ranking.models == ("m6", "m5", "m4", "m3", "m2", "m1")
+    assert_ranks(board.ranking, "m1", name="m6")
+    with pytest.raises(FellShortError):
+        assert_ranks(board.ranking, "m6", name="m1")
+    assert "Judgments by pair" in render(board.ranking)
+    # The next step of the same road: one that nobody judged.
+    ranking = board.rank(write(28), "new", progress=False)
+    assert len(ranking) == 7
+    assert ranking["m4"].logit < ranking["new"].logit
+    assert ranking["m6"].anchor
+    assert not ranking["new"].anchor
+    with pytest.raises(DatasetError, match="is the name of an anchor"):
+        board.rank(write(28), "m6")
+
+
+def test_a_judged_model_needs_a_run_and_a_suite_its_language() -> None:
+    runs, judgments = judged_arena(3)
+    dataset = MirageDataset.bundled("sw")
+    with pytest.raises(UnknownNameError, match="run of the judged model 'm3'"):
+        Leaderboard.from_judgments(dataset, runs[:2], judgments)
+    with pytest.raises(FeatureError, match="the suite is for 'en'"):
+        Leaderboard.from_judgments(dataset, runs, judgments, suite=FeatureSuite.offline("en"))
+
+
+def test_every_board_has_the_ranking_of_its_anchors(board: Leaderboard) -> None:
+    assert set(board.ranking.models) == set(board.anchors)
+    among = board.rank(write(28), "mine", progress=False)
+    for entry in board.ranking:
+        assert (entry.logit, entry.interval) == (
+            among[entry.model].logit,
+            among[entry.model].interval,
+        )

@@ -9,11 +9,11 @@ from typing import get_args
 from mirage._base.files import read_rows, validated
 from mirage.arena._votes import tabulate
 from mirage.arena.judgments import Judgments
-from mirage.arena.verdicts import Votes, judgments_of
+from mirage.arena.verdicts import Judged, Votes, judgments_of
 from mirage.errors import DatasetError, UnknownNameError
 from mirage.models import Judgment, Vote
 
-__all__ = ["read_judgments", "read_votes"]
+__all__ = ["read_judged", "read_judgments", "read_votes"]
 
 _LOG = logging.getLogger("mirage.arena")
 _LOST = ("invalid", "failed")
@@ -31,9 +31,14 @@ def read_votes(path: str | Path) -> list[Vote]:
 def read_judgments(
     path: str | Path, *, judge: str | None = None, votes: Votes = "majority"
 ) -> Judgments:
-    """The judgments in a file of judgments, or those that follow from a file of votes.
+    """The judgments of :func:`read_judged` as columns; ``judge`` and ``votes`` are as there."""
+    return Judgments.from_records(read_judged(path, judge=judge, votes=votes))
 
-    Votes that are invalid or failed are left out, with a warning.
+
+def read_judged(path: str | Path, *, judge: str | None = None, votes: Votes = "majority") -> Judged:
+    """The judgments in a file of judgments, or a file of votes with those that follow from it.
+
+    Votes that are invalid or failed count for nothing, which a warning says.
 
     Args:
         path: JSON Lines of :class:`~mirage.Judgment` or of :class:`~mirage.Vote`.
@@ -56,14 +61,14 @@ def read_judgments(
         if not rows:
             raise UnknownNameError(f"judge in {path}", judge, judges)
     if not any("asked" in row or row.get("verdict") in _LOST for _, row in rows):
-        return Judgments.from_records(validated(Judgment, row, where) for where, row in rows)
-    cast = [validated(Vote, row, where) for where, row in rows]
+        return Judged((), tuple(validated(Judgment, row, where) for where, row in rows))
+    cast = tuple(validated(Vote, row, where) for where, row in rows)
     lost = {_question(vote) for vote in cast if vote.verdict in _LOST}
     count = sum(_question(vote) in lost for vote in cast)
     if count:
         _LOG.warning("%d of %d votes left out: invalid or failed", count, len(cast))
     tabulate(cast)  # refuses votes that stand there twice, and where none has a verdict
-    return Judgments.from_records(judgments_of(cast, votes))
+    return Judged(cast, judgments_of(cast, votes))
 
 
 def _question(vote: Vote) -> tuple[str, str, frozenset[str]]:

@@ -66,6 +66,12 @@ Validate = Annotated[
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON, for machines.")]
 SummaryJson = Annotated[bool, typer.Option("--json", help="With --out: print a summary as JSON.")]
+Page = Annotated[
+    Path | None,
+    typer.Option(
+        "--report", metavar="FILE", help="Also write the ranking, and all about it, as HTML."
+    ),
+]
 Growing = Annotated[
     Path | None,
     typer.Option(

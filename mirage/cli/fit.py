@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated
 
 import typer
 
 from mirage.cli import _options as options
-from mirage.cli._inputs import file_of
-from mirage.cli._output import out, out_json
+from mirage.cli._inputs import check_folder, file_of
+from mirage.cli._output import out
 from mirage.cli._shell import app, example
 
 
 @app.command(
-    epilog=example("mirage fit votes.jsonl", "mirage fit judgments.jsonl --tournaments 200 --json")
+    epilog=example(
+        "mirage fit votes.jsonl --report ranking.html",
+        "mirage fit judgments.jsonl --tournaments 200 --json",
+    )
 )
 def fit(
     file: Annotated[
@@ -37,8 +39,8 @@ def fit(
         typer.Option(
             metavar="N",
             min=0,
-            help="Bootstrap so many tournaments for the intervals, and intervals of ranks.  "
-            "[default: none; sandwich intervals]",
+            help="Bootstrap so many tournaments for logits and intervals.  "
+            "[default: none; one fit, intervals by its sandwich covariance]",
             show_default=False,
         ),
     ] = 0,
@@ -47,63 +49,22 @@ def fit(
         str, typer.Option(metavar="HOW", help="What a jury brings: majority, or all.")
     ] = "majority",
     seed: options.Seed = 0,
+    page: options.Page = None,
     as_json: options.Json = False,
 ) -> None:
     """Turn judgments or votes into a Bradley-Terry ranking."""
-    from mirage.arena import BradleyTerry, read_judgments
+    from mirage.arena import BradleyTerry, read_judged
+    from mirage.ranking import Ranking
+    from mirage.report import write
 
+    check_folder(page)
     model = BradleyTerry(ties=ties, ridge=ridge)  # type: ignore[arg-type]  # it checks
-    judgments = read_judgments(file_of(file), judge=judge, votes=votes)  # type: ignore[arg-type]
-    if tournaments:
-        drawn = model.bootstrap(
-            judgments, tournaments=tournaments, queries=None, seed=seed, progress=True
-        )
-        between = [tuple(ends) for ends in drawn.rank_interval().tolist()]
-        rows = _rows(drawn.models, drawn.mean, drawn.interval(), between)
-        alone: tuple[str, ...] = ()
-    else:
-        fitted = model.fit(judgments)
-        rows = _rows(fitted.models, fitted.logits, fitted.interval(), [None] * len(fitted.models))
-        alone = fitted.separated
-    queries = len(judgments.query_ids)
-    if as_json:
-        plain = [row._asdict() for row in rows]
-        out_json(
-            {"judgments": len(judgments), "queries": queries, "separated": alone, "models": plain}
-        )
-    else:
-        out(_fitted(f"{len(judgments)} judgments on {queries} queries", rows, alone))
-
-
-class _Row(NamedTuple):
-    rank: int
-    model: str
-    logit: float
-    interval: tuple[float, float]
-    rank_interval: tuple[int, int] | None
-
-
-def _rows(models: Sequence[str], logits: Any, ends: Any, between: Sequence[Any]) -> list[_Row]:
-    from mirage.statistics.ranks import ranks
-
-    columns = (ranks(logits).tolist(), models, logits.tolist(), map(tuple, ends.tolist()), between)
-    return sorted(_Row(*row) for row in zip(*columns, strict=True))
-
-
-def _fitted(title: str, rows: Sequence[_Row], alone: Sequence[str]) -> str:
-    from mirage._base.tables import Table, to_text
-
-    header = ("rank", "model", "logit", "95 % interval", "rank interval")
-    cells = tuple(
-        (
-            str(row.rank),
-            row.model,
-            f"{row.logit:.2f}",
-            "" if row.interval[0] != row.interval[0] else "[{:.2f}, {:.2f}]".format(*row.interval),
-            "" if row.rank_interval is None else "{}-{}".format(*row.rank_interval),
-        )
-        for row in rows
+    ranking = Ranking.from_judgments(
+        read_judged(file_of(file), judge=judge, votes=votes),  # type: ignore[arg-type]  # it checks
+        bradley_terry=model,
+        tournaments=tournaments,
+        seed=seed,
     )
-    why = "won or lost every judgment, so the size of its logit says little"
-    notes = tuple(f"{model}: {why}" for model in alone)
-    return to_text(Table(title, header, cells, (False,) * len(cells), notes).filled())
+    if page is not None:
+        write(ranking, page)
+    out(ranking.to_json() if as_json else ranking)

@@ -12,12 +12,13 @@ from mirage.cli._inputs import check_folder, dataset_of, runs_of
 from mirage.cli._llms import llms_of, naming_models
 from mirage.cli._output import out, out_json, print_records, say, summarise
 from mirage.cli._shell import app, example, fall_short, keeping
+from mirage.errors import MirageError
 
 
 @app.command(
     epilog=example(
         "mirage judge sw a.jsonl b.jsonl --model gpt-4o --dry-run",
-        "mirage judge sw a.jsonl b.jsonl --model gpt-4o --out votes.jsonl",
+        "mirage judge sw a.jsonl b.jsonl --model gpt-4o --out votes.jsonl --report ranking.html",
     )
 )
 def judge(
@@ -38,6 +39,18 @@ def judge(
     pairs: Annotated[
         float, typer.Option(metavar="SHARE", help="Share of them on which a pair is judged.")
     ] = 1.0,
+    judgments: Annotated[
+        int | None,
+        typer.Option(metavar="N", min=1, help="Judge so many pairs at most: those that tell most."),
+    ] = None,
+    target: Annotated[
+        float | None,
+        typer.Option(
+            metavar="TAU",
+            help="With --judgments: stop where Kendall's tau with the ranking by all pairs is "
+            "expected to be this.",
+        ),
+    ] = None,
     both_orders: Annotated[
         bool, typer.Option("--both-orders", help="Ask twice, with either response first.")
     ] = False,
@@ -49,17 +62,26 @@ def judge(
     budget: options.Budget = None,
     price: options.Price = None,
     cache: options.Cache = True,
+    page: options.Page = None,
     as_json: Annotated[
         bool, typer.Option("--json", help="With --out or --dry-run: print a summary as JSON.")
     ] = False,
 ) -> None:
     """Have an LLM judge pairs of models' responses.
 
-    Says on standard error what that may take, before the first call. `mirage fit` turns the votes
-    into a ranking. Falls short (status 1) where a vote failed or named no verdict.
+    Says on standard error what that may take, before the first call. With --report, or by
+    `mirage fit`, the votes become a ranking. Falls short (status 1) where a vote failed or named
+    no verdict.
     """
     from mirage.arena import PairwiseJudge
+    from mirage.ranking import Ranking
+    from mirage.report import write
 
+    if judgments is not None and pairs != 1:
+        raise MirageError("--judgments chooses the pairs; leave out --pairs")
+    if judgments is None and target is not None:
+        raise MirageError("--target goes with --judgments")
+    check_folder(page)
     questions = dataset_of(language, dataset)
     runs = runs_of(questions.language, responses, name)
     judges = llms_of(
@@ -74,7 +96,8 @@ def judge(
         price=price,
     )
     arena = PairwiseJudge(judges, both_orders=both_orders)
-    plan: dict[str, Any] = {"queries": queries, "pairs": pairs, "seed": seed}
+    plan: dict[str, Any] = {"queries": queries, "seed": seed}
+    plan |= {"pairs": pairs} if judgments is None else {"judgments": judgments}
     estimate = arena.estimate(questions, runs, **plan)
     if dry_run:
         if as_json:
@@ -85,11 +108,21 @@ def judge(
     say(str(estimate))
     check_folder(file)
     with keeping(file, cached=cache), naming_models(judges, key_from):
-        judged = arena.compare(questions, runs, out=file, **plan)
+        if judgments is None:
+            judged = arena.compare(questions, runs, out=file, **plan)
+        else:
+            judged = arena.compare_adaptively(questions, runs, target=target, out=file, **plan)
     if file is None:
         print_records(judged.votes)
     counts = judged.describe()
     summarise(", ".join(f"{n} {what}" for what, n in counts.items()), counts, file, as_json)
+    if page is not None:
+        ranking = Ranking.from_judgments(
+            judged, dataset=questions, runs=runs, agreement=arena.agreement
+        )
+        write(ranking, page)
+        if file is not None and not as_json:
+            out(ranking)
     lost = len(judged.failed) + len(judged.invalid)
     if lost:
         fall_short([f"{lost} of {len(judged.votes)} votes failed or name no verdict"])

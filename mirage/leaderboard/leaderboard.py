@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 
 from mirage._base.arrays import Floats
+from mirage.arena import BradleyTerry
+from mirage.arena.judgments import JudgmentsLike, as_judgments
+from mirage.arena.verdicts import Judged
 from mirage.dataset import MirageDataset
 from mirage.errors import (
     DatasetError,
@@ -39,6 +43,8 @@ MultilingualModelLike = Answer | Generator | Mapping[str, ModelLike]
 class Leaderboard:
     """Ranks a model among the models that a surrogate was trained on, without a judge.
 
+    :attr:`ranking` is that of the anchors, and :meth:`rank` puts a model among them.
+
     Args:
         dataset: the queries that a model answers.
         suite: the features of its responses; all those that the ranker needs, or more.
@@ -67,16 +73,13 @@ class Leaderboard:
         prefix: str = "",
         agreement: Iterable[HumanAgreement] = (),
     ) -> None:
-        self.dataset, self.suite, self.ranker = dataset, suite, ranker
-        _check_parts(dataset, suite, ranker)
-        models = ranker.data[dataset.language].models
+        models = _check_parts(dataset, suite, ranker)
+        self.dataset, self.suite = dataset, suite
         self.anchors = models if anchors is None else tuple(anchors)
         self.prefix = prefix
         self.provenance: Mapping[str, Any] = {}
-        features = [
-            one for name in ranker.features for one in known_agreement(name, dataset.language)
-        ]
-        self.agreement = (*agreement, *features)
+        self.agreement = (*agreement, *_agreement_of(ranker.features, dataset.language))
+        self._ranker: Callable[[], SurrogateRanker] = lambda: ranker
         for anchor in self.anchors:
             if anchor not in models:
                 raise UnknownNameError("training model of the ranker", anchor, models)
@@ -180,6 +183,88 @@ class Leaderboard:
         board.provenance = made.provenance
         return board
 
+    @classmethod
+    def from_judgments(
+        cls,
+        dataset: MirageDataset,
+        runs: Iterable[Run],
+        judged: Judged | JudgmentsLike,
+        *,
+        suite: FeatureSuite | None = None,
+        estimator: str = "auto",
+        agreement: Iterable[HumanAgreement] = (),
+        seed: int = 0,
+        n_jobs: int = 1,
+        progress: bool = True,
+    ) -> Leaderboard:
+        """The leaderboard of models that a judge, or people, compared.
+
+        Its :attr:`ranking` is that of :meth:`Ranking.from_judgments
+        <mirage.Ranking.from_judgments>`. The first call of :meth:`rank` fits a surrogate to the
+        judged models, and ranks others among them without a judge; there the logits of the judged
+        models are means over tournaments of as many queries as were judged.
+
+        Args:
+            dataset: the queries.
+            runs: the responses of every model that was judged.
+            judged: what :meth:`PairwiseJudge.compare <mirage.PairwiseJudge.compare>` gives, or
+                judgments.
+            suite: features, ``FeatureSuite.offline(language)`` by default.
+            estimator: of the surrogate, as :class:`~mirage.SurrogateRanker` takes it.
+            agreement: how far the judge agrees with people, such as
+                :attr:`PairwiseJudge.agreement <mirage.PairwiseJudge.agreement>`.
+            seed: of tournaments and surrogate.
+            n_jobs: processes that compute features, as in joblib.
+            progress: show progress bars on stderr, if that is a terminal.
+
+        Raises:
+            JudgmentError: as :meth:`Ranking.from_judgments <mirage.Ranking.from_judgments>`.
+            UnknownNameError: a model was judged and has no run.
+            FeatureError: suite and dataset differ in language; from :meth:`rank`, the models are
+                too few for a surrogate, or one has a feature on no query.
+        """
+        from mirage.features import FeatureSuite
+
+        judgments, answers = as_judgments(judged), {run.model: run for run in runs}
+        for model in judgments.models:
+            if model not in answers:
+                raise UnknownNameError("run of the judged model", model, answers)
+        board = cls.__new__(cls)
+        board.dataset = dataset
+        board.suite = FeatureSuite.offline(dataset.language) if suite is None else suite
+        _check_suite(dataset, board.suite)
+        board.anchors, board.prefix, board.provenance = judgments.models, "", {}
+        measured = tuple(agreement)
+        board.agreement = (*measured, *_agreement_of(board.suite.names, dataset.language))
+        said = judged if isinstance(judged, Judged) else judgments
+        board.ranking = Ranking.from_judgments(
+            said, dataset=dataset, runs=answers.values(), agreement=measured
+        )
+
+        def ranker() -> SurrogateRanker:
+            from mirage.surrogate.ranker import SurrogateRanker
+
+            drawn = BradleyTerry().bootstrap(judgments, queries=None, seed=seed, progress=progress)
+            tables = [
+                board.suite.score(dataset, answers[model], n_jobs=n_jobs, progress=progress)
+                for model in judgments.models
+            ]
+            return SurrogateRanker(estimator, seed=seed).fit(tables, drawn)
+
+        board._ranker = ranker
+        return board
+
+    @cached_property
+    def ranker(self) -> SurrogateRanker:
+        """The surrogate; of judged models it is fitted when it is first used."""
+        return self._ranker()
+
+    @cached_property
+    def ranking(self) -> Ranking:
+        """The anchors alone: as they were judged, or as the surrogate was taught."""
+        evidence = Evidence(self.dataset, ranker=self.ranker, provenance=self.provenance)
+        return _ranking(self._anchors(), self.dataset, evidence, self.agreement)
+
     @staticmethod
     def published(language: str) -> Ranking:
         """The ranking of 19 LLMs that the MIRAGE-Bench paper publishes.
@@ -195,21 +280,21 @@ class Leaderboard:
 
     def rank(
         self,
-        model: ModelLike,
-        name: str = "my-model",
+        system: ModelLike,
+        model: str = "my-model",
         *,
         progress: bool = True,
         n_jobs: int = 1,
         concurrency: int = 8,
     ) -> Ranking:
-        """Rank one model among the anchors.
+        """Rank one system among the anchors.
 
         Args:
-            model: a function ``(query) -> str``, sync or async; a :class:`~mirage.Generator`; a
+            system: a function ``(query) -> str``, sync or async; a :class:`~mirage.Generator`; a
                 :class:`~mirage.Run`; a mapping from query id to text; or the path of a JSON Lines
                 file of responses. To keep what a function or generator answers, make a run of it
                 first with :func:`~mirage.respond` and ``out=``.
-            name: the model's name in the ranking.
+            model: its name in the ranking.
             progress: show progress bars on stderr, if that is a terminal.
             n_jobs: processes that compute features, as in joblib.
             concurrency: calls of an async function under way at a time; a generator has its own.
@@ -225,7 +310,7 @@ class Leaderboard:
             FeatureError: a feature fails, or cannot be computed for any response.
         """
         return self.rank_all(
-            {name: model}, progress=progress, n_jobs=n_jobs, concurrency=concurrency
+            {model: system}, progress=progress, n_jobs=n_jobs, concurrency=concurrency
         )
 
     def rank_all(
@@ -325,20 +410,20 @@ class MultilingualLeaderboard(Mapping[str, Leaderboard]):
 
     def rank(
         self,
-        model: MultilingualModelLike,
-        name: str = "my-model",
+        system: MultilingualModelLike,
+        model: str = "my-model",
         *,
         progress: bool = True,
         n_jobs: int = 1,
         concurrency: int = 8,
     ) -> MultilingualRanking:
-        """Rank one model in every language.
+        """Rank one system in every language.
 
         Args:
-            model: a function or generator as :meth:`Leaderboard.rank` takes it, asked the queries
+            system: a function or generator as :meth:`Leaderboard.rank` takes it, asked the queries
                 of all languages (``query.language`` tells which); or a mapping from every language
                 code to anything that :meth:`Leaderboard.rank` takes.
-            name: the model's name in the ranking.
+            model: its name in the ranking.
             progress: show progress bars on stderr, if that is a terminal.
             n_jobs: processes that compute features, as in joblib.
             concurrency: calls of an async function under way at a time; a generator has its own.
@@ -347,12 +432,12 @@ class MultilingualLeaderboard(Mapping[str, Leaderboard]):
         ranking, which says so (:attr:`~mirage.MultilingualRanking.left_out`).
 
         Raises:
-            DatasetError: the mapping lacks a language, or ``model`` is in one language only.
+            DatasetError: the mapping lacks a language, or ``system`` is in one language only.
             UnknownNameError: the mapping has a key that is no language of this leaderboard.
             GenerationError: the model failed on every query of every language.
         """
         return self.rank_all(
-            {name: model}, progress=progress, n_jobs=n_jobs, concurrency=concurrency
+            {model: system}, progress=progress, n_jobs=n_jobs, concurrency=concurrency
         )
 
     def rank_all(
@@ -449,13 +534,26 @@ def _ranking(
     )
 
 
-def _check_parts(dataset: MirageDataset, suite: FeatureSuite, ranker: SurrogateRanker) -> None:
+def _agreement_of(features: Iterable[str], language: str) -> Iterator[HumanAgreement]:
+    for name in features:
+        yield from known_agreement(name, language)
+
+
+def _check_suite(dataset: MirageDataset, suite: FeatureSuite) -> None:
     code = dataset.language
     if suite.language not in (None, code):
         raise FeatureError(
             f"the suite is for {suite.language!r}, but {dataset.name} is in {code!r}; make a suite "
             "for that language"
         )
+
+
+def _check_parts(
+    dataset: MirageDataset, suite: FeatureSuite, ranker: SurrogateRanker
+) -> tuple[str, ...]:
+    """The models that the ranker was trained on, where the parts go together."""
+    _check_suite(dataset, suite)
+    code = dataset.language
     if code not in ranker.data:
         raise FeatureError(
             f"the ranker was trained on {', '.join(ranker.data)}, but {dataset.name} is in "
@@ -467,3 +565,4 @@ def _check_parts(dataset: MirageDataset, suite: FeatureSuite, ranker: SurrogateR
             f"the suite lacks {', '.join(map(repr, missing))}, which the ranker was trained on; "
             f"add to the suite, as in suite + {missing[0]!r}"
         )
+    return ranker.data[code].models

@@ -22,7 +22,7 @@ from mirage.report import _elements as elements
 from mirage.report import _sections as sections
 from mirage.report._elements import Child, label, tag
 from mirage.report._responses import Sample, sample
-from mirage.report.judges import JudgeFinding, findings
+from mirage.report.judges import JudgeFinding, findings, measure_judges
 from mirage.surrogate import SurrogateRanker
 
 __all__ = ["render", "write"]
@@ -83,6 +83,12 @@ def render(
 
     It takes ``judges``, ``details`` and ``importances`` as that does.
 
+    Args:
+        ranking: in one language or in several.
+        judges: what is known of the judges, besides what the ranking knows.
+        details: more facts for the provenance, by name.
+        importances: whether to compute the importance of features.
+
     Raises:
         MirageError: a finding on judges is none.
     """
@@ -96,7 +102,8 @@ def render(
     if importances is None:
         importances = isinstance(ranking, Ranking)
     agreement = dict.fromkeys(known for one in rankings.values() for known in one.agreement)
-    tables = list(findings([*judges, *agreement]))
+    voted = (found for one in rankings.values() for found in _measured(one.evidence))
+    tables = list(findings([*judges, *voted, *agreement]))
     report = _Report(rankings, means, sample(rankings))
     main = tag(
         "main",
@@ -262,6 +269,13 @@ def _scored(ranking: Ranking) -> list[str]:
     """The features of single responses, in the order in which these have them."""
     tables = [] if ranking.evidence is None else list(ranking.evidence.tables.values())
     return [label(name) for name in tables[0].features] if tables else []
+
+
+def _measured(evidence: Evidence | None) -> list[JudgeFinding]:
+    """What the votes behind a ranking say about the judges who cast them."""
+    if evidence is None or not evidence.votes:
+        return []
+    return measure_judges(evidence.votes, evidence.dataset or (), evidence.runs.values())
 
 
 def _importance(code: str, ranker: SurrogateRanker) -> Element:

@@ -16,6 +16,7 @@ from mirage.arena import BradleyTerry, PairwiseJudge
 from mirage.dataset import MirageDataset, read_run
 from mirage.llm import LLM
 from mirage.models import Judgment, Vote
+from mirage.ranking import Ranking
 
 MODELS = ("a", "b", "c")
 
@@ -41,8 +42,8 @@ def test_judgments_are_fitted_as_the_library_fits_them(tmp_path: Path) -> None:
     path = json_lines(tmp_path / "j.jsonl", [row.model_dump() for row in rows])
     fitted = BradleyTerry().fit(rows)
     plain = json.loads(mirage("fit", path, "--json").stdout)
-    assert [row["model"] for row in plain["models"]] == ["a", "b", "c"]
-    for row in plain["models"]:
+    assert [row["model"] for row in plain["entries"]] == ["a", "b", "c"]
+    for row in plain["entries"]:
         place = fitted.models.index(row["model"])
         assert row["logit"] == fitted.logits[place]
         assert row["interval"] == fitted.interval()[place].tolist()
@@ -60,7 +61,7 @@ def test_tournaments_give_intervals_of_ranks(tmp_path: Path) -> None:
             "--json",
         ).stdout
     )
-    for row in plain["models"]:
+    for row in plain["entries"]:
         place = drawn.models.index(row["model"])
         assert row["logit"] == drawn.mean[place]
         assert row["rank_interval"] == drawn.rank_interval()[place].tolist()
@@ -94,8 +95,8 @@ def test_votes_are_read_as_the_judge_reads_them(
     fitted = BradleyTerry().fit(judged)
     done = mirage("fit", path, "--votes", how, "--json")
     plain = json.loads(done.stdout)
-    assert plain["judgments"] == len(judged)
-    for row in plain["models"]:
+    assert plain["title"].startswith(f"{len(judged)} judgments")
+    for row in plain["entries"]:
         assert row["logit"] == pytest.approx(fitted.logits[fitted.models.index(row["model"])])
     # A vote in the other order goes with the one that names no verdict.
     ballots = Counter(map(ballot, judged.votes))
@@ -115,9 +116,10 @@ def test_one_judge_of_several(tmp_path: Path) -> None:
     ]
     path = json_lines(tmp_path / "j.jsonl", rows)
     plain = json.loads(mirage("fit", path, "--judge", "two", "--json").stdout)
-    assert plain["models"][0]["model"] == "b"
-    assert plain["separated"] == ["a", "b"]
-    assert "won or lost every judgment" in mirage("fit", path, "--judge", "two").stdout
+    assert plain["entries"][0]["model"] == "b"
+    assert plain["entries"][0]["interval"] == [None, None]
+    assert any("b won every judgment" in note for note in plain["notes"])
+    assert "a lost every judgment" in mirage("fit", path, "--judge", "two").stdout
     assert "did you mean 'two'?" in refusal("fit", path, "--judge", "tow")
 
 
@@ -134,3 +136,23 @@ def test_what_fit_refuses(tmp_path: Path) -> None:
         "there are no verdicts"
         in mirage("fit", json_lines(path, [{**failed, "error": "why"}])).stderr
     )
+
+
+def test_what_is_printed_is_the_ranking_and_its_page_is_written(tmp_path: Path) -> None:
+    rows, page = judgments(), tmp_path / "ranking.html"
+    path = json_lines(tmp_path / "j.jsonl", [row.model_dump() for row in rows])
+    done = mirage("fit", path, "--report", page)
+    assert done.stdout.rstrip() == str(Ranking.from_judgments(rows))
+    assert "Judgments by pair" in page.read_text(encoding="utf-8")
+    assert "there is no folder" in refusal("fit", path, "--report", tmp_path / "no" / "r.html")
+
+
+def test_votes_in_both_orders_are_left_out_together(tmp_path: Path) -> None:
+    """Of a pair with one lost vote the other order brings no judgment either."""
+    vote = {"model_a": "a", "model_b": "b", "judge": "j", "verdict": "a", "asked": "x"}
+    rows = [{**vote, "query_id": "q1"}, {**vote, "query_id": "q2"}]
+    rows.append({**vote, "query_id": "q2", "model_a": "b", "model_b": "a", "verdict": "invalid"})
+    rows[-1]["error"] = "no verdict"
+    done = mirage("fit", json_lines(tmp_path / "v.jsonl", rows))
+    assert "2 of 3 votes left out: invalid or failed" in done.stderr
+    assert "1 judgments on 1 queries" in done.stdout

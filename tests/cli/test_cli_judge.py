@@ -45,8 +45,8 @@ def test_votes_go_to_standard_output_and_from_there_to_fit(
     assert "28 calls" in done.stderr.splitlines()[0]  # before the first call
     assert len(done.stdout.splitlines()) == 28
     fitted = json.loads(mirage("fit", "-", "--json", stdin=done.stdout).stdout)
-    assert fitted["judgments"] == 14
-    assert [row["logit"] for row in fitted["models"]] == [0, 0]  # either order, another winner
+    assert fitted["title"] == "14 judgments on 14 queries"
+    assert [row["logit"] for row in fitted["entries"]] == [0, 0]  # either order, another winner
 
 
 def test_votes_go_to_a_file_that_is_gone_on_from(
@@ -72,3 +72,29 @@ def test_what_judge_needs(server: ChatServer, files: list[Path]) -> None:
     assert "give two or more" in refusal("judge", LANGUAGE, files[0], *endpoint)
     assert mirage("judge", LANGUAGE, *files).exit_code == 2
     assert "share of pairs" in refusal("judge", LANGUAGE, *files, *endpoint, "--pairs", "2")
+
+
+def test_a_report_has_the_ranking_the_responses_and_the_judge(
+    server: ChatServer, files: list[Path], tmp_path: Path
+) -> None:
+    server.answer = lambda _: "[[A]]"
+    votes, page = tmp_path / "votes.jsonl", tmp_path / "ranking.html"
+    done = judged(server, files, "--both-orders", "--out", votes, "--report", page)
+    assert "14 judgments, 14 ties" in done.stdout
+    assert "Every judgment is a tie" in done.stdout.replace("\n", " ")
+    written = page.read_text(encoding="utf-8")
+    for words in ("Judgments by pair", "0 / 14 / 0", "Position", "##Answer"):
+        assert words in written
+
+
+def test_pairs_that_tell_most(server: ChatServer, files: list[Path], tmp_path: Path) -> None:
+    server.answer = lambda _: "[[A]]"
+    path = tmp_path / "votes.jsonl"
+    done = judged(server, files, "--judgments", 5, "--out", path, "--json")
+    assert json.loads(done.stdout)["judgments"] == 5
+    assert "at most" in done.stderr
+    endpoint = ("--model", "j", "--base-url", server.url)
+    told = refusal("judge", LANGUAGE, *files, *endpoint, "--judgments", 5, "--pairs", "0.5")
+    assert "leave out --pairs" in told
+    told = refusal("judge", LANGUAGE, *files, *endpoint, "--target", "0.9")
+    assert "goes with --judgments" in told

@@ -26,7 +26,7 @@ def test_queries_become_responses_become_a_ranking(tmp_path: Path) -> None:
     path.write_text("\n".join(map(json.dumps, rows)))
     ranked = mirage("rank", LANGUAGE, path)
     assert ranked.exit_code == 0
-    assert ranked.stdout.strip() == str(Leaderboard.bundled(LANGUAGE).rank(path, name="my-rag"))
+    assert ranked.stdout.strip() == str(Leaderboard.bundled(LANGUAGE).rank(path, model="my-rag"))
     assert max(map(len, ranked.stdout.splitlines())) <= 80
 
 

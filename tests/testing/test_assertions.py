@@ -209,7 +209,7 @@ def test_a_model_ranks_above_a_worse_one_and_not_above_a_better_one(
 
 def test_the_confidence_is_p_better(uncited: Texts) -> None:
     board = Leaderboard.bundled("sw")
-    ranking = board.rank(uncited, name="my-rag")
+    ranking = board.rank(uncited, model="my-rag")
     for other in ("anchor/uncited", "anchor/reference", "anchor/hallucinated"):
         p_better = ranking.p_better("my-rag", other)
         assert 0 < p_better < 1

@@ -35,7 +35,7 @@ def _imported() -> None:
     for name in mirage.testing.__all__:
         getattr(mirage.testing, name)
     board = mirage.Leaderboard.bundled("sw")
-    board.rank(lambda query: query.reference, name="reference")
+    board.rank(lambda query: query.reference, model="reference")
 
 
 @pytest.fixture
