@@ -72,8 +72,9 @@ def test_endpoints_that_do_not(server: ChatServer) -> None:
         done = mirage("doctor", "--endpoint", url)
     assert done.exit_code == 1
     assert f"fell short: {url}: no answer" in done.stderr
-    server.answer = lambda _: Reply("down", status=503)
-    assert mirage("doctor", "--endpoint", server.url).exit_code == 1
+    for status, code in ((503, 1), (500, 1), (499, 0)):
+        server.answer = lambda _, status=status: Reply("down", status=status)
+        assert mirage("doctor", "--endpoint", server.url).exit_code == code
     server.answer = lambda _: Reply(body=b"<html>")
     shown = mirage("doctor", "--endpoint", server.url)
     assert "names no models" in shown.stdout

@@ -91,6 +91,8 @@ def test_one_that_ships_is_shown(tmp_path: Path) -> None:
     ranker = SurrogateRanker.pretrained(LANGUAGE)
     assert plain["features"] == list(ranker.features)
     assert plain["recipe"] == str(ranker.recipe)
+    by_file = mirage("surrogate", "show", PRETRAINED / f"{LANGUAGE}.joblib")  # needs no --trust
+    assert by_file.stdout == shown.stdout
     assert "did you mean 'sw'?" in refusal("surrogate", "show", "Swahili")
     assert "no such file" in refusal("surrogate", "show", tmp_path / "x.joblib")
 
