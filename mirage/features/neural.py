@@ -241,14 +241,14 @@ class _PairScorer(ABC):
     def _compute(self, items: Sequence[tuple[bytes, Pair]]) -> None:
         """Score pairs and keep what comes out, a batch at a time."""
         limit = min(self.max_length, self._loaded.longest)
-        encoded = self._loaded.encode([pair for _, pair in items], limit, self._CUT)
-        lengths = [len(ids["input_ids"]) for ids in encoded]
+        tokens = self._loaded.encode([pair for _, pair in items], limit, self._CUT)
+        lengths = [len(ids["input_ids"]) for ids in tokens]
         on_cpu = self._loaded.model.device.type == "cpu"
         budget = self.token_budget or (_CPU_BUDGET if on_cpu else _GPU_BUDGET)
         batches = list(_batches(lengths, budget))
 
         def score(batch: Sequence[int]) -> list[list[float]]:
-            logits = self._loaded.logits([encoded[i] for i in batch])
+            logits = self._loaded.logits([tokens[i] for i in batch])
             scores: list[list[float]] = self._scores_of(logits).tolist()
             return scores
 

@@ -24,12 +24,12 @@ def cite_by_id(text: str, language: str | Language, shown: Sequence[str]) -> tup
     """
     text = nfc(text)
     pieces: list[str] = []
-    done, all_known = 0, True
+    cursor, all_known = 0, True
     for start, end, ids in citations(text, Language.of(language), Passages.of(shown)):
         all_known &= bool(ids)
-        pieces += (text[done:start], *(f"[{id_}]" for id_ in ids))
-        done = end
-    return "".join([*pieces, text[done:]]), all_known
+        pieces += (text[cursor:start], *(f"[{id_}]" for id_ in ids))
+        cursor = end
+    return "".join([*pieces, text[cursor:]]), all_known
 
 
 def unique(ids: Iterable[str]) -> tuple[str, ...]:
@@ -177,19 +177,19 @@ def without_citations(
     """The text without its citations, tidied where they stood; and offsets with the ids cited."""
     pieces: list[str] = []
     marks: list[tuple[int, tuple[str, ...]]] = []
-    length = done = 0
+    length = cursor = 0
     before = ""
     for start, end, ids in _groups(text, entry, passages):
         behind = _spaces_end(text, end)
-        piece = text[done:start].rstrip(" \t\xa0\u3000")
+        piece = text[cursor:start].rstrip(" \t\xa0\u3000")
         before = piece[-1:] or before
-        spaced = behind > end or len(piece) < start - done
+        spaced = behind > end or len(piece) < start - cursor
         joint = " " if _parted(before, text[behind : behind + 1], spaced, entry) else ""
         pieces += (piece, joint)
         marks.append((length + len(piece), ids))
         length += len(piece) + len(joint)
-        done = behind
-    whole = "".join([*pieces, text[done:]])
+        cursor = behind
+    whole = "".join([*pieces, text[cursor:]])
     lead = len(whole) - len(whole.lstrip())
     tidy = whole.strip()
     return tidy, [(min(max(at - lead, 0), len(tidy)), ids) for at, ids in marks]
