@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,6 +13,13 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 import pytest
 from llm_server import ChatServer
+
+
+def pytest_collection_finish() -> None:
+    """Spare the garbage collector what stays anyway: modules and tests, a million objects."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(20_000, 20, 100)
 
 
 @pytest.fixture(scope="session")

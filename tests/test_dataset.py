@@ -87,7 +87,7 @@ QUERY = st.builds(
 QUERIES = st.lists(QUERY, min_size=1, max_size=3, unique_by=lambda query: query.id)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(QUERIES)
 def test_json_lines_give_back_the_same_queries(queries: list[Query]) -> None:
     written = MirageDataset(queries)
