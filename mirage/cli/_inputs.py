@@ -35,11 +35,7 @@ STDIN = "-"
 
 
 def file_of(path: Path) -> Path:
-    """A file to read: the path itself, or what stands on standard input for ``-``.
-
-    Raises:
-        DatasetError: there is no such file; names the nearest one.
-    """
+    """A file to read: the path itself, or what stands on standard input for ``-``."""
     if str(path) == STDIN:
         return standard_input()
     if place_of(path).is_dir():
@@ -50,22 +46,14 @@ def file_of(path: Path) -> Path:
 
 
 def place_of(path: Path) -> Path:
-    """A file or folder that is there.
-
-    Raises:
-        DatasetError: it is not; names the nearest that is.
-    """
+    """A file or folder that is there."""
     if path.exists():
         return path
     raise DatasetError(f"{path}: no such file{_nearest(path)}")
 
 
 def check_folder(path: Path | None) -> None:
-    """Refuse, before the work is done, a file to write in a folder that is not there.
-
-    Raises:
-        MirageError: names the folder.
-    """
+    """Refuse, before the work is done, a file to write in a folder that is not there."""
     if path is not None and not path.parent.is_dir():
         raise MirageError(f"{path}: there is no folder {path.parent}; make it first")
 
@@ -96,11 +84,7 @@ def _nearest(path: Path) -> str:
 
 
 def is_language(source: str) -> bool:
-    """Whether a language is meant, and no file.
-
-    Raises:
-        UnknownNameError: a language that is misspelt, more likely than a file.
-    """
+    """Whether a language is meant, and no file; one that is misspelt is an error."""
     from mirage.languages import LANGUAGES, Language
 
     path = Path(source)
@@ -112,12 +96,7 @@ def is_language(source: str) -> bool:
 
 
 def dataset_of(language: str, path: Path | None) -> MirageDataset:
-    """The queries in a file, or the bundled ones.
-
-    Raises:
-        UnknownNameError: no such language.
-        DatasetError: the file is not there, is no dataset, or is in another language.
-    """
+    """The queries in a file, or the bundled ones."""
     from mirage.dataset import MirageDataset
     from mirage.languages import Language
 
@@ -134,11 +113,7 @@ def dataset_of(language: str, path: Path | None) -> MirageDataset:
 
 
 def run_names(paths: Sequence[Path], names: Sequence[str] | None) -> list[str]:
-    """A name for the model behind each file.
-
-    Raises:
-        MirageError: names and files differ in number, or two models have one name.
-    """
+    """A name for the model behind each file."""
     if names and len(names) != len(paths):
         raise MirageError(
             f"there are {len(names)} names for {len(paths)} files of responses; give --name once "
@@ -162,11 +137,7 @@ def runs_of(language: str, paths: Sequence[Path], names: Sequence[str] | None) -
 
 
 def ranker_of(path: Path, trust: bool) -> SurrogateRanker:
-    """The surrogate in a file.
-
-    Raises:
-        ArtifactError: it cannot be read, or is in no manifest and not trusted.
-    """
+    """The surrogate in a file."""
     from mirage.surrogate import SurrogateRanker
     from mirage.surrogate.artifacts import MANIFEST
 
@@ -183,11 +154,7 @@ def ranker_of(path: Path, trust: bool) -> SurrogateRanker:
 
 
 def named_numbers(option: str, texts: Iterable[str] | None) -> dict[str, float]:
-    """Numbers by name, from texts such as ``citation_recall@10=0.6``.
-
-    Raises:
-        MirageError: a text has another form.
-    """
+    """Numbers by name, from texts such as ``citation_recall@10=0.6``."""
     numbers = {}
     for text in texts or ():
         name, equals, number = text.rpartition("=")

@@ -50,11 +50,7 @@ def leaderboard_of(
     official: bool,
     copies: Path | None,
 ) -> Leaderboard:
-    """The leaderboard that the options name.
-
-    Raises:
-        MirageError: options that do not go together, or whatever is wrong with what they name.
-    """
+    """The leaderboard that the options name."""
     from mirage.leaderboard import Leaderboard
 
     if (dataset is None) != (surrogate is None):

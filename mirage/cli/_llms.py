@@ -28,11 +28,7 @@ def llms_of(
     price: str | None,
     **settings: Any,
 ) -> list[LLM]:
-    """The LLMs of these names at one endpoint, which share one budget.
-
-    Raises:
-        MirageError: an option has another form, or no key is where it is said to be.
-    """
+    """The LLMs of these names at one endpoint, which share one budget."""
     from mirage.llm import LLM
 
     shared = {"budget": _budget(budget), "price": _price(price), **settings}
@@ -41,11 +37,7 @@ def llms_of(
 
 
 def key_in(variable: str | None) -> str | None:
-    """The key in a variable of the environment.
-
-    Raises:
-        MirageError: it is not set; names the nearest that is.
-    """
+    """The key in a variable of the environment."""
     if variable is None:
         return None
     key = os.environ.get(variable)
@@ -96,11 +88,7 @@ class Answer(NamedTuple):
 
 
 def ask_for_models(url: str, key: str | None = None) -> Answer:
-    """Ask ``URL/models``; anything below HTTP 500 is an answer, such as that it wants a key.
-
-    Raises:
-        SettingError: it is no address, or holds a secret.
-    """
+    """Ask ``URL/models``; anything below HTTP 500 is an answer, such as that it wants a key."""
     import httpx
 
     from mirage.llm.endpoints import checked_url, short, tls

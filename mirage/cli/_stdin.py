@@ -13,11 +13,7 @@ _FILES: list[Path] = []
 
 
 def standard_input() -> Path:
-    """A file with what stands on standard input; it is gone when the command ends.
-
-    Raises:
-        MirageError: it was read already.
-    """
+    """A file with what stands on standard input; it is gone when the command ends."""
     from tempfile import mkdtemp
 
     if _FILES:

@@ -40,9 +40,6 @@ def query_of(
     Texts without ids get their numbers, from 1, so that ``[1]`` is the first. Relevant are the
     retrieved texts that are among the relevant texts, letter for letter, unless ids say so.
     Relevant texts that were not retrieved count as missed: ``unretrieved-1`` and so on.
-
-    Raises:
-        DatasetError: names the place and what is wrong there.
     """
     texts = tuple(retrieved or ())
     ids = [str(number) for number in retrieved_ids or range(1, len(texts) + 1)]

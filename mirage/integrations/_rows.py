@@ -27,11 +27,7 @@ TABLE_COLUMNS = ("model", "language", "query_id", "not_computed")
 
 
 def rows_of(records: MirageDataset | Run | FeatureTable) -> list[dict[str, Any]]:
-    """A row a query or response, with every column.
-
-    Raises:
-        FeatureError: a feature is named as another column is.
-    """
+    """A row a query or response, with every column."""
     if isinstance(records, MirageDataset):
         return [_query_row(query) for query in records]
     if isinstance(records, Run):
@@ -75,11 +71,7 @@ def _as_json(texts: Mapping[str, str]) -> str:
 
 
 def dataset_of(rows: Sequence[Row], *, name: str, language: str | None) -> MirageDataset:
-    """The dataset of these rows; ``language`` is that of rows that have none.
-
-    Raises:
-        DatasetError: no row, or what is wrong in which row (from 0) and field.
-    """
+    """The dataset of these rows; ``language`` is that of rows that have none."""
     queries = []
     for where, row in _placed(rows, name, language=language):
         if "metadata" in row:
@@ -89,12 +81,7 @@ def dataset_of(rows: Sequence[Row], *, name: str, language: str | None) -> Mirag
 
 
 def run_of(rows: Sequence[Row], *, model: str | None, language: str | None) -> Run:
-    """The run of these rows; ``model`` and ``language`` are those of rows that have none.
-
-    Raises:
-        DatasetError: no row, several models or languages, or what is wrong in which row (from 0)
-            and field.
-    """
+    """The run of these rows; ``model`` and ``language`` are those of rows that have none."""
     places = _placed(rows, "run", model=model, language=language)
     fields = {name: _only(places, name) for name in ("model", "language")}
     for _, row in places:
@@ -105,12 +92,7 @@ def run_of(rows: Sequence[Row], *, model: str | None, language: str | None) -> R
 
 
 def table_of(rows: Sequence[Row]) -> FeatureTable:
-    """The feature table of these rows; every column that is none of the others is a feature.
-
-    Raises:
-        DatasetError: no row, several models or languages, no query id, a value that is no number.
-        FeatureError: a query stands twice.
-    """
+    """The feature table of these rows; every column that is none of the others is a feature."""
     places = _placed(rows, "feature table")
     names = tuple(name for name in rows[0] if name not in TABLE_COLUMNS)
     ids = tuple(_id(row, where) for where, row in places)

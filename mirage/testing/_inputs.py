@@ -39,12 +39,7 @@ def _bundled(code: str) -> Leaderboard:
 
 
 def dataset_of(on: Place, model: object) -> MirageDataset:
-    """The queries that a model is asked.
-
-    Raises:
-        DatasetError: nothing says which, or ``on`` is nothing that has queries.
-        UnknownNameError: there is no such language.
-    """
+    """The queries that a model is asked."""
     if on is None:
         on = model.language if isinstance(model, Run) else _default()
     if isinstance(on, MirageDataset):
