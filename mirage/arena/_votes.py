@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -13,7 +13,38 @@ from mirage._base.arrays import Bools, Floats, Ints
 from mirage.arena.judgments import Judgments
 from mirage.errors import JudgmentError
 from mirage.models import Vote
-from mirage.statistics.bootstrap import Interval
+from mirage.statistics.bootstrap import Interval, bootstrap
+
+
+@dataclass(frozen=True)
+class Measured:
+    """A statistic of votes, its interval, the interval's level, and how many queries it is of."""
+
+    value: float
+    interval: Interval
+    level: float
+    queries: int
+
+    @property
+    def figure(self) -> str:
+        """The value with its interval, for a line of text."""
+        if np.isnan(self.interval).any():
+            return f"{self.value:.3f} (no interval: too few queries)"
+        low, high = self.interval
+        return f"{self.value:.3f} ({100 * self.level:g} % interval {low:.3f} to {high:.3f})"
+
+
+def measured(
+    query: Ints,
+    values: Floats,
+    statistic: Callable[[Floats], Floats],
+    draws: int,
+    level: float,
+    seed: int,
+) -> tuple[float, Interval, float, int]:
+    """The fields of :class:`Measured`, by :func:`mirage.statistics.bootstrap.bootstrap`."""
+    value, interval = bootstrap(query, values, statistic, draws=draws, level=level, seed=seed)
+    return value, interval, level, len(np.unique(query))
 
 
 @dataclass(frozen=True, eq=False)
@@ -133,18 +164,6 @@ def items(table: VoteTable) -> Items:
     by_judge = np.full((np.count_nonzero(new), len(table.judges)), np.nan)
     by_judge[np.cumsum(new) - 1, table.judge] = score
     return Items(table.query[new], table.low[new], table.high[new], by_judge)
-
-
-def counted(queries: Ints) -> int:
-    """How many distinct queries there are."""
-    return len(np.unique(queries))
-
-
-def with_interval(value: float, interval: Interval, level: float) -> str:
-    """A value with its interval, for a line of text."""
-    if np.isnan(interval).any():
-        return f"{value:.3f} (no interval: too few queries)"
-    return f"{value:.3f} ({100 * level:g} % interval {interval[0]:.3f} to {interval[1]:.3f})"
 
 
 def leftover(left_out: int) -> str:

@@ -13,39 +13,30 @@ import numpy as np
 
 from mirage._base.arrays import Floats, Ints
 from mirage.arena import _votes
-from mirage.arena._votes import Items
+from mirage.arena._votes import Items, Measured, measured
 from mirage.errors import JudgmentError
 from mirage.models import Vote
 from mirage.statistics.agreement import Sums, cohen_of, fleiss_of, terms
-from mirage.statistics.bootstrap import NO_INTERVAL, Interval, bootstrap
 
 __all__ = ["JudgeAgreement", "PairAgreement", "judge_agreement"]
 
-_ALL_TIES = "undefined, for every verdict is a tie"
-
 
 @dataclass(frozen=True)
-class PairAgreement:
+class PairAgreement(Measured):
     """How far two judges agree.
 
     Attributes:
         judges: their names.
         value: Cohen's kappa; NaN where every verdict is a tie, or there is no common item.
-        interval: lower and upper end for it; NaN with fewer than two queries, and where kappa is
-            undefined on some draws of queries.
-        level: of the interval.
+        interval: lower and upper end for it, at ``level``; NaN with fewer than two queries, and
+            where kappa is undefined on some draws of queries.
         agreement: share of items on which both gave the same verdict.
-        items: pairs of responses to one query that both judged.
-        queries: to which these are responses.
+        items: pairs of responses to one query that both judged; ``queries`` says to how many.
     """
 
     judges: tuple[str, str]
-    value: float
-    interval: Interval
-    level: float
     agreement: float
     items: int
-    queries: int
 
     def __str__(self) -> str:
         line = f"Cohen's kappa of {self.judges[0]} and {self.judges[1]}: "
@@ -55,50 +46,38 @@ class PairAgreement:
 
 
 @dataclass(frozen=True)
-class JudgeAgreement:
+class JudgeAgreement(Measured):
     """How far all judges agree, and each two of them.
 
     Attributes:
         judges: their names, sorted.
         value: Fleiss' kappa; NaN where every verdict is a tie, or no item has a verdict of all.
-        interval: lower and upper end for it; NaN with fewer than two queries, and where kappa is
-            undefined on some draws of queries.
-        level: of the interval.
+        interval: as that of a :class:`PairAgreement`.
         agreement: share of the pairs of judges that gave the same verdict, mean over items.
         items: pairs of responses to one query that all judged; what is said of all judges rests
-            on these alone.
-        queries: to which these are responses.
+            on these alone; ``queries`` says to how many they are.
         partly_judged: items that some judged, but not all.
         left_out: votes that are invalid or failed.
         pairs: each two judges, on the items that both judged.
     """
 
     judges: tuple[str, ...]
-    value: float
-    interval: Interval
-    level: float
     agreement: float
     items: int
-    queries: int
     partly_judged: int
     left_out: int
     pairs: tuple[PairAgreement, ...]
 
     def __str__(self) -> str:
         line = f"Fleiss' kappa of {len(self.judges)} judges: "
-        if not self.items:
-            line += "undefined, for nothing was judged by all"
-        else:
-            line += _described(self)
+        line += _described(self) if self.items else "undefined, for nothing was judged by all"
         if self.partly_judged:
             line += f"; {self.partly_judged} judged by some only"
         return line + _votes.leftover(self.left_out)
 
 
 def _described(result: PairAgreement | JudgeAgreement) -> str:
-    kappa = _ALL_TIES
-    if not np.isnan(result.value):
-        kappa = _votes.with_interval(result.value, result.interval, result.level)
+    kappa = "undefined, for every verdict is a tie" if np.isnan(result.value) else result.figure
     return (
         f"{kappa}; the same verdict on {result.agreement:.1%} of {result.items} pairs of responses "
         f"to {result.queries} queries"
@@ -139,21 +118,12 @@ def judge_agreement(
     by_all = ~np.isnan(items.score).any(axis=1)
     labels = _labels(items.score[by_all])
     counts = np.stack([np.count_nonzero(labels == label, axis=1) for label in range(3)], axis=1)
-    value, interval, agreement = np.nan, NO_INTERVAL, np.nan
-    if len(labels):
-        both = terms(counts) + terms(counts[:, ::-1])
-        agreement = float(Sums.of(both.sum(axis=0)).agreement)
-        value, interval = bootstrap(
-            items.query[by_all], both, fleiss_of, draws=draws, level=level, seed=seed
-        )
+    both = terms(counts) + terms(counts[:, ::-1]) if len(labels) else np.empty((0, 10))
     return JudgeAgreement(
+        *measured(items.query[by_all], both, fleiss_of, draws, level, seed),
         judges=table.judges,
-        value=value,
-        interval=interval,
-        level=level,
-        agreement=agreement,
+        agreement=float(Sums.of(both.sum(axis=0)).agreement),
         items=len(labels),
-        queries=_votes.counted(items.query[by_all]),
         partly_judged=len(items.query) - len(labels),
         left_out=table.left_out,
         pairs=pairs,
@@ -166,14 +136,13 @@ def _pair(
     common = ~np.isnan(items.score[:, [x, y]]).any(axis=1)
     query = items.query[common]
     labels_x, labels_y = _labels(items.score[common][:, [x, y]]).T
-    value, interval, agreement = np.nan, NO_INTERVAL, np.nan
-    if len(query):
-        agreement = float(np.mean(labels_x == labels_y))
-        # With the other model named first, label 0 is 2 and 2 is 0.
-        cells = np.eye(9)[labels_x * 3 + labels_y] + np.eye(9)[8 - (labels_x * 3 + labels_y)]
-        value, interval = bootstrap(query, cells, cohen_of, draws=draws, level=level, seed=seed)
+    # With the other model named first, label 0 is 2 and 2 is 0.
+    cells = np.eye(9)[labels_x * 3 + labels_y] + np.eye(9)[8 - (labels_x * 3 + labels_y)]
     return PairAgreement(
-        names, value, interval, level, agreement, len(query), _votes.counted(query)
+        *measured(query, cells, cohen_of, draws, level, seed),
+        judges=names,
+        agreement=float(np.mean(labels_x == labels_y)) if len(query) else np.nan,
+        items=len(query),
     )
 
 

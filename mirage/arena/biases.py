@@ -20,19 +20,12 @@ from numpy.typing import NDArray
 
 from mirage._base.arrays import Bools, Floats, Ints
 from mirage.arena import _votes
-from mirage.arena._votes import Items, VoteTable
+from mirage.arena._votes import Items, Measured, VoteTable, measured
 from mirage.arena.bradley_terry import BradleyTerry
 from mirage.arena.estimation import newton, penalised_information
 from mirage.errors import JudgmentError, UnknownNameError
 from mirage.models import Query, Run, Vote
-from mirage.statistics.bootstrap import (
-    NO_INTERVAL,
-    Interval,
-    bootstrap,
-    percentiles,
-    ratio,
-    resampled,
-)
+from mirage.statistics.bootstrap import percentiles, ratio, resampled
 from mirage.text import parse, tokenize
 
 __all__ = [
@@ -52,39 +45,32 @@ _CELLS = 1 << 16  # rows of the draws that are fitted at a time: what stays in t
 
 
 @dataclass(frozen=True)
-class PositionBias:
+class PositionBias(Measured):
     """How far verdicts follow the position of a response rather than the response.
 
     Attributes:
         value: ``first - second``: 1 where the first always wins, -1 where the second does, 0
             where neither position is favoured.
-        interval: lower and upper end for it; NaN with fewer than two queries.
-        level: of the interval.
+        interval: lower and upper end for it, at ``level``; NaN with fewer than two queries.
         first: share of pairs of responses in which the one shown first won in both orders.
         second: share in which the one shown second won in both orders.
         consistent: share with the same verdict on the responses in both orders. In what is left
             of the whole, one order was a tie and the other was not.
-        pairs: pairs of responses asked in both orders, of each judge.
-        queries: to which these are responses.
+        pairs: pairs of responses to these ``queries`` asked in both orders, of each judge.
         one_order: votes whose pair has no vote in the other order, and which say nothing here.
         left_out: votes that are invalid or failed.
     """
 
-    value: float
-    interval: Interval
-    level: float
     first: float
     second: float
     consistent: float
     pairs: int
-    queries: int
     one_order: int
     left_out: int
 
     def __str__(self) -> str:
-        value = _votes.with_interval(self.value, self.interval, self.level)
         return (
-            f"position bias: {value}; of {self.pairs} pairs of responses to {self.queries} "
+            f"position bias: {self.figure}; of {self.pairs} pairs of responses to {self.queries} "
             f"queries the first won both orders in {self.first:.1%}, the second in "
             f"{self.second:.1%}, and {self.consistent:.1%} are consistent"
             + _votes.leftover(self.left_out)
@@ -127,53 +113,40 @@ def position_bias(
         ],
         axis=1,
     ).astype(np.float64)
-    query = table.query[again]
-    value, interval = bootstrap(
-        query,
-        outcomes,
-        lambda sums: ratio(sums[..., 0] - sums[..., 1], sums[..., 3]),
-        draws=draws,
-        level=level,
-        seed=seed,
-    )
     first, second, consistent, _ = outcomes.mean(axis=0).tolist()
     return PositionBias(
-        value=value,
-        interval=interval,
-        level=level,
+        *measured(table.query[again], outcomes, _difference, draws, level, seed),
         first=first,
         second=second,
         consistent=consistent,
         pairs=len(again),
-        queries=_votes.counted(query),
         one_order=len(table.query) - 2 * len(again),
         left_out=table.left_out,
     )
+
+
+def _difference(sums: Floats) -> Floats:
+    """The difference of two means, of which the last sum is the number of values."""
+    return ratio(sums[..., 0] - sums[..., 1], sums[..., -1])
 
 
 # --- Verbosity
 
 
 @dataclass(frozen=True)
-class VerbosityBias:
+class VerbosityBias(Measured):
     """How far the longer answer wins, beyond what the quality of its model explains.
 
     Attributes:
         value: log-odds of winning, for each unit of ``(own length - other's length) / (own +
             other's)``: 0 for answers of equal length, 1/3 for one twice as long, near 1 for one
             many times as long. Above 0 the longer is favoured, below 0 the shorter.
-        interval: lower and upper end for it; NaN with fewer than two queries.
-        level: of the interval.
-        votes: with a verdict.
-        queries: voted on.
+        interval: lower and upper end for it, at ``level``; NaN with fewer than two queries.
+        votes: with a verdict, on these ``queries``.
         left_out: votes that are invalid or failed.
     """
 
-    value: float
-    interval: Interval
-    level: float
     votes: int
-    queries: int
     left_out: int
 
     @property
@@ -182,9 +155,8 @@ class VerbosityBias:
         return float(np.exp(self.value / 3))
 
     def __str__(self) -> str:
-        value = _votes.with_interval(self.value, self.interval, self.level)
         return (
-            f"verbosity bias: log-odds {value}; an answer twice as long has "
+            f"verbosity bias: log-odds {self.figure}; an answer twice as long has "
             f"{self.odds_twice_as_long:.2f} times the odds of winning; {self.votes} votes on "
             f"{self.queries} queries" + _votes.leftover(self.left_out)
         )
@@ -216,9 +188,7 @@ def verbosity_bias(
         votes: of one judge or of several, who are not told apart.
         dataset: the queries that were answered, which say what a citation can name.
         runs: the runs that were judged, one a model; others are not looked at.
-        draws: bootstrap samples, of queries, behind the interval.
-        level: share of the draws that the interval holds.
-        seed: of the draws.
+        draws, level, seed: as for :func:`position_bias`.
 
     Raises:
         UnknownNameError: a query voted on is not in the dataset, a model has no run, or a run has
@@ -352,9 +322,9 @@ def _check_lengths_vary(rows: _Compared) -> None:
 def _lengths(table: VoteTable, dataset: Iterable[Query], runs: Iterable[Run]) -> Floats:
     """Tokens of the answers that were voted on, ``(queries, models)``; 0 for the others."""
     queries = {query.id: query for query in dataset}
-    unknown = next((query_id for query_id in table.queries if query_id not in queries), None)
-    if unknown is not None:
-        raise UnknownNameError("query of the dataset", unknown, queries)
+    for query_id in table.queries:
+        if query_id not in queries:
+            raise UnknownNameError("query of the dataset", query_id, queries)
     by_model: dict[str, Run] = {}
     for run in runs:
         if run.model in by_model:
@@ -387,7 +357,7 @@ def _answer_tokens(run: Run, query: Query) -> int:
 
 
 @dataclass(frozen=True)
-class SelfPreference:
+class SelfPreference(Measured):
     """How much better one judge scores models of its own family than other judges score them.
 
     Attributes:
@@ -395,36 +365,29 @@ class SelfPreference:
         family: its family.
         value: ``own - others``, from -1 to 1; above 0 the judge favours its family. NaN where no
             neutral judge judged the same.
-        interval: lower and upper end for it; NaN with fewer than two queries.
-        level: of the interval.
+        interval: lower and upper end for it, at ``level``; NaN with fewer than two queries.
         own: mean score that the judge gave to its family's models against models of others: 1 for
             a win, 0.5 for a tie, 0 for a loss.
         others: mean score that judges of neither family gave to the same models, on the same
             queries against the same opponents.
-        pairs: pairs of responses behind these means.
-        queries: to which these are responses.
+        pairs: pairs of responses to these ``queries`` behind the means.
         left_out: votes that are invalid or failed, of all judges.
     """
 
     judge: str
     family: str
-    value: float
-    interval: Interval
-    level: float
     own: float
     others: float
     pairs: int
-    queries: int
     left_out: int
 
     def __str__(self) -> str:
         line = f"self-preference of {self.judge} for {self.family}: "
         if not self.pairs:
             return line + "undefined, for no neutral judge judged the same responses"
-        value = _votes.with_interval(self.value, self.interval, self.level)
         return (
-            f"{line}{value}; mean score {self.own:.3f}, from neutral judges {self.others:.3f}, on "
-            f"{self.pairs} pairs of responses to {self.queries} queries"
+            f"{line}{self.figure}; mean score {self.own:.3f}, from neutral judges "
+            f"{self.others:.3f}, on {self.pairs} pairs of responses to {self.queries} queries"
             + _votes.leftover(self.left_out)
         )
 
@@ -450,9 +413,7 @@ def self_preference(
             that are each of the family of one of the only two models see nothing: add a third.
         families: the family of each judge and of each model, by name, such as ``{"gpt-4o":
             "openai", "gpt-4o-mini": "openai"}``. A name that is not there is a family by itself.
-        draws: bootstrap samples, of queries, behind each interval.
-        level: share of the draws that an interval holds.
-        seed: of the draws.
+        draws, level, seed: as for :func:`position_bias`.
 
     Returns:
         One result for each judge that judged models of its family against others, by name.
@@ -481,23 +442,15 @@ def self_preference(
         neutral = (of_judge != family) & (of_judge != of_model[opponent, None])
         peers = np.where(neutral, scores, np.nan)
         query, means = _own_and_others(items.query, scores[:, judge], peers)
-        value, interval, own, others = np.nan, NO_INTERVAL, np.nan, np.nan
-        if len(query):
-            own, others, _ = means.mean(axis=0).tolist()
-            value, interval = bootstrap(
-                query, means, _difference, draws=draws, level=level, seed=seed
-            )
+        own, others, _ = means.mean(axis=0).tolist() if len(query) else [np.nan] * 3
         results.append(
             SelfPreference(
+                *measured(query, means, _difference, draws, level, seed),
                 judge=table.judges[judge],
                 family=family,
-                value=value,
-                interval=interval,
-                level=level,
                 own=own,
                 others=others,
                 pairs=len(query),
-                queries=_votes.counted(query),
                 left_out=table.left_out,
             )
         )
@@ -521,10 +474,6 @@ def _scores_of_family(items: Items, member: Bools) -> tuple[Floats, Ints]:
     low, high = member[items.low], member[items.high]
     score = np.where(low[:, None], items.score, 1 - items.score)
     return np.where((low != high)[:, None], score, np.nan), np.where(low, items.high, items.low)
-
-
-def _difference(sums: Floats) -> Floats:
-    return ratio(sums[..., 0] - sums[..., 1], sums[..., 2])
 
 
 def _check_family_judged(results: list[SelfPreference], of_judge: Mapping[str, str]) -> None:

@@ -136,6 +136,8 @@ def cohen_of(cells: Floats) -> Floats:
 def terms(counts: ArrayLike) -> Floats:
     """What the other coefficients sum over items, a row an item; :class:`Sums` names them.
 
+    Where all items have equally many labels these are whole numbers, and so sums are exact.
+
     Raises:
         JudgmentError: the counts are not a table of items by labels.
     """
@@ -143,20 +145,19 @@ def terms(counts: ArrayLike) -> Floats:
     if table.ndim != 2 or not table.size or (table < 0).any():
         raise JudgmentError(f"counts are a table of items by labels, not of shape {table.shape}")
     labels = table.sum(axis=1, keepdims=True)
-    several = labels > 1
-    same = (table * (table - 1)).sum(axis=1, keepdims=True)
-    share = np.nan_to_num(ratio(table, np.broadcast_to(labels, table.shape)))
+    several, most = labels > 1, labels.max()
+    same = np.where(several, table * (table - 1), 0).sum(axis=1, keepdims=True)
+    pairs, all_pairs = np.where(several, labels * (labels - 1), 1), most * (most - 1)
     return np.concatenate(
         [
-            several,
-            labels > 0,
-            np.where(several, same / np.maximum(labels * (labels - 1), 1), 0),
-            np.where(several, same / np.maximum(labels - 1, 1), 0),
-            share,
+            several * all_pairs,
+            (labels > 0) * most,
+            same * (all_pairs / pairs),
+            same / np.maximum(labels - 1, 1),
+            table * (most / np.maximum(labels, 1)),
             np.where(several, table, 0),
         ],
         axis=1,
-        dtype=np.float64,
     )
 
 

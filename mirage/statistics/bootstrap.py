@@ -41,8 +41,11 @@ def bootstrap(
     Queries are the clusters: what is judged on one query is not independent. ``values`` has a row
     for each of ``query`` and a column for each sum; ``statistic`` maps sums ``(..., columns)`` to
     numbers ``(...)``. The interval (Efron & Tibshirani 1993, An Introduction to the Bootstrap,
-    chapter 13) is NaN with fewer than two queries, and where a draw has no value.
+    chapter 13) is NaN with fewer than two queries, and where a draw has no value; without a row
+    the statistic is NaN, too.
     """
+    if not len(query):
+        return np.nan, NO_INTERVAL
     counts, query = resampled(query, draws=draws, seed=seed)
     value = float(statistic(values.sum(axis=0)))
     drawn = statistic(counts @ sums_by_query(query, values))
