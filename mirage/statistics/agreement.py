@@ -165,8 +165,9 @@ class Sums(NamedTuple):
     """What sums of :func:`terms` say, ``(...)`` or ``(..., labels)``.
 
     ``agreement``: mean over items of the share of their pairs of labels that are the same.
-    ``pairs``: sum over items of such pairs, each over the item's labels less one. ``shares``: mean
-    over items of each label's share. ``paired``: number of each label in items with two or more.
+    ``pairs``: sum over items of such pairs, each over the item's labels less one. ``shares``: sum
+    over items of each label's share, of which the items' sum is the second column. ``paired``:
+    number of each label in items with two or more.
     """
 
     agreement: Floats
@@ -178,13 +179,8 @@ class Sums(NamedTuple):
     def of(cls, sums: Floats) -> Sums:
         """By their names."""
         labels = (sums.shape[-1] - 4) // 2
-        shares = sums[..., 4 : 4 + labels]
-        return cls(
-            ratio(sums[..., 2], sums[..., 0]),
-            sums[..., 3],
-            ratio(shares, np.broadcast_to(sums[..., 1:2], shares.shape)),
-            sums[..., 4 + labels :],
-        )
+        agreement = ratio(sums[..., 2], sums[..., 0])
+        return cls(agreement, sums[..., 3], *np.split(sums[..., 4:], [labels], axis=-1))
 
 
 def ac1_of(sums: Floats) -> Floats:
@@ -193,13 +189,15 @@ def ac1_of(sums: Floats) -> Floats:
     labels = shares.shape[-1]
     if labels < 2:
         return np.full(sums.shape[:-1], np.nan)
+    shares = ratio(shares, np.broadcast_to(sums[..., 1:2], shares.shape))
     return _beyond(agreement, (shares * (1 - shares)).sum(axis=-1) / (labels - 1))
 
 
 def fleiss_of(sums: Floats) -> Floats:
     """Fleiss' kappa from sums of :func:`terms`."""
     agreement, _, shares, _ = Sums.of(sums)
-    return _beyond(agreement, np.square(shares).sum(axis=-1))
+    # Shares are divided last, for the squares of whole numbers are exact.
+    return _beyond(agreement, ratio(np.square(shares).sum(axis=-1), np.square(sums[..., 1])))
 
 
 def alpha_of(sums: Floats) -> Floats:
