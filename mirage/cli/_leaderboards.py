@@ -6,9 +6,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
 from mirage.cli._inputs import dataset_of, file_of, place_of, ranker_of, run_names
+from mirage.cli._shell import flag, option
 from mirage.errors import MirageError
 
 if TYPE_CHECKING:
@@ -19,26 +18,17 @@ __all__ = ["Copies", "Official", "Surrogate", "leaderboard_of", "ranked"]
 
 Official = Annotated[
     bool,
-    typer.Option(
+    flag(
+        "Rank among the 19 LLMs of MIRAGE-Bench, on its queries (extra hub; downloads).",
         "--official",
-        help="Rank among the 19 LLMs of MIRAGE-Bench, on its queries (extra hub; downloads).",
     ),
 ]
 Copies = Annotated[
     Path | None,
-    typer.Option(
-        "--copies",
-        metavar="FOLDER",
-        help="With --official: copies of the benchmark's datasets, in place of the hub.",
-    ),
+    option("FOLDER", "With --official: copies of the benchmark's datasets, in place of the hub."),
 ]
 Surrogate = Annotated[
-    Path | None,
-    typer.Option(
-        "--surrogate",
-        metavar="FILE",
-        help="With --dataset: a surrogate that `mirage surrogate train` wrote.",
-    ),
+    Path | None, option("FILE", "With --dataset: a surrogate that `mirage surrogate train` wrote.")
 ]
 
 

@@ -5,80 +5,54 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-import typer
+from mirage.cli._shell import argument, flag, option
 
 # What is asked and answered -----------------------------------------------------------------------
 
-Language = Annotated[str, typer.Argument(metavar="LANGUAGE", help="ISO 639-1 code, such as sw.")]
+Language = Annotated[str, argument("LANGUAGE", "ISO 639-1 code, such as sw.")]
 Responses = Annotated[
     list[Path],
-    typer.Argument(
-        metavar="RESPONSES",
-        help='JSON Lines {"query_id": ..., "text": ...}, a file a model; - is standard input.',
+    argument(
+        "RESPONSES",
+        'JSON Lines {"query_id": ..., "text": ...}, a file a model; - is standard input.',
     ),
 ]
 Names = Annotated[
     list[str] | None,
-    typer.Option(
-        "--name",
-        metavar="NAME",
-        help="What to call a model, once a file in their order.  [default: the file's name]",
-    ),
+    option("NAME", "What to call a model, once a file in their order.  [default: the file's name]"),
 ]
 Dataset = Annotated[
-    Path | None,
-    typer.Option(
-        "--dataset", metavar="FILE", help="Queries as JSON Lines.  [default: the bundled ones]"
-    ),
+    Path | None, option("FILE", "Queries as JSON Lines.  [default: the bundled ones]")
 ]
 Features = Annotated[
     list[str] | None,
-    typer.Option(
-        "--feature",
-        metavar="NAME",
-        help="A feature; may be repeated.  [default: the eight that need no model]",
-    ),
+    option("NAME", "A feature; may be repeated.  [default: the eight that need no model]"),
 ]
-AllowFailed = Annotated[
-    int,
-    typer.Option(
-        "--allow-failed", metavar="N", min=0, help="Queries that a model may fail on before that."
-    ),
-]
+AllowFailed = Annotated[int, option("N", "Queries that a model may fail on before that.", min=0)]
 
 # What is done -------------------------------------------------------------------------------------
 
-Jobs = Annotated[
-    int, typer.Option("--jobs", metavar="N", help="Processes to use; -1 is one a core.")
-]
-Seed = Annotated[int, typer.Option("--seed", metavar="N", help="Of everything random.")]
+Jobs = Annotated[int, option("N", "Processes to use; -1 is one a core.")]
+Seed = Annotated[int, option("N", "Of everything random.")]
 Trust = Annotated[
-    bool,
-    typer.Option(
-        "--trust", help="Read a surrogate that no manifest names; such a file can run code."
-    ),
+    bool, flag("Read a surrogate that no manifest names; such a file can run code.", "--trust")
 ]
-Validate = Annotated[
-    bool, typer.Option("--validate", help="Also predict models that are held out.")
-]
+Validate = Annotated[bool, flag("Also predict models that are held out.", "--validate")]
 
 # What is printed ----------------------------------------------------------------------------------
 
-Json = Annotated[bool, typer.Option("--json", help="Print JSON, for machines.")]
-SummaryJson = Annotated[bool, typer.Option("--json", help="With --out: print a summary as JSON.")]
+Json = Annotated[bool, flag("Print JSON, for machines.", "--json")]
+SummaryJson = Annotated[bool, flag("With --out: print a summary as JSON.", "--json")]
 Page = Annotated[
-    Path | None,
-    typer.Option(
-        "--report", metavar="FILE", help="Also write the ranking, and all about it, as HTML."
-    ),
+    Path | None, option("FILE", "Also write the ranking, and all about it, as HTML.", "--report")
 ]
 Growing = Annotated[
     Path | None,
-    typer.Option(
+    option(
+        "FILE",
+        "Append to this file what comes, as it comes; the same command goes on from it. "
+        " [default: standard output]",
         "--out",
-        metavar="FILE",
-        help="Append to this file what comes, as it comes; the same command goes on from it.  "
-        "[default: standard output]",
     ),
 ]
 
@@ -86,51 +60,34 @@ Growing = Annotated[
 
 BaseUrl = Annotated[
     str | None,
-    typer.Option(
-        "--base-url",
-        metavar="URL",
-        help="An endpoint that speaks OpenAI's protocol, such as http://localhost:8000/v1.  "
-        "[default: OPENAI_BASE_URL, or OpenAI]",
+    option(
+        "URL",
+        "An endpoint that speaks OpenAI's protocol, such as http://localhost:8000/v1. "
+        " [default: OPENAI_BASE_URL, or OpenAI]",
     ),
 ]
 KeyFrom = Annotated[
     str | None,
-    typer.Option(
-        "--key-from",
-        metavar="VARIABLE",
-        help="The environment variable with the key.  [default: OPENAI_API_KEY without "
-        "--base-url, none with it]",
+    option(
+        "VARIABLE",
+        "The environment variable with the key.  [default: OPENAI_API_KEY without --base-url, "
+        "none with it]",
     ),
 ]
-MaxTokens = Annotated[
-    int, typer.Option("--max-tokens", metavar="N", min=1, help="The longest answer, in tokens.")
-]
-Temperature = Annotated[
-    float, typer.Option("--temperature", metavar="T", help="Sampling temperature.")
-]
-Concurrency = Annotated[
-    int, typer.Option("--concurrency", metavar="N", min=1, help="Calls under way at a time.")
-]
+MaxTokens = Annotated[int, option("N", "The longest answer, in tokens.", min=1)]
+Temperature = Annotated[float, option("T", "Sampling temperature.")]
+Concurrency = Annotated[int, option("N", "Calls under way at a time.", min=1)]
 Budget = Annotated[
     list[str] | None,
-    typer.Option(
-        "--budget",
-        metavar="WHAT=NUMBER",
-        help="Spend no more than calls=N, tokens=N or cost=N; may be repeated.",
-    ),
+    option("WHAT=NUMBER", "Spend no more than calls=N, tokens=N or cost=N; may be repeated."),
 ]
 Price = Annotated[
-    str | None,
-    typer.Option(
-        "--price",
-        metavar="IN,OUT",
-        help="What a million tokens cost, of input and of output.",
-    ),
+    str | None, option("IN,OUT", "What a million tokens cost, of input and of output.")
 ]
 Cache = Annotated[
     bool,
-    typer.Option(
+    flag(
+        "Keep answers on disk, so that none is paid for twice; `mirage doctor` says where.",
         "--cache/--no-cache",
-        help="Keep answers on disk, so that none is paid for twice; `mirage doctor` says where.",
     ),
 ]

@@ -18,7 +18,17 @@ from mirage.cli._output import out, say, say_plainly
 from mirage.cli._stdin import forget_standard_input
 from mirage.errors import MirageError
 
-__all__ = ["app", "example", "fall_short", "group", "keeping", "shortfalls"]
+__all__ = [
+    "app",
+    "argument",
+    "example",
+    "fall_short",
+    "flag",
+    "group",
+    "keeping",
+    "option",
+    "shortfalls",
+]
 
 FELL_SHORT, BAD_INPUT, INTERRUPTED, BROKEN_PIPE = 1, 2, 130, 141
 """Exit statuses; the last two are what shells give for SIGINT and SIGPIPE."""
@@ -87,6 +97,21 @@ def example(*commands: str) -> str:
     """The epilog of a command's help."""
     title = "Example:" if len(commands) == 1 else "Examples:"
     return "\n".join(("\b", title, *(f"  {command}" for command in commands)))
+
+
+def argument(metavar: str, words: str) -> Any:
+    """An argument of a command, with what help says of it."""
+    return typer.Argument(metavar=metavar, help=words)
+
+
+def option(metavar: str, words: str, *names: str, **settings: Any) -> Any:
+    """An option that takes a value, called as its parameter is unless by other names."""
+    return typer.Option(*names, metavar=metavar, help=words, **settings)
+
+
+def flag(words: str, *names: str) -> Any:
+    """An option that is given or not."""
+    return typer.Option(*names, help=words)
 
 
 def _version(wanted: bool) -> None:

@@ -5,12 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
 from mirage.cli import _options as options
 from mirage.cli._inputs import check_folder, dataset_of, runs_of
 from mirage.cli._output import out, out_json
-from mirage.cli._shell import example, group
+from mirage.cli._shell import argument, example, group, option
 
 __all__ = ["commands"]
 
@@ -22,18 +20,11 @@ def save(
     language: options.Language,
     responses: Annotated[
         Path,
-        typer.Argument(
-            metavar="RESPONSES",
-            help='JSON Lines {"query_id": ..., "text": ...}; - is standard input.',
-        ),
+        argument("RESPONSES", 'JSON Lines {"query_id": ..., "text": ...}; - is standard input.'),
     ],
-    file: Annotated[
-        Path,
-        typer.Option("--out", metavar="FILE", help="The baseline; one that is there is replaced."),
-    ],
+    file: Annotated[Path, option("FILE", "The baseline; one that is there is replaced.", "--out")],
     name: Annotated[
-        str | None,
-        typer.Option(metavar="NAME", help="What to call the model.  [default: the file's name]"),
+        str | None, option("NAME", "What to call the model.  [default: the file's name]")
     ] = None,
     dataset: options.Dataset = None,
     feature: options.Features = None,

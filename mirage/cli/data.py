@@ -7,12 +7,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NamedTuple
 
-import typer
-
 from mirage.cli import _options as options
 from mirage.cli._inputs import file_of, is_language, place_of
 from mirage.cli._output import out, out_json, print_records, summarise
-from mirage.cli._shell import example, fall_short, group
+from mirage.cli._shell import argument, example, fall_short, flag, group, option
 from mirage.errors import MirageError, UnknownNameError
 
 if TYPE_CHECKING:
@@ -24,9 +22,9 @@ if TYPE_CHECKING:
 SOURCES = ("jsonl", "trec", "nomiracl", "memerag")
 TARGETS = ("jsonl", "trec")
 
-TOPICS = typer.Option(metavar="FILE", help="Lines id<TAB>text.")
-QRELS = typer.Option(metavar="FILE", help="Lines id Q0 passage-id relevance.")
-PASSAGES = typer.Option(metavar="FILE", help="JSON Lines of passages.")
+TOPICS = option("FILE", "Lines id<TAB>text.")
+QRELS = option("FILE", "Lines id Q0 passage-id relevance.")
+PASSAGES = option("FILE", "JSON Lines of passages.")
 
 __all__ = ["commands"]
 
@@ -40,10 +38,7 @@ commands = group("data", "Look into datasets, build and convert them.")
 def describe(
     sources: Annotated[
         list[str],
-        typer.Argument(
-            metavar="LANGUAGE|FILE",
-            help="Queries: bundled ones, or JSON Lines; - is standard input.",
-        ),
+        argument("LANGUAGE|FILE", "Queries: bundled ones, or JSON Lines; - is standard input."),
     ],
     as_json: options.Json = False,
 ) -> None:
@@ -83,31 +78,21 @@ def _survey(source: str) -> Survey:
     )
 )
 def build(
-    language: Annotated[str, typer.Option(metavar="CODE", help="Of the queries.")],
+    language: Annotated[str, option("CODE", "Of the queries.")],
     topics: Annotated[Path, TOPICS],
     qrels: Annotated[Path, QRELS],
     passages: Annotated[Path | None, PASSAGES] = None,
     file: Annotated[
         Path | None,
-        typer.Option(
-            "--out",
-            metavar="FILE",
-            help="The queries as JSON Lines.  [default: standard output]",
-        ),
+        option("FILE", "The queries as JSON Lines.  [default: standard output]", "--out"),
     ] = None,
     sample: Annotated[
-        int | None,
-        typer.Option(metavar="N", min=0, help="Draw so many queries.  [default: all]"),
+        int | None, option("N", "Draw so many queries.  [default: all]", min=0)
     ] = None,
     relevant_only: Annotated[
-        int,
-        typer.Option(
-            metavar="N", min=0, help="Also so many of those without a non-relevant passage."
-        ),
+        int, option("N", "Also so many of those without a non-relevant passage.", min=0)
     ] = 0,
-    miracl: Annotated[
-        bool, typer.Option("--miracl", help="Draw what MIRAGE-Bench drew of MIRACL.")
-    ] = False,
+    miracl: Annotated[bool, flag("Draw what MIRAGE-Bench drew of MIRACL.", "--miracl")] = False,
     seed: options.Seed = 0,
     as_json: options.SummaryJson = False,
 ) -> None:
@@ -153,39 +138,25 @@ def build(
 def convert(
     source: Annotated[
         Path | None,
-        typer.Argument(
-            metavar="SOURCE",
-            help="JSON Lines, a folder of NoMIRACL, or a file of MEMERAG; none for --from trec.",
+        argument(
+            "SOURCE",
+            "JSON Lines, a folder of NoMIRACL, or a file of MEMERAG; none for --from trec.",
         ),
     ] = None,
-    from_: Annotated[
-        str, typer.Option("--from", metavar="FORM", help=", ".join(SOURCES))
-    ] = "jsonl",
-    to: Annotated[str, typer.Option(metavar="FORM", help=", ".join(TARGETS))] = "jsonl",
-    language: Annotated[
-        str | None, typer.Option(metavar="CODE", help="Of the queries; JSON Lines say it.")
-    ] = None,
+    from_: Annotated[str, option("FORM", ", ".join(SOURCES), "--from")] = "jsonl",
+    to: Annotated[str, option("FORM", ", ".join(TARGETS))] = "jsonl",
+    language: Annotated[str | None, option("CODE", "Of the queries; JSON Lines say it.")] = None,
     file: Annotated[
         Path | None,
-        typer.Option(
-            "--out",
-            metavar="PATH",
-            help="A file; for trec, a folder.  [default: standard output]",
-        ),
+        option("PATH", "A file; for trec, a folder.  [default: standard output]", "--out"),
     ] = None,
     runs: Annotated[
         Path | None,
-        typer.Option(
-            metavar="FOLDER",
-            help="Write recorded responses here, a file a model (nomiracl, memerag).",
-        ),
+        option("FOLDER", "Write recorded responses here, a file a model (nomiracl, memerag)."),
     ] = None,
     labels: Annotated[
         Path | None,
-        typer.Option(
-            metavar="FILE",
-            help="Write the labelled sentences here, for `mirage metaeval` (memerag).",
-        ),
+        option("FILE", "Write the labelled sentences here, for `mirage metaeval` (memerag)."),
     ] = None,
     topics: Annotated[Path | None, TOPICS] = None,
     qrels: Annotated[Path | None, QRELS] = None,

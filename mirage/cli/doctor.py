@@ -8,12 +8,10 @@ import re
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
 
-import typer
-
 from mirage.cli import _options as options
 from mirage.cli._llms import ask_for_models
 from mirage.cli._output import out, out_json, wrapped
-from mirage.cli._shell import app, example, fall_short
+from mirage.cli._shell import app, example, fall_short, option
 
 __all__ = ["doctor"]
 
@@ -25,10 +23,10 @@ FOR_DEVELOPERS = ("test", "dev", "docs", "browser")
 def doctor(
     endpoint: Annotated[
         list[str] | None,
-        typer.Option(
-            metavar="URL",
-            help="See whether this endpoint answers, and the one of OPENAI_BASE_URL; no key is "
-            "sent. May be repeated.",
+        option(
+            "URL",
+            "See whether this endpoint answers, and the one of OPENAI_BASE_URL; no key is sent. "
+            "May be repeated.",
         ),
     ] = None,
     as_json: options.Json = False,

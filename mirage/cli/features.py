@@ -5,12 +5,10 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
 from mirage.cli import _options as options
 from mirage.cli._inputs import dataset_of, named_numbers, runs_of
 from mirage.cli._output import out, out_json
-from mirage.cli._shell import app, example, fall_short, shortfalls
+from mirage.cli._shell import app, example, fall_short, flag, option, shortfalls
 from mirage.errors import UnknownNameError
 
 if TYPE_CHECKING:
@@ -32,15 +30,15 @@ def features(
     feature: options.Features = None,
     minimum: Annotated[
         list[str] | None,
-        typer.Option(
+        option(
+            "NAME=NUMBER",
+            "Fall short (status 1) where the mean of a feature is lower; may be repeated.",
             "--min",
-            metavar="NAME=NUMBER",
-            help="Fall short (status 1) where the mean of a feature is lower; may be repeated.",
         ),
     ] = None,
     allow_failed: options.AllowFailed = 0,
     per_query: Annotated[
-        bool, typer.Option("--per-query", help="Show each query, and not the means only.")
+        bool, flag("Show each query, and not the means only.", "--per-query")
     ] = False,
     dataset: options.Dataset = None,
     jobs: options.Jobs = 1,

@@ -5,12 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
 from mirage.cli import _options as options
 from mirage.cli._inputs import check_folder, file_of
 from mirage.cli._output import out
-from mirage.cli._shell import app, example
+from mirage.cli._shell import app, argument, example, option
 
 
 @app.command(
@@ -22,32 +20,26 @@ from mirage.cli._shell import app, example
 def fit(
     file: Annotated[
         Path,
-        typer.Argument(
-            metavar="JUDGMENTS",
-            help="JSON Lines of judgments, or of votes as `mirage judge` writes them; - is "
-            "standard input.",
+        argument(
+            "JUDGMENTS",
+            "JSON Lines of judgments, or of votes as `mirage judge` writes them; - is standard "
+            "input.",
         ),
     ],
-    ties: Annotated[
-        str, typer.Option(metavar="HOW", help="half (a win), drop, or davidson.")
-    ] = "half",
-    ridge: Annotated[
-        float, typer.Option(metavar="N", help="Holds back models that won or lost everything.")
-    ] = 0.1,
+    ties: Annotated[str, option("HOW", "half (a win), drop, or davidson.")] = "half",
+    ridge: Annotated[float, option("N", "Holds back models that won or lost everything.")] = 0.1,
     tournaments: Annotated[
         int,
-        typer.Option(
-            metavar="N",
+        option(
+            "N",
+            "Bootstrap so many tournaments for logits and intervals.  [default: none; one fit, "
+            "intervals by its sandwich covariance]",
             min=0,
-            help="Bootstrap so many tournaments for logits and intervals.  "
-            "[default: none; one fit, intervals by its sandwich covariance]",
             show_default=False,
         ),
     ] = 0,
-    judge: Annotated[str | None, typer.Option(metavar="NAME", help="Count one judge only.")] = None,
-    votes: Annotated[
-        str, typer.Option(metavar="HOW", help="What a jury brings: majority, or all.")
-    ] = "majority",
+    judge: Annotated[str | None, option("NAME", "Count one judge only.")] = None,
+    votes: Annotated[str, option("HOW", "What a jury brings: majority, or all.")] = "majority",
     seed: options.Seed = 0,
     page: options.Page = None,
     as_json: options.Json = False,

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
 from mirage.cli import _options as options
 from mirage.cli._inputs import check_folder, dataset_of
 from mirage.cli._llms import key_in, llms_of, naming_models
 from mirage.cli._output import print_records, summarise
-from mirage.cli._shell import app, example, fall_short, keeping
+from mirage.cli._shell import app, example, fall_short, keeping, option
 from mirage.errors import MirageError
 
 if TYPE_CHECKING:
@@ -29,28 +27,21 @@ __all__ = ["generate"]
 )
 def generate(
     language: options.Language,
-    model: Annotated[
-        str | None, typer.Option(metavar="NAME", help="What the endpoint calls the model.")
-    ] = None,
+    model: Annotated[str | None, option("NAME", "What the endpoint calls the model.")] = None,
     base_url: options.BaseUrl = None,
     service: Annotated[
         str | None,
-        typer.Option(
-            metavar="URL",
-            help="Instead of --model: an HTTP service that gets {query, language, passages} as "
-            "JSON and gives JSON.",
+        option(
+            "URL",
+            "Instead of --model: an HTTP service that gets {query, language, passages} as JSON "
+            "and gives JSON.",
         ),
     ] = None,
     answer: Annotated[
         str,
-        typer.Option(
-            metavar="KEYS",
-            help="With --service: where in its JSON the text is, such as choices.0.text.",
-        ),
+        option("KEYS", "With --service: where in its JSON the text is, such as choices.0.text."),
     ] = "answer",
-    name: Annotated[
-        str | None, typer.Option(metavar="NAME", help="What messages call the model.")
-    ] = None,
+    name: Annotated[str | None, option("NAME", "What messages call the model.")] = None,
     file: options.Growing = None,
     dataset: options.Dataset = None,
     key_from: options.KeyFrom = None,

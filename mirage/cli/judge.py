@@ -5,13 +5,11 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import Annotated, Any
 
-import typer
-
 from mirage.cli import _options as options
 from mirage.cli._inputs import check_folder, dataset_of, runs_of
 from mirage.cli._llms import llms_of, naming_models
 from mirage.cli._output import out, out_json, print_records, say, summarise
-from mirage.cli._shell import app, example, fall_short, keeping
+from mirage.cli._shell import app, example, fall_short, flag, keeping, option
 from mirage.errors import MirageError
 
 
@@ -24,35 +22,29 @@ from mirage.errors import MirageError
 def judge(
     language: options.Language,
     responses: options.Responses,
-    model: Annotated[
-        list[str], typer.Option(metavar="NAME", help="The judge; several make a jury.")
-    ],
+    model: Annotated[list[str], option("NAME", "The judge; several make a jury.")],
     base_url: options.BaseUrl = None,
     name: options.Names = None,
     file: options.Growing = None,
     dry_run: Annotated[
-        bool,
-        typer.Option("--dry-run", "--estimate", help="Say what it would take, and ask nothing."),
+        bool, flag("Say what it would take, and ask nothing.", "--dry-run", "--estimate")
     ] = False,
     dataset: options.Dataset = None,
-    queries: Annotated[int, typer.Option(metavar="N", min=1, help="Queries to draw.")] = 100,
-    pairs: Annotated[
-        float, typer.Option(metavar="SHARE", help="Share of them on which a pair is judged.")
-    ] = 1.0,
+    queries: Annotated[int, option("N", "Queries to draw.", min=1)] = 100,
+    pairs: Annotated[float, option("SHARE", "Share of them on which a pair is judged.")] = 1.0,
     judgments: Annotated[
-        int | None,
-        typer.Option(metavar="N", min=1, help="Judge so many pairs at most: those that tell most."),
+        int | None, option("N", "Judge so many pairs at most: those that tell most.", min=1)
     ] = None,
     target: Annotated[
         float | None,
-        typer.Option(
-            metavar="TAU",
-            help="With --judgments: stop where Kendall's tau with the ranking by all pairs is "
-            "expected to be this.",
+        option(
+            "TAU",
+            "With --judgments: stop where Kendall's tau with the ranking by all pairs is expected "
+            "to be this.",
         ),
     ] = None,
     both_orders: Annotated[
-        bool, typer.Option("--both-orders", help="Ask twice, with either response first.")
+        bool, flag("Ask twice, with either response first.", "--both-orders")
     ] = False,
     seed: options.Seed = 0,
     key_from: options.KeyFrom = None,
@@ -64,7 +56,7 @@ def judge(
     cache: options.Cache = True,
     page: options.Page = None,
     as_json: Annotated[
-        bool, typer.Option("--json", help="With --out or --dry-run: print a summary as JSON.")
+        bool, flag("With --out or --dry-run: print a summary as JSON.", "--json")
     ] = False,
 ) -> None:
     """Have an LLM judge pairs of models' responses.

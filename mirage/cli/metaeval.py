@@ -5,12 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
 from mirage.cli import _options as options
 from mirage.cli._inputs import file_of, named_numbers
 from mirage.cli._output import out, out_json
-from mirage.cli._shell import app, example
+from mirage.cli._shell import app, argument, example, flag, option
 from mirage.errors import UnknownNameError
 
 if TYPE_CHECKING:
@@ -30,31 +28,24 @@ TASKS = ("faithfulness", "relevance")
 def metaeval(
     labels: Annotated[
         Path,
-        typer.Argument(
-            metavar="LABELS",
-            help="JSON Lines with a labelled sentence a line, or a folder of MEMERAG.",
-        ),
+        argument("LABELS", "JSON Lines with a labelled sentence a line, or a folder of MEMERAG."),
     ],
     judge: Annotated[
         list[str] | None,
-        typer.Option(
-            metavar="FEATURE[=THRESHOLD]",
-            help="What is judged; may be repeated. Without a threshold it is cross-validated.  "
-            "[default: support_lexical]",
+        option(
+            "FEATURE[=THRESHOLD]",
+            "What is judged; may be repeated. Without a threshold it is cross-validated. "
+            " [default: support_lexical]",
         ),
     ] = None,
-    language: Annotated[
-        str | None, typer.Option(metavar="CODE", help="Of sentences that do not name theirs.")
-    ] = None,
+    language: Annotated[str | None, option("CODE", "Of sentences that do not name theirs.")] = None,
     positive: Annotated[
-        str, typer.Option(metavar="LABEL", help="The label that a high score speaks for.")
+        str, option("LABEL", "The label that a high score speaks for.")
     ] = "Supported",
     task: Annotated[
-        str, typer.Option(metavar="TASK", help="Of MEMERAG: faithfulness, or relevance.")
+        str, option("TASK", "Of MEMERAG: faithfulness, or relevance.")
     ] = "faithfulness",
-    compare: Annotated[
-        bool, typer.Option("--compare", help="Test every two judges for a difference.")
-    ] = False,
+    compare: Annotated[bool, flag("Test every two judges for a difference.", "--compare")] = False,
     seed: options.Seed = 0,
     as_json: options.Json = False,
 ) -> None:

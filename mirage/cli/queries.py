@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from typing import Annotated
 
-import typer
-
 from mirage.cli import _options as options
 from mirage.cli._inputs import dataset_of
 from mirage.cli._output import out, out_json
-from mirage.cli._shell import app, example
+from mirage.cli._shell import app, example, flag
 
 __all__ = ["queries"]
 
@@ -20,7 +18,7 @@ SHOWN = {"id", "language", "text", "passages"}
 def queries(
     language: options.Language,
     as_json: Annotated[
-        bool, typer.Option("--json", help="Print one JSON array, and not a line a query.")
+        bool, flag("Print one JSON array, and not a line a query.", "--json")
     ] = False,
 ) -> None:
     """Print the bundled queries of a language as JSON Lines.

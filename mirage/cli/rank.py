@@ -11,7 +11,7 @@ from mirage.cli import _options as options
 from mirage.cli._inputs import run_names
 from mirage.cli._leaderboards import Copies, Official, Surrogate, leaderboard_of, ranked
 from mirage.cli._output import out
-from mirage.cli._shell import app, example, fall_short, shortfalls
+from mirage.cli._shell import app, example, fall_short, option, shortfalls
 from mirage.errors import UnknownNameError
 
 
@@ -27,14 +27,14 @@ def rank(
     name: options.Names = None,
     at_least: Annotated[
         list[str] | None,
-        typer.Option(
-            metavar="MODEL",
-            help="Fall short (status 1) where a model is not better than this one, with the "
-            "confidence below; may be repeated.",
+        option(
+            "MODEL",
+            "Fall short (status 1) where a model is not better than this one, with the confidence "
+            "below; may be repeated.",
         ),
     ] = None,
     confidence: Annotated[
-        float, typer.Option(metavar="P", help="Of --at-least; 0.5 asks to be ahead, no more.")
+        float, option("P", "Of --at-least; 0.5 asks to be ahead, no more.")
     ] = 0.9,
     allow_failed: options.AllowFailed = 0,
     dataset: options.Dataset = None,

@@ -5,20 +5,18 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
 from mirage.cli import _options as options
 from mirage.cli._inputs import check_folder, file_of
 from mirage.cli._leaderboards import Copies, Official, Surrogate, leaderboard_of, ranked
 from mirage.cli._output import out
-from mirage.cli._shell import app, example
+from mirage.cli._shell import app, example, option
 
 
 @app.command(epilog=example("mirage report sw my-rag.jsonl --out report.html"))
 def report(
     language: options.Language,
     responses: options.Responses,
-    file: Annotated[Path, typer.Option("--out", metavar="FILE", help="The page to write.")],
+    file: Annotated[Path, option("FILE", "The page to write.", "--out")],
     name: options.Names = None,
     dataset: options.Dataset = None,
     surrogate: Surrogate = None,
@@ -26,11 +24,7 @@ def report(
     official: Official = False,
     copies: Copies = None,
     votes: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE",
-            help="Votes of judges: shows how far they agree, and their biases.",
-        ),
+        Path | None, option("FILE", "Votes of judges: shows how far they agree, and their biases.")
     ] = None,
     jobs: options.Jobs = 1,
     as_json: options.Json = False,

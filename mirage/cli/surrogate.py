@@ -5,8 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
 from mirage.cli import _options as options
 from mirage.cli._inputs import (
     check_folder,
@@ -18,7 +16,7 @@ from mirage.cli._inputs import (
     runs_of,
 )
 from mirage.cli._output import out, out_json, say, wrapped
-from mirage.cli._shell import example, fall_short, group
+from mirage.cli._shell import argument, example, fall_short, group, option
 
 if TYPE_CHECKING:
     from mirage.surrogate import SurrogateRanker, Validation
@@ -37,21 +35,13 @@ def train(
     language: options.Language,
     responses: options.Responses,
     judgments: Annotated[
-        Path,
-        typer.Option(
-            metavar="FILE",
-            help="Judgments, or votes as `mirage judge` writes them, on these models.",
-        ),
+        Path, option("FILE", "Judgments, or votes as `mirage judge` writes them, on these models.")
     ],
-    file: Annotated[Path, typer.Option("--out", metavar="FILE", help="Where to write it.")],
+    file: Annotated[Path, option("FILE", "Where to write it.", "--out")],
     name: options.Names = None,
     dataset: options.Dataset = None,
-    estimator: Annotated[
-        str, typer.Option(metavar="NAME", help="auto selects one; forest is the paper's.")
-    ] = "auto",
-    tournaments: Annotated[
-        int, typer.Option(metavar="N", min=1, help="Tournaments to learn from.")
-    ] = 200,
+    estimator: Annotated[str, option("NAME", "auto selects one; forest is the paper's.")] = "auto",
+    tournaments: Annotated[int, option("N", "Tournaments to learn from.", min=1)] = 200,
     validate: options.Validate = False,
     seed: options.Seed = 0,
     jobs: options.Jobs = 1,
@@ -87,9 +77,7 @@ def train(
 
 @commands.command(epilog=example("mirage surrogate show sw"))
 def show(
-    source: Annotated[
-        str, typer.Argument(metavar="LANGUAGE|FILE", help="One that ships, or a file.")
-    ],
+    source: Annotated[str, argument("LANGUAGE|FILE", "One that ships, or a file.")],
     trust: options.Trust = False,
     validate: options.Validate = False,
     jobs: options.Jobs = 1,
@@ -110,9 +98,7 @@ def show(
 def verify(
     folder: Annotated[
         Path | None,
-        typer.Argument(
-            metavar="FOLDER", help="Artifacts beside their manifest.  [default: those that ship]"
-        ),
+        argument("FOLDER", "Artifacts beside their manifest.  [default: those that ship]"),
     ] = None,
     as_json: options.Json = False,
 ) -> None:
@@ -133,7 +119,7 @@ def verify(
 
 @commands.command(epilog=example("mirage surrogate rebuild surrogates/"))
 def rebuild(
-    folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="Where to write the artifacts.")],
+    folder: Annotated[Path, argument("FOLDER", "Where to write the artifacts.")],
     jobs: options.Jobs = -1,
     as_json: options.Json = False,
 ) -> None:
