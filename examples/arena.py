@@ -22,17 +22,14 @@ import sys
 
 from mirage import (
     LLM,
-    BradleyTerry,
-    FeatureSuite,
     Leaderboard,
     MirageDataset,
     OpenAIGenerator,
     Ranking,
     ReplayGenerator,
     Run,
-    SurrogateRanker,
 )
-from mirage.arena import BradleyTerryFit, Judged, PairwiseJudge
+from mirage.arena import Judged, PairwiseJudge
 from mirage.languages import LANGUAGES
 from mirage.surrogate.simulation import SYSTEMS, simulate
 
@@ -59,18 +56,9 @@ def rank_unjudged(
     """The endpoints among the others, by a surrogate that learnt from the others alone."""
     names = {run.model for run in others}
     known = [j for j in judged if {j.model_a, j.model_b} <= names]
-    tournaments = BradleyTerry().bootstrap(known, queries=len(dataset), seed=0)
-    suite = FeatureSuite.offline(dataset.language)
-    tables = [suite.score(dataset, run) for run in others]
-    ranker = SurrogateRanker("ridge").fit(tables, tournaments)  # few models: the stiffest one
-    return Leaderboard(dataset, suite, ranker).rank_all({run.model: run for run in endpoints})
-
-
-def show(fit: BradleyTerryFit) -> None:
-    """Print a judged ranking."""
-    rows = zip(fit.ranks, fit.models, fit.logits, fit.interval(), strict=True)
-    for rank, model, logit, (low, high) in sorted(rows, key=lambda row: (row[0], row[1])):
-        print(f"{rank:4d}  {model:40}  {logit:6.2f}  ({low:.2f} to {high:.2f})")
+    # Few models: the stiffest surrogate.
+    board = Leaderboard.from_judgments(dataset, others, known, estimator="ridge")
+    return board.rank_all({run.model: run for run in endpoints})
 
 
 def main(language: str = "en") -> None:
@@ -88,8 +76,8 @@ def main(language: str = "en") -> None:
     arena = PairwiseJudge(llm(judge))
     print(f"The judge: {arena.estimate(dataset, [*endpoints, *others])}\n")
     judged = arena.compare(dataset, [*endpoints, *others])
-    print(f"Judged by {judge} (logits with 95 % intervals):")
-    show(BradleyTerry().fit(judged))
+    print(f"Judged by {judge}:")
+    print(Ranking.from_judgments(judged, dataset=dataset))
 
     print("\nBy features alone, the endpoints unjudged:")
     print(rank_unjudged(dataset, endpoints, others, judged))

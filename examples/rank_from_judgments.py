@@ -4,7 +4,7 @@
     python examples/rank_from_judgments.py verdicts.csv   # columns query_id,model_a,model_b,verdict
 
 A verdict is a, b or tie. Verdicts on the same question are not independent of each other: questions
-are what is counted, and drawn, for the intervals.
+are what is counted for the intervals.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import csv
 import sys
 from pathlib import Path
 
-from mirage import BradleyTerry, Judgments
+from mirage import Judgments, Ranking
 
 COLUMNS = ("query_id", "model_a", "model_b", "verdict")
 
@@ -44,25 +44,15 @@ def read(path: str) -> list[dict[str, str]]:
 
 
 def main(path: str | None = None) -> None:
-    """Fit, draw, and print."""
-    found = rows() if path is None else read(path)
-    query, model_a, model_b, verdict = ([row.get(name) for row in found] for name in COLUMNS)
-    judgments = Judgments.from_arrays(
-        query=query, model_a=model_a, model_b=model_b, verdict=verdict
+    """Rank, and print."""
+    verdicts = rows() if path is None else read(path)
+    query, model_a, model_b, verdict = ([row.get(name) for row in verdicts] for name in COLUMNS)
+    ranking = Ranking.from_judgments(
+        Judgments.from_arrays(query=query, model_a=model_a, model_b=model_b, verdict=verdict)
     )
-    fit = BradleyTerry().fit(judgments)
-    drawn = BradleyTerry().bootstrap(judgments, tournaments=1000, queries=None).rank_interval()
-    best_first = (-fit.logits).argsort()
-    print(f"{len(judgments)} verdicts on {fit.queries} questions")
-    print("rank  logit   95 % interval  rank interval")
-    for i in best_first:
-        low, high = fit.interval()[i]
-        interval = f"[{low:.2f}, {high:.2f}]"
-        ranks = "{}-{}".format(*drawn[i])
-        print(f"{fit.ranks[i]:4}{fit.logits[i]:7.2f}{interval:>16}{ranks:>15}  {fit.models[i]}")
-    first, second = (fit.models[i] for i in best_first[:2])
-    print(f"\n{first} is preferred to {second} on {fit.win_probability(first, second):.0%} of")
-    print(f"questions; that it is better at all is {fit.p_better(first, second):.0%} sure")
+    print(ranking)
+    first, second = ranking.models[:2]
+    print(f"\nThat {first} is better than {second} is {ranking.p_better(first, second):.0%} sure")
 
 
 if __name__ == "__main__":

@@ -14,16 +14,17 @@ import numpy as np
 from mirage._base.arrays import Floats, Ints
 from mirage._base.tables import RANKED, Table, ranked_cells, to_html, to_markdown, to_text
 from mirage.arena.bradley_terry import BradleyTerry, BradleyTerryFit, Tournaments
-from mirage.arena.cautions import cautions
+from mirage.arena.cautions import FEW_QUERIES, cautions
 from mirage.arena.judgments import Judgments, JudgmentsLike, as_judgments
 from mirage.arena.verdicts import Judged
 from mirage.errors import MirageError, UnknownNameError, needing
 from mirage.languages import Language
-from mirage.statistics.bootstrap import NO_INTERVAL, Interval
+from mirage.statistics.bootstrap import NO_INTERVAL, Interval, check_level, expanded_level
 from mirage.statistics.ranks import (
     kendall_tau,
     p_better_by_draws,
     p_better_by_intervals,
+    rank_intervals_by_confidence,
     ranks,
     t_intervals,
 )
@@ -177,10 +178,11 @@ class Ranking:
             bradley_terry: the model to fit, ``BradleyTerry()`` by default.
             agreement: how far the judge agrees with people, such as
                 :attr:`PairwiseJudge.agreement <mirage.PairwiseJudge.agreement>`.
-            tournaments: where it is above 0, logits are the means, and intervals the percentiles,
-                of so many tournaments on as many queries as were judged
-                (:meth:`BradleyTerry.bootstrap <mirage.BradleyTerry.bootstrap>`); on few queries
-                these intervals are too narrow.
+            tournaments: where it is above 0, logits are the means, and intervals the expanded
+                percentiles (:func:`mirage.statistics.bootstrap.expanded_level`), of so many
+                tournaments on as many queries as were judged (:meth:`BradleyTerry.bootstrap
+                <mirage.BradleyTerry.bootstrap>`). On fewer than 20 queries they would be too
+                narrow, and none is shown.
             level: of the intervals.
             seed: of the tournaments.
             progress: show a progress bar of the tournaments on stderr, if that is a terminal.
@@ -199,7 +201,7 @@ class Ranking:
             drawn = model.bootstrap(
                 columns, tournaments=tournaments, queries=None, seed=seed, progress=progress
             )
-            numbers = _by_tournaments(drawn, level)
+            numbers = _by_tournaments(drawn, fit.queries, level)
         answers = {run.model: run for run in runs if run.model in fit.models}
         hidden = fit.models if bool((columns.score == 0.5).all()) else fit.unbound
         language = next((part.language for part in (dataset, *answers.values()) if part), None)
@@ -499,7 +501,7 @@ class _Numbers(NamedTuple):
 
     logits: Floats
     ends: Floats
-    rank_ends: Ints
+    rank_ends: Ints | None
     draws: Mapping[str, Floats] | None = None
     confidence: Mapping[str, Mapping[str, float]] | None = None
 
@@ -511,31 +513,34 @@ def _by_t(fit: BradleyTerryFit, level: float) -> _Numbers:
     return _Numbers(fit.logits, ends, fit.rank_interval(level=level), confidence=confidence)
 
 
-def _by_tournaments(drawn: Tournaments, level: float) -> _Numbers:
+def _by_tournaments(drawn: Tournaments, queries: int, level: float) -> _Numbers:
     draws = dict(zip(drawn.models, drawn.logits.T, strict=True))
-    ends, rank_ends = drawn.interval(level=level), drawn.rank_interval(level=level)
-    return _Numbers(drawn.mean, ends, rank_ends, draws)
+    if queries < FEW_QUERIES:
+        check_level(level)
+        return _Numbers(drawn.mean, np.full((len(draws), 2), np.nan), None, draws)
+    level = expanded_level(level, queries)
+    confidence = np.array(
+        [[p_better_by_draws(a, b) for b in draws.values()] for a in draws.values()]
+    )
+    rank_ends = rank_intervals_by_confidence(confidence, level=level)
+    return _Numbers(drawn.mean, drawn.interval(level=level), rank_ends, draws)
 
 
 def _judged_entries(
     models: Sequence[str], numbers: _Numbers, hidden: Sequence[str], answers: Mapping[str, Run]
 ) -> Iterator[Entry]:
-    for model, rank, logit, (low, high), (best, worst) in zip(
-        models,
-        ranks(numbers.logits).tolist(),
-        numbers.logits.tolist(),
-        numbers.ends.tolist(),
-        numbers.rank_ends.tolist(),
-        strict=True,
+    places, spans = ranks(numbers.logits).tolist(), numbers.rank_ends
+    for i, (model, logit, (low, high)) in enumerate(
+        zip(models, numbers.logits.tolist(), numbers.ends.tolist(), strict=True)
     ):
         run = answers.get(model)
         failures = {} if run is None else {r.query_id: r.error or "" for r in run.failed}
         yield Entry(
-            rank,
+            places[i],
             model,
             logit,
             NO_INTERVAL if model in hidden else (low, high),
-            (best, worst),
+            None if spans is None else (int(spans[i, 0]), int(spans[i, 1])),
             answered=None if run is None else len(run) - len(failures),
             failures=failures,
         )

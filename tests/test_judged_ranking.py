@@ -19,6 +19,7 @@ from mirage import BradleyTerry, Judgment, Judgments, Ranking, Vote
 from mirage.arena import Judged
 from mirage.errors import JudgmentError, MirageError, SettingError
 from mirage.report import render
+from mirage.statistics.bootstrap import expanded_level
 from mirage.statistics.ranks import confidences_by_t, rank_intervals_by_confidence
 
 properties = settings(max_examples=40, deadline=None)
@@ -118,6 +119,23 @@ def test_confidences_are_of_differences() -> None:
     assert p[0, 1] == pytest.approx(student.cdf(0.6 / math.sqrt(0.18), df=6))
     assert p.diagonal().tolist() == [0.5, 0.5]
     assert p + p.T == pytest.approx(np.ones((2, 2)))
+
+
+def test_percentiles_are_expanded_as_student_asks() -> None:
+    # Student's t is 2.776 with 4 degrees of freedom, 2.093 with 19: 3.104 and 2.147 deviates.
+    assert (1 - expanded_level(0.95, 5)) / 2 == pytest.approx(0.001, abs=5e-4)
+    assert (1 - expanded_level(0.95, 20)) / 2 == pytest.approx(0.016, abs=5e-4)
+    assert expanded_level(0.95, 10**6) == pytest.approx(0.95, abs=1e-5)
+    rows = arena(3, 24)
+    ranking = Ranking.from_judgments(rows, tournaments=300, seed=1, progress=False)
+    drawn = BradleyTerry().bootstrap(rows, tournaments=300, queries=None, seed=1)
+    ends = np.quantile(drawn.logits[:, 0], [0.5 - x for x in (0.5, -0.5)])
+    low, high = ranking["a"].interval
+    assert ends[0] <= low < drawn.interval()[0, 0] < drawn.interval()[0, 1] < high <= ends[1]
+    assert ranking["a"].logit == drawn.mean[0]
+    assert ranking.p_better("a", "b") == drawn.p_better("a", "b")
+    few = Ranking.from_judgments(arena(3, 19), tournaments=20, progress=False)
+    assert all(math.isnan(entry.interval[0]) and entry.rank_interval is None for entry in few)
 
 
 # What changes nothing -----------------------------------------------------------------------------
