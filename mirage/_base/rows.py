@@ -12,7 +12,7 @@ __all__ = ["is_missing", "placed", "present", "rows_in"]
 
 
 def rows_in(frame: Any) -> list[dict[str, Any]]:
-    """The rows of a frame of pandas or polars.
+    """The rows of a frame of pandas or polars, or of one split of Hugging Face ``datasets``.
 
     Raises:
         DatasetError: it is no frame.
@@ -21,6 +21,8 @@ def rows_in(frame: Any) -> list[dict[str, Any]]:
         return list(frame.to_dicts())
     if hasattr(frame, "columns") and hasattr(frame, "to_dict"):  # pandas
         return list(frame.to_dict(orient="records"))
+    if hasattr(frame, "column_names"):  # datasets
+        return list(frame.to_list())
     raise DatasetError(f"expected a frame of pandas or polars, found {type(frame).__name__}")
 
 

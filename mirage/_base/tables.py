@@ -7,7 +7,7 @@ import math
 import re
 import unicodedata
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
@@ -83,7 +83,7 @@ class Table:
         title: the line above it.
         header: a word for each column.
         rows: the cells, in the order of the header.
-        marked: for each row, whether it stands out.
+        marked: for each row, whether it stands out; by default none does.
         notes: lines below it.
         name: the column of names; it is aligned left and cut where space is short. All others
             are numbers.
@@ -92,21 +92,20 @@ class Table:
     title: str
     header: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
-    marked: tuple[bool, ...]
+    marked: tuple[bool, ...] = ()
     notes: tuple[str, ...] = ()
     name: int = 1
+
+    @property
+    def marks(self) -> tuple[bool, ...]:
+        """Whether each row stands out."""
+        return self.marked or (False,) * len(self.rows)
 
     def filled(self) -> Table:
         """The same table without the columns that are blank in every row."""
         columns = [j for j in range(len(self.header)) if any(row[j] for row in self.rows)]
-        return Table(
-            self.title,
-            tuple(self.header[j] for j in columns),
-            tuple(tuple(row[j] for j in columns) for row in self.rows),
-            self.marked,
-            self.notes,
-            columns.index(self.name),
-        )
+        header, *rows = (tuple(row[j] for j in columns) for row in (self.header, *self.rows))
+        return replace(self, header=header, rows=tuple(rows), name=columns.index(self.name))
 
 
 def ranked_cells(
@@ -129,7 +128,7 @@ def ranked_cells(
 
 def to_text(table: Table) -> str:
     """The table for a terminal of 80 columns, whatever scripts it holds; ``*`` marks rows."""
-    marks = [" ", *("*" if marked else " " for marked in table.marked)]
+    marks = [" ", *("*" if marked else " " for marked in table.marks)]
     columns = [_column(table, j) for j in range(len(table.header))]
     lines = [
         GAP.join((mark, *cells)).rstrip()
@@ -143,7 +142,7 @@ def to_markdown(table: Table) -> str:
     """The table in GitHub's Markdown; marked rows have their names in bold."""
     rule = tuple(":--" if j == table.name else "--:" for j in range(len(table.header)))
     rows = [table.header, rule]
-    for cells, marked in zip(table.rows, table.marked, strict=True):
+    for cells, marked in zip(table.rows, table.marks, strict=True):
         name = _markdown(cells[table.name])
         name = f"**{name}**" if marked else name
         rows.append((*cells[: table.name], name, *cells[table.name + 1 :]))
@@ -159,7 +158,7 @@ def to_html(table: Table) -> str:
         ('<tr class="own">' if marked else "<tr>")
         + "".join(_html_cell("td", cell, j == table.name) for j, cell in enumerate(cells))
         + "</tr>"
-        for cells, marked in zip(table.rows, table.marked, strict=True)
+        for cells, marked in zip(table.rows, table.marks, strict=True)
     )
     notes = "".join(f"<p>{_html(note)}</p>" for note in table.notes)
     return (

@@ -86,7 +86,7 @@ def _text(table: FeatureTable, per_query: bool) -> str:
     more = f"; and {len(reasons) - 3} more reasons" if len(reasons) > 3 else ""
     notes = ("not computed: " + "; ".join(reasons[:3]) + more,) if reasons else ()
     header = ("feature", "mean", "not computed")
-    text = to_text(Table(title, header, rows, (False,) * len(rows), notes, name=0).filled())
+    text = to_text(Table(title, header, rows, notes=notes, name=0).filled())
     return text if not per_query else f"{text}\n\n{_by_query(table)}"
 
 
@@ -103,7 +103,7 @@ def _by_query(table: FeatureTable) -> str:
                 table.query_ids, table.columns(some).values.tolist(), strict=True
             )
         )
-        parts.append(to_text(Table("", ("query", *some), rows, (False,) * len(rows), name=0)))
+        parts.append(to_text(Table("", ("query", *some), rows, name=0)))
     return "\n\n".join(parts)
 
 

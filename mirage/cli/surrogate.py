@@ -163,9 +163,7 @@ def _described(ranker: SurrogateRanker) -> str:
         title = f"{code}: {len(data.query_ids)} queries, {len(data.y)} tournaments"
         rows = sorted(zip(data.mean_y.tolist(), data.models, strict=True), reverse=True)
         cells = tuple((name, f"{logit:.2f}") for logit, name in rows)
-        parts.append(
-            to_text(Table(title, ("model", "logit"), cells, (False,) * len(cells), name=0))
-        )
+        parts.append(to_text(Table(title, ("model", "logit"), cells, name=0)))
     return "\n".join(parts)
 
 

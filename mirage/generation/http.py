@@ -46,12 +46,9 @@ class HTTPGenerator:
         headers: headers to send; their values are kept out of errors and logs.
         name: what the run calls the model, by default the host.
         concurrency: requests under way at a time.
-        timeout: seconds one request may take, from sending it to the last byte of its answer.
-        total_timeout: seconds that a query may take with all of its retries.
-        retries: how often to send a request again after a fault that may pass: the statuses 408,
-            409, 429 and 5xx, timeouts, lost connections, and answers that are not JSON in UTF-8.
-            Other statuses, and JSON without the text, are final.
-        backoff: seconds of the first wait, at most; see :class:`~mirage.llm.retries.Retries`.
+
+    ``timeout``, ``total_timeout``, ``retries`` and ``backoff`` are as in :class:`mirage.LLM`. JSON
+    without the text is final.
 
     Raises:
         SettingError: a setting that makes no sense, or an address with a password or a query.

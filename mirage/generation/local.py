@@ -182,15 +182,12 @@ class VLLMGenerator:
 
     Args:
         model: a name on the hub, a folder, or a ``vllm.LLM``. Its tokenizer needs a chat template.
-        name: what the run calls the model, by default its name on the hub or its folder.
-        prompt: from a query to its prompt; by default a :class:`RagPrompt` that counts with the
-            model's own tokenizer, with a context of 8,192 tokens, or fewer if the engine has fewer.
         batch_size: queries to hand to the engine at a time; a run that is killed loses so many.
-        max_new_tokens: the longest answer, in tokens.
-        temperature: sampling temperature; 0 takes the likeliest token each time.
-        seed: for sampling.
         engine: with a name or folder, anything that ``vllm.LLM`` takes, such as
             ``tensor_parallel_size=2``.
+
+    ``name``, ``prompt``, ``max_new_tokens``, ``temperature`` and ``seed`` are as in
+    :class:`TransformersGenerator`.
 
     Raises:
         SettingError: a setting that makes no sense, or one of the engine beside an engine.

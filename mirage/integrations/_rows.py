@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 
 from mirage._base.files import validated
-from mirage._base.rows import placed
+from mirage._base.rows import placed, rows_in
 from mirage.dataset import MirageDataset
 from mirage.errors import DatasetError, FeatureError
 from mirage.features import FeatureTable
 from mirage.models import Query, Response, Run
 
-__all__ = ["TABLE_COLUMNS", "Row", "dataset_of", "rows_of", "run_of", "table_of"]
+__all__ = ["TABLE_COLUMNS", "Row", "dataset_from", "rows_of", "run_from", "table_from"]
 
 Row = Mapping[str, Any]
 
@@ -70,19 +70,41 @@ def _as_json(texts: Mapping[str, str]) -> str:
 # From rows ----------------------------------------------------------------------------------------
 
 
-def dataset_of(rows: Sequence[Row], *, name: str, language: str | None) -> MirageDataset:
-    """The dataset of these rows; ``language`` is that of rows that have none."""
+def dataset_from(data: Any, *, name: str = "", language: str | None = None) -> MirageDataset:
+    """The dataset of rows as the functions of this module give them.
+
+    Args:
+        data: a frame, or one split. Only ``id`` and ``text`` have to be there; an index is not
+            read.
+        name: of the dataset; by default ``"frame"``, or ``"dataset"`` for a split.
+        language: of rows that have none.
+
+    Raises:
+        DatasetError: what is wrong in which row (from 0) and field; also for a column too many.
+    """
+    name = name or ("dataset" if hasattr(data, "column_names") else "frame")
     queries = []
-    for where, row in _placed(rows, name, language=language):
+    for where, row in _placed(rows_in(data), name, language=language):
         if "metadata" in row:
             row["metadata"] = _texts(row["metadata"], f"{where}, field 'metadata'")
         queries.append(validated(Query, row, where))
     return MirageDataset(queries, name=name)
 
 
-def run_of(rows: Sequence[Row], *, model: str | None, language: str | None) -> Run:
-    """The run of these rows; ``model`` and ``language`` are those of rows that have none."""
-    places = _placed(rows, "run", model=model, language=language)
+def run_from(data: Any, *, model: str | None = None, language: str | None = None) -> Run:
+    """The run of rows as the functions of this module give them.
+
+    Args:
+        data: a frame, or one split. Only ``query_id`` and one of ``text`` and ``error`` have to be
+            there; an index is not read.
+        model: what rows without a model are called.
+        language: of rows that have none.
+
+    Raises:
+        DatasetError: two models, or what is wrong in which row (from 0) and field; also for a
+            column too many.
+    """
+    places = _placed(rows_in(data), "run", model=model, language=language)
     fields = {name: _only(places, name) for name in ("model", "language")}
     for _, row in places:
         row.setdefault("text", None)
@@ -91,8 +113,16 @@ def run_of(rows: Sequence[Row], *, model: str | None, language: str | None) -> R
     return validated(Run, {**fields, "responses": responses}, "run")
 
 
-def table_of(rows: Sequence[Row]) -> FeatureTable:
-    """The feature table of these rows; every column that is none of the others is a feature."""
+def table_from(data: Any) -> FeatureTable:
+    """The feature table of rows as the functions of this module give them.
+
+    Every column that is none of the others is a feature.
+
+    Raises:
+        DatasetError: two models, or what is wrong in which row (from 0) and field.
+        FeatureError: a query stands twice.
+    """
+    rows = rows_in(data)
     places = _placed(rows, "feature table")
     names = tuple(name for name in rows[0] if name not in TABLE_COLUMNS)
     ids = tuple(_id(row, where) for where, row in places)

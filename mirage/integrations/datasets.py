@@ -21,7 +21,7 @@ from typing import Any
 from mirage.dataset import MirageDataset
 from mirage.errors import missing_package
 from mirage.features import FeatureTable
-from mirage.integrations import _rows
+from mirage.integrations._rows import TABLE_COLUMNS, dataset_from, rows_of, run_from, table_from
 from mirage.models import Run
 
 try:
@@ -58,47 +58,7 @@ def to_datasets(records: MirageDataset | Run | FeatureTable) -> Dataset:
     Raises:
         FeatureError: a feature has the name of another column.
     """
-    return Dataset.from_list(_rows.rows_of(records), features=Features(_types(records)))
-
-
-def dataset_from(
-    data: Dataset, *, name: str = "dataset", language: str | None = None
-) -> MirageDataset:
-    """The dataset of rows as :func:`to_datasets` gives them.
-
-    Args:
-        data: one split. Only ``id`` and ``text`` have to be there.
-        name: of the dataset.
-        language: of rows that have none.
-
-    Raises:
-        DatasetError: what is wrong in which row (from 0) and field; also for a column too many.
-    """
-    return _rows.dataset_of(data.to_list(), name=name, language=language)
-
-
-def run_from(data: Dataset, *, model: str | None = None, language: str | None = None) -> Run:
-    """The run of rows as :func:`to_datasets` gives them.
-
-    Args:
-        data: one split. Only ``query_id`` and one of ``text`` and ``error`` have to be there.
-        model: what rows without a model are called.
-        language: of rows that have none.
-
-    Raises:
-        DatasetError: two models, or what is wrong in which row (from 0) and field; also for a
-            column too many.
-    """
-    return _rows.run_of(data.to_list(), model=model, language=language)
-
-
-def table_from(data: Dataset) -> FeatureTable:
-    """The feature table of rows as :func:`to_datasets` gives them.
-
-    Raises:
-        DatasetError: two models, or what is wrong in which row (from 0) and field.
-    """
-    return _rows.table_of(data.to_list())
+    return Dataset.from_list(rows_of(records), features=Features(_types(records)))
 
 
 def _types(records: MirageDataset | Run | FeatureTable) -> dict[str, Any]:
@@ -106,6 +66,6 @@ def _types(records: MirageDataset | Run | FeatureTable) -> dict[str, Any]:
         return _QUERY
     if isinstance(records, Run):
         return _RESPONSE
-    *first, last = _rows.TABLE_COLUMNS
+    *first, last = TABLE_COLUMNS
     numbers = dict.fromkeys(records.features, Value("float64"))
     return dict.fromkeys(first, _TEXT) | numbers | {last: _TEXT}

@@ -19,11 +19,13 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from mirage._base.rows import rows_in
 from mirage.dataset import MirageDataset
 from mirage.errors import missing_package
 from mirage.features import FeatureTable
-from mirage.integrations import _rows
+from mirage.integrations._rows import dataset_from as dataset_from_frame
+from mirage.integrations._rows import rows_of
+from mirage.integrations._rows import run_from as run_from_frame
+from mirage.integrations._rows import table_from as table_from_frame
 from mirage.models import Run
 
 if TYPE_CHECKING:
@@ -39,7 +41,7 @@ def to_pandas(records: MirageDataset | Run) -> pd.DataFrame:
     Raises:
         MissingPackageError: pandas is not installed.
     """
-    frame: pd.DataFrame = _package("pandas").DataFrame(_rows.rows_of(records))
+    frame: pd.DataFrame = _package("pandas").DataFrame(rows_of(records))
     return frame
 
 
@@ -51,52 +53,9 @@ def to_polars(records: MirageDataset | Run | FeatureTable) -> pl.DataFrame:
         MissingPackageError: polars is not installed.
     """
     polars = _package("polars")
-    rows, types = _rows.rows_of(records), _types(polars, records)
+    rows, types = rows_of(records), _types(polars, records)
     frame: pl.DataFrame = polars.DataFrame(rows, schema_overrides=types)
     return frame
-
-
-def dataset_from_frame(
-    frame: pd.DataFrame | pl.DataFrame, *, name: str = "frame", language: str | None = None
-) -> MirageDataset:
-    """The dataset of a frame as :func:`to_pandas` or :func:`to_polars` gives it.
-
-    Args:
-        frame: only ``id`` and ``text`` have to be there; an index is not read.
-        name: of the dataset.
-        language: of rows that have none.
-
-    Raises:
-        DatasetError: what is wrong in which row (from 0) and field; also for a column too many.
-    """
-    return _rows.dataset_of(rows_in(frame), name=name, language=language)
-
-
-def run_from_frame(
-    frame: pd.DataFrame | pl.DataFrame, *, model: str | None = None, language: str | None = None
-) -> Run:
-    """The run of a frame as :func:`to_pandas` or :func:`to_polars` gives it.
-
-    Args:
-        frame: only ``query_id`` and one of ``text`` and ``error`` have to be there; an index is
-            not read.
-        model: what rows without a model are called.
-        language: of rows that have none.
-
-    Raises:
-        DatasetError: two models, or what is wrong in which row (from 0) and field; also for a
-            column too many.
-    """
-    return _rows.run_of(rows_in(frame), model=model, language=language)
-
-
-def table_from_frame(frame: pl.DataFrame) -> FeatureTable:
-    """The feature table of a frame as :func:`to_polars` gives it.
-
-    Raises:
-        DatasetError: two models, or what is wrong in which row (from 0) and field.
-    """
-    return _rows.table_of(rows_in(frame))
 
 
 def _types(polars: Any, records: MirageDataset | Run | FeatureTable) -> dict[str, Any]:

@@ -18,19 +18,8 @@ _SHORTEST = 8  # characters: to hide "1" or "true" would make errors unreadable,
 
 # Filters see only what is logged by their own logger, not by those below it.
 _LOGGERS = (
-    "openai._base_client",
-    "openai._legacy_response",
-    "openai._response",
-    *(
-        f"{library}{version}{part}"
-        for version in ("", "2")
-        for library, part in (
-            ("httpx", ""),
-            ("httpcore", ".connection"),
-            ("httpcore", ".http11"),
-            ("httpcore", ".proxy"),
-        )
-    ),
+    *("openai._base_client", "openai._legacy_response", "openai._response", "httpx", "httpx2"),
+    *(f"httpcore{n}.{part}" for n in ("", "2") for part in ("connection", "http11", "proxy")),
 )
 
 
