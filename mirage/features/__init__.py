@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from mirage.features.base import (
         Answered,
         AnsweredFeature,
+        Definition,
         Direction,
         Facts,
         Feature,
@@ -17,7 +18,6 @@ if TYPE_CHECKING:
         NotComputed,
         answered,
     )
-    from mirage.features.definitions import Definition
     from mirage.features.lexical import SUPPORTED_AT, sentence_support
     from mirage.features.neural import (
         NLI,

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal, NamedTuple, Protocol, get_args, runtime_checkable
+from typing import Any, Literal, NamedTuple, Protocol, get_args, runtime_checkable
 
 from mirage.errors import SettingError
 from mirage.languages import Language
@@ -17,6 +18,7 @@ __all__ = [
     "NOTHING_SHOWN",
     "Answered",
     "AnsweredFeature",
+    "Definition",
     "Direction",
     "Facts",
     "Feature",
@@ -108,15 +110,11 @@ class Facts:
     direction_by_language: Mapping[str, Direction] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        words = {
-            Direction: (self.direction, *self.direction_by_language.values()),
-            Need: self.needs,
-        }
-        for vocabulary, values in words.items():
-            wrong = next((value for value in values if value not in get_args(vocabulary)), None)
-            if wrong is not None:
+        directions = (self.direction, *self.direction_by_language.values())
+        for vocabulary, words in ((Direction, directions), (Need, self.needs)):
+            if wrong := [word for word in words if word not in get_args(vocabulary)]:
                 choices = ", ".join(get_args(vocabulary))
-                raise SettingError(f"facts say one of {choices}, not {wrong!r}")
+                raise SettingError(f"facts say one of {choices}, not {wrong[0]!r}")
         if not self.low < self.high:
             raise SettingError(f"a range goes from low to high, not from {self.low} to {self.high}")
         for language in self.direction_by_language:
@@ -139,6 +137,34 @@ class Facts:
     def extra(self) -> str:
         """The extra of this library that has to be installed, empty for none."""
         return next((MODELS[need][1] for need in self.models), "")
+
+
+@dataclass(frozen=True, slots=True)
+class Definition:
+    """A feature of this library, defined once, in its own file's ``DEFINITIONS``.
+
+    Attributes:
+        name: its name, without a cutoff.
+        function: computes it from an :class:`Answered`, and a cutoff ``k`` if it has one; of a
+            feature that needs a model, makes the feature from that model.
+        facts: what is known of it.
+        cutoff: whether its name ends in one, such as ``@10``.
+    """
+
+    name: str
+    function: Callable[..., Any]
+    facts: Facts
+    cutoff: bool = False
+
+    @property
+    def example(self) -> str:
+        """The name as it is used, with a cutoff of 10 for any."""
+        return f"{self.name}@10" if self.cutoff else self.name
+
+    @property
+    def summary(self) -> str:
+        """What it measures, in a line."""
+        return re.sub(r":\w+:|`", "", (self.function.__doc__ or "").partition("\n")[0])
 
 
 @runtime_checkable

@@ -7,8 +7,7 @@ relevant passages are its qrels.
 
 from __future__ import annotations
 
-from mirage.features.base import NOTHING_SHOWN, Answered, Facts, NotComputed
-from mirage.features.definitions import Definition
+from mirage.features.base import NOTHING_SHOWN, Answered, Definition, Facts, NotComputed
 
 __all__ = ["citation_map", "citation_recall"]
 
@@ -30,11 +29,8 @@ def citation_map(item: Answered, k: int) -> float | NotComputed:
     hits = _hits(item, k)
     if isinstance(hits, NotComputed):
         return hits
-    relevant, total = 0, 0.0
-    for position, hit in enumerate(hits, 1):
-        if hit:
-            relevant += 1
-            total += relevant / position
+    positions = [position for position, hit in enumerate(hits, 1) if hit]
+    total = sum(found / position for found, position in enumerate(positions, 1))
     return total / len(set(item.query.relevant))
 
 

@@ -11,8 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from mirage.features.base import Answered, Facts
-from mirage.features.definitions import Definition
+from mirage.features.base import Answered, Definition, Facts
 from mirage.languages import Language
 
 __all__ = ["english_language", "language_probabilities", "target_language"]
@@ -97,11 +96,9 @@ def _lingua() -> Any:
     return LanguageDetectorBuilder.from_all_languages().with_low_accuracy_mode().build()
 
 
+_ENGLISH = Facts("lower", 0, 1, direction_by_language={"en": "higher"})
+
 DEFINITIONS = (
     Definition("target_language", target_language, Facts("higher", 0, 1)),
-    Definition(
-        "english_language",
-        english_language,
-        Facts("lower", 0, 1, direction_by_language={"en": "higher"}),
-    ),
+    Definition("english_language", english_language, _ENGLISH),
 )

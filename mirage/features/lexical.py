@@ -16,8 +16,14 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from mirage.features.base import Answered, Facts, NotComputed, nothing_to_cite, passage_texts
-from mirage.features.definitions import Definition
+from mirage.features.base import (
+    Answered,
+    Definition,
+    Facts,
+    NotComputed,
+    nothing_to_cite,
+    passage_texts,
+)
 from mirage.languages import Language
 from mirage.text import tokenize
 
@@ -147,15 +153,13 @@ def _run_bits(text: str, source: str, bits: NDArray[np.float64]) -> NDArray[np.f
 
 def _run_ends(text: str, source: str) -> NDArray[np.int64]:
     """For each position, where the longest run ends that starts there and stands in the source."""
-    ends = []
-    length, end = len(text), 0
-    for start in range(length):
-        if end < start:
-            end = start
-        while end < length and text[start : end + 1] in source:
+    ends, end = np.empty(len(text), dtype=np.int64), 0
+    for start in range(len(text)):
+        end = max(end, start)
+        while end < len(text) and text[start : end + 1] in source:
             end += 1
-        ends.append(end)
-    return np.array(ends, dtype=np.int64)
+        ends[start] = end
+    return ends
 
 
 def _number_factor(sentence: str, passages: Sequence[str]) -> float:
@@ -199,10 +203,8 @@ def relevance_lexical(item: Answered) -> float | NotComputed:
     texts = passage_texts(item, item.shown)
     if isinstance(texts, NotComputed):
         return texts
-    near = dict(
-        zip(item.shown, _nearness(item.query.text, texts, item.query.language), strict=True)
-    )
-    return sum(near[passage] for passage in citations) / len(citations)
+    near = _nearness(item.query.text, texts, item.query.language)
+    return sum(near[item.shown.index(passage)] for passage in citations) / len(citations)
 
 
 @lru_cache(maxsize=4096)
@@ -221,9 +223,6 @@ def _nearness(query: str, passages: tuple[str, ...], code: str) -> tuple[float, 
     return tuple((near / near.max()).tolist()) if near.any() else (0.0,) * len(passages)
 
 
-# Both ---------------------------------------------------------------------------------------------
-
-
 @lru_cache(maxsize=4096)
 def _folded(text: str, entry: Language) -> str:
     """The tokens of a text as one string, spaces around words where the script has them."""
@@ -232,8 +231,6 @@ def _folded(text: str, entry: Language) -> str:
         return ""
     return "".join(tokens) if entry.tokens == "character" else f" {' '.join(tokens)} "
 
-
-# Definitions --------------------------------------------------------------------------------------
 
 _FACTS = Facts("higher", 0, 1, ("passages",))
 

@@ -23,8 +23,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mirage.errors import FeatureError, SettingError, missing_package
-from mirage.features.base import Answered, Facts, NotComputed, nothing_to_cite, passage_texts
-from mirage.features.definitions import Definition
+from mirage.features.base import (
+    Answered,
+    Definition,
+    Facts,
+    NotComputed,
+    nothing_to_cite,
+    passage_texts,
+)
 from mirage.llm import Cache
 from mirage.llm.cache import default_cache_path
 from mirage.text import Sentence, parse
@@ -148,10 +154,7 @@ def _sentences_of_reason(reason: str, code: str, shown: tuple[str, ...]) -> tupl
 
 
 def _cited_pairs(item: Answered) -> list[Pair] | NotComputed:
-    gap = nothing_to_cite(item)
-    if gap is not None:
-        return gap
-    passages = passage_texts(item, item.parsed.citations)
+    passages = nothing_to_cite(item) or passage_texts(item, item.parsed.citations)
     if isinstance(passages, NotComputed):
         return passages
     return [(item.query.text, passage) for passage in passages]
@@ -530,8 +533,6 @@ def _open_cache(cache: bool | str | Path | Cache) -> Cache | None:
         return None
     return Cache(default_cache_path().with_name("neural.sqlite") if cache is True else cache)
 
-
-# Definitions --------------------------------------------------------------------------------------
 
 DEFINITIONS = (
     Definition(

@@ -17,8 +17,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple, get_args
 
 from mirage.errors import FeatureError, UnknownNameError
-from mirage.features.base import Answered, Facts, NotComputed, passage_text
-from mirage.features.definitions import Definition
+from mirage.features.base import Answered, Definition, Facts, NotComputed, passage_text
 from mirage.features.overlap import reference_answer
 from mirage.features.rated import unanswered
 from mirage.languages import Language
@@ -119,16 +118,13 @@ def _name(score: Score) -> str:
 
 def _own(query_id: str, nuggets: Sequence[Nugget | str]) -> Nuggets:
     texts = [n for n in nuggets if not isinstance(n, Nugget)]
-    if isinstance(nuggets, str) or not nuggets or not all(map(_is_text, texts)):
+    blank = any(not isinstance(text, str) or not text.strip() for text in texts)
+    if isinstance(nuggets, str) or not nuggets or blank:
         raise FeatureError(
             f"the nuggets of query {query_id!r} are {nuggets!r}; give a list of one or more texts "
             "or Nuggets, or leave the query out"
         )
     return _vital_first(n if isinstance(n, Nugget) else Nugget(n) for n in nuggets)
-
-
-def _is_text(value: Any) -> bool:
-    return isinstance(value, str) and bool(value.strip())
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -445,8 +441,6 @@ def _assigning_form(count: int) -> Form[Labels]:
         breaks=LISTS,
     )
 
-
-# Definitions --------------------------------------------------------------------------------------
 
 _FACTS = Facts("higher", 0, 1, ("reference or relevant passages", "LLM"))
 

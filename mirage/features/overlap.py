@@ -9,8 +9,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
 
-from mirage.features.base import Answered, Facts, NotComputed
-from mirage.features.definitions import Definition
+from mirage.features.base import Answered, Definition, Facts, NotComputed
 from mirage.languages import Language
 from mirage.text import parse, tokenize
 
@@ -57,9 +56,7 @@ def rouge_l(reference: Sequence[str], prediction: Sequence[str]) -> float:
         return 0.0
     common = longest_common_subsequence(reference, prediction)
     precision, recall = common / len(prediction), common / len(reference)
-    if precision + recall == 0:
-        return 0.0
-    return 2 * precision * recall / (precision + recall)
+    return 2 * precision * recall / (precision + recall) if common else 0.0
 
 
 def longest_common_subsequence(a: Sequence[str], b: Sequence[str]) -> int:

@@ -14,8 +14,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from mirage.features.base import Answered, Facts, NotComputed
-from mirage.features.definitions import Definition
+from mirage.features.base import Answered, Definition, Facts, NotComputed
 from mirage.features.overlap import reference_answer
 from mirage.generation.prompts import passage_entry
 from mirage.llm import LLM
@@ -74,20 +73,16 @@ class RatedFeature:
         Raises:
             LLMError: there is no key for OpenAI.
         """
-        entries = [self._entry(item) for item in batch]
+        entries: list[Question[int] | float | NotComputed] = [*map(self.question, batch)]
+        for i, item in enumerate(batch):
+            if isinstance(entries[i], Question) and not item.parsed.answer_text.strip():
+                entries[i] = EMPTY_ANSWER
         questions = [entry for entry in entries if isinstance(entry, Question)]
         outcomes = iter(ask_all(self.llm, questions, progress=False))
         return [
             self._grade(next(outcomes)) if isinstance(entry, Question) else entry
             for entry in entries
         ]
-
-    def _entry(self, item: Answered) -> Question[int] | float | NotComputed:
-        """The grade, where it is known without asking."""
-        question = self.question(item)
-        if isinstance(question, NotComputed) or item.parsed.answer_text.strip():
-            return question
-        return EMPTY_ANSWER
 
     def _grade(self, outcome: Outcome[int]) -> float | NotComputed:
         value = outcome.value
@@ -96,16 +91,12 @@ class RatedFeature:
 
 def unanswered(llm: LLM, outcome: Outcome[Any], what: str) -> NotComputed:
     """Why a question has no value: the call failed, or no answer to it could be read."""
-    reason = (
-        f"{what}: {outcome.failed}" if outcome.failed else f"{llm.model} gave {outcome.invalid}"
-    )
-    return NotComputed(reason)
+    failed = f"{what}: {outcome.failed}" if outcome.failed else ""
+    return NotComputed(failed or f"{llm.model} gave {outcome.invalid}")
 
 
 _SOUGHT = "grade from 1 to 5"
-_RATING_IN_TEXT = re.compile(
-    r"(?<![^\W_])(rating[\s*_]*+):(?=[\s*_]*+[1-5](?![0-9]))", re.IGNORECASE
-)
+_RATING_IN_TEXT = re.compile(r"(?i)(?<![^\W_])(rating[\s*_]*+):(?=[\s*_]*+[1-5](?![0-9]))")
 _GRADES = (BRACKETS, (_RATING_IN_TEXT, r"\1 ="))  # broken for both features alike
 
 
@@ -216,8 +207,6 @@ def _fluency_question(item: Answered) -> Question[int]:
     )
     return Question(_FLUENCY, "Grade the text marked <response {word}>", _FLUENCY_FORM, material)
 
-
-# Definitions --------------------------------------------------------------------------------------
 
 DEFINITIONS = (
     Definition("answer_overlap", answer_overlap, Facts("higher", 1, 5, ("reference", "LLM"))),

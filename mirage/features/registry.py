@@ -9,8 +9,7 @@ from types import MappingProxyType
 
 from mirage.errors import FeatureError, UnknownNameError
 from mirage.features import citations, language, lexical, neural, nuggets, overlap, rated
-from mirage.features.base import MODELS, AnsweredFeature, Facts, Feature
-from mirage.features.definitions import Definition
+from mirage.features.base import MODELS, AnsweredFeature, Definition, Facts, Feature
 
 __all__ = [
     "ALIASES",

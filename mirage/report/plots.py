@@ -93,14 +93,9 @@ def _coloured(rankings: Mapping[str, Ranking], models: Sequence[str] | None) -> 
 
 def _features_of_one(ranking: Ranking, names: Sequence[str], chosen: Mapping[str, str]) -> Figure:
     letters = lettering([*map(label, ranking.models), *names])
-    with _style(letters):
-        figure, panels = _figure(
-            1,
-            len(names),
-            width=1.6 * len(names) + 2.6,
-            height=0.24 * len(ranking) + 1.2,
-            sharey=True,
-        )
+    width, height = 1.6 * len(names) + 2.6, 0.24 * len(ranking) + 1.2
+    with _drawing(letters, 1, len(names), width=width, height=height, sharey=True) as drawing:
+        figure, panels = drawing
         places = np.arange(len(ranking))
         colours = [chosen.get(entry.model, SOFT) for entry in ranking]
         for panel, name in zip(panels, names, strict=True):
@@ -113,18 +108,16 @@ def _features_of_one(ranking: Ranking, names: Sequence[str], chosen: Mapping[str
         panels[0].invert_yaxis()
         for tick, colour in zip(panels[0].get_yticklabels(), colours, strict=True):
             tick.set_color(INK if colour == SOFT else colour)
-        return _done(figure)
+    return figure
 
 
 def _features_of_many(
     rankings: Mapping[str, Ranking], names: Sequence[str], chosen: Mapping[str, str]
 ) -> Figure:
     letters = lettering([*_native(rankings), *map(label, chosen), *names])
-    with _style(letters):
-        rows = math.ceil(len(names) / 2)
-        figure, panels = _figure(
-            rows, 2, width=0.36 * len(rankings) * 2 + 2, height=1.7 * rows + 1.3, sharex=True
-        )
+    rows = math.ceil(len(names) / 2)
+    width, height = 0.36 * len(rankings) * 2 + 2, 1.7 * rows + 1.3
+    with _drawing(letters, rows, 2, width=width, height=height, sharex=True) as (figure, panels):
         for panel, name in zip(panels, names, strict=False):
             for x, one in enumerate(rankings.values()):
                 others = [e.features.get(name, math.nan) for e in one if e.model not in chosen]
@@ -141,7 +134,7 @@ def _features_of_many(
         for panel in panels[len(names) - 2 : len(names)]:
             _name_languages(panel, rankings, letters)
         _legend(figure, {letters.shown(_short(m)): colour for m, colour in chosen.items()}, True)
-        return _done(figure)
+    return figure
 
 
 # Ranks (Figure 4) ---------------------------------------------------------------------------------
@@ -156,10 +149,8 @@ def plot_ranks(ranking: MultilingualRanking) -> Figure:
     models = list(ranking.mean_ranks)
     letters = lettering([*_native(ranking), *map(label, models)])
     places = np.array([[one[model].rank for one in ranking.values()] for model in models])
-    with _style(letters):
-        figure, (panel,) = _figure(
-            1, 1, width=0.36 * len(ranking) + 3.4, height=0.27 * len(models) + 1.6
-        )
+    width, height = 0.36 * len(ranking) + 3.4, 0.27 * len(models) + 1.6
+    with _drawing(letters, 1, 1, width=width, height=height) as (figure, (panel,)):
         panel.imshow(places, cmap="Blues_r", aspect="auto", vmin=1, vmax=places.max() * 1.25)
         for row, column in np.ndindex(places.shape):
             place = int(places[row, column])
@@ -174,7 +165,7 @@ def plot_ranks(ranking: MultilingualRanking) -> Figure:
         panel.spines[:].set_visible(False)
         panel.grid(False)
         panel.set_title("Rank by language; beside the names, the mean rank", loc="left")
-        return _done(figure)
+    return figure
 
 
 # Importances (Figure 5) ---------------------------------------------------------------------------
@@ -203,8 +194,8 @@ def plot_importances(importances: Mapping[str, float] | Iterable[ImportanceRow])
     means = {name: float(np.mean(values)) for name, values in by_feature.items()}
     names = sorted(means, key=lambda name: -means[name])
     letters = lettering(names)
-    with _style(letters):
-        figure, (panel,) = _figure(1, 1, width=5.6, height=0.32 * len(names) + 1.1)
+    height = 0.32 * len(names) + 1.1
+    with _drawing(letters, 1, 1, width=5.6, height=height) as (figure, (panel,)):
         lengths = [means[name] for name in names]
         panel.barh(range(len(names)), lengths, color=COLOURS[-1], height=0.55)
         for place, name in enumerate(names):
@@ -215,7 +206,7 @@ def plot_importances(importances: Mapping[str, float] | Iterable[ImportanceRow])
         panel.invert_yaxis()
         panel.axvline(0, color=SOFT, linewidth=1)
         panel.set_xlabel("rise of the squared error on held-out models, over the logits' variance")
-        return _done(figure)
+    return figure
 
 
 # Fewer judgments (Figure 6) -----------------------------------------------------------------------
@@ -241,8 +232,8 @@ def plot_fewer_judgments(rows: Iterable[FewerJudgmentsRow]) -> Figure:
     # All queries are judged wherever not all pairs are.
     total = {row.language: row.queries for row in rows if row.pairs < 100}
     by_pairs = [row for row in rows if row.queries == total.get(row.language)]
-    with _style(lettering([])):
-        figure, panels = _figure(1, 2, width=7.6, height=3.1, sharey=True)
+    letters = lettering([])
+    with _drawing(letters, 1, 2, width=7.6, height=3.1, sharey=True) as (figure, panels):
         _lines(panels[0], by_queries, codes, lambda row: row.queries)
         _lines(panels[1], by_pairs, codes, lambda row: row.pairs)
         panels[0].set_xlabel("queries judged")
@@ -252,7 +243,7 @@ def plot_fewer_judgments(rows: Iterable[FewerJudgmentsRow]) -> Figure:
         if len(codes) > 1:
             names = {f"each of {len(codes)} languages": SOFT, "mean": ACCENT}
         _legend(figure, names, False)
-        return _done(figure)
+    return figure
 
 
 def _lines(
@@ -301,11 +292,9 @@ def plot_new_models(rows: Iterable[NewModelRow]) -> Figure:
         raise MirageError("there is no result to plot")
     codes = list(dict.fromkeys(code for found in by_model.values() for code in found))
     letters = lettering([*_native(codes), *map(label, by_model)])
-    with _style(letters):
-        figure, panels = _figure(
-            len(by_model), 1, width=max(0.42 * len(codes) + 1.6, 4.2),
-            height=1.75 * len(by_model) + 1.3, sharex=True,
-        )  # fmt: skip
+    count, width = len(by_model), max(0.42 * len(codes) + 1.6, 4.2)
+    height = 1.75 * count + 1.3
+    with _drawing(letters, count, 1, width=width, height=height, sharex=True) as (figure, panels):
         for panel, (model, found) in zip(panels, by_model.items(), strict=True):
             _predicted_and_judged(panel, codes, found)
             tau = np.mean([row.tau for row in found.values()])
@@ -313,7 +302,7 @@ def plot_new_models(rows: Iterable[NewModelRow]) -> Figure:
             panel.set_ylabel("logit")
         _name_languages(panels[-1], codes, letters)
         _legend(figure, {"predicted": ACCENT, "judged": COLOURS[1]}, True, markers=("o", "D"))
-        return _done(figure)
+    return figure
 
 
 def _predicted_and_judged(
@@ -355,9 +344,13 @@ def _short(model: str, most: int = 40) -> str:
 
 
 @contextmanager
-def _style(letters: Lettering) -> Iterator[None]:
+def _drawing(
+    letters: Lettering, rows: int, columns: int, *, width: float, height: float, **shared: Any
+) -> Iterator[tuple[Figure, list[Axes]]]:
+    """A figure and its panels, which is laid out at the end, while the style holds."""
     with needing("matplotlib", "report"):
         import matplotlib as mpl
+        from matplotlib.figure import Figure
     settings: Any = {
         "font.family": letters.families,
         "font.size": 9,
@@ -377,23 +370,9 @@ def _style(letters: Lettering) -> Iterator[None]:
         "ytick.labelcolor": INK,
     }
     with mpl.rc_context(settings):
-        yield
-
-
-def _figure(
-    rows: int, columns: int, *, width: float, height: float, **shared: Any
-) -> tuple[Figure, list[Axes]]:
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(width, height), layout="constrained", dpi=120)
-    panels = figure.subplots(rows, columns, squeeze=False, **shared)
-    return figure, list(panels.ravel())
-
-
-def _done(figure: Figure) -> Figure:
-    """The figure, laid out while the style holds: ticks are made when they are first drawn."""
-    figure.draw_without_rendering()
-    return figure
+        figure = Figure(figsize=(width, height), layout="constrained", dpi=120)
+        yield figure, list(figure.subplots(rows, columns, squeeze=False, **shared).ravel())
+        figure.draw_without_rendering()  # ticks are made when they are first drawn
 
 
 def _legend(

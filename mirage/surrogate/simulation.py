@@ -9,9 +9,10 @@ features react to faults, in each language; it has not seen the style of any rea
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import astuple, dataclass, fields, replace
-from typing import Literal
+from operator import mul
+from typing import Literal, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,6 +26,7 @@ from mirage.text import Sentence, parse, split_sentences
 __all__ = ["ANCHORS", "FAULTS", "SYSTEMS", "Quality", "System", "judge", "simulate"]
 
 Random = np.random.Generator
+T = TypeVar("T")
 Source = Literal["reference", "passages"]
 
 
@@ -38,9 +40,9 @@ class Quality:
     complete: float = 1.0
     form: float = 1.0
 
-    def times(self, **factors: float) -> Quality:
-        """This quality with some of its parts multiplied."""
-        return replace(self, **{name: getattr(self, name) * by for name, by in factors.items()})
+    def times(self, left: Quality) -> Quality:
+        """This quality with each part multiplied by what is left of it."""
+        return Quality(*map(mul, astuple(self), astuple(left)))
 
 
 WEIGHTS = Quality(correct=3.6, grounded=3.2, language=2.8, complete=1.4, form=0.5)
@@ -56,10 +58,22 @@ class Draft:
     quality: Quality = Quality()
     headings: bool = True
 
-    def with_citations(self, cite: Callable[[Sentence], tuple[str, ...]]) -> Draft:
+    @property
+    def cites(self) -> bool:
+        """Whether any of its sentences cites something."""
+        return any(sentence.citations for sentence in self.sentences)
+
+    def saying(self, sentences: Iterable[Sentence]) -> Draft:
+        """The same draft with other sentences."""
+        return replace(self, sentences=tuple(sentences))
+
+    def citing(self, cite: Callable[[Sentence], tuple[str, ...]]) -> Draft:
         """The same draft, each sentence citing something else."""
-        sentences = tuple(Sentence(sentence.text, cite(sentence)) for sentence in self.sentences)
-        return replace(self, sentences=sentences)
+        return self.saying(Sentence(sentence.text, cite(sentence)) for sentence in self.sentences)
+
+    def worded(self, word: Callable[[str], str]) -> Draft:
+        """The same draft, each sentence in other words."""
+        return self.saying(Sentence(word(s.text), s.citations) for s in self.sentences)
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,167 +100,142 @@ class Scene:
         return tuple(Sentence(text, (passage.id,)) for text in texts)
 
 
-Fault = Callable[[Draft, Scene, Random], Draft]
+# What a fault makes of a draft; nothing where there is nothing to spoil.
+Change = Callable[[Draft, Scene, Random], Draft | None]
 
 
-def _uncited(draft: Draft, _: Scene, __: Random) -> Draft:
-    bare = draft.with_citations(lambda _: ())
-    if not any(sentence.citations for sentence in draft.sentences):
-        return draft
-    return replace(bare, reason="", quality=draft.quality.times(grounded=0.25))
+def _uncited(draft: Draft, _: Scene, __: Random) -> Draft | None:
+    return draft.citing(lambda _: ()) if draft.cites else None
 
 
-def _wrongly_cited(draft: Draft, scene: Scene, rng: Random) -> Draft:
-    if not any(sentence.citations for sentence in draft.sentences):
-        return draft
+def _wrongly_cited(draft: Draft, scene: Scene, rng: Random) -> Draft | None:
     wrong = [passage.id for passage in scene.misleading]
-    result = draft.with_citations(lambda _: (str(rng.choice(wrong)),))
-    return replace(result, reason="", quality=draft.quality.times(grounded=0.1))
+    return draft.citing(lambda _: (str(rng.choice(wrong)),)) if draft.cites else None
 
 
-def _over_cited(draft: Draft, scene: Scene, _: Random) -> Draft:
+def _over_cited(draft: Draft, scene: Scene, _: Random) -> Draft | None:
     everything = scene.query.passage_ids
-    result = draft.with_citations(lambda sentence: everything if sentence.citations else ())
-    if result.sentences == draft.sentences:
-        return draft
-    return replace(result, reason="", quality=draft.quality.times(grounded=0.7))
+    cited = draft.citing(lambda sentence: everything if sentence.citations else ())
+    return None if cited == draft else cited
 
 
-def _wrong_language(draft: Draft, scene: Scene, _: Random) -> Draft:
-    there = _reference(scene.foreign[0][scene.query.id])
-    return replace(
-        draft,
-        reason=there.reason,
-        sentences=there.sentences,
-        quality=draft.quality.times(language=0.0),
-    )
+def _wrong_language(_: Draft, scene: Scene, __: Random) -> Draft:
+    return _reference(scene.foreign[0][scene.query.id])
 
 
 def _mixed_language(draft: Draft, scene: Scene, _: Random) -> Draft:
     there = _reference(scene.foreign[-1][scene.query.id]).sentences
     sentences = [there[i] if i % 2 and i < len(there) else s for i, s in enumerate(draft.sentences)]
-    if len(sentences) == 1:
-        sentences.append(there[-1])
-    return replace(draft, sentences=tuple(sentences), quality=draft.quality.times(language=0.4))
+    return draft.saying(sentences if len(sentences) > 1 else (*sentences, there[-1]))
 
 
-def _truncated(draft: Draft, _: Scene, __: Random) -> Draft:
+def _truncated(draft: Draft, _: Scene, __: Random) -> Draft | None:
     sentences = draft.sentences[: max(1, len(draft.sentences) // 2)]
-    if len(sentences) == len(draft.sentences):
-        return draft
     share = len(sentences) / len(draft.sentences)
-    return replace(draft, sentences=sentences, quality=draft.quality.times(complete=share))
+    left = draft.quality.times(Quality(complete=share))
+    return replace(draft, sentences=sentences, quality=left) if share < 1 else None
 
 
 def _cut_off(draft: Draft, _: Scene, __: Random) -> Draft:
-    last = draft.sentences[0].text
-    sentences = (Sentence(last[: len(last) * 2 // 3].rstrip(), ()),)
-    quality = draft.quality.times(correct=0.5, grounded=0.5, complete=0.2, form=0.5)
-    return replace(draft, sentences=sentences, quality=quality)
+    first = draft.sentences[0].text
+    return draft.saying([Sentence(first[: len(first) * 2 // 3].rstrip(), ())])
 
 
 def _padded(draft: Draft, scene: Scene, rng: Random) -> Draft:
-    passages = scene.misleading or scene.query.passages
-    extra = scene.sentences_of(passages[int(rng.integers(len(passages)))])
-    sentences = draft.sentences + extra + draft.sentences[-1:]
-    return replace(draft, sentences=sentences, quality=draft.quality.times(complete=0.6, form=0.7))
+    extra = scene.sentences_of(_drawn(scene.misleading or scene.query.passages, rng))
+    return draft.saying(draft.sentences + extra + draft.sentences[-1:])
 
 
 def _off_topic(draft: Draft, scene: Scene, rng: Random) -> Draft:
-    if not scene.query.answerable:
-        return draft
-    passage = scene.misleading[int(rng.integers(len(scene.misleading)))]
-    quality = draft.quality.times(correct=0.0, grounded=0.5, complete=0.3)
-    return replace(draft, reason="", sentences=scene.sentences_of(passage), quality=quality)
+    return draft.saying(scene.sentences_of(_drawn(scene.misleading, rng)))
 
 
 def _hallucinated(draft: Draft, scene: Scene, rng: Random) -> Draft:
-    if not scene.query.answerable:
-        return draft
-    others = [query for query in scene.corpus if query.id != scene.query.id]
-    elsewhere = others[int(rng.integers(len(others)))]
-    passage = elsewhere.passages[int(rng.integers(len(elsewhere.passages)))]
-    citations = scene.query.relevant[:1]
-    made_up = tuple(Sentence(s.text, citations) for s in scene.sentences_of(passage)[:2])
-    quality = draft.quality.times(correct=0.6, grounded=0.5)
-    return replace(draft, sentences=draft.sentences + made_up, quality=quality)
+    elsewhere = _drawn([query for query in scene.corpus if query.id != scene.query.id], rng)
+    sentences = scene.sentences_of(_drawn(elsewhere.passages, rng))[:2]
+    made_up = draft.saying(sentences).citing(lambda _: scene.query.relevant[:1])
+    return draft.saying(draft.sentences + made_up.sentences)
 
 
 def _wrong_entity(draft: Draft, scene: Scene, _: Random) -> Draft:
-    if not scene.query.answerable:
-        return draft
     right, wrong = (scene.query.metadata[key] for key in ("answer", "wrong_answer"))
-    sentences = tuple(
-        Sentence(sentence.text.replace(right, wrong), sentence.citations)
-        for sentence in draft.sentences
-    )
-    quality = draft.quality.times(correct=0.5, grounded=0.7)
-    return replace(draft, sentences=sentences, quality=quality)
+    return draft.worded(lambda text: text.replace(right, wrong))
 
 
-def _wrong_number(draft: Draft, _: Scene, rng: Random) -> Draft:
+def _wrong_number(draft: Draft, _: Scene, rng: Random) -> Draft | None:
     def other(match: re.Match[str]) -> str:
         zero = ord(match[0]) - int(match[0])  # the script's own digit zero
         return chr(zero + (int(match[0]) + 1 + int(rng.integers(8))) % 10)
 
-    sentences = tuple(
-        Sentence(re.sub(r"\d", other, sentence.text), sentence.citations)
-        for sentence in draft.sentences
-    )
-    if sentences == draft.sentences:
-        return draft
-    quality = draft.quality.times(correct=0.6, grounded=0.7)
-    return replace(draft, sentences=sentences, quality=quality)
+    worded = draft.worded(lambda text: re.sub(r"\d", other, text))
+    return None if worded == draft else worded
 
 
 def _refusal(draft: Draft, scene: Scene, _: Random) -> Draft:
-    if not scene.query.answerable:
-        return draft
     unanswerable = next(query for query in scene.corpus if query.answerable is False)
-    sentences = _reference(unanswerable).sentences[-1:]
-    quality = draft.quality.times(correct=0.0, grounded=0.0, complete=0.0)
-    return replace(draft, reason="", sentences=sentences, quality=quality)
+    return draft.saying(_reference(unanswerable).sentences[-1:])
 
 
 def _answered_anyway(draft: Draft, scene: Scene, rng: Random) -> Draft:
-    if scene.query.answerable:
-        return draft
-    passage = scene.query.passages[int(rng.integers(len(scene.query.passages)))]
-    quality = draft.quality.times(correct=0.0, grounded=0.4)
-    return replace(draft, reason="", sentences=scene.sentences_of(passage), quality=quality)
+    return draft.saying(scene.sentences_of(_drawn(scene.query.passages, rng)))
 
 
 def _garbled(draft: Draft, _: Scene, rng: Random) -> Draft:
     text = [character for sentence in draft.sentences for character in sentence.text]
-    noise = Sentence("".join(rng.permutation(text)), ())
-    quality = draft.quality.times(correct=0.0, grounded=0.0, language=0.1, complete=0.0, form=0.0)
-    return replace(draft, reason="", sentences=(noise,), headings=False, quality=quality)
+    return replace(draft.saying([Sentence("".join(rng.permutation(text)), ())]), headings=False)
 
 
 def _format_broken(draft: Draft, _: Scene, __: Random) -> Draft:
     # The reasoning runs into the answer, which therefore says more than was asked.
-    return replace(draft, headings=False, quality=draft.quality.times(complete=0.7, form=0.0))
+    return replace(draft, headings=False)
+
+
+def _drawn(choices: Sequence[T], rng: Random) -> T:
+    return choices[int(rng.integers(len(choices)))]
+
+
+class Fault(NamedTuple):
+    """A kind of fault.
+
+    ``left`` is what it leaves of each part of the quality. ``answerable`` says that it can befall
+    only queries that have an answer (``True``) or have none; ``reason``, whether the reason stays.
+    """
+
+    change: Change
+    left: Quality
+    answerable: bool | None = None
+    reason: bool = True
+
+    def done_to(self, draft: Draft, scene: Scene, rng: Random) -> Draft:
+        """The draft with this fault; the same draft where it cannot have it."""
+        if self.answerable not in (None, bool(scene.query.answerable)):
+            return draft
+        changed = self.change(draft, scene, rng)
+        if changed is None:
+            return draft
+        reason = changed.reason if self.reason else ""
+        return replace(changed, reason=reason, quality=changed.quality.times(self.left))
 
 
 # Faults that write another text come before those that change it, and these before those that
 # change its citations: a system with several faults suffers them in this order.
 FAULTS: Mapping[str, Fault] = {
-    "wrong-language": _wrong_language,
-    "off-topic": _off_topic,
-    "answered-anyway": _answered_anyway,
-    "refusal": _refusal,
-    "wrong-entity": _wrong_entity,
-    "wrong-number": _wrong_number,
-    "hallucinated": _hallucinated,
-    "mixed-language": _mixed_language,
-    "padded": _padded,
-    "truncated": _truncated,
-    "cut-off": _cut_off,
-    "wrongly-cited": _wrongly_cited,
-    "over-cited": _over_cited,
-    "uncited": _uncited,
-    "garbled": _garbled,
-    "format-broken": _format_broken,
+    "wrong-language": Fault(_wrong_language, Quality(language=0)),
+    "off-topic": Fault(_off_topic, Quality(0, 0.5, complete=0.3), True, reason=False),
+    "answered-anyway": Fault(_answered_anyway, Quality(0, 0.4), False, reason=False),
+    "refusal": Fault(_refusal, Quality(0, 0, complete=0), True, reason=False),
+    "wrong-entity": Fault(_wrong_entity, Quality(0.5, 0.7), True),
+    "wrong-number": Fault(_wrong_number, Quality(0.6, 0.7)),
+    "hallucinated": Fault(_hallucinated, Quality(0.6, 0.5), True),
+    "mixed-language": Fault(_mixed_language, Quality(language=0.4)),
+    "padded": Fault(_padded, Quality(complete=0.6, form=0.7)),
+    "truncated": Fault(_truncated, Quality()),
+    "cut-off": Fault(_cut_off, Quality(0.5, 0.5, complete=0.2, form=0.5)),
+    "wrongly-cited": Fault(_wrongly_cited, Quality(grounded=0.1), reason=False),
+    "over-cited": Fault(_over_cited, Quality(grounded=0.7), reason=False),
+    "uncited": Fault(_uncited, Quality(grounded=0.25), reason=False),
+    "garbled": Fault(_garbled, Quality(0, 0, 0.1, 0, 0), reason=False),
+    "format-broken": Fault(_format_broken, Quality(complete=0.7, form=0)),
 }
 """The kinds of fault by name, in the order in which they are done to a response."""
 
@@ -313,7 +302,7 @@ def simulate(
             draft = _clean(scene, system.source)
             for kind, fault in FAULTS.items():
                 if j in hit.get(kind, ()):
-                    draft = fault(draft, scene, rng)
+                    draft = fault.done_to(draft, scene, rng)
             responses.append(Response(query_id=query.id, text=_write(draft, scene.language)))
             qualities[i, j] = astuple(draft.quality)
         runs.append(Run(model=system.name, language=code, responses=tuple(responses)))

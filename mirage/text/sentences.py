@@ -55,7 +55,7 @@ def cited_sentences(
 ) -> tuple[Sentence, ...]:
     # A combining mark behind a citation belongs to the letter before it.
     ends = (at for at, _ in marks if not _is_mark(text[at : at + 1]))
-    stops = () if entry.splitter else tuple(ends)
+    stops = () if entry.sentence_ends == "marks" else tuple(ends)
     spans = _spans(text, entry, stops)
     starts = [start for start, _ in spans]
     breaks = [match.start() for match in BREAK.finditer(text)]
@@ -103,7 +103,8 @@ def _cuts(text: str, entry: Language, stops: frozenset[int]) -> Iterator[int]:
             if len(chunk.strip()) >= _CLAUSE // 2:
                 yield end
         elif not chunk.isspace():
-            cuts = _sentencex_cuts(chunk, entry) if entry.splitter else _clause_cuts(chunk)
+            by_marks = entry.sentence_ends == "marks"
+            cuts = _sentencex_cuts(chunk, entry) if by_marks else _clause_cuts(chunk)
             yield from (start + cut for cut in cuts)
         start = end
     yield len(text)
@@ -123,7 +124,7 @@ def _sentencex_cuts(line: str, entry: Language) -> Iterator[int]:
     start = 0
     while start < len(line):
         window = plain[start : start + _WINDOW]
-        pieces = segment(entry.splitter, window) or [window]
+        pieces = segment(entry.code, window) or [window]
         if start + _WINDOW < len(line) and len(pieces) > 1:
             pieces.pop()  # the end of the window may have cut it short
         for piece in pieces:
