@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from mirage._base.arrays import Floats, Ints
-from mirage._base.tables import RANKED, Table, ranked_cells, to_html, to_markdown, to_text
+from mirage._base.tables import RANKED, Table, frame_of, ranked_cells, to_html, to_markdown, to_text
 from mirage.arena.bradley_terry import BradleyTerry, BradleyTerryFit, Tournaments
 from mirage.arena.cautions import FEW_QUERIES, cautions
 from mirage.arena.judgments import Judgments, JudgmentsLike, as_judgments
 from mirage.arena.verdicts import Judged
-from mirage.errors import MirageError, UnknownNameError, needing
+from mirage.errors import MirageError, UnknownNameError
 from mirage.languages import Language
 from mirage.statistics.bootstrap import NO_INTERVAL, Interval, check_level, expanded_level
 from mirage.statistics.ranks import (
@@ -583,6 +583,4 @@ def _number(value: float) -> float | None:
 
 
 def _frame(columns: Mapping[str, list[Any]], models: tuple[str, ...]) -> pd.DataFrame:
-    with needing("pandas", "frames"):
-        import pandas as pd
-    return pd.DataFrame(columns, index=pd.Index(models, name="model"))
+    return frame_of({"model": models, **columns}).set_index("model")

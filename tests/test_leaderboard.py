@@ -389,6 +389,8 @@ def test_a_judged_model_needs_a_run_and_a_suite_its_language() -> None:
     dataset = MirageDataset.bundled("sw")
     with pytest.raises(UnknownNameError, match="run of the judged model 'm3'"):
         Leaderboard.from_judgments(dataset, runs[:2], judgments)
+    with pytest.raises(UnknownNameError, match="estimator"):
+        Leaderboard.from_judgments(dataset, runs, judgments, estimator="forrest")
     with pytest.raises(FeatureError, match="the suite is for 'en'"):
         Leaderboard.from_judgments(dataset, runs, judgments, suite=FeatureSuite.offline("en"))
 

@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 
 from mirage._base.arrays import Floats, Ints
 from mirage._base.progress import progress_bar
-from mirage._base.tables import RANKED, Table, ranked_cells, to_text
+from mirage._base.tables import RANKED, Table, frame_of, ranked_cells, to_text
 from mirage.arena import estimation
 from mirage.arena.judgments import Judgments, JudgmentsLike, as_judgments
-from mirage.errors import JudgmentError, SettingError, UnknownNameError, needing
+from mirage.errors import JudgmentError, SettingError, UnknownNameError
 from mirage.statistics.bootstrap import NO_INTERVAL, check_level, draw_queries
 from mirage.statistics.ranks import (
     confidences_by_t,
@@ -304,17 +304,16 @@ class BradleyTerryFit:
 
     def to_pandas(self, *, level: float = 0.95) -> pd.DataFrame:
         """A frame indexed by model, best first: logit, lower, upper, rank, separated."""
-        with needing("pandas", "frames"):
-            import pandas as pd
         ends = self.interval(level=level)
         columns = {
+            "model": self.models,
             "logit": self.logits,
             "lower": ends[:, 0],
             "upper": ends[:, 1],
             "rank": self.ranks,
             "separated": np.isin(self.models, self.separated),
         }
-        frame = pd.DataFrame(columns, index=pd.Index(self.models, name="model"))
+        frame = frame_of(columns).set_index("model")
         return frame.sort_values("logit", ascending=False, kind="stable")
 
 
@@ -401,10 +400,9 @@ class Tournaments:
         Columns: logit (the mean), lower, upper, rank (of the mean), rank_best, rank_worst, and
         separated (share of tournaments).
         """
-        with needing("pandas", "frames"):
-            import pandas as pd
         ends, rank_ends = self.interval(level=level), self.rank_interval(level=level)
         columns = {
+            "model": self.models,
             "logit": self.mean,
             "lower": ends[:, 0],
             "upper": ends[:, 1],
@@ -413,7 +411,7 @@ class Tournaments:
             "rank_worst": rank_ends[:, 1],
             "separated": self.separated.mean(axis=0),
         }
-        frame = pd.DataFrame(columns, index=pd.Index(self.models, name="model"))
+        frame = frame_of(columns).set_index("model")
         return frame.sort_values("logit", ascending=False, kind="stable")
 
 

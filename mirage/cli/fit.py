@@ -10,6 +10,8 @@ from mirage.cli._inputs import check_folder, file_of
 from mirage.cli._output import out
 from mirage.cli._shell import app, argument, example, option
 
+__all__ = ["fit"]
+
 
 @app.command(
     epilog=example(

@@ -12,6 +12,8 @@ from mirage.cli._output import out, out_json, print_records, say, summarise
 from mirage.cli._shell import app, example, fall_short, flag, keeping, option
 from mirage.errors import MirageError
 
+__all__ = ["judge"]
+
 
 @app.command(
     epilog=example(

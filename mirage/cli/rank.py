@@ -14,6 +14,8 @@ from mirage.cli._output import out
 from mirage.cli._shell import app, example, fall_short, option, shortfalls
 from mirage.errors import UnknownNameError
 
+__all__ = ["rank"]
+
 
 @app.command(
     epilog=example(

@@ -11,6 +11,8 @@ from mirage.cli._leaderboards import Copies, Official, Surrogate, leaderboard_of
 from mirage.cli._output import out
 from mirage.cli._shell import app, example, option
 
+__all__ = ["report"]
+
 
 @app.command(epilog=example("mirage report sw my-rag.jsonl --out report.html"))
 def report(

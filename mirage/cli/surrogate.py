@@ -52,22 +52,24 @@ def train(
     It ranks others without a judge:
     `mirage rank LANGUAGE RESPONSES --dataset FILE --surrogate FILE --trust`.
     """
-    from mirage.arena import BradleyTerry, read_judgments
-    from mirage.features import FeatureSuite
-    from mirage.surrogate import SurrogateRanker
+    from mirage.arena import read_judgments
+    from mirage.leaderboard import Leaderboard
 
     check_folder(file)
     queries = dataset_of(language, dataset)
-    ranker = SurrogateRanker(estimator, seed=seed)
-    suite = FeatureSuite.offline(queries.language)
     judged = read_judgments(file_of(judgments))
     runs = runs_of(queries.language, responses, name)
-    drawn = BradleyTerry().bootstrap(
-        judged, tournaments=tournaments, queries=None, seed=seed, progress=True
+    board = Leaderboard.from_judgments(
+        queries,
+        runs,
+        judged,
+        estimator=estimator,
+        tournaments=tournaments,
+        seed=seed,
+        n_jobs=jobs,
     )
-    tables = [suite.score(queries, run, n_jobs=jobs) for run in runs]
-    ranker.fit([table for table in tables if table.model in drawn.models], drawn)
-    idle = [table.model for table in tables if table.model not in drawn.models]
+    ranker = board.ranker
+    idle = [run.model for run in runs if run.model not in board.anchors]
     if idle:
         say(f"left out, for there is no judgment on them: {', '.join(idle)}")
     validation = ranker.cross_validate(n_jobs=jobs) if validate else None

@@ -192,6 +192,7 @@ class Leaderboard:
         *,
         suite: FeatureSuite | None = None,
         estimator: str = "auto",
+        tournaments: int = 200,
         agreement: Iterable[HumanAgreement] = (),
         seed: int = 0,
         n_jobs: int = 1,
@@ -211,6 +212,7 @@ class Leaderboard:
                 judgments.
             suite: features, ``FeatureSuite.offline(language)`` by default.
             estimator: of the surrogate, as :class:`~mirage.SurrogateRanker` takes it.
+            tournaments: that the surrogate learns from.
             agreement: how far the judge agrees with people, such as
                 :attr:`PairwiseJudge.agreement <mirage.PairwiseJudge.agreement>`.
             seed: of tournaments and surrogate.
@@ -219,12 +221,14 @@ class Leaderboard:
 
         Raises:
             JudgmentError: as :meth:`Ranking.from_judgments <mirage.Ranking.from_judgments>`.
-            UnknownNameError: a model was judged and has no run.
+            UnknownNameError: a model was judged and has no run, or there is no such estimator.
             FeatureError: suite and dataset differ in language; from :meth:`rank`, the models are
                 too few for a surrogate, or one has a feature on no query.
         """
         from mirage.features import FeatureSuite
+        from mirage.surrogate.ranker import SurrogateRanker
 
+        surrogate = SurrogateRanker(estimator, seed=seed)
         judgments, answers = as_judgments(judged), {run.model: run for run in runs}
         for model in judgments.models:
             if model not in answers:
@@ -242,14 +246,14 @@ class Leaderboard:
         )
 
         def ranker() -> SurrogateRanker:
-            from mirage.surrogate.ranker import SurrogateRanker
-
-            drawn = BradleyTerry().bootstrap(judgments, queries=None, seed=seed, progress=progress)
+            drawn = BradleyTerry().bootstrap(
+                judgments, tournaments=tournaments, queries=None, seed=seed, progress=progress
+            )
             tables = [
                 board.suite.score(dataset, answers[model], n_jobs=n_jobs, progress=progress)
                 for model in judgments.models
             ]
-            return SurrogateRanker(estimator, seed=seed).fit(tables, drawn)
+            return surrogate.fit(tables, drawn)
 
         board._ranker = ranker
         return board
