@@ -64,16 +64,9 @@ def fewer_judgments(
         settings += [(total, share) for share in sorted(pairs)]
         for (number, share), wins in zip(settings, np.concatenate(draws), strict=True):
             taus = tau_b(est.fit_bradley_terry(wins, BradleyTerry().ridge), exhaustive)
-            rows.append(
-                FewerJudgmentsRow(
-                    code,
-                    number,
-                    share,
-                    float(wins.sum(axis=(1, 2)).mean()),
-                    float(taus.mean()),
-                    *middle(taus),
-                )
-            )
+            judgments = float(wins.sum(axis=(1, 2)).mean())
+            tau = float(taus.mean())
+            rows.append(FewerJudgmentsRow(code, number, share, judgments, tau, *middle(taus)))
     return Result("Tau with the exhaustive ranking from fewer judgments", tuple(rows))
 
 
@@ -93,9 +86,7 @@ def new_models(
     Args:
         arenas: by language; each with all of the models.
         new: names of the models that are new.
-        estimator: of the surrogate.
-        pooled: whether all languages have one surrogate.
-        seed: of everything random.
+        estimator, pooled, seed: as for :func:`mirage.experiments.tau_by_language`.
 
     Raises:
         UnknownNameError: an arena does not have a new model.
@@ -166,12 +157,9 @@ def _tournaments_without(arena: Arena, models: Sequence[str], seed: int) -> Tour
         model_b=b[old],
         score=judged.score[old],
     )
+    size = int(counts[0].sum())
     return BradleyTerry().bootstrap(
-        remaining,
-        tournaments=len(counts),
-        queries=int(counts[0].sum()),
-        seed=seed,
-        progress=False,
+        remaining, tournaments=len(counts), queries=size, seed=seed, progress=False
     )
 
 

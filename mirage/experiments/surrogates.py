@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import TypeVar
 
 import numpy as np
 
@@ -35,6 +36,7 @@ __all__ = [
     "tau_by_language",
 ]
 
+T = TypeVar("T")
 Data = Mapping[str, TrainingData]
 
 ALL = "all"
@@ -62,7 +64,7 @@ def tau_by_language(
         arenas: by language.
         estimator: of the surrogate.
         pooled: whether all languages have one surrogate.
-        holdout: models that the surrogate does not learn from, as in the paper.
+        holdout: models held out at a time, from which the surrogate does not learn.
         repeats: splits, as in :meth:`mirage.surrogate.SurrogateRanker.cross_validate`.
         seed: of everything random.
         n_jobs: processes, as in joblib.
@@ -70,20 +72,13 @@ def tau_by_language(
     Raises:
         FeatureError: features and tournaments do not fit together, or models are too few.
     """
-    from joblib import Parallel, delayed
-
-    data = surrogate_data(arenas)
     rows = []
-    for group in surrogate_groups(data, pooled):
-        splits = [(), *deal_splits(shared_models(group), holdout, repeats, seed)]
-        found = Parallel(n_jobs=n_jobs)(
-            delayed(_predicted_by_all)(group, estimator, held, seed) for held in splits
+    settings = estimator, pooled, holdout, repeats, seed, n_jobs
+    for code, data, logits in _over_splits(_predicted_without, arenas, *settings):
+        train, *taus = tau_b(np.array(logits), data.mean_y).tolist()
+        rows.append(
+            TauRow(code, len(data.models), float(np.mean(taus)), *middle(taus), tau_train=train)
         )
-        for code, one in group.items():
-            train, *taus = tau_b(np.array([logits[code] for logits in found]), one.mean_y).tolist()
-            rows.append(
-                TauRow(code, len(one.models), float(np.mean(taus)), *middle(taus), tau_train=train)
-            )
     return Result(
         "Kendall's tau between the surrogate's order and Bradley-Terry's",
         tuple(rows),
@@ -108,13 +103,10 @@ def compare_regressors(
         estimators: names, one or more.
         pooled: those of them that learn from all languages together; the others make a surrogate
             for each language alone.
-        holdout: models held out at a time.
-        repeats: splits.
-        seed: of everything random.
-        n_jobs: processes, as in joblib.
+        holdout, repeats, seed, n_jobs: as for :func:`tau_by_language`.
 
     Raises:
-        FeatureError: features and tournaments do not fit together, or models are too few.
+        FeatureError: as :func:`tau_by_language`.
         UnknownNameError: no estimator has such a name.
     """
     for name in (*estimators, *pooled):
@@ -146,15 +138,10 @@ def compare_feature_sets(
     Args:
         arenas: by language.
         sets: names of features, by the name of the set; by default :func:`feature_sets`.
-        estimator: of the surrogate.
-        pooled: whether all languages have one surrogate.
-        holdout: models held out at a time.
-        repeats: splits.
-        seed: of everything random.
-        n_jobs: processes, as in joblib.
+        estimator, pooled, holdout, repeats, seed, n_jobs: as for :func:`tau_by_language`.
 
     Raises:
-        FeatureError: features and tournaments do not fit together, or models are too few.
+        FeatureError: as :func:`tau_by_language`.
         UnknownNameError: a set has a feature that the tables do not have.
     """
     rows: list[ValidationRow] = []
@@ -180,19 +167,15 @@ def feature_sets(arenas: Mapping[str, Arena], *, least: float = 0.2) -> dict[str
     """
     data = surrogate_data(arenas)
     features = next(iter(data.values())).features
-    tau = np.mean([tau_b(one.mean_X.T, one.mean_y) for one in data.values()], axis=0)
-    rated = ["LLM" in facts(feature).needs for feature in features]
-    choices = {
-        "all": [True] * len(features),
-        "without LLM-rated": [not one for one in rated],
-        "without low correlation": (np.abs(tau) >= least).tolist(),
+    taus = np.mean([tau_b(arena.mean_X.T, arena.mean_y) for arena in data.values()], axis=0)
+    rated = [feature for feature in features if "LLM" in facts(feature).needs]
+    sets = {
+        "all": features,
+        "without LLM-rated": [feature for feature in features if feature not in rated],
+        "without low correlation": np.array(features)[np.abs(taus) >= least].tolist(),
         "LLM-rated only": rated,
     }
-    sets = {
-        name: tuple(feature for feature, kept in zip(features, choice, strict=True) if kept)
-        for name, choice in choices.items()
-    }
-    return {name: chosen for name, chosen in sets.items() if chosen}
+    return {name: tuple(chosen) for name, chosen in sets.items() if chosen}
 
 
 def r2_by_tournaments(
@@ -210,40 +193,16 @@ def r2_by_tournaments(
     In a tournament the mean features on its queries predict its logits, and R2 is ``1 - sum
     (actual - predicted)^2 / sum (actual - mean)^2``, the mean being that of all models.
 
-    Args:
-        arenas: by language.
-        estimator: of the surrogate.
-        pooled: whether all languages have one surrogate.
-        holdout: models held out at a time.
-        repeats: splits.
-        seed: of everything random.
-        n_jobs: processes, as in joblib.
-
-    Raises:
-        FeatureError: features and tournaments do not fit together, or models are too few.
+    Arguments (``arenas``, ``estimator``, ``pooled``, ``holdout``, ``repeats``, ``seed``,
+    ``n_jobs``) and errors are those of :func:`tau_by_language`.
     """
-    from joblib import Parallel, delayed
-
     rows = []
-    for group in surrogate_groups(surrogate_data(arenas), pooled):
-        splits = [(), *deal_splits(shared_models(group), holdout, repeats, seed)]
-        found = Parallel(n_jobs=n_jobs)(
-            delayed(_squares)(group, estimator, held, seed) for held in splits
-        )
-        for code in group:
-            (error, spread), *others = (one[code] for one in found)
-            train = 1 - error / spread
-            errors, spreads = np.sum(others, axis=0)
-            held_out = 1 - errors / spreads
-            rows.append(
-                R2Row(
-                    code,
-                    float(train.mean()),
-                    *middle(train),
-                    float(held_out.mean()),
-                    *middle(held_out),
-                )
-            )
+    settings = estimator, pooled, holdout, repeats, seed, n_jobs
+    for code, _, ((error, spread), *others) in _over_splits(_squares, arenas, *settings):
+        errors, spreads = np.sum(others, axis=0)
+        train, new = 1 - error / spread, 1 - errors / spreads
+        means = float(train.mean()), float(new.mean())
+        rows.append(R2Row(code, means[0], *middle(train), means[1], *middle(new)))
     return Result(f"R2 over tournaments, {holdout} models held out", tuple(rows))
 
 
@@ -262,16 +221,8 @@ def feature_importance(
     :meth:`mirage.surrogate.SurrogateRanker.importances` says. The language of a row is ``"all"``
     where languages are pooled.
 
-    Args:
-        arenas: by language.
-        estimator: of the surrogate.
-        pooled: whether all languages have one surrogate.
-        holdout: models held out at a time.
-        repeats: splits.
-        seed: of everything random.
-
-    Raises:
-        FeatureError: features and tournaments do not fit together, or models are too few.
+    Arguments (``arenas``, ``estimator``, ``pooled``, ``holdout``, ``repeats``, ``seed``) and
+    errors are those of :func:`tau_by_language`.
     """
     rows = []
     for group in surrogate_groups(surrogate_data(arenas), pooled):
@@ -296,7 +247,29 @@ def surrogate_data(arenas: Mapping[str, Arena]) -> Data:
 
 def surrogate_groups(data: Data, pooled: bool) -> list[Data]:
     """The languages that share a surrogate: all of them, or each with itself."""
-    return [data] if pooled else [{code: one} for code, one in data.items()]
+    return [data] if pooled else [{code: arena} for code, arena in data.items()]
+
+
+def _over_splits(
+    measure: Callable[[Data, str, Sequence[str], int], Mapping[str, T]],
+    arenas: Mapping[str, Arena],
+    estimator: str,
+    pooled: bool,
+    holdout: int,
+    repeats: int,
+    seed: int,
+    n_jobs: int,
+) -> Iterator[tuple[str, TrainingData, list[T]]]:
+    """Each language, its data, and what is measured with no model held out, then in each split."""
+    from joblib import Parallel, delayed
+
+    for group in surrogate_groups(surrogate_data(arenas), pooled):
+        splits = [(), *deal_splits(shared_models(group), holdout, repeats, seed)]
+        measured = Parallel(n_jobs=n_jobs)(
+            delayed(measure)(group, estimator, held, seed) for held in splits
+        )
+        for code, data in group.items():
+            yield code, data, [by_language[code] for by_language in measured]
 
 
 def _validate(
@@ -313,35 +286,40 @@ def _validate(
         ranker = SurrogateRanker(estimator, seed=seed).fit_data(group)
         seen = _predicted(ranker, group)
         validation = ranker.cross_validate(holdout, repeats, n_jobs=n_jobs)
-        r2, tau, coverage = validation.r2, validation.tau, validation.coverage
-        for code, one in group.items():
-            left = np.sum((one.mean_y - seen[code]) ** 2)
+        for code, arena in group.items():
+            left = np.sum((arena.mean_y - seen[code]) ** 2)
             yield ValidationRow(
                 code,
                 name,
                 pooled,
-                r2_train=float(1 - left / np.sum((one.mean_y - one.mean_y.mean()) ** 2)),
-                tau_train=float(tau_b(seen[code], one.mean_y)),
-                r2=r2[code],
-                tau=tau[code],
-                coverage=coverage[code],
+                r2_train=float(1 - left / np.sum((arena.mean_y - arena.mean_y.mean()) ** 2)),
+                tau_train=float(tau_b(seen[code], arena.mean_y)),
+                r2=validation.r2[code],
+                tau=validation.tau[code],
+                coverage=validation.coverage[code],
             )
 
 
 def _predicted(ranker: SurrogateRanker, data: Data) -> dict[str, Floats]:
     """Predicted logits of all models, by language."""
     return {
-        code: np.array([ranker.predict(one.table(row)).logit for row in range(len(one.models))])
-        for code, one in data.items()
+        code: np.array([ranker.predict(arena.table(i)).logit for i in range(len(arena.models))])
+        for code, arena in data.items()
     }
 
 
-def _predicted_by_all(
+def _fitted_without(
+    data: Data, estimator: str, held: Sequence[str], seed: int
+) -> tuple[SurrogateRanker, Data]:
+    """A surrogate that has not seen some of the models, and what it has seen."""
+    seen = {code: arena.without(held) for code, arena in data.items()}
+    return SurrogateRanker(estimator, seed=seed).fit_data(seen), seen
+
+
+def _predicted_without(
     data: Data, estimator: str, held: Sequence[str], seed: int
 ) -> dict[str, Floats]:
-    """Logits of all models by a surrogate that has not seen some of them."""
-    kept = {code: one.without(held) for code, one in data.items()}
-    return _predicted(SurrogateRanker(estimator, seed=seed).fit_data(kept), data)
+    return _predicted(_fitted_without(data, estimator, held, seed)[0], data)
 
 
 def _squares(
@@ -351,14 +329,13 @@ def _squares(
 
     With none held out, those on all models.
     """
-    kept = {code: one.without(held) for code, one in data.items()}
-    recipe = SurrogateRanker(estimator, seed=seed).fit_data(kept).recipe
-    model = fit_model(kept, evaluate(kept, recipe, seed=seed), seed=seed)
+    ranker, seen = _fitted_without(data, estimator, held, seed)
+    model = fit_model(seen, evaluate(seen, ranker.recipe, seed=seed), seed=seed)
     squares = {}
-    for code, one in data.items():
-        rows = [i for i, name in enumerate(one.models) if name in held or not held]
-        actual = one.y[:, rows]
-        errors = actual - model.predict(code, one.X[:, rows])
-        spread = actual - one.y.mean(axis=1, keepdims=True)
+    for code, arena in data.items():
+        rows = [i for i, name in enumerate(arena.models) if name in held or not held]
+        actual = arena.y[:, rows]
+        errors = actual - model.predict(code, arena.X[:, rows])
+        spread = actual - arena.y.mean(axis=1, keepdims=True)
         squares[code] = (np.sum(errors**2, axis=1), np.sum(spread**2, axis=1))
     return squares
