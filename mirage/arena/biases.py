@@ -188,7 +188,7 @@ def verbosity_bias(
         votes: of one judge or of several, who are not told apart.
         dataset: the queries that were answered, which say what a citation can name.
         runs: the runs that were judged, one a model; others are not looked at.
-        draws, level, seed: as for :func:`position_bias`.
+        draws: as ``level`` and ``seed``, those of :func:`position_bias`.
 
     Raises:
         UnknownNameError: a query voted on is not in the dataset, a model has no run, or a run has
@@ -413,7 +413,7 @@ def self_preference(
             that are each of the family of one of the only two models see nothing: add a third.
         families: the family of each judge and of each model, by name, such as ``{"gpt-4o":
             "openai", "gpt-4o-mini": "openai"}``. A name that is not there is a family by itself.
-        draws, level, seed: as for :func:`position_bias`.
+        draws: as ``level`` and ``seed``, those of :func:`position_bias`.
 
     Returns:
         One result for each judge that judged models of its family against others, by name.

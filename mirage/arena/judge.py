@@ -153,20 +153,16 @@ class PairwiseJudge:
     ) -> Judged:
         """Have these pairs judged.
 
+        ``dataset``, ``runs``, ``out``, ``progress`` and errors are those of :meth:`compare`.
+
         Args:
-            dataset: the queries.
-            runs: two runs or more, of different models, on this dataset.
             pairs: ``(query_id, model_a, model_b)``, of which the response of ``model_a`` is shown
                 first. One that stands there twice is judged once, and one that cannot be judged
                 (see :meth:`compare`) is skipped.
-            out: a file of votes that grows; see the class.
-            progress: show a progress bar on stderr, if that is a terminal.
 
         Raises:
-            JudgmentError: as :meth:`compare`; or a model is to be compared with itself.
+            JudgmentError: also where a model is to be compared with itself.
             UnknownNameError: a pair is on a query or model that is not among these.
-            DatasetError: as :meth:`compare`.
-            LLMError: as :meth:`compare`.
         """
         contest = Contest(dataset, runs)
         chosen, skipped = contest.sort_out(pairs)
@@ -198,9 +194,9 @@ class PairwiseJudge:
         Where every vote fails on as many pairs in a row as there are models, nobody answers any
         more, or a budget is spent: that ends it, with what was judged.
 
+        ``dataset``, ``runs``, ``out``, ``progress`` and errors are those of :meth:`compare`.
+
         Args:
-            dataset: the queries.
-            runs: two runs or more, of different models, on this dataset.
             judgments: how many pairs to put to the judges, at most.
             target: stop once :attr:`AdaptivePairs.expected_tau` has reached this, Kendall's tau
                 with the ranking by all pairs; by default all judgments are made.
@@ -209,15 +205,10 @@ class PairwiseJudge:
             queries: how many queries to draw, as :meth:`compare` draws them.
             seed: of all that is drawn: queries, the choice among equals, and which response comes
                 first.
-            out: a file of votes that grows; see the class.
-            progress: show a progress bar on stderr, if that is a terminal.
 
         Raises:
-            JudgmentError: as :meth:`compare`.
             SettingError: fewer than one judgment or query, an empty batch, or a target that is no
                 tau above 0.
-            DatasetError: as :meth:`compare`.
-            LLMError: as :meth:`compare`.
         """
         contest = Contest(dataset, runs)
         size = len(contest.runs) if batch is None else batch
@@ -343,13 +334,8 @@ def _report(judged: Judged) -> None:
     """
     for lost, kind in ((judged.failed, "failed"), (judged.invalid, "are invalid")):
         if lost:
-            _LOG.warning(
-                "%d of %d votes %s; the first: %s",
-                len(lost),
-                len(judged.votes),
-                kind,
-                lost[0].error,
-            )
+            of = len(judged.votes)
+            _LOG.warning("%d of %d votes %s; the first: %s", len(lost), of, kind, lost[0].error)
     if judged.skipped:
         _LOG.warning("%d pairs skipped; the first: %s", len(judged.skipped), judged.skipped[0])
     if not judged.judgments:

@@ -86,7 +86,8 @@ def new_models(
     Args:
         arenas: by language; each with all of the models.
         new: names of the models that are new.
-        estimator, pooled, seed: as for :func:`mirage.experiments.tau_by_language`.
+        estimator: as ``pooled`` and ``seed``, those of
+            :func:`mirage.experiments.tau_by_language`.
 
     Raises:
         UnknownNameError: an arena does not have a new model.

@@ -103,7 +103,7 @@ def compare_regressors(
         estimators: names, one or more.
         pooled: those of them that learn from all languages together; the others make a surrogate
             for each language alone.
-        holdout, repeats, seed, n_jobs: as for :func:`tau_by_language`.
+        holdout: as ``repeats``, ``seed`` and ``n_jobs``, those of :func:`tau_by_language`.
 
     Raises:
         FeatureError: as :func:`tau_by_language`.
@@ -138,7 +138,8 @@ def compare_feature_sets(
     Args:
         arenas: by language.
         sets: names of features, by the name of the set; by default :func:`feature_sets`.
-        estimator, pooled, holdout, repeats, seed, n_jobs: as for :func:`tau_by_language`.
+        estimator: as ``pooled``, ``holdout``, ``repeats``, ``seed`` and ``n_jobs``, those of
+            :func:`tau_by_language`.
 
     Raises:
         FeatureError: as :func:`tau_by_language`.

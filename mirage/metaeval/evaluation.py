@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -59,7 +58,9 @@ def evaluate(
     if draws < 1:
         raise SettingError(f"an interval takes 1 draw or more, not {draws}")
     truth = Truth.of(labelled)
-    judges = _several(judges)
+    if isinstance(judges, str | Feature | Score | SentenceJudge) or callable(judges):
+        judges = [judges]
+    judges = list(judges)
     names = [name_of(judge) for judge in judges]
     repeated = next((name for name in names if names.count(name) > 1), None)
     if repeated is not None or not names:
@@ -71,29 +72,33 @@ def evaluate(
             truth.positive(name_of(judge))  # an error before anybody is asked
     opinions = [ask(judge, truth.labelled.sentences) for judge in judges]
     labels = [_labels(opinion, truth, seed) for opinion in opinions]
-    right = np.stack([_right(by_judge, truth) for by_judge, _ in labels], axis=1)
-    basis = _basis(truth, right, draws, seed)
-    results = tuple(
-        JudgeResult(
-            name=opinion.name,
-            figures=_figures(opinion, by_judge, column, truth, basis, level),
-            labels=by_judge,
-            scores=opinion.scores,
-            thresholds=thresholds,
-            threshold_source=_threshold_source(opinion),
-            truth=truth,
+    codes: dict[str | None, int] = {name: code for code, name in enumerate(truth.names)}
+    choices = np.array([[codes.get(label, -1) for label in own] for own, _ in labels]).T
+    right = choices == truth.label[:, None]
+    tallies, drawn = {}, {}
+    for place, code in enumerate(truth.languages):
+        here = truth.rows(code)
+        tallies[code] = cl.tally(truth.query[here], truth.label[here], right[here])
+        drawn[code] = cl.draws_of(tallies[code], draws=draws, seed=seed + place)
+    drawn[MEAN] = np.mean(list(drawn.values()), axis=0)
+    results = []
+    for column, (opinion, (own, thresholds)) in enumerate(zip(opinions, labels, strict=True)):
+        draws_of_judge = {code: of_all[:, column] for code, of_all in drawn.items()}
+        invalid = choices[:, column] < 0
+        figures = _figures(opinion, invalid, column, truth, tallies, draws_of_judge, level)
+        source: ThresholdSource = "cross-validation" if opinion.threshold is None else "given"
+        results.append(
+            JudgeResult(
+                opinion.name,
+                figures,
+                own,
+                opinion.scores,
+                thresholds,
+                None if opinion.scores is None else source,
+                truth,
+            )
         )
-        for column, (opinion, (by_judge, thresholds)) in enumerate(
-            zip(opinions, labels, strict=True)
-        )
-    )
-    return MetaEvaluation(results, truth, right, basis.draws, level)
-
-
-def _several(judges: JudgeLike | Iterable[JudgeLike]) -> list[JudgeLike]:
-    if isinstance(judges, str | Feature | Score | SentenceJudge) or callable(judges):
-        return [judges]
-    return list(judges)
+    return MetaEvaluation(tuple(results), truth, right, drawn, level)
 
 
 # Labels -------------------------------------------------------------------------------------------
@@ -113,7 +118,13 @@ def _labels(
                 "have it use the same names"
             )
         return labels, None
-    thresholds = _thresholds(opinion.name, opinion.scores, opinion.threshold, truth, seed)
+    thresholds = np.full(len(truth), opinion.threshold or 0.0)
+    if opinion.threshold is None:
+        where = truth.positive(opinion.name), truth.language, truth.query
+        try:
+            thresholds = cl.cross_validated_thresholds(opinion.scores, *where, seed=seed)
+        except JudgmentError as error:
+            raise JudgmentError(f"score {opinion.name!r}: {error}") from None
     (negative,) = {*truth.names} - {truth.labelled.positive}
     labels = tuple(
         None if np.isnan(value) else truth.labelled.positive if value >= threshold else negative
@@ -122,67 +133,27 @@ def _labels(
     return labels, thresholds
 
 
-def _thresholds(
-    name: str, scores: Floats, threshold: float | None, truth: Truth, seed: int
-) -> Floats:
-    positive = truth.positive(name)
-    if threshold is not None:
-        return np.full(len(scores), threshold)
-    try:
-        return cl.cross_validated_thresholds(
-            scores, positive, truth.language, truth.query, seed=seed
-        )
-    except JudgmentError as error:
-        raise JudgmentError(f"score {name!r}: {error}") from None
-
-
-def _threshold_source(opinion: Opinion) -> ThresholdSource | None:
-    if opinion.scores is None:
-        return None
-    return "cross-validation" if opinion.threshold is None else "given"
-
-
-def _right(labels: tuple[str | None, ...], truth: Truth) -> Bools:
-    codes = [truth.names.index(label) if label in truth.names else -1 for label in labels]
-    return np.asarray(np.array(codes) == truth.label)
-
-
 # Figures ------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, eq=False)
-class _Basis:
-    """What all judges' figures come from, by language."""
-
-    tallies: Mapping[str, cl.Tallies]
-    draws: Mapping[str, Floats]
-
-
-def _basis(truth: Truth, right: Bools, draws: int, seed: int) -> _Basis:
-    tallies, drawn = {}, {}
-    for place, code in enumerate(truth.languages):
-        rows = truth.rows(code)
-        tallies[code] = cl.tally(truth.query[rows], truth.label[rows], right[rows])
-        drawn[code] = cl.draws_of(tallies[code], draws=draws, seed=seed + place)
-    drawn[MEAN] = np.mean([drawn[code] for code in truth.languages], axis=0)
-    return _Basis(tallies, drawn)
 
 
 def _figures(
     opinion: Opinion,
-    labels: tuple[str | None, ...],
+    invalid: Bools,
     column: int,
     truth: Truth,
-    basis: _Basis,
+    by_language: Mapping[str, cl.Tallies],
+    draws: Mapping[str, Floats],
     level: float,
 ) -> dict[str, JudgeFigures]:
     """The figures of the judge in this column, by language and of their mean."""
-    invalid = np.array([label not in truth.names for label in labels])
     rows = {}
-    for code, tallies in basis.tallies.items():
+    for code, tallies in by_language.items():
         here = truth.rows(code)
         recall = cl.recalls(tallies)[:, column]
         names = [truth.names[label] for label in np.unique(truth.label[here]).tolist()]
+        area = np.nan
+        if opinion.scores is not None:
+            area = cl.roc_auc(opinion.scores[here], truth.positive(opinion.name)[here])
         rows[code] = JudgeFigures(
             judge=opinion.name,
             language=code,
@@ -190,21 +161,13 @@ def _figures(
             queries=len(tallies.total),
             balanced_accuracy=float(recall.mean()),
             standard_error=float(cl.standard_errors(tallies)[column]),
-            interval=cl.interval(basis.draws[code][:, column], len(tallies.total), level),
+            interval=cl.interval(draws[code], len(tallies.total), level),
             recall=dict(zip(names, recall.tolist(), strict=True)),
             invalid=int(np.count_nonzero(invalid[here])),
-            roc_auc=_area(opinion, truth, here),
+            roc_auc=area,
         )
-    interval = cl.interval(
-        basis.draws[MEAN][:, column], min(row.queries for row in rows.values()), level
-    )
+    interval = cl.interval(draws[MEAN], min(row.queries for row in rows.values()), level)
     return {**rows, MEAN: _mean(opinion.name, list(rows.values()), interval, truth.names)}
-
-
-def _area(opinion: Opinion, truth: Truth, rows: Bools) -> float:
-    if opinion.scores is None:
-        return float("nan")
-    return cl.roc_auc(opinion.scores[rows], truth.positive(opinion.name)[rows])
 
 
 def _mean(

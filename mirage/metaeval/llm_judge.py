@@ -64,12 +64,10 @@ class LLMSentenceJudge:
             raise UnknownNameError("strategy of a judge of sentences", strategy, STRATEGIES)
         if task not in LABELS:
             raise UnknownNameError("task of a judge of sentences", task, get_args(Task))
-        self.llm = llm
+        self.llm, self.name = llm, name or f"{llm.model} {strategy}"
         self.strategy: Strategy = strategy
         self.task: Task = task
-        self.name = name or f"{llm.model} {strategy}"
-        self.failed_is_wrong = failed_is_wrong
-        self.progress = progress
+        self.failed_is_wrong, self.progress = failed_is_wrong, progress
 
     def __repr__(self) -> str:
         return f"LLMSentenceJudge({self.llm!r}, {self.strategy!r}, task={self.task!r})"
@@ -88,9 +86,8 @@ class LLMSentenceJudge:
         new = list(dict.fromkeys(questions))
         outcomes = ask_all(self.llm, new, what=self.name, progress=self.progress)
         by_question = dict(zip(new, outcomes, strict=True))
-        outcomes = [by_question[question] for question in questions]
-        self._report(outcomes)
-        return [outcome.value for outcome in outcomes]
+        self._report([by_question[question] for question in questions])
+        return [by_question[question].value for question in questions]
 
     def estimate(self, sentences: Sequence[AnswerSentence]) -> Estimate:
         """What :meth:`label` will ask for; nothing is sent."""
@@ -120,11 +117,5 @@ class LLMSentenceJudge:
             )
         for lost, what in ((failed, "was not answered about"), (invalid, "gave no label to")):
             if lost:
-                _LOG.warning(
-                    "judge %r %s %d %s, which counts as wrong; the first: %s",
-                    self.name,
-                    what,
-                    len(lost),
-                    of,
-                    lost[0],
-                )
+                words = "judge %r %s %d %s, which counts as wrong; the first: %s"
+                _LOG.warning(words, self.name, what, len(lost), of, lost[0])

@@ -13,7 +13,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection
 from functools import cache, partial
-from typing import Literal, NamedTuple, get_args
+from typing import Literal, get_args
 
 from mirage.languages import Language
 from mirage.llm.questions import BRACKETS, Break, Form, Question, final_verdict, harmless
@@ -43,21 +43,15 @@ LABELS: dict[Task, tuple[str, ...]] = {
 # What is asked ------------------------------------------------------------------------------------
 
 
-class _Wording(NamedTuple):
-    """What a judge is told of its task, and the guidelines that some strategies add."""
-
-    task: str
-    guidelines: str
-
-
-_WORDING: dict[Task, _Wording] = {
-    "faithfulness": _Wording(
-        task="""\
+# What a judge is told of its task, and the guidelines that some strategies add.
+_WORDING: dict[Task, tuple[str, str]] = {
+    "faithfulness": (
+        """\
 You judge whether one sentence of an answer is carried by passages. A system wrote the answer to a \
 question from these passages. Label the sentence "Supported" if they carry all that it says, and \
 "Not Supported" otherwise. What you know from elsewhere plays no part, and passages may be of no \
 use at all.""",
-        guidelines="""\
+        """\
 Guidelines:
 The sentence is "Supported" where everything that it claims
 - stands in the passages, in the same words or in others; or
@@ -74,12 +68,12 @@ The sentence is "Not Supported" where any part of it, however small,
 - says of the question something other than what it asks, as if that were the answer.
 Take the sentence apart, look for each claim in the passages, and label it by its weakest part.""",
     ),
-    "relevance": _Wording(
-        task="""\
+    "relevance": (
+        """\
 You judge what one sentence of an answer does for the question that was asked. Label it "Directly \
 answers the question", "Adds context to the answer" or "Unrelated to the question". Whether it is \
 true plays no part.""",
-        guidelines="""\
+        """\
 Guidelines:
 - "Directly answers the question": whoever reads the sentence learns what was asked, or a part of \
 it. If the question asks for several things, one of them is enough. It counts if it is wrong, too.
@@ -114,16 +108,13 @@ def label_question(sentence: AnswerSentence, task: Task, strategy: Strategy) -> 
     passage decides, the question and the sentence.
     """
     passages = sentence.cited if task == "faithfulness" else ()
-    wording = _WORDING[task]
-    parts = (
-        wording.task,
-        wording.guidelines if "guidelines" in strategy else "",
-        _LANGUAGE.format(language=Language.of(sentence.query.language).name),
-    )
+    wording, guidelines = _WORDING[task]
+    language = _LANGUAGE.format(language=Language.of(sentence.query.language).name)
+    parts = (wording, guidelines, language) if "guidelines" in strategy else (wording, language)
     # A judge that is shown no passage, because the sentence cites none, is told so.
     count = f" (passages: {len(passages)})" if task == "faithfulness" else ""
     return Question(
-        task="\n\n".join(filter(None, parts)),
+        task="\n\n".join(parts),
         aim=f"Label the text marked <sentence {{word}}>{count}",
         form=label_form(task, strategy),
         material=(

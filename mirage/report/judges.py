@@ -25,24 +25,38 @@ from mirage.models import HumanAgreement, Query, Run, Vote
 from mirage.report._drawing import Scale, axis, interval
 from mirage.report._elements import label, tag
 from mirage.report._sections import scrolling
+from mirage.statistics.bootstrap import NO_INTERVAL
 
 __all__ = ["JudgeFinding", "findings", "measure_judges"]
 
 _LOG = logging.getLogger("mirage.report")
 
-JudgeFinding = (
-    PositionBias
-    | VerbosityBias
-    | SelfPreference
-    | JudgeAgreement
-    | PairAgreement
-    | MetaEvaluation
-    | HumanAgreement
-)
+_Agreement = JudgeAgreement | PairAgreement
+_Bias = PositionBias | VerbosityBias | SelfPreference
+_Accuracy = MetaEvaluation | HumanAgreement
+JudgeFinding = _Bias | _Agreement | _Accuracy
 """What a report shows of judges."""
 
-
-NO_INTERVAL = (math.nan, math.nan)
+# A table for each scale on which judges are measured: of what, its title, and how to read it.
+_TABLES = (
+    (
+        _Agreement,
+        "Agreement between judges",
+        "Kappa is the agreement beyond chance: 1 is full agreement, 0 what chance gives.",
+    ),
+    (
+        _Bias,
+        "Biases",
+        "0 is no bias. Position: above 0 the response shown first is favoured. Self-preference:"
+        " above 0 the judge favours its own family. Verbosity, in log-odds: above 0 the longer "
+        "answer is favoured.",
+    ),
+    (
+        _Accuracy,
+        "Agreement with people",
+        "Balanced accuracy on sentences that people labelled: 0.5 is guessing between two labels.",
+    ),
+)
 
 
 class _Line(NamedTuple):
@@ -88,62 +102,44 @@ def findings(judges: Iterable[JudgeFinding]) -> Iterator[Element]:
         MirageError: something else than a finding.
     """
     judges = list(judges)
-    for one in judges:
-        if not isinstance(one, JudgeFinding):
+    for finding in judges:
+        if not isinstance(finding, JudgeFinding):
             raise MirageError(
                 f"judges takes what mirage.arena and mirage.metaeval found out about judges, such "
-                f"as position_bias(votes), not {type(one).__name__}"
+                f"as position_bias(votes), not {type(finding).__name__}"
             )
-    groups = {
-        "Agreement between judges": (
-            "Kappa is the agreement beyond chance: 1 is full agreement, 0 what chance gives.",
-            [line for one in judges for line in _agreement(one)],
-        ),
-        "Biases": (
-            "0 is no bias. Position: above 0 the response shown first is favoured. Self-preference:"
-            " above 0 the judge favours its own family. Verbosity, in log-odds: above 0 the longer "
-            "answer is favoured.",
-            [line for one in judges for line in _bias(one)],
-        ),
-        "Agreement with people": (
-            "Balanced accuracy on sentences that people labelled: 0.5 is guessing between two "
-            "labels.",
-            [line for one in judges for line in _accuracy(one)],
-        ),
-    }
-    for title, (words, lines) in groups.items():
+    for kind, title, words in _TABLES:
+        lines = [
+            line for finding in judges if isinstance(finding, kind) for line in _lines(finding)
+        ]
         if lines:
             yield _table(title, words, lines)
 
 
-def _agreement(one: JudgeFinding) -> Iterator[_Line]:
-    if isinstance(one, JudgeAgreement):
-        yield _Line(f"All {len(one.judges)} judges (Fleiss)", one.value, one.interval, str(one))
-        for pair in one.pairs:
-            yield from _agreement(pair)
-    elif isinstance(one, PairAgreement):
-        name = " and ".join(map(label, one.judges))
-        yield _Line(f"{name} (Cohen)", one.value, one.interval, str(one))
-
-
-def _bias(one: JudgeFinding) -> Iterator[_Line]:
-    if isinstance(one, PositionBias):
-        yield _Line("Position", one.value, one.interval, str(one))
-    elif isinstance(one, VerbosityBias):
-        yield _Line("Verbosity", one.value, one.interval, str(one))
-    elif isinstance(one, SelfPreference):
-        name = f"Self-preference of {label(one.judge)} for {label(one.family)}"
-        yield _Line(name, one.value, one.interval, str(one))
-
-
-def _accuracy(one: JudgeFinding) -> Iterator[_Line]:
-    if isinstance(one, HumanAgreement):
-        where = Language.of(one.language).name if one.language else "mean over languages"
-        name = f"{label(one.judge)}, {label(one.task)}, {where}"
-        yield _Line(name, one.balanced_accuracy, one.interval or NO_INTERVAL, one.source)
-    elif isinstance(one, MetaEvaluation):
-        codes = one.truth.languages if len(one.truth.languages) > 1 else ()
-        yield from (_judge(result, codes) for result in one)
+def _lines(finding: JudgeFinding) -> Iterator[_Line]:
+    match finding:
+        case HumanAgreement(language=language, interval=ends):
+            where = Language.of(language).name if language else "mean over languages"
+            name = f"{label(finding.judge)}, {label(finding.task)}, {where}"
+            yield _Line(name, finding.balanced_accuracy, ends or NO_INTERVAL, finding.source)
+            return
+        case MetaEvaluation(truth=truth):
+            codes = truth.languages if len(truth.languages) > 1 else ()
+            yield from (_judge(result, codes) for result in finding)
+            return
+        case JudgeAgreement(judges=judges):
+            name = f"All {len(judges)} judges (Fleiss)"
+        case PairAgreement(judges=judges):
+            name = f"{' and '.join(map(label, judges))} (Cohen)"
+        case PositionBias():
+            name = "Position"
+        case VerbosityBias():
+            name = "Verbosity"
+        case SelfPreference(judge=judge, family=family):
+            name = f"Self-preference of {label(judge)} for {label(family)}"
+    yield _Line(name, finding.value, finding.interval, str(finding))
+    for pair in finding.pairs if isinstance(finding, JudgeAgreement) else ():
+        yield from _lines(pair)
 
 
 def _judge(result: JudgeResult, codes: Sequence[str]) -> _Line:

@@ -79,7 +79,7 @@ def fleiss_kappa(counts: ArrayLike) -> float:
         Kappa, NaN where all give one and the same label, and where no item has two labels.
 
     Raises:
-        JudgmentError: the counts are not such a table.
+        JudgmentError: the counts are not a table of items by labels.
     """
     return float(fleiss_of(terms(counts).sum(axis=0)))
 
@@ -87,17 +87,9 @@ def fleiss_kappa(counts: ArrayLike) -> float:
 def gwet_ac1(counts: ArrayLike) -> float:
     """Gwet's (2008) AC1; chance is taken to be the less, the more unequal the labels' shares.
 
-    ``pe`` is the mean over labels of ``share * (1 - share)``, times ``labels / (labels - 1)``.
-
-    Args:
-        counts: how many judges gave an item a label, ``(items, labels)``. A label that nobody gave
-            counts as one that could have been given.
-
-    Returns:
-        AC1, NaN with one label only, and where no item has two.
-
-    Raises:
-        JudgmentError: the counts are not such a table.
+    ``pe`` is the mean over labels of ``share * (1 - share)``, times ``labels / (labels - 1)``. A
+    label that nobody gave counts as one that could have been given. NaN with one label only, and
+    where no item has two; ``counts`` and errors as in :func:`fleiss_kappa`.
     """
     return float(ac1_of(terms(counts).sum(axis=0)))
 
@@ -106,16 +98,8 @@ def krippendorff_alpha(counts: ArrayLike) -> float:
     """Krippendorff's (2019) alpha for labels without order.
 
     1 minus the share of pairs of labels of one item that differ, over that of pairs of labels of
-    any two items. Items with fewer than two labels are ignored.
-
-    Args:
-        counts: how many judges gave an item a label, ``(items, labels)``.
-
-    Returns:
-        Alpha, NaN where all give one and the same label, and where no item has two.
-
-    Raises:
-        JudgmentError: the counts are not such a table.
+    any two items. Items with fewer than two labels are ignored. NaN, ``counts`` and errors as in
+    :func:`fleiss_kappa`.
     """
     return float(alpha_of(terms(counts).sum(axis=0)))
 
