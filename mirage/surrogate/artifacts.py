@@ -32,6 +32,14 @@ FORMAT = 1
 MANIFEST = "manifest.json"
 PRETRAINED = resources.files("mirage.surrogate") / "pretrained"
 
+NAMES = ("models", "features", "query_ids")
+# The arrays of a language's data: their type in a file, and in memory.
+ARRAYS = {
+    "values": (np.float32, np.float64),
+    "counts": (np.uint16, np.int32),
+    "y": (np.float32, np.float64),
+}
+
 
 @dataclass(frozen=True)
 class Artifact:
@@ -58,22 +66,16 @@ def write(path: str | os.PathLike[str], artifact: Artifact) -> None:
     }
     payload: dict[str, Any] = {"format": FORMAT, "about": json.dumps(about)}
     for code, part in artifact.data.items():
-        arrays = {
-            "values": part.values.astype(np.float32),
-            "counts": part.counts.astype(np.uint16),
-            "y": part.y.astype(np.float32),
-            "of_shared": candidate.of_shared[code],
-            "of_all": candidate.of_all[code],
-        }
+        arrays = {name: getattr(part, name).astype(small) for name, (small, _) in ARRAYS.items()}
+        arrays |= {"of_shared": candidate.of_shared[code], "of_all": candidate.of_all[code]}
         for name, array in arrays.items():
             payload[f"{code}/{name}"] = np.ascontiguousarray(array)
     joblib.dump(payload, Path(path), compress=("zlib", 9))
 
 
 def _about(part: TrainingData) -> dict[str, Any]:
-    about = {"models": part.models, "features": part.features, "query_ids": part.query_ids}
     own = {name: asdict(entry) for name, entry in part.facts.items()}
-    return about | ({"facts": own} if own else {})
+    return {name: getattr(part, name) for name in NAMES} | ({"facts": own} if own else {})
 
 
 def read(path: str | os.PathLike[str], *, trust: bool = False) -> Artifact:
@@ -176,24 +178,15 @@ def _unpacked(payload: Mapping[str, Any]) -> Artifact:
     if payload["format"] != FORMAT:
         raise ValueError(f"format {payload['format']}, this version reads {FORMAT}")
     about = json.loads(payload["about"])
-    data = {
-        code: TrainingData(
-            language=code,
-            models=tuple(names["models"]),
-            features=tuple(names["features"]),
-            query_ids=tuple(names["query_ids"]),
-            values=payload[f"{code}/values"].astype(np.float64),
-            counts=payload[f"{code}/counts"].astype(np.int32),
-            y=payload[f"{code}/y"].astype(np.float64),
-            facts={name: _facts(entry) for name, entry in names.get("facts", {}).items()},
-        )
-        for code, names in about["languages"].items()
-    }
-    candidate = Candidate(
-        Recipe(**about["recipe"]),
-        {code: payload[f"{code}/of_shared"] for code in data},
-        {code: payload[f"{code}/of_all"] for code in data},
-    )
+    data = {}
+    for code, entry in about["languages"].items():
+        fields: dict[str, Any] = {name: tuple(entry[name]) for name in NAMES}
+        for name, (_, wide) in ARRAYS.items():
+            fields[name] = payload[f"{code}/{name}"].astype(wide)
+        own = {name: _facts(facts) for name, facts in entry.get("facts", {}).items()}
+        data[code] = TrainingData(code, **fields, facts=own)
+    residuals = ({code: payload[f"{code}/{of}"] for code in data} for of in ("of_shared", "of_all"))
+    candidate = Candidate(Recipe(**about["recipe"]), *residuals)
     return Artifact(about["estimator"], about["seed"], candidate, data)
 
 

@@ -52,13 +52,11 @@ def fit_regressor(
         return fit_lambdamart(X, y, monotone, seed=seed)
     if name not in ESTIMATORS:
         raise UnknownNameError("estimator", name, NAMES)
-    regressor: Any = ESTIMATORS[name](monotone, seed)
-    regressor.fit(
-        np.concatenate([rows.reshape(-1, len(monotone)) for rows in X]),
-        np.concatenate([rows.ravel() for rows in y]),
+    rows = np.concatenate([part.reshape(-1, len(monotone)) for part in X])
+    fitted: Regressor = ESTIMATORS[name](monotone, seed).fit(
+        rows, np.concatenate([*map(np.ravel, y)])
     )
-    result: Regressor = regressor
-    return result
+    return fitted
 
 
 def one_thread() -> AbstractContextManager[Any]:

@@ -133,12 +133,9 @@ def _candidates(data: Data, estimators: Sequence[str | None], seed: int) -> Iter
 def _with_language_part(
     data: Data, recipe: Recipe, of_shared: Residuals, folds: Sequence[set[str]]
 ) -> Candidate:
-    scale = _scale(data)
-    of_all = {
-        code: _residuals_after_ridge(part, of_shared[code], recipe, folds, scale)
-        for code, part in data.items()
-    }
-    return Candidate(recipe, of_shared, of_all)
+    settings = recipe, folds, _scale(data)
+    after = {code: _after_ridge(part, of_shared[code], *settings) for code, part in data.items()}
+    return Candidate(recipe, of_shared, after)
 
 
 def _losses(data: Data, residuals: Residuals) -> Floats:
@@ -167,15 +164,10 @@ def fit_model(data: Data, candidate: Candidate, *, seed: int) -> PooledModel:
     model = _fit_shared(data, candidate.recipe.shared, seed)
     if candidate.recipe.alpha is None:
         return model
-    slopes = {
-        code: _slopes(
-            _standardised(part.mean_X, model.centres[code], model.scale),
-            candidate.of_shared[code],
-            candidate.recipe,
-            part.monotone,
-        )
-        for code, part in data.items()
-    }
+    slopes = {}
+    for code, part in data.items():
+        Z = _standardised(part.mean_X, model.centres[code], model.scale)
+        slopes[code] = _slopes(Z, candidate.of_shared[code], candidate.recipe, part.monotone)
     return replace(model, slopes=slopes)
 
 
@@ -229,12 +221,8 @@ def _model_names(data: Data) -> list[str]:
     return sorted({model for part in data.values() for model in part.models})
 
 
-def _residuals_after_ridge(
-    part: TrainingData,
-    of_shared: Floats,
-    recipe: Recipe,
-    folds: Sequence[set[str]],
-    scale: Floats,
+def _after_ridge(
+    part: TrainingData, of_shared: Floats, recipe: Recipe, folds: Sequence[set[str]], scale: Floats
 ) -> Floats:
     """What shared and language part together leave of the logits of models neither has seen."""
     if recipe.alpha is None:

@@ -21,12 +21,7 @@ from mirage.statistics.ranks import kendall_tau
 from mirage.surrogate import artifacts
 from mirage.surrogate.estimators import NAMES, SELECTED_FROM
 from mirage.surrogate.model import Candidate, PooledModel, Recipe, evaluate, fit_model, select
-from mirage.surrogate.training import (
-    TrainingData,
-    mean_features,
-    require_values,
-    training_data,
-)
+from mirage.surrogate.training import TrainingData, mean_features, require_values, training_data
 
 __all__ = ["Prediction", "SurrogateRanker", "Validation"]
 
@@ -90,8 +85,8 @@ class Validation:
         A split whose predictions are all equal counts 0.
         """
         return {
-            code: float(np.mean([_tau(*both) for both in zip(predicted, actual, strict=True)]))
-            for code, predicted, actual in self._by_language()
+            code: float(np.mean(np.nan_to_num(list(map(kendall_tau, logits, self.actual[code])))))
+            for code, logits in self.predicted.items()
         }
 
     @property
@@ -102,17 +97,14 @@ class Validation:
         models of the language. 0 is no better than the mean, and it can be far below.
         """
         return {
-            code: float(1 - np.sum((actual - predicted) ** 2) / np.sum(self.spread[code]))
-            for code, predicted, actual in self._by_language()
+            code: float(1 - np.sum((self.actual[code] - logits) ** 2) / np.sum(self.spread[code]))
+            for code, logits in self.predicted.items()
         }
 
     @property
     def coverage(self) -> dict[str, float]:
         """Share of held-out logits inside their 95 % interval."""
         return {code: float(inside.mean()) for code, inside in self.covered.items()}
-
-    def _by_language(self) -> Iterator[tuple[str, Floats, Floats]]:
-        return ((code, self.predicted[code], self.actual[code]) for code in self.predicted)
 
 
 class SurrogateRanker:
@@ -164,15 +156,10 @@ class SurrogateRanker:
 
     def fit_data(self, data: Mapping[str, TrainingData]) -> Self:
         """Learn from numbers that were put together before."""
-        self._data = dict(data)
-        estimators: list[str | None] = [self.estimator]
-        if self.estimator == "auto":
-            estimators = [None, *SELECTED_FROM]
-        elif len(self._data) > 1:
-            estimators = [None, self.estimator]
-        self._candidate = select(self._data, estimators, seed=self.seed)
-        self._model = fit_model(self._data, self._candidate, seed=self.seed)
-        return self
+        estimators = SELECTED_FROM if self.estimator == "auto" else (self.estimator,)
+        alone = self.estimator != "auto" and len(data) == 1
+        candidate = select(data, estimators if alone else (None, *estimators), seed=self.seed)
+        return self._refitted(data, candidate)
 
     @property
     def data(self) -> Mapping[str, TrainingData]:
@@ -212,8 +199,7 @@ class SurrogateRanker:
         candidate, model = self._fitted()
         if table.language not in self._data:
             raise UnknownNameError("language of this surrogate", table.language, self._data)
-        missing = [name for name in self.features if name not in table.features]
-        if missing:
+        if missing := [name for name in self.features if name not in table.features]:
             raise FeatureError(
                 f"the features of {table.model!r} lack {', '.join(missing)}, which this surrogate "
                 "was trained on; score the model with a suite that has them"
@@ -225,7 +211,9 @@ class SurrogateRanker:
             table, counts = table.select(part.query_ids), part.counts
         else:
             counts = draw_queries(len(table), len(table), len(part.counts), seed=self.seed)
-        logit, draws = _predict(model, candidate, part, table, counts, self.seed)
+        logit = float(model.predict(part.language, np.nanmean(table.values, axis=0)))
+        draws = model.predict(part.language, mean_features(table.values, counts))
+        draws = draws + _errors(candidate, part, len(draws), [self.seed, *table.model.encode()])
         return Prediction(table.model, table.language, logit, draws)
 
     def cross_validate(self, holdout: int = 2, repeats: int = 20, *, n_jobs: int = 1) -> Validation:
@@ -250,17 +238,13 @@ class SurrogateRanker:
             delayed(_predict_held_out)(self.estimator, self.seed, self._data, models)
             for models in splits
         )
-        by_language = {code: [result[code] for result in results] for code in self._data}
-        return Validation(
-            held_out=tuple(splits),
-            predicted={c: np.array([r[0] for r in rows]) for c, rows in by_language.items()},
-            actual={c: np.array([r[1] for r in rows]) for c, rows in by_language.items()},
-            covered={c: np.array([r[2] for r in rows]) for c, rows in by_language.items()},
-            spread={
-                c: np.array([(r[1] - self._data[c].mean_y.mean()) ** 2 for r in rows])
-                for c, rows in by_language.items()
-            },
+        predicted, actual, covered = (
+            {code: np.array([result[code][part] for result in results]) for code in self._data}
+            for part in range(3)
         )
+        means = {code: part.mean_y.mean() for code, part in self._data.items()}
+        spread = {code: (logits - means[code]) ** 2 for code, logits in actual.items()}
+        return Validation(tuple(splits), predicted, actual, covered, spread)
 
     def importances(self, holdout: int = 2, repeats: int = 20) -> dict[str, float]:
         """How much worse held-out models are predicted when a feature is another model's.
@@ -319,29 +303,17 @@ class SurrogateRanker:
     @classmethod
     def _restored(cls, artifact: artifacts.Artifact) -> Self:
         ranker = cls(artifact.estimator, seed=artifact.seed)
-        ranker._data = dict(artifact.data)
-        ranker._candidate = artifact.candidate
-        ranker._model = fit_model(ranker._data, artifact.candidate, seed=artifact.seed)
-        return ranker
+        return ranker._refitted(artifact.data, artifact.candidate)
+
+    def _refitted(self, data: Mapping[str, TrainingData], candidate: Candidate) -> Self:
+        self._data, self._candidate = dict(data), candidate
+        self._model = fit_model(self._data, candidate, seed=self.seed)
+        return self
 
     def _fitted(self) -> tuple[Candidate, PooledModel]:
         if self._candidate is None or self._model is None:
             raise NotFittedError("this surrogate has learnt nothing yet: call fit or load first")
         return self._candidate, self._model
-
-
-def _predict(
-    model: PooledModel,
-    candidate: Candidate,
-    part: TrainingData,
-    table: FeatureTable,
-    counts: NDArray[np.int32],
-    seed: int,
-) -> tuple[float, Floats]:
-    """A model's logit, and its draws for these ``counts`` of queries."""
-    logit = model.predict(part.language, np.nanmean(table.values, axis=0))
-    draws = model.predict(part.language, mean_features(table.values, counts))
-    return float(logit), draws + _errors(candidate, part, len(draws), [seed, *table.model.encode()])
 
 
 def _errors(candidate: Candidate, part: TrainingData, draws: int, seed: list[int]) -> Floats:
@@ -415,7 +387,3 @@ def _rise_of_error(model: PooledModel, part: TrainingData, models: Sequence[str]
         after = np.mean((model.predict(part.language, X) - actual) ** 2)
         rise[j] = (after - before) / max(variance, 1e-12)
     return rise
-
-
-def _tau(predicted: Floats, actual: Floats) -> float:
-    return float(np.nan_to_num(kendall_tau(predicted, actual)))

@@ -58,11 +58,6 @@ class Draft:
     quality: Quality = Quality()
     headings: bool = True
 
-    @property
-    def cites(self) -> bool:
-        """Whether any of its sentences cites something."""
-        return any(sentence.citations for sentence in self.sentences)
-
     def saying(self, sentences: Iterable[Sentence]) -> Draft:
         """The same draft with other sentences."""
         return replace(self, sentences=tuple(sentences))
@@ -105,12 +100,15 @@ Change = Callable[[Draft, Scene, Random], Draft | None]
 
 
 def _uncited(draft: Draft, _: Scene, __: Random) -> Draft | None:
-    return draft.citing(lambda _: ()) if draft.cites else None
+    bare = draft.citing(lambda _: ())
+    return None if bare == draft else bare
 
 
 def _wrongly_cited(draft: Draft, scene: Scene, rng: Random) -> Draft | None:
     wrong = [passage.id for passage in scene.misleading]
-    return draft.citing(lambda _: (str(rng.choice(wrong)),)) if draft.cites else None
+    if not any(sentence.citations for sentence in draft.sentences):
+        return None
+    return draft.citing(lambda _: (str(rng.choice(wrong)),))
 
 
 def _over_cited(draft: Draft, scene: Scene, _: Random) -> Draft | None:
@@ -141,13 +139,13 @@ def _cut_off(draft: Draft, _: Scene, __: Random) -> Draft:
     return draft.saying([Sentence(first[: len(first) * 2 // 3].rstrip(), ())])
 
 
+def _beside_the_point(draft: Draft, scene: Scene, rng: Random) -> Draft:
+    return draft.saying(scene.sentences_of(_drawn(scene.misleading, rng)))
+
+
 def _padded(draft: Draft, scene: Scene, rng: Random) -> Draft:
     extra = scene.sentences_of(_drawn(scene.misleading or scene.query.passages, rng))
     return draft.saying(draft.sentences + extra + draft.sentences[-1:])
-
-
-def _off_topic(draft: Draft, scene: Scene, rng: Random) -> Draft:
-    return draft.saying(scene.sentences_of(_drawn(scene.misleading, rng)))
 
 
 def _hallucinated(draft: Draft, scene: Scene, rng: Random) -> Draft:
@@ -174,10 +172,6 @@ def _wrong_number(draft: Draft, _: Scene, rng: Random) -> Draft | None:
 def _refusal(draft: Draft, scene: Scene, _: Random) -> Draft:
     unanswerable = next(query for query in scene.corpus if query.answerable is False)
     return draft.saying(_reference(unanswerable).sentences[-1:])
-
-
-def _answered_anyway(draft: Draft, scene: Scene, rng: Random) -> Draft:
-    return draft.saying(scene.sentences_of(_drawn(scene.query.passages, rng)))
 
 
 def _garbled(draft: Draft, _: Scene, rng: Random) -> Draft:
@@ -221,8 +215,8 @@ class Fault(NamedTuple):
 # change its citations: a system with several faults suffers them in this order.
 FAULTS: Mapping[str, Fault] = {
     "wrong-language": Fault(_wrong_language, Quality(language=0)),
-    "off-topic": Fault(_off_topic, Quality(0, 0.5, complete=0.3), True, reason=False),
-    "answered-anyway": Fault(_answered_anyway, Quality(0, 0.4), False, reason=False),
+    "off-topic": Fault(_beside_the_point, Quality(0, 0.5, complete=0.3), True, reason=False),
+    "answered-anyway": Fault(_beside_the_point, Quality(0, 0.4), False, reason=False),
     "refusal": Fault(_refusal, Quality(0, 0, complete=0), True, reason=False),
     "wrong-entity": Fault(_wrong_entity, Quality(0.5, 0.7), True),
     "wrong-number": Fault(_wrong_number, Quality(0.6, 0.7)),

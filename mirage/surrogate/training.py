@@ -68,14 +68,8 @@ class TrainingData:
 
     def table(self, row: int) -> FeatureTable:
         """The features of one model, as a table."""
-        return FeatureTable(
-            self.models[row],
-            self.language,
-            self.query_ids,
-            self.features,
-            self.values[row],
-            facts=self.facts,
-        )
+        names, values = (self.query_ids, self.features), self.values[row]
+        return FeatureTable(self.models[row], self.language, *names, values, facts=self.facts)
 
     def of(self, models: Iterable[str]) -> TrainingData:
         """The same data with some of the models only."""
@@ -131,10 +125,7 @@ def training_data(
 
 
 def _of_one_language(
-    code: str,
-    tables: Sequence[FeatureTable],
-    tournaments: Tournaments,
-    features: tuple[str, ...],
+    code: str, tables: Sequence[FeatureTable], tournaments: Tournaments, features: tuple[str, ...]
 ) -> TrainingData:
     by_model = {table.model: table for table in tables}
     values = []
@@ -151,16 +142,8 @@ def _of_one_language(
         require_values(table)
         values.append(table.select(tournaments.query_ids).values)
         own |= table.facts
-    return TrainingData(
-        code,
-        tournaments.models,
-        features,
-        tournaments.query_ids,
-        np.stack(values),
-        tournaments.counts,
-        tournaments.logits,
-        own,
-    )
+    names = (tournaments.models, features, tournaments.query_ids)
+    return TrainingData(code, *names, np.stack(values), tournaments.counts, tournaments.logits, own)
 
 
 def require_values(table: FeatureTable) -> None:
