@@ -167,6 +167,8 @@ def convert(
 
     From JSON Lines, TREC, NoMIRACL or MEMERAG, to JSON Lines or TREC.
     """
+    from mirage.dataset import write_run
+
     for form, known in ((from_, SOURCES), (to, TARGETS)):
         if form not in known:
             raise UnknownNameError("form of a dataset", form, known)
@@ -185,7 +187,9 @@ def convert(
     else:
         _write_queries(dataset, file)
     if runs is not None:
-        _write_runs(content.runs, runs)
+        runs.mkdir(parents=True, exist_ok=True)
+        for run in content.runs:
+            write_run(run, runs / f"{run.model.replace('/', '_')}.jsonl")
     if labels is not None and content.memerag is not None:
         content.memerag.write_labels(labels)
     plain = {"queries": len(dataset), "language": dataset.language, "runs": len(content.runs)}
@@ -246,11 +250,3 @@ def _write_queries(dataset: MirageDataset, file: Path | None) -> None:
         print_records(dataset)
     else:
         dataset.to_jsonl(file)
-
-
-def _write_runs(runs: Sequence[Run], folder: Path) -> None:
-    from mirage.dataset import write_run
-
-    folder.mkdir(parents=True, exist_ok=True)
-    for run in runs:
-        write_run(run, folder / f"{run.model.replace('/', '_')}.jsonl")

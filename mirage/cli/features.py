@@ -79,9 +79,10 @@ def features(
 def _text(table: FeatureTable, per_query: bool) -> str:
     from mirage._base.tables import Table, to_text
 
-    means = dict(zip(table.features, table.mean().tolist(), strict=True))
     title = f"{table.model}: {len(table)} queries in {table.language!r}"
-    rows = tuple((name, _number(means[name]), _number_of_gaps(table, name)) for name in means)
+    gaps = (table.values != table.values).sum(axis=0).tolist()
+    columns = zip(table.features, table.mean().tolist(), gaps, strict=True)
+    rows = tuple((name, _number(mean), str(missing or "")) for name, mean, missing in columns)
     reasons = sorted({f"{name}: {why}" for (_, name), why in table.reasons.items()})
     more = f"; and {len(reasons) - 3} more reasons" if len(reasons) > 3 else ""
     notes = ("not computed: " + "; ".join(reasons[:3]) + more,) if reasons else ()
@@ -96,24 +97,15 @@ def _by_query(table: FeatureTable) -> str:
 
     parts = []
     for start in range(0, len(table.features), 3):
-        some = table.features[start : start + 3]
-        rows = tuple(
-            (query_id, *map(_number, values))
-            for query_id, values in zip(
-                table.query_ids, table.columns(some).values.tolist(), strict=True
-            )
-        )
-        parts.append(to_text(Table("", ("query", *some), rows, name=0)))
+        some = slice(start, start + 3)
+        values = zip(table.query_ids, table.values[:, some].tolist(), strict=True)
+        rows = tuple((query_id, *map(_number, row)) for query_id, row in values)
+        parts.append(to_text(Table("", ("query", *table.features[some]), rows, name=0)))
     return "\n\n".join(parts)
 
 
 def _number(value: float) -> str:
     return "-" if value != value else f"{value:.3f}"
-
-
-def _number_of_gaps(table: FeatureTable, name: str) -> str:
-    gaps = sum(value != value for value in table[name].tolist())
-    return str(gaps) if gaps else ""
 
 
 def _plain(table: FeatureTable) -> dict[str, Any]:

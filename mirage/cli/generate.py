@@ -77,7 +77,13 @@ def generate(
         )
         generator = OpenAIGenerator(llms[0], name=name)
     elif service is not None and model is None:
-        generator = _service(service, answer, name, key_in(key_from), concurrency)
+        from mirage.generation import HTTPGenerator
+
+        key = key_in(key_from)
+        headers = None if key is None else {"Authorization": f"Bearer {key}"}
+        generator = HTTPGenerator(
+            service, response=answer, name=name, headers=headers, concurrency=concurrency
+        )
     else:
         raise MirageError("give either --model (an LLM's name) or --service (a URL), and not both")
     check_folder(file)
@@ -86,25 +92,8 @@ def generate(
     if file is None:
         print_records(run.responses)
     failures = {response.query_id: response.error or "" for response in run.failed}
-    summarise(
-        f"{run.model}: {len(run) - len(failures)} of {len(run)} queries answered",
-        {
-            "model": run.model,
-            "queries": len(run),
-            "failed": len(failures),
-            "failures": failures,
-        },
-        file,
-        as_json,
-    )
+    plain = {"model": run.model, "queries": len(run), "failed": len(failures)}
+    text = f"{run.model}: {len(run) - len(failures)} of {len(run)} queries answered"
+    summarise(text, plain | {"failures": failures}, file, as_json)
     if failures:
         fall_short([f"{len(failures)} of {len(run)} queries have no answer"])
-
-
-def _service(
-    url: str, answer: str, name: str | None, key: str | None, concurrency: int
-) -> Generator:
-    from mirage.generation import HTTPGenerator
-
-    headers = None if key is None else {"Authorization": f"Bearer {key}"}
-    return HTTPGenerator(url, response=answer, name=name, headers=headers, concurrency=concurrency)

@@ -181,20 +181,14 @@ class Recording:
         return run
 
     def _report(self, failures: Sequence[Response]) -> None:
-        first, count = failures[0], len(self.dataset)
-        if len(failures) == count:
+        queries = f"{len(self.dataset)} queries of {self.dataset.name}"
+        first = f"the first failure, on {failures[0].query_id!r}: {failures[0].error}"
+        if len(failures) == len(self.dataset):
             raise GenerationError(
-                f"model {self.name!r} failed on all {count} queries of {self.dataset.name}; the "
-                f"first failure, on {first.query_id!r}: {first.error}"
+                f"model {self.name!r} failed on all {queries}; {first}"
             ) from self._first_error
         _LOG.warning(
-            "model %r failed on %d of the %d queries of %s; the first failure, on %r: %s",
-            self.name,
-            len(failures),
-            count,
-            self.dataset.name,
-            first.query_id,
-            first.error,
+            "model %r failed on %d of the %s; %s", self.name, len(failures), queries, first
         )
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -14,7 +13,13 @@ from mirage.dataset import MirageDataset
 from mirage.errors import GenerationError, SettingError
 from mirage.generation.base import answered, run_concurrently
 from mirage.llm.endpoints import checked_url, tls
-from mirage.llm.retries import Retries, TransientError, is_transient_status, retry_after
+from mirage.llm.retries import (
+    Retries,
+    TransientError,
+    decoded,
+    is_transient_status,
+    retry_after,
+)
 from mirage.llm.secrets import Secrets
 from mirage.models import Query, Response, Run
 
@@ -137,10 +142,7 @@ class HTTPGenerator:
             raise TransientError(f"no connection, or it was lost ({reason})") from None
         if not answer.is_success:
             raise self._status_error(answer)
-        try:
-            return json.loads(answer.content.decode())
-        except (ValueError, RecursionError) as error:
-            raise TransientError(f"the answer is not JSON in UTF-8 ({error})") from None
+        return decoded(answer.content)
 
     def _status_error(self, answer: Answer) -> TransientError | GenerationError:
         status = answer.status_code

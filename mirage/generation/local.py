@@ -6,6 +6,7 @@ import copy
 import re
 from collections.abc import Sequence
 from importlib import import_module
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -282,13 +283,11 @@ def _plain(messages: Sequence[Message], tokenizer: Any) -> list[dict[str, str]]:
     """
     tokens = filter(_CONTROL.fullmatch, tokenizer.get_added_vocab())
     controls = sorted({*tokenizer.all_special_tokens, *tokens})
-    return [{**message, "content": _broken(message["content"], controls)} for message in messages]
-
-
-def _broken(content: str, controls: Sequence[str]) -> str:
-    for control in controls:
-        content = content.replace(control, f"{control[0]}\u200b{control[1:]}")
-    return content
+    plain = [dict(message) for message in messages]
+    for message, control in product(plain, controls):
+        broken = f"{control[0]}\u200b{control[1:]}"
+        message["content"] = message["content"].replace(control, broken)
+    return plain
 
 
 def _responses(

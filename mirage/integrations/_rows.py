@@ -29,15 +29,12 @@ TABLE_COLUMNS = ("model", "language", "query_id", "not_computed")
 def rows_of(records: MirageDataset | Run | FeatureTable) -> list[dict[str, Any]]:
     """A row a query or response, with every column."""
     if isinstance(records, MirageDataset):
-        return [_query_row(query) for query in records]
+        plain = [query.model_dump(mode="json") for query in records]
+        return [row | {"metadata": _as_json(row["metadata"])} for row in plain]
     if isinstance(records, Run):
         same = {"model": records.model, "language": records.language}
         return [same | response.model_dump(mode="json") for response in records]
     return _table_rows(records)
-
-
-def _query_row(query: Query) -> dict[str, Any]:
-    return query.model_dump(mode="json") | {"metadata": _as_json(query.metadata)}
 
 
 def _table_rows(table: FeatureTable) -> list[dict[str, Any]]:

@@ -122,7 +122,10 @@ class Budget:
         try:
             yield hold
         finally:
-            self._settle(tokens, cost, hold)
+            with self._lock:
+                self._add(-1, -tokens, -cost)
+                self.spent_tokens += hold.tokens
+                self.spent_cost += hold.cost
 
     def _take(self, tokens: int, cost: float) -> bool:
         """Whether that was put aside now; ``False`` if it may fit once other calls are over."""
@@ -144,12 +147,6 @@ class Budget:
             self._add(1, tokens, cost)
             self.spent_calls += 1
             return True
-
-    def _settle(self, tokens: int, cost: float, used: Hold) -> None:
-        with self._lock:
-            self._add(-1, -tokens, -cost)
-            self.spent_tokens += used.tokens
-            self.spent_cost += used.cost
 
     def _add(self, holds: int, tokens: int, cost: float) -> None:
         self._holds += holds

@@ -8,7 +8,7 @@ import json
 import os
 import threading
 from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, nullcontext
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
@@ -18,7 +18,13 @@ from mirage.errors import BudgetError, LLMError, SettingError
 from mirage.llm.budget import Budget, Hold, Price, Usage
 from mirage.llm.cache import Cache, default_cache_path
 from mirage.llm.endpoints import checked_url, tls
-from mirage.llm.retries import Retries, TransientError, is_transient_status, retry_after
+from mirage.llm.retries import (
+    Retries,
+    TransientError,
+    decoded,
+    is_transient_status,
+    retry_after,
+)
 from mirage.llm.secrets import Secrets
 
 if TYPE_CHECKING:
@@ -234,11 +240,9 @@ class LLM:
         foreign += [line.partition(":")[0].strip() for line in lines if ":" in line]
         headers: dict[str, str | Omit] = {} if self._own else {name: Omit() for name in foreign}
         headers["Authorization"] = Omit()
-        key = self._secrets.key
-        if key is not None and self._azure is None:
-            headers["Authorization"] = f"Bearer {key.get_secret_value()}"
-        elif key is not None:
-            headers["api-key"] = key.get_secret_value()
+        if self._secrets.key is not None:
+            key = self._secrets.key.get_secret_value()
+            headers |= {"api-key": key} if self._azure else {"Authorization": f"Bearer {key}"}
         for name, value in self._secrets.headers.items():
             # The SDK knows this one by this spelling.
             name = "Authorization" if name.lower() == "authorization" else name
@@ -251,14 +255,8 @@ class LLM:
 
     def digest(self, messages: Sequence[Message], sample: int = 0) -> bytes:
         """SHA-256 of what identifies a request: endpoint, model, messages, settings, ``sample``."""
-        request = [
-            self.endpoint,
-            self._azure,
-            self.model,
-            [dict(message) for message in messages],
-            self.parameters,
-            sample,
-        ]
+        chat = [dict(message) for message in messages]
+        request = [self.endpoint, self._azure, self.model, chat, self.parameters, sample]
         return hashlib.sha256(json.dumps(request, sort_keys=True).encode()).digest()
 
     def _count(self, **used: float) -> None:
@@ -327,9 +325,13 @@ class Connection:
         llm = self.llm
         price = llm.price or Price(0, 0)
         most = size + _ROLE_TOKENS * len(body["messages"]), llm._longest
-        async with _held(llm.budget, sum(most), price.cost(*most)) as hold:
+        need = sum(most), price.cost(*most)
+        async with llm.budget.call(*need) if llm.budget else nullcontext(Hold(*need)) as hold:
             llm._count(calls=1)
-            answer = _json_object(await self._send(body, seconds, hold), llm._secrets)
+            answer = decoded(await self._send(body, seconds, hold))
+            if not isinstance(answer, dict):
+                excerpt = llm._secrets.excerpt(answer)
+                raise TransientError(f"the answer is not a JSON object but {excerpt}")
             used = _tokens(answer, size)
             hold.tokens, hold.cost = sum(used), price.cost(*used)
         llm._count(prompt_tokens=used[0], completion_tokens=used[1], cost=hold.cost)
@@ -370,27 +372,7 @@ class Connection:
             raise LLMError(f"{type(error).__name__}: {error}") from None
 
 
-@asynccontextmanager
-async def _held(budget: Budget | None, tokens: int, cost: float) -> AsyncIterator[Hold]:
-    """A hold on the budget, or one on nothing where there is none."""
-    if budget is None:
-        yield Hold(tokens, cost)
-    else:
-        async with budget.call(tokens, cost) as hold:
-            yield hold
-
-
 # Reading what servers send ------------------------------------------------------------------------
-
-
-def _json_object(content: bytes, secrets: Secrets) -> dict[str, Any]:
-    try:
-        answer = json.loads(content.decode())
-    except (ValueError, RecursionError) as error:  # ValueError: also a number of 5,000 digits
-        raise TransientError(f"the answer is not JSON in UTF-8 ({error})") from None
-    if not isinstance(answer, dict):
-        raise TransientError(f"the answer is not a JSON object but {secrets.excerpt(answer)}")
-    return answer
 
 
 def _completion(answer: Mapping[str, Any], used: tuple[int, int], secrets: Secrets) -> Completion:

@@ -12,6 +12,7 @@ import hashlib
 import re
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
+from itertools import count
 from typing import Generic, NamedTuple, TypeVar
 
 from mirage._base.concurrency import for_each, run_sync
@@ -227,18 +228,10 @@ def fenced(
     for the same texts, and occurs in none of them. None can foresee it, because it depends on all.
     """
     texts = [(name, harmless(text, breaks)) for name, text in material]
-    word = _fence([text for _, text in texts])
+    shown = [text for _, text in texts]
+    digests = (hashlib.sha256("\0".join((str(n), *shown)).encode()).hexdigest() for n in count())
+    word = next(word[:16] for word in digests if not any(word[:16] in text for text in shown))
     return word, [f"<{name} {word}>\n{text}\n</{name} {word}>" for name, text in texts]
-
-
-def _fence(texts: Sequence[str]) -> str:
-    count = 0
-    while True:
-        digest = hashlib.sha256("\0".join((str(count), *texts)).encode())
-        word = digest.hexdigest()[:16]
-        if not any(word in text for text in texts):
-            return word
-        count += 1
 
 
 # Verdicts in brackets -----------------------------------------------------------------------------

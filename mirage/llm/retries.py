@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import email.utils
+import json
 import random
 import time
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 if TYPE_CHECKING:
     from tenacity import RetryCallState
 
-__all__ = ["Retries", "TransientError", "is_transient_status", "retry_after"]
+__all__ = ["Retries", "TransientError", "decoded", "is_transient_status", "retry_after"]
 
 T = TypeVar("T")
 
@@ -43,6 +44,14 @@ def retry_after(headers: Mapping[str, str]) -> float | None:
     with suppress(ValueError):
         return max(0.0, email.utils.parsedate_to_datetime(value).timestamp() - time.time())
     return None
+
+
+def decoded(content: bytes) -> Any:
+    """The JSON that a server sent; none, or half of it, is a :class:`TransientError`."""
+    try:
+        return json.loads(content.decode())
+    except (ValueError, RecursionError) as error:  # ValueError: also a number of 5,000 digits
+        raise TransientError(f"the answer is not JSON in UTF-8 ({error})") from None
 
 
 @dataclass(frozen=True)

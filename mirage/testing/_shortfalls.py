@@ -70,14 +70,7 @@ def message(
     rows: Sequence[tuple[tuple[str, ...], bool]],
     notes: Iterable[str] = (),
 ) -> str:
-    """The text of a failed assertion, in lines of 80 columns.
-
-    Args:
-        title: what fell short, and by how much.
-        header: of the table; the first column holds names.
-        rows: of the table, each with whether it stands out.
-        notes: lines below it.
-    """
+    """The text of a failed assertion, in 80 columns; each row comes with whether it stands out."""
     cells, marked = zip(*rows, strict=True)
     table = Table(title, tuple(header), tuple(cells), tuple(marked), tuple(notes), name=0)
     return to_text(table)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Annotated, Literal
@@ -205,13 +205,13 @@ def _text(baseline: Baseline) -> str:
         "lower_is_better": baseline.lower_is_better,
         "failed": dict(baseline.failed),
     }
-    fields = [f"{_json(key)}: {_json(value)}" for key, value in head.items()]
+    entries = [f"{_json(key)}: {_json(value)}" for key, value in head.items()]
     rows = [
         f"{_json(id_)}: {_json([None if math.isnan(v) else round(v, DECIMALS) for v in row])}"
         for id_, row in zip(table.query_ids, table.values.tolist(), strict=True)
     ]
-    fields.append('"values": {\n  ' + ",\n  ".join(rows) + "\n }")
-    return "{\n " + ",\n ".join(fields) + "\n}\n"
+    entries.append('"values": {\n  ' + ",\n  ".join(rows) + "\n }")
+    return "{\n " + ",\n ".join(entries) + "\n}\n"
 
 
 def _json(value: object) -> str:
@@ -225,23 +225,12 @@ def _from_file(content: _File, path: str | Path) -> Baseline:
                 f"{path}, query {query_id!r}: {len(row)} values for {len(content.features)} "
                 "features; save the baseline anew"
             )
+    ids, names = tuple(content.values), content.features
     values = np.array([*content.values.values()], dtype=np.float64)  # None becomes NaN
-    shape = (len(content.values), len(content.features))
+    values = values.reshape(len(ids), len(names))
     try:
-        table = FeatureTable(
-            content.model,
-            content.language,
-            tuple(content.values),
-            content.features,
-            values.reshape(shape),
-        )
+        table = FeatureTable(content.model, content.language, ids, names, values)
     except FeatureError as error:
         raise DatasetError(f"{path}: {error}") from None
-    return Baseline(
-        table,
-        content.dataset,
-        content.fingerprint,
-        content.lower_is_better,
-        content.failed,
-        content.versions,
-    )
+    same = {field.name for field in fields(Baseline)} - {"table"}
+    return Baseline(table, **content.model_dump(include=same))

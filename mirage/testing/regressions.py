@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from mirage._base.arrays import Floats
 from mirage.dataset import MirageDataset
 from mirage.errors import FeatureError, SettingError, UnknownNameError
 from mirage.features import FeatureSuite, FeatureTable
@@ -161,7 +160,8 @@ def _regressed(
     alpha: float,
 ) -> str:
     names = [change.feature for change in worse]
-    features, size = comparison.before.features, _size(comparison.worsening)
+    features = comparison.before.features
+    size = np.sqrt(np.nan_to_num(comparison.worsening**2).mean(axis=0))  # root mean square
     before, after = comparison.before.values, comparison.after.values
     findings = worse_queries(
         comparison.worsening / np.where(size > 0, size, 1.0),
@@ -182,21 +182,10 @@ def _regressed(
     )
 
 
-def _size(differences: Floats) -> Floats:
-    """The root mean square of each feature's differences."""
-    return np.asarray(np.sqrt(np.nan_to_num(differences**2).mean(axis=0)))
-
-
 def _row(change: Change) -> tuple[str, ...]:
-    return (
-        change.feature,
-        number(change.before),
-        number(change.after),
-        f"{change.after - change.before:+.3f}",
-        str(change.worse),
-        str(change.better),
-        f"{change.p:.4f}",
-    )
+    before, after = change.before, change.after
+    means = number(before), number(after), f"{after - before:+.3f}"
+    return change.feature, *means, str(change.worse), str(change.better), f"{change.p:.4f}"
 
 
 def _newer(baseline: Baseline) -> list[str]:
