@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import difflib
 import os
+import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from mirage.cli._stdin import standard_input
 from mirage.errors import ArtifactError, DatasetError, MirageError
 
 if TYPE_CHECKING:
@@ -20,7 +20,9 @@ __all__ = [
     "check_folder",
     "dataset_of",
     "file_of",
+    "forget_standard_input",
     "is_language",
+    "named",
     "named_numbers",
     "place_of",
     "ranker_of",
@@ -29,6 +31,37 @@ __all__ = [
 ]
 
 STDIN = "-"
+_FILES: list[Path] = []  # what stood on standard input
+
+
+# Standard input -----------------------------------------------------------------------------------
+
+
+def _standard_input() -> Path:
+    """A file with what stands on standard input; it is gone when the command ends."""
+    from tempfile import mkdtemp
+
+    if _FILES:
+        raise MirageError("standard input (-) can be read once only; give a file for the other")
+    path = Path(mkdtemp(prefix="mirage-")) / "stdin.jsonl"
+    _FILES.append(path)
+    path.write_bytes(sys.stdin.buffer.read())
+    return path
+
+
+def named(text: str) -> str:
+    """A text in which standard input is called so, and not by the file it is kept in."""
+    for path in _FILES:
+        text = text.replace(str(path), "standard input")
+    return text
+
+
+def forget_standard_input() -> None:
+    """Remove the file."""
+    from shutil import rmtree
+
+    while _FILES:
+        rmtree(_FILES.pop().parent, ignore_errors=True)
 
 
 # Files --------------------------------------------------------------------------------------------
@@ -37,7 +70,7 @@ STDIN = "-"
 def file_of(path: Path) -> Path:
     """A file to read: the path itself, or what stands on standard input for ``-``."""
     if str(path) == STDIN:
-        return standard_input()
+        return _standard_input()
     if place_of(path).is_dir():
         inside = sorted(file.name for file in path.glob("*.jsonl"))
         which = f"; did you mean {path / inside[0]}?" if len(inside) == 1 else ""

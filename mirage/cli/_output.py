@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from mirage.cli._stdin import named
+from mirage.cli._inputs import named
 
 if TYPE_CHECKING:
     from pydantic import BaseModel

@@ -14,8 +14,8 @@ from typing import Annotated, Any, NoReturn
 import typer
 from typer.core import TyperGroup
 
+from mirage.cli._inputs import forget_standard_input
 from mirage.cli._output import out, say, say_plainly
-from mirage.cli._stdin import forget_standard_input
 from mirage.errors import MirageError
 
 __all__ = [

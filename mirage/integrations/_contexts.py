@@ -1,16 +1,17 @@
-"""Records from the texts that others keep: a question, what was retrieved, what is right."""
+"""What other harnesses hand over, as records, and one response at a time through a suite."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import NamedTuple
 
 from mirage._base.files import validated
 from mirage.dataset import MirageDataset
 from mirage.errors import DatasetError
-from mirage.integrations._scoring import response_to
-from mirage.models import Query, Run
+from mirage.features import FeatureSuite
+from mirage.models import Query, Response, Run
 
-__all__ = ["query_of", "records_of"]
+__all__ = ["Scores", "query_of", "records_of", "response_to", "score"]
 
 
 def records_of(
@@ -59,3 +60,38 @@ def query_of(
 def _ids_of(relevant: Sequence[str], texts: Sequence[str], ids: Sequence[str]) -> list[str]:
     id_of = dict(zip(reversed(texts), reversed(ids), strict=True))  # of equal texts, the first
     return [id_of.get(text, f"unretrieved-{n}") for n, text in enumerate(relevant, 1)]
+
+
+# One response -------------------------------------------------------------------------------------
+
+
+class Scores(NamedTuple):
+    """The features of one response: values of those computed, and why the others were not."""
+
+    values: dict[str, float]
+    reasons: dict[str, str]
+
+
+def response_to(
+    query: Query, text: str | None, *, error: str, shown: Sequence[str] | None = None
+) -> Response:
+    """The response to a query; ``error`` says why there is none, where ``text`` is ``None``.
+
+    ``shown`` are the passage ids in the prompt's order, where that is not the query's.
+    """
+    return Response(
+        query_id=query.id,
+        text=text,
+        error=error if text is None else None,
+        shown=None if shown is None else tuple(shown),
+    )
+
+
+def score(suite: FeatureSuite, query: Query, response: Response) -> Scores:
+    """Score one response exactly as :meth:`mirage.FeatureSuite.score` does."""
+    run = Run(model="model", language=query.language, responses=(response,))
+    dataset = MirageDataset([query], name=f"query {query.id!r}")
+    table = suite.score(dataset, run, progress=False)
+    reasons = {feature: why for (_, feature), why in table.reasons.items()}
+    row = zip(table.features, table.values[0].tolist(), strict=True)
+    return Scores({name: value for name, value in row if name not in reasons}, reasons)

@@ -32,8 +32,7 @@ from mirage.dataset import MirageDataset
 from mirage.errors import DatasetError, missing_package
 from mirage.features import FeatureSuite
 from mirage.features.suite import FeatureLike
-from mirage.integrations._contexts import query_of, records_of
-from mirage.integrations._scoring import response_to, score
+from mirage.integrations._contexts import query_of, records_of, response_to, score
 from mirage.models import Query, Run
 
 try:

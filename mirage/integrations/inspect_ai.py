@@ -31,7 +31,7 @@ from mirage.dataset import MirageDataset
 from mirage.errors import missing_package
 from mirage.features import FeatureSuite
 from mirage.generation import PromptMaker, RagPrompt
-from mirage.integrations._scoring import response_to, score
+from mirage.integrations._contexts import response_to, score
 from mirage.models import Query
 
 try:

@@ -24,7 +24,7 @@ from mirage.errors import missing_package
 from mirage.features import FeatureSuite
 from mirage.generation import PromptMaker, RagPrompt
 from mirage.generation.prompts import ANSWER_TOKENS
-from mirage.integrations._scoring import response_to, score
+from mirage.integrations._contexts import response_to, score
 from mirage.models import Query
 
 try:
