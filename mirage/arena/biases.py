@@ -246,9 +246,8 @@ class _Compared:
         votes = np.diff(first, append=len(query)).astype(np.float64)
         won = np.add.reduceat(table.score[order], first)
         query, low, high = query[first], low[first], high[first]
-        longer = length[query, low] - length[query, high]
-        both = length[query, low] + length[query, high]
-        longer = np.divide(longer, both, out=np.zeros_like(longer), where=both > 0)
+        own, other = length[query, low], length[query, high]
+        longer = np.nan_to_num(ratio(own - other, own + other))
         starts = np.flatnonzero(~_votes.as_before(low, high))
         models = len(table.models)
         return cls(models, query, votes, won, longer, starts, low[starts], high[starts])

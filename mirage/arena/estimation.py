@@ -48,6 +48,7 @@ __all__ = [
     "win_probabilities",
 ]
 
+_Column = NDArray[Any]
 _Derivatives = Callable[[Floats, Ints], tuple[Floats, Floats]]
 
 _STEP = 1e-6  # Newton converges quadratically: after a step this small the error is near 1e-12
@@ -58,36 +59,26 @@ _ROWS = 1 << 18  # judgments whose gradients are held at a time
 
 
 def win_matrix(
-    a: NDArray[Any],
-    b: NDArray[Any],
-    score: NDArray[Any],
-    models: int,
-    weights: NDArray[Any] | None = None,
+    a: _Column, b: _Column, score: _Column, models: int, weights: _Column | None = None
 ) -> Floats:
     """Wins of each model over each, shape ``(models, models)``, from judgments as columns.
 
     ``score`` is what model a got: 1, 0, or 0.5 for a tie. ``weights`` counts each row (once).
     """
     wins = np.zeros(models * models)
-    for rows in _chunks(len(a), max(_BLOCK, models * models)):
+    size = max(_BLOCK, models * models)
+    for low in range(0, len(a), size):
+        rows = slice(low, low + size)
         first, second = a[rows].astype(np.intp), b[rows].astype(np.intp)
-        got = score[rows].astype(np.float64)
-        lost = 1 - got
-        if weights is not None:
-            got *= weights[rows]
-            lost *= weights[rows]
-        wins += np.bincount(first * models + second, weights=got, minlength=len(wins))
-        wins += np.bincount(second * models + first, weights=lost, minlength=len(wins))
+        weight = 1.0 if weights is None else weights[rows]
+        won = score[rows].astype(np.float64)
+        wins += np.bincount(first * models + second, won * weight, len(wins))
+        wins += np.bincount(second * models + first, (1 - won) * weight, len(wins))
     return wins.reshape(models, models)
 
 
 def query_win_matrices(
-    query: NDArray[Any],
-    a: NDArray[Any],
-    b: NDArray[Any],
-    score: NDArray[Any],
-    queries: int,
-    models: int,
+    query: _Column, a: _Column, b: _Column, score: _Column, queries: int, models: int
 ) -> Floats:
     """The win matrix of each query, shape ``(queries, models, models)``."""
     row = query.astype(np.intp) * models
@@ -114,10 +105,8 @@ def fit_bradley_terry(wins: Floats, ridge: float = 0.0, start: Floats | None = N
     Raises:
         JudgmentError: no convergence, which takes separation and hardly any ridge.
     """
-    flat, models, lead = _batch(wins)
-    games = flat + flat.swapaxes(1, 2)
-    gained = flat.sum(axis=2)
-    penalty = ridge / 4
+    models, penalty = wins.shape[-1], ridge / 4
+    games, gained, first = _batch(wins, start, models)
 
     def derivatives(logits: Floats, live: Ints) -> tuple[Floats, Floats]:
         strength = np.exp(logits)
@@ -130,8 +119,7 @@ def fit_bradley_terry(wins: Floats, ridge: float = 0.0, start: Floats | None = N
         share /= total
         return gradient, penalised_information(share, penalty)
 
-    first = np.zeros((len(flat), models)) if start is None else _spread(start, len(flat))
-    return newton(derivatives, first, models).reshape(*lead, models)
+    return newton(derivatives, first, models).reshape(wins.shape[:-1])
 
 
 def fit_davidson(
@@ -152,11 +140,9 @@ def fit_davidson(
     Raises:
         JudgmentError: no convergence, which takes separation and hardly any ridge.
     """
-    flat, models, lead = _batch(wins)
-    games = flat + flat.swapaxes(1, 2)
-    gained = flat.sum(axis=2)
-    tied = np.asarray(ties, dtype=np.float64).reshape(len(flat))
-    penalty, tie_penalty = ridge / 4, ridge * _OF_TIES
+    models, penalty, tie_penalty = wins.shape[-1], ridge / 4, ridge * _OF_TIES
+    games, gained, first = _batch(wins, start, models + 1)
+    tied = np.asarray(ties, dtype=np.float64).reshape(len(games))
 
     def derivatives(params: Floats, live: Ints) -> tuple[Floats, Floats]:
         logits, log_nu = params[:, :models], params[:, models]
@@ -165,12 +151,10 @@ def fit_davidson(
         gradient = np.empty_like(params)
         gradient[:, :models] = gained[live] - (n * (win + tie / 2)).sum(axis=2) - penalty * logits
         gradient[:, models] = tied[live] - (n * tie).sum(axis=(1, 2)) / 2 - tie_penalty * log_nu
-        information = _davidson_information(n, win, tie, ridge)
-        return gradient, information
+        return gradient, _davidson_information(n, win, tie, ridge)
 
-    first = np.zeros((len(flat), models + 1)) if start is None else _spread(start, len(flat))
     params = newton(derivatives, first, models)
-    return params[:, :models].reshape(*lead, models), params[:, models].reshape(lead)
+    return params[:, :models].reshape(wins.shape[:-1]), params[:, models].reshape(wins.shape[:-2])
 
 
 def win_probabilities(logits: Floats, log_nu: Floats | float | None = None) -> Floats:
@@ -192,14 +176,7 @@ def comparison_pieces(wins: Floats) -> list[Ints]:
     Models of different pieces have no logits on a common scale. ``wins`` is one win matrix; each
     piece is an array of model indices, the largest piece first.
     """
-    compared = (wins + wins.T) > 0
-    left = np.ones(len(wins), dtype=bool)
-    pieces = []
-    while left.any():
-        piece = _reached(compared, int(np.argmax(left)))
-        pieces.append(np.flatnonzero(piece))
-        left &= ~piece
-    return sorted(pieces, key=len, reverse=True)
+    return bound_groups(wins + wins.T)
 
 
 def separated(wins: Floats) -> Bools:
@@ -266,10 +243,10 @@ def always_won(wins: Floats) -> tuple[Ints, Ints] | None:
 def sandwich(
     wins: Floats,
     logits: Floats,
-    query: NDArray[Any],
-    a: NDArray[Any],
-    b: NDArray[Any],
-    score: NDArray[Any],
+    query: _Column,
+    a: _Column,
+    b: _Column,
+    score: _Column,
     ridge: float = 0.0,
     log_nu: float | None = None,
 ) -> Floats:
@@ -322,10 +299,10 @@ def _information(
 
 
 def cluster_meat(
-    query: NDArray[Any],
-    a: NDArray[Any],
-    b: NDArray[Any],
-    score: NDArray[Any],
+    query: _Column,
+    a: _Column,
+    b: _Column,
+    score: _Column,
     expected: Floats,
     tie_probability: Floats | None = None,
 ) -> Floats:
@@ -353,12 +330,10 @@ def _gram(cluster: Ints, places: list[Ints], values: list[Floats], size: int) ->
     """G'G for the matrix G, a row a cluster, that adds up ``values`` at ``places``."""
     height = int(cluster.max()) + 1
     if height * size <= 32 * len(cluster):
-        cells = [cluster * size + place for place in places]
-        flat = sum(
-            np.bincount(cell, weights=value, minlength=height * size)
-            for cell, value in zip(cells, values, strict=True)
-        )
-        dense = np.asarray(flat, dtype=np.float64).reshape(height, size)
+        flat = np.zeros(height * size)
+        for place, value in zip(places, values, strict=True):
+            flat += np.bincount(cluster * size + place, value, len(flat))
+        dense = flat.reshape(height, size)
         return np.asarray(dense.T @ dense)
     from scipy.sparse import csr_array  # few models a query: G is nearly all zeros
 
@@ -368,7 +343,7 @@ def _gram(cluster: Ints, places: list[Ints], values: list[Floats], size: int) ->
     return np.asarray((sparse.T @ sparse).toarray())
 
 
-def _query_blocks(query: NDArray[Any]) -> Iterator[slice | Ints]:
+def _query_blocks(query: _Column) -> Iterator[slice | Ints]:
     """Rows in blocks that keep each query's rows together."""
     ordered = bool(np.all(query[1:] >= query[:-1]))
     order = None if ordered else np.argsort(query, kind="stable")
@@ -377,11 +352,6 @@ def _query_blocks(query: NDArray[Any]) -> Iterator[slice | Ints]:
     edges = np.unique(np.concatenate(([0], cuts, [len(key)])))
     for low, high in zip(edges[:-1].tolist(), edges[1:].tolist(), strict=True):
         yield slice(low, high) if order is None else order[low:high]
-
-
-def _chunks(length: int, size: int) -> Iterator[slice]:
-    for low in range(0, length, size):
-        yield slice(low, low + size)
 
 
 def _reached(edges: Bools, start: int) -> Bools:
@@ -395,14 +365,12 @@ def _reached(edges: Bools, start: int) -> Bools:
     return seen
 
 
-def _batch(wins: Floats) -> tuple[Floats, int, tuple[int, ...]]:
-    models = wins.shape[-1]
-    flat = np.ascontiguousarray(wins, dtype=np.float64).reshape(-1, models, models)
-    return flat, models, wins.shape[:-2]
-
-
-def _spread(start: Floats, batch: int) -> Floats:
-    return np.array(np.broadcast_to(start, (batch, start.shape[-1])), dtype=np.float64)
+def _batch(wins: Floats, start: Floats | None, params: int) -> tuple[Floats, Floats, Floats]:
+    """Comparisons of each two models, wins of each, and where to start, a row a tournament."""
+    flat = np.ascontiguousarray(wins, dtype=np.float64).reshape(-1, *wins.shape[-2:])
+    first = np.zeros((len(flat), params))
+    first[:] = 0 if start is None else start
+    return flat + flat.swapaxes(1, 2), flat.sum(axis=2), first
 
 
 def penalised_information(curvature: Floats, penalty: float) -> Floats:

@@ -60,13 +60,9 @@ class Judgments:
                     "pandas frame, or Judgments, whose from_arrays takes columns"
                 )
             rows.append((j.query_id, j.model_a, j.model_b, _SCORES[j.verdict]))
-        query, a, b, score = zip(*rows, strict=True) if rows else ((), (), (), ())
-        return cls._build(
-            _factorize(_as_objects(query)),
-            _factorize(_as_objects(a)),
-            _factorize(_as_objects(b)),
-            np.array(score, dtype=np.float32),
-        )
+        columns = np.array(rows, dtype=object).reshape(-1, 4).T
+        query, a, b = map(_factorize, columns[:3])
+        return cls._build(query, a, b, columns[3].astype(np.float32))
 
     @classmethod
     def from_arrays(
@@ -149,28 +145,26 @@ class Judgments:
     def results(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """How often each model was preferred to each, and tied with it: ``(models, models)``."""
         models = len(self.models)
-        first, second = self.a.astype(np.intp), self.b.astype(np.intp)
-        cells = {
-            score: np.bincount((first * models + second)[self.score == score], minlength=models**2)
+        cells = self.a.astype(np.intp) * models + self.b
+        won, lost, tied = (
+            np.bincount(cells[self.score == score], minlength=models**2).reshape(models, models)
             for score in (1.0, 0.0, 0.5)
-        }
-        won, lost, tied = (cells[score].reshape(models, models) for score in (1.0, 0.0, 0.5))
+        )
         return won + lost.T, tied + tied.T
 
     @classmethod
     def _build(cls, query: _Labels, a: _Labels, b: _Labels, score: NDArray[np.float32]) -> Self:
-        lengths = {
-            "query": len(query.codes),
-            "model_a": len(a.codes),
-            "model_b": len(b.codes),
-            "score or verdict": len(score),
-        }
+        columns = {"query": query, "model_a": a, "model_b": b}
+        lengths = {name: len(column.codes) for name, column in columns.items()}
+        lengths["score or verdict"] = len(score)
         if len(set(lengths.values())) > 1:
             raise JudgmentError(f"columns of judgments differ in length: {lengths}")
         if not len(score):
             raise JudgmentError("there are no judgments")
-        for name, column in (("query", query), ("model_a", a), ("model_b", b)):
-            _check_labels(column, name)
+        for name, column in columns.items():
+            row = _first_row(column, [i for i, text in enumerate(column.texts) if not text])
+            if row is not None:
+                raise JudgmentError(f"row {row}: {name} is missing or empty")
         (queries,), query_ids = _sort_labels(query)
         (codes_a, codes_b), models = _sort_labels(a, b)
         selves = np.flatnonzero(codes_a == codes_b)
@@ -205,10 +199,6 @@ class _Labels(NamedTuple):
 
     codes: NDArray[np.int32]
     texts: list[str]
-
-
-def _as_objects(labels: Sequence[str]) -> NDArray[Any]:
-    return np.array(labels, dtype=object)
 
 
 def _factorize(values: ArrayLike | None) -> _Labels:
@@ -262,21 +252,12 @@ def _first_row(column: _Labels, codes: list[int]) -> int | None:
     return int(rows[0]) if rows else None
 
 
-def _check_labels(column: _Labels, name: str) -> None:
-    row = _first_row(column, [code for code, text in enumerate(column.texts) if not text])
-    if row is not None:
-        raise JudgmentError(f"row {row}: {name} is missing or empty")
-
-
 def _sort_labels(*columns: _Labels) -> tuple[list[NDArray[np.int32]], tuple[str, ...]]:
     """The columns as codes into one sorted tuple of texts, which they share."""
     shared = tuple(sorted({text for column in columns for text in column.texts if text}))
     place = {text: code for code, text in enumerate(shared)}
-    coded = []
-    for column in columns:
-        table = np.array([place.get(text, -1) for text in column.texts], dtype=np.int32)
-        coded.append(table[column.codes])
-    return coded, shared
+    tables = [np.array([place.get(t, -1) for t in c.texts], dtype=np.int32) for c in columns]
+    return [table[c.codes] for table, c in zip(tables, columns, strict=True)], shared
 
 
 def _check_scores(values: ArrayLike) -> NDArray[np.float32]:

@@ -91,16 +91,8 @@ def judgments_of(votes: Iterable[Vote], how: Votes = "majority") -> tuple[Judgme
         }
         if how == "majority" and len(judges) > 1 and verdicts:
             verdicts = {everyone: _majority(verdicts.values())}
-        judgments += [
-            Judgment(
-                query_id=query_id,
-                model_a=first.model_a,
-                model_b=first.model_b,
-                verdict=verdict,
-                judge=name,
-            )
-            for name, verdict in verdicts.items()
-        ]
+        on = {"query_id": query_id, "model_a": first.model_a, "model_b": first.model_b}
+        judgments += [Judgment(**on, verdict=v, judge=name) for name, v in verdicts.items()]
     return tuple(judgments)
 
 

@@ -5,14 +5,12 @@ MEMERAG (arXiv 2502.17163, Table 2) reports AC1 beside kappa; :mod:`mirage.stati
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from mirage._base.arrays import Floats
 from mirage._base.tables import Rows, Table, frame_of, to_text
 from mirage.errors import JudgmentError
 from mirage.metaeval.labels import LabelledSentences
@@ -73,7 +71,13 @@ class AnnotatorAgreement(Rows[LanguageAgreement]):
 
     def to_pandas(self) -> pd.DataFrame:
         """A frame, a row a language; an interval is two columns, ``..._lower`` and ``_upper``."""
-        return frame_of(dict(_flat(row)) for row in self)
+        rows = []
+        for row in self:
+            plain = row._asdict()
+            for name in ("gwet_ac1", "fleiss_kappa", "krippendorff_alpha"):
+                plain[f"{name}_lower"], plain[f"{name}_upper"] = plain.pop(f"{name}_interval")
+            rows.append(plain)
+        return frame_of(rows)
 
     def __str__(self) -> str:
         header = ("", "sentences", "same", "AC1", "", "kappa", "", "alpha", "")
@@ -94,15 +98,6 @@ class AnnotatorAgreement(Rows[LanguageAgreement]):
             f"{100 * self.level:g} % interval",
         )
         return to_text(Table(title, header, rows, (False,) * len(rows), notes, name=0))
-
-
-def _flat(row: LanguageAgreement) -> Iterator[tuple[str, object]]:
-    for name, value in row._asdict().items():
-        if isinstance(value, tuple):
-            stem = name.removesuffix("_interval")
-            yield from zip((f"{stem}_lower", f"{stem}_upper"), value, strict=True)
-        else:
-            yield name, value
 
 
 def _cells(value: float, interval: Interval) -> tuple[str, str]:
@@ -154,29 +149,20 @@ def annotator_agreement(
 def _of_language(
     code: str, sentences: Sequence[tuple[str, Sequence[str]]], draws: int, level: float, seed: int
 ) -> LanguageAgreement:
-    counts = _counts([labels for _, labels in sentences])
+    names = sorted({label for _, labels in sentences for label in labels})
+    counts = np.array([[labels.count(name) for name in names] for _, labels in sentences])
     query = np.unique([query_id for query_id, _ in sentences], return_inverse=True)[1]
     values = terms(counts)
-    (ac1, ac1_interval), (kappa, kappa_interval), (alpha, alpha_interval) = (
-        bootstrap(query, values, coefficient, draws=draws, level=level, seed=seed)
-        for coefficient in (ac1_of, fleiss_of, alpha_of)
+    coefficients, intervals = zip(
+        *(
+            bootstrap(query, values, coefficient, draws=draws, level=level, seed=seed)
+            for coefficient in (ac1_of, fleiss_of, alpha_of)
+        ),
+        strict=True,
     )
     several = counts.sum(axis=1) > 1
+    queries = len(np.unique(query[several]))
+    agreement = float(Sums.of(values.sum(axis=0)).agreement)
     return LanguageAgreement(
-        language=code,
-        sentences=int(np.count_nonzero(several)),
-        queries=len(np.unique(query[several])),
-        agreement=float(Sums.of(values.sum(axis=0)).agreement),
-        gwet_ac1=ac1,
-        fleiss_kappa=kappa,
-        krippendorff_alpha=alpha,
-        gwet_ac1_interval=ac1_interval,
-        fleiss_kappa_interval=kappa_interval,
-        krippendorff_alpha_interval=alpha_interval,
+        code, int(np.count_nonzero(several)), queries, agreement, *coefficients, *intervals
     )
-
-
-def _counts(labels: Sequence[Sequence[str]]) -> Floats:
-    names = sorted({label for row in labels for label in row})
-    counts = [Counter(row) for row in labels]
-    return np.array([[count[name] for name in names] for count in counts], dtype=np.float64)

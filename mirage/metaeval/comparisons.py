@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
@@ -47,14 +47,7 @@ class Comparison(NamedTuple):
     @property
     def mark(self) -> str:
         """``***`` where the corrected p is at most 0.001, ``**`` 0.01, ``*`` 0.05; else empty."""
-        return next(
-            (
-                mark
-                for mark, at in (("***", 0.001), ("**", 0.01), ("*", 0.05))
-                if self.corrected <= at
-            ),
-            "",
-        )
+        return "*" * sum(self.corrected <= at for at in (0.05, 0.01, 0.001))
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,42 +97,37 @@ class Comparisons(Rows[Comparison]):
 
 
 def compare(
+    settings: Comparisons,
     truth: Truth,
     judges: tuple[str, ...],
     right: Bools,
     draws: Floats,
-    *,
-    language: str,
-    level: float,
-    permutations: int,
-    unit: Unit,
     seed: int,
 ) -> Comparisons:
     """Compare every two judges; :meth:`MetaEvaluation.compare` says how.
 
-    ``right`` is whether each judge gave a sentence its label, ``(sentences, judges)``; ``draws``
-    are those of the balanced accuracies in this language, ``(draws, judges)``.
+    ``settings`` are comparisons without a row. ``right`` is whether each judge gave a sentence its
+    label, ``(sentences, judges)``; ``draws`` are those of the balanced accuracies in the language,
+    ``(draws, judges)``.
     """
-    here = truth.rows(language)
+    here = truth.rows(settings.language)
     weights = sentence_weights(truth.language[here], truth.label[here])
     query, values = truth.query[here], right[here].astype(np.float64)
     pairs = list(combinations(range(len(judges)), 2))
     first, second = np.array(pairs, dtype=np.intp).reshape(-1, 2).T
     gaps = values[:, first] - values[:, second]
     units = weights[:, None] * gaps
-    if unit == "query":
+    if settings.unit == "query":
         units = sums_by_query(query, units)
-    p = permutation_p_values(units, permutations=permutations, seed=seed)
+    p = permutation_p_values(units, permutations=settings.permutations, seed=seed)
     rows = []
     for column, corrected in enumerate(holm(p).tolist()):
         a, b = pairs[column]
         difference = float(units[:, column].sum())
-        lower, upper = interval(draws[:, a] - draws[:, b], len(np.unique(query)), level)
+        lower, upper = interval(draws[:, a] - draws[:, b], len(np.unique(query)), settings.level)
         if difference < 0:
             a, b, difference, lower, upper = b, a, -difference, -upper, -lower
         differing = int(np.count_nonzero(gaps[:, column]))
-        names = (judges[a], judges[b])
-        rows.append(
-            Comparison(names, difference, (lower, upper), float(p[column]), corrected, differing)
-        )
-    return Comparisons(tuple(rows), language, level, permutations, unit)
+        names, ends = (judges[a], judges[b]), (lower, upper)
+        rows.append(Comparison(names, difference, ends, float(p[column]), corrected, differing))
+    return replace(settings, rows=tuple(rows))

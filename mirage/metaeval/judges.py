@@ -149,14 +149,21 @@ def ask(judge: JudgeLike, sentences: Sequence[AnswerSentence]) -> Opinion:
     """
     if isinstance(judge, str | Feature):
         judge = score(judge)
+    name, threshold, values = name_of(judge), None, list[object]()
     if isinstance(judge, Score):
-        numbers = _checked(judge.function(sentences), judge.name, sentences)
-        return Opinion(judge.name, None, numbers, judge.threshold)
-    if isinstance(judge, SentenceJudge):
-        return Opinion(judge.name, _labels(judge.label(sentences), judge.name, sentences), None)
-    name, values = name_of(judge), [judge(sentence) for sentence in sentences]
-    if any(isinstance(value, Real) and not isinstance(value, Integral) for value in values):
-        return Opinion(name, None, _checked(values, name, sentences))
+        values, threshold = list(judge.function(sentences)), judge.threshold
+    elif isinstance(judge, SentenceJudge):
+        values = list(judge.label(sentences))
+    else:
+        values = [judge(sentence) for sentence in sentences]
+    if len(values) != len(sentences):
+        raise JudgmentError(
+            f"{name!r} returned {len(values)} values for {len(sentences)} sentences; it has to "
+            "return one for each"
+        )
+    some_float = any(isinstance(v, Real) and not isinstance(v, Integral) for v in values)
+    if isinstance(judge, Score) or (some_float and not isinstance(judge, SentenceJudge)):
+        return Opinion(name, None, _numbers(values, name, sentences), threshold)
     return Opinion(name, _labels(values, name, sentences), None)
 
 
@@ -191,9 +198,8 @@ def _feature_scores(
     return values
 
 
-def _checked(values: Sequence[object], name: str, sentences: Sequence[AnswerSentence]) -> Floats:
+def _numbers(values: Sequence[object], name: str, sentences: Sequence[AnswerSentence]) -> Floats:
     """The scores as numbers, NaN where there is none."""
-    _check_length(values, name, sentences)
     numbers = np.full(len(sentences), np.nan)
     for row, value in enumerate(values):
         if value is None or isinstance(value, NotComputed):
@@ -211,7 +217,6 @@ def _checked(values: Sequence[object], name: str, sentences: Sequence[AnswerSent
 def _labels(
     values: Sequence[object], name: str, sentences: Sequence[AnswerSentence]
 ) -> tuple[str | None, ...]:
-    _check_length(values, name, sentences)
     wrong = next((row for row, v in enumerate(values) if not isinstance(v, str | None)), None)
     if wrong is not None:
         raise JudgmentError(
@@ -220,11 +225,3 @@ def _labels(
             "there is none"
         )
     return tuple(values)  # type: ignore[arg-type]  # each one was looked at
-
-
-def _check_length(values: Sequence[object], name: str, sentences: Sequence[AnswerSentence]) -> None:
-    if len(values) != len(sentences):
-        raise JudgmentError(
-            f"{name!r} returned {len(values)} values for {len(sentences)} sentences; it has to "
-            "return one for each"
-        )

@@ -94,11 +94,9 @@ class LabelledSentences:
         if task not in get_args(Task):
             raise UnknownNameError("task of MEMERAG", task, get_args(Task))
         place = Path(folder)
-        codes = (
-            sorted(path.stem for path in place.glob("*.jsonl"))
-            if languages is None
-            else list(languages)
-        )
+        if languages is None:
+            languages = sorted(path.stem for path in place.glob("*.jsonl"))
+        codes = list(languages)
         if not codes:
             raise DatasetError(f"{place}: there is no file such as en.jsonl")
         sentences: list[AnswerSentence] = []
@@ -233,11 +231,11 @@ class LabelledSentences:
         The fine-grained label is what most of those gave who gave that label; as in MEMERAG's
         files of the majority vote, but that those break a tie by the first annotator.
         """
-        return replace(
-            self,
-            labels=tuple((label,) if label else () for label in self._majority),
-            fine=tuple((label,) if label else () for label in self._fine_majority),
+        labels, fine = (
+            tuple((label,) if label else () for label in column)
+            for column in (self._majority, self._fine_majority)
         )
+        return replace(self, labels=labels, fine=fine)
 
     def decided(self) -> tuple[LabelledSentences, dict[str, int]]:
         """The sentences on which a judge can be measured, with one label each; and the others.
@@ -297,7 +295,5 @@ class LabelledSentences:
 
 def _most_common(labels: Iterable[str]) -> str:
     """The label that occurs most often; empty where none does, or two do."""
-    ranked = Counter(labels).most_common(2)
-    if not ranked or (len(ranked) == 2 and ranked[0][1] == ranked[1][1]):
-        return ""
-    return ranked[0][0]
+    (label, most), (_, next_most) = [*Counter(labels).most_common(2), ("", 0), ("", 0)][:2]
+    return label if most > next_most else ""

@@ -238,17 +238,8 @@ class MetaEvaluation:
         if unit not in get_args(Unit):
             raise SettingError(f"what is swapped is a query or a sentence, not a {unit!r}")
         self.truth.rows(language)  # an unknown language is an error that names the known ones
-        return compare(
-            self.truth,
-            self.names,
-            self.right,
-            self.draws[language],
-            language=language,
-            level=self.level,
-            permutations=permutations,
-            unit=unit,
-            seed=seed,
-        )
+        none = Comparisons((), language, self.level, permutations, unit)
+        return compare(none, self.truth, self.names, self.right, self.draws[language], seed)
 
     def errors(self, language: str = MEAN) -> FineErrors:
         """How often each judge is wrong, by fine-grained label; by default in all languages.
@@ -266,15 +257,8 @@ class MetaEvaluation:
                 plain = row._asdict()
                 lower, upper = plain.pop("interval")
                 recall = {f"recall {name}": share for name, share in plain.pop("recall").items()}
-                rows.append(
-                    {
-                        **plain,
-                        "lower": lower,
-                        "upper": upper,
-                        **recall,
-                        "threshold": result.threshold_source,
-                    }
-                )
+                ends = {"lower": lower, "upper": upper}
+                rows.append({**plain, **ends, **recall, "threshold": result.threshold_source})
         return frame_of(rows)
 
     def __str__(self) -> str:

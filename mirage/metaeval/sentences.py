@@ -13,7 +13,7 @@ from mirage._base.rows import is_missing
 from mirage.errors import DatasetError
 from mirage.models import Id, LanguageCode, Name, Passage, Query
 
-__all__ = ["AnswerSentence", "Columns", "columns_of"]
+__all__ = ["AnswerSentence", "columns_of"]
 
 
 class AnswerSentence(NamedTuple):
@@ -38,16 +38,13 @@ class AnswerSentence(NamedTuple):
         return tuple(self.query[passage] for passage in self.citations)
 
 
-class Columns(NamedTuple):
-    """Sentences, and for each one its labels and its fine-grained labels, one an annotator."""
-
-    sentences: tuple[AnswerSentence, ...]
-    labels: tuple[tuple[str, ...], ...]
-    fine: tuple[tuple[str, ...], ...]
+_Texts = tuple[tuple[str, ...], ...]  # for each sentence one an annotator
 
 
-def columns_of(rows: Iterable[tuple[str, Mapping[str, Any]]], language: str | None) -> Columns:
-    """The columns of rows as :meth:`LabelledSentences.from_jsonl` describes them.
+def columns_of(
+    rows: Iterable[tuple[str, Mapping[str, Any]]], language: str | None
+) -> tuple[tuple[AnswerSentence, ...], _Texts, _Texts]:
+    """Sentences, labels and fine-grained labels of :meth:`LabelledSentences.from_jsonl`'s rows.
 
     Raises:
         DatasetError: names the place of the row, and the field that is wrong.
@@ -57,7 +54,8 @@ def columns_of(rows: Iterable[tuple[str, Mapping[str, Any]]], language: str | No
     texts: dict[tuple[str, str], str] = {}
     for where, fields in rows:
         row = validated(_Row, {**default, **fields}, where)
-        query = _query(row, where)
+        names = {"id": row.query_id or row.query, "language": row.language, "text": row.query}
+        query = validated(Query, {**names, "passages": row.passages}, where)
         if texts.setdefault((query.language, query.id), query.text) != query.text:
             raise DatasetError(
                 f"{where}: query {query.id!r} has another text than before; ids are unique"
@@ -66,7 +64,7 @@ def columns_of(rows: Iterable[tuple[str, Mapping[str, Any]]], language: str | No
         annotators = [i for i, label in enumerate(row.label) if label]
         labels.append(tuple(row.label[i] for i in annotators))
         fine.append(tuple(row.fine[i] for i in annotators) if any(row.fine) else ())
-    return Columns(tuple(sentences), tuple(labels), tuple(fine))
+    return tuple(sentences), tuple(labels), tuple(fine)
 
 
 def _as_passages(value: object) -> object:
@@ -121,13 +119,3 @@ class _Row(BaseModel):
         if unknown is not None:
             raise ValueError(f"the sentence cites {unknown!r}, which is none of its passages")
         return self
-
-
-def _query(row: _Row, where: str) -> Query:
-    fields = {
-        "id": row.query_id or row.query,
-        "language": row.language,
-        "text": row.query,
-        "passages": row.passages,
-    }
-    return validated(Query, fields, where)
