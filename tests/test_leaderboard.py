@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import math
 import subprocess
 import sys
 from collections.abc import Callable
@@ -382,6 +383,19 @@ def test_judged_models_are_a_leaderboard() -> None:
     assert not ranking["new"].anchor
     with pytest.raises(DatasetError, match="is the name of an anchor"):
         board.rank(write(28), "m6")
+
+
+def test_who_won_everything_has_no_interval_beside_a_new_model_either() -> None:
+    runs, judgments = judged_arena()
+    judgments = [
+        j.model_copy(update={"verdict": "b"}) if j.model_b == "m6" else j for j in judgments
+    ]
+    dataset, suite = MirageDataset.bundled("sw"), FeatureSuite([brackets, length, words])
+    board = Leaderboard.from_judgments(dataset, runs, judgments, suite=suite, progress=False)
+    ranking = board.rank(write(28), "new", progress=False)
+    # It won in every tournament alike: they do not say how far it is ahead.
+    assert math.isnan(ranking["m6"].interval[0])
+    assert ranking["m4"].interval == board.ranking["m4"].interval
 
 
 def test_a_judged_model_needs_a_run_and_a_suite_its_language() -> None:

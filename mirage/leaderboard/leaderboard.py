@@ -80,6 +80,7 @@ class Leaderboard:
         self.provenance: Mapping[str, Any] = {}
         self.agreement = (*agreement, *_agreement_of(ranker.features, dataset.language))
         self._ranker: Callable[[], SurrogateRanker] = lambda: ranker
+        self._judged: Ranking | None = None
         for anchor in self.anchors:
             if anchor not in models:
                 raise UnknownNameError("training model of the ranker", anchor, models)
@@ -241,7 +242,7 @@ class Leaderboard:
         measured = tuple(agreement)
         board.agreement = (*measured, *_agreement_of(board.suite.names, dataset.language))
         said = judged if isinstance(judged, Judged) else judgments
-        board.ranking = Ranking.from_judgments(
+        board._judged = board.ranking = Ranking.from_judgments(
             said, dataset=dataset, runs=answers.values(), agreement=measured
         )
 
@@ -355,11 +356,12 @@ class Leaderboard:
         found = []
         for anchor in self.anchors:
             row = data.models.index(anchor)
-            low, high = np.quantile(data.y[:, row], [0.025, 0.975])
+            low, high = np.quantile(data.y[:, row], [0.025, 0.975]).tolist()
             scored = _Scored(
                 model=self.prefix + anchor,
                 logit=float(data.mean_y[row]),
-                interval=(float(low), float(high)),
+                # Tournaments repeat what never varied: whoever won them all would look certain.
+                interval=self._judged[anchor].interval if self._judged else (low, high),
                 draws=data.y[:, row],
                 features=dict(zip(data.features, data.mean_X[row].tolist(), strict=True)),
                 anchor=True,
