@@ -7,7 +7,6 @@ import logging
 import os
 from collections.abc import Iterable
 from pathlib import Path
-from types import TracebackType
 from typing import IO, Generic, Self, TypeVar
 
 from pydantic import BaseModel
@@ -52,12 +51,7 @@ class Journal(Generic[R]):
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         if self._file is not None:
             self._file.close()
 

@@ -6,7 +6,7 @@ import os
 import platform
 import re
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any
 
 from mirage.cli import _options as options
 from mirage.cli._llms import ask_for_models
@@ -36,15 +36,15 @@ def doctor(
     Falls short (status 1) where a package that is always needed is missing, or an endpoint does
     not answer.
     """
-    needs = _needs()
+    packages = _packages()
     configured = os.environ.get("OPENAI_BASE_URL", "").strip()
     urls = dict.fromkeys(filter(None, (configured, *(endpoint or ()))))
     answers = {url: ask_for_models(url) for url in urls}
     facts: dict[str, Any] = {
         "python": platform.python_version(),
         "platform": platform.platform(),
-        "packages": {need.package: need.version for need in needs if not need.extra},
-        "extras": _extras(needs),
+        "packages": packages.pop(""),
+        "extras": {name: _extra(name, needs) for name, needs in packages.items()},
         "data": _data(),
         "keys": {"OPENAI_API_KEY": "set" if os.environ.get("OPENAI_API_KEY") else "not set"},
         "endpoints": {url: answer._asdict() for url, answer in answers.items()},
@@ -65,23 +65,17 @@ def doctor(
 # Packages -----------------------------------------------------------------------------------------
 
 
-class _Need(NamedTuple):
-    package: str
-    extra: str
-    version: str | None
-
-
-def _needs() -> list[_Need]:
-    """What the library needs, with the version that is installed."""
+def _packages() -> dict[str, dict[str, str | None]]:
+    """What the library needs, with the version that is installed, by extra; "" is always needed."""
     from importlib import metadata
 
-    needs = [_Need(DISTRIBUTION, "", _version(DISTRIBUTION))]
+    needs = {"": {DISTRIBUTION: _version(DISTRIBUTION)}}
     for line in metadata.requires(DISTRIBUTION) or ():
         package = re.match(r"[A-Za-z0-9._-]+", line)
         extra = re.search(r"""extra\s*==\s*['"]([^'"]+)['"]""", line)
         name = extra[1] if extra else ""
         if package and name not in FOR_DEVELOPERS and package[0] != DISTRIBUTION:
-            needs.append(_Need(package[0], name, _version(package[0])))
+            needs.setdefault(name, {})[package[0]] = _version(package[0])
     return needs
 
 
@@ -94,14 +88,9 @@ def _version(package: str) -> str | None:
         return None
 
 
-def _extras(needs: list[_Need]) -> dict[str, dict[str, Any]]:
-    extras = {}
-    for name in dict.fromkeys(need.extra for need in needs if need.extra):
-        packages = {need.package: need.version for need in needs if need.extra == name}
-        missing = None in packages.values()
-        command = f"pip install '{DISTRIBUTION}[{name}]'" if missing else None
-        extras[name] = {"packages": packages, "install": command}
-    return extras
+def _extra(name: str, packages: dict[str, str | None]) -> dict[str, Any]:
+    command = f"pip install '{DISTRIBUTION}[{name}]'" if None in packages.values() else None
+    return {"packages": packages, "install": command}
 
 
 # Data ---------------------------------------------------------------------------------------------

@@ -270,28 +270,17 @@ def run_in_batches(
         start, size = 0, batch_size
         while start < len(record.pending):
             batch = record.pending[start : start + size]
-            responses = _tried(answer, batch, record)
-            if responses is None and len(batch) > 1:
-                size = len(batch) // 2
-                continue
-            if responses is None:
+            try:
+                responses = answer(batch)
+            except Exception as error:
+                traceback.clear_frames(error.__traceback__)  # they hold the memory that ran out
+                if len(batch) > 1:
+                    size = len(batch) // 2
+                    continue
+                record.fail(batch[0], error)
                 size = batch_size  # it was this query, not the size
-            for response in responses or ():
-                record.add(response)
+            else:
+                for response in responses:
+                    record.add(response)
             start += len(batch)
         return record.finish()
-
-
-def _tried(
-    answer: Callable[[Sequence[Query]], Sequence[Response]],
-    batch: Sequence[Query],
-    record: Recording,
-) -> Sequence[Response] | None:
-    """The responses to a batch, ``None`` if it failed; a single query is recorded as a failure."""
-    try:
-        return answer(batch)
-    except Exception as error:
-        traceback.clear_frames(error.__traceback__)  # they hold the memory that ran out
-        if len(batch) == 1:
-            record.fail(batch[0], error)
-        return None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
+from functools import reduce
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
@@ -174,9 +175,7 @@ class HTTPGenerator:
 def _at(path: str) -> Callable[[Any], Any]:
     """A function that follows keys into JSON."""
 
-    def read(content: Any) -> Any:
-        for key in path.split("."):
-            content = content[int(key)] if isinstance(content, list) else content[key]
-        return content
+    def inside(content: Any, key: str) -> Any:
+        return content[int(key)] if isinstance(content, list) else content[key]
 
-    return read
+    return lambda content: reduce(inside, path.split("."), content)

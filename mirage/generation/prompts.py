@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import random
 import unicodedata
+from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -158,13 +159,7 @@ def _cut(text: str, tokens: int, count: Callable[[str], int]) -> str:
     """The longest beginning of a text that has no more tokens, and ends with a whole character."""
     if count(text) <= tokens:
         return text
-    fits, too_long = 0, len(text)
-    while too_long - fits > 1:
-        middle = (fits + too_long) // 2
-        if count(text[:middle]) <= tokens:
-            fits = middle
-        else:
-            too_long = middle
+    fits = bisect_right(range(len(text)), tokens, lo=1, key=lambda size: count(text[:size])) - 1
     while fits and _joined(text, fits):
         fits -= 1
     return text[:fits]

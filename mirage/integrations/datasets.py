@@ -33,9 +33,7 @@ __all__ = ["dataset_from", "run_from", "table_from", "to_datasets"]
 
 _TEXT = Value("string")
 _QUERY = {
-    "id": _TEXT,
-    "language": _TEXT,
-    "text": _TEXT,
+    **dict.fromkeys(("id", "language", "text"), _TEXT),
     "passages": List({"id": _TEXT, "text": _TEXT, "title": _TEXT}),
     "relevant": List(_TEXT),
     "reference": _TEXT,
@@ -43,11 +41,7 @@ _QUERY = {
     "metadata": _TEXT,
 }
 _RESPONSE = {
-    "model": _TEXT,
-    "language": _TEXT,
-    "query_id": _TEXT,
-    "text": _TEXT,
-    "error": _TEXT,
+    **dict.fromkeys(("model", "language", "query_id", "text", "error"), _TEXT),
     "shown": List(_TEXT),
 }
 

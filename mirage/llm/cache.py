@@ -102,10 +102,8 @@ class Cache:
         self._try(write)
 
     def __len__(self) -> int:
-        def count(database: sqlite3.Connection) -> int:
-            return int(database.execute("SELECT count(*) FROM answers").fetchone()[0])
-
-        return self._try(count) or 0
+        query = "SELECT count(*) FROM answers"
+        return self._try(lambda database: int(database.execute(query).fetchone()[0])) or 0
 
     def close(self) -> None:
         """Close the file; the next use opens it again."""
