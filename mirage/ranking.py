@@ -216,7 +216,8 @@ class Ranking:
             evidence=Evidence(
                 dataset,
                 answers,
-                provenance={"ties": model.ties, "ridge": model.ridge, "tournaments": tournaments},
+                provenance={"ties": model.ties, "ridge": model.ridge}
+                | ({"tournaments": tournaments} if tournaments else {}),
                 judgments=columns,
                 votes=said.votes,
             ),

@@ -154,8 +154,10 @@ class _Report:
         return f"{words}, {len(self.new)} of them new" if self.new else words
 
     def navigation(self, *, with_judges: bool) -> Element:
-        first = next(iter(self.rankings))
+        first, ranking = next(iter(self.rankings.items()))
         parts = {"leaderboard": "Leaderboard", "features": "Features", "pairs": "Pairwise"}
+        if not any(entry.features for entry in ranking):
+            del parts["features"]
         links = [("#ranks", "Ranks")] if self.several else []
         links += [(f"#{first}-{part}", words) for part, words in parts.items()]
         links += [("#judges", "Judges")] if with_judges else []

@@ -20,7 +20,7 @@ from reading import Reader
 from mirage import Leaderboard, MirageError, MultilingualRanking
 from mirage.arena import PositionBias, SelfPreference
 from mirage.languages import LANGUAGES
-from mirage.models import HumanAgreement, Vote
+from mirage.models import HumanAgreement, Judgment, Vote
 from mirage.ranking import Entry, Ranking
 from mirage.report import _responses as responses
 from mirage.report import write
@@ -174,6 +174,18 @@ def votes() -> list[Vote]:
         for a, b in (("x", "y"), ("y", "x"))
         for judge in ("<b>one</b>", "two")
     ]
+
+
+def test_navigation_leads_to_what_is_there(tmp_path: Path) -> None:
+    verdicts = [
+        Judgment(query_id=f"q{n}", model_a="x", model_b="y", verdict="a" if n % 3 else "b")
+        for n in range(6)
+    ]
+    for made in (ranking(), Ranking.from_judgments(verdicts)):
+        page = written(made, tmp_path / "r.html")
+        navigation = page[page.index("<nav") : page.index("</nav>")]
+        for target in re.findall('href="#([^"]+)"', navigation):
+            assert f'id="{target}"' in page
 
 
 def test_what_is_known_of_judges_is_shown(tmp_path: Path) -> None:
