@@ -237,9 +237,6 @@ IN_MODULE = {
     "llm.retries": {"TransientError"},
     "surrogate.artifacts": {"ValueError"},
     "testing._shortfalls": {"FellShortError"},
-    "testing.feature_bounds": {"FellShortError"},
-    "testing.ranks": {"FellShortError"},
-    "testing.regressions": {"FellShortError"},
 }
 
 

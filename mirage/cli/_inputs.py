@@ -13,7 +13,9 @@ from mirage.errors import ArtifactError, DatasetError, MirageError
 
 if TYPE_CHECKING:
     from mirage.dataset import MirageDataset
+    from mirage.leaderboard import Leaderboard
     from mirage.models import Run
+    from mirage.ranking import Ranking
     from mirage.surrogate import SurrogateRanker
 
 __all__ = [
@@ -22,9 +24,11 @@ __all__ = [
     "file_of",
     "forget_standard_input",
     "is_language",
+    "leaderboard_of",
     "named",
     "named_numbers",
     "place_of",
+    "ranked",
     "ranker_of",
     "run_names",
     "runs_of",
@@ -181,6 +185,48 @@ def ranker_of(path: Path, trust: bool) -> SurrogateRanker:
             "made it or trust who did"
         )
     return SurrogateRanker.load(file, trust=trust)
+
+
+# Leaderboards -------------------------------------------------------------------------------------
+
+
+def leaderboard_of(
+    language: str,
+    dataset: Path | None,
+    surrogate: Path | None,
+    trust: bool,
+    official: bool,
+    copies: Path | None,
+) -> Leaderboard:
+    """The leaderboard that the options name."""
+    from mirage.leaderboard import Leaderboard
+
+    if (dataset is None) != (surrogate is None):
+        raise MirageError(
+            "--dataset and --surrogate go together: a surrogate knows the queries that it was "
+            "trained on"
+        )
+    if official and dataset is not None:
+        raise MirageError("--official brings its own queries; leave out --dataset")
+    if copies is not None and not official:
+        raise MirageError("--copies goes with --official")
+    if official:
+        return Leaderboard.from_hub(language, path=None if copies is None else place_of(copies))
+    if dataset is None or surrogate is None:
+        return Leaderboard.bundled(language)
+    from mirage.features import FeatureSuite
+
+    queries = dataset_of(language, dataset)
+    ranker = ranker_of(surrogate, trust)
+    return Leaderboard(queries, FeatureSuite(ranker.features, queries.language), ranker)
+
+
+def ranked(
+    board: Leaderboard, paths: Sequence[Path], names: Sequence[str] | None, jobs: int
+) -> Ranking:
+    """The models behind files of responses, ranked."""
+    models = dict(zip(run_names(paths, names), map(file_of, paths), strict=True))
+    return board.rank_all(models, n_jobs=jobs)
 
 
 # Numbers by name ----------------------------------------------------------------------------------

@@ -56,6 +56,23 @@ Growing = Annotated[
     ),
 ]
 
+# Leaderboards -------------------------------------------------------------------------------------
+
+Official = Annotated[
+    bool,
+    flag(
+        "Rank among the 19 LLMs of MIRAGE-Bench, on its queries (extra hub; downloads).",
+        "--official",
+    ),
+]
+Copies = Annotated[
+    Path | None,
+    option("FOLDER", "With --official: copies of the benchmark's datasets, in place of the hub."),
+]
+Surrogate = Annotated[
+    Path | None, option("FILE", "With --dataset: a surrogate that `mirage surrogate train` wrote.")
+]
+
 # Endpoints ----------------------------------------------------------------------------------------
 
 BaseUrl = Annotated[

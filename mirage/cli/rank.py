@@ -8,8 +8,7 @@ from typing import Annotated
 import typer
 
 from mirage.cli import _options as options
-from mirage.cli._inputs import run_names
-from mirage.cli._leaderboards import Copies, Official, Surrogate, leaderboard_of, ranked
+from mirage.cli._inputs import leaderboard_of, ranked, run_names
 from mirage.cli._output import out
 from mirage.cli._shell import app, example, fall_short, option, shortfalls
 from mirage.errors import UnknownNameError
@@ -40,10 +39,10 @@ def rank(
     ] = 0.9,
     allow_failed: options.AllowFailed = 0,
     dataset: options.Dataset = None,
-    surrogate: Surrogate = None,
+    surrogate: options.Surrogate = None,
     trust: options.Trust = False,
-    official: Official = False,
-    copies: Copies = None,
+    official: options.Official = False,
+    copies: options.Copies = None,
     jobs: options.Jobs = 1,
     as_json: options.Json = False,
 ) -> None:

@@ -6,8 +6,7 @@ from pathlib import Path
 from typing import Annotated
 
 from mirage.cli import _options as options
-from mirage.cli._inputs import check_folder, file_of
-from mirage.cli._leaderboards import Copies, Official, Surrogate, leaderboard_of, ranked
+from mirage.cli._inputs import check_folder, file_of, leaderboard_of, ranked
 from mirage.cli._output import out
 from mirage.cli._shell import app, example, option
 
@@ -21,10 +20,10 @@ def report(
     file: Annotated[Path, option("FILE", "The page to write.", "--out")],
     name: options.Names = None,
     dataset: options.Dataset = None,
-    surrogate: Surrogate = None,
+    surrogate: options.Surrogate = None,
     trust: options.Trust = False,
-    official: Official = False,
-    copies: Copies = None,
+    official: options.Official = False,
+    copies: options.Copies = None,
     votes: Annotated[
         Path | None, option("FILE", "Votes of judges: shows how far they agree, and their biases.")
     ] = None,

@@ -14,13 +14,7 @@ from mirage.dataset import MirageDataset
 from mirage.errors import GenerationError, SettingError
 from mirage.generation.base import answered, run_concurrently
 from mirage.llm.endpoints import checked_url, tls
-from mirage.llm.retries import (
-    Retries,
-    TransientError,
-    decoded,
-    is_transient_status,
-    retry_after,
-)
+from mirage.llm.retries import Retries, TransientError, decoded, transient_status
 from mirage.llm.secrets import Secrets
 from mirage.models import Query, Response, Run
 
@@ -148,8 +142,8 @@ class HTTPGenerator:
     def _status_error(self, answer: Answer) -> TransientError | GenerationError:
         status = answer.status_code
         reason = f"HTTP {status}: {self._secrets.excerpt(answer.text)}".removesuffix(": ")
-        if is_transient_status(status):
-            return TransientError(reason, retry_after=retry_after(answer.headers))
+        if fault := transient_status(status, reason, answer.headers):
+            return fault
         if answer.is_redirect:
             moved = self._secrets.excerpt(answer.headers.get("location", ""))
             reason += f": moved to {moved}; give that address"

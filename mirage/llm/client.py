@@ -18,13 +18,7 @@ from mirage.errors import BudgetError, LLMError, SettingError
 from mirage.llm.budget import Budget, Hold, Price, Usage
 from mirage.llm.cache import Cache, default_cache_path
 from mirage.llm.endpoints import checked_url, tls
-from mirage.llm.retries import (
-    Retries,
-    TransientError,
-    decoded,
-    is_transient_status,
-    retry_after,
-)
+from mirage.llm.retries import Retries, TransientError, decoded, transient_status
 from mirage.llm.secrets import Secrets
 
 if TYPE_CHECKING:
@@ -428,9 +422,8 @@ def _status_error(error: APIStatusError, secrets: Secrets) -> TransientError | L
         return LLMError(f"{reason}: moved to {moved}; give that as base_url", status)
     if error.code == "content_filter":
         return LLMError(f"held back by a content filter ({reason})", status)
-    if is_transient_status(status) and error.code != "insufficient_quota":
-        return TransientError(reason, status=status, retry_after=retry_after(response.headers))
-    return LLMError(reason, status)
+    fault = transient_status(status, reason, response.headers)
+    return fault if fault and error.code != "insufficient_quota" else LLMError(reason, status)
 
 
 # Settings -----------------------------------------------------------------------------------------

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 if TYPE_CHECKING:
     from tenacity import RetryCallState
 
-__all__ = ["Retries", "TransientError", "decoded", "is_transient_status", "retry_after"]
+__all__ = ["Retries", "TransientError", "decoded", "transient_status"]
 
 T = TypeVar("T")
 
@@ -29,12 +29,14 @@ class TransientError(Exception):
         self.status, self.retry_after = status, retry_after
 
 
-def is_transient_status(status: int) -> bool:
-    """Whether a request that got this HTTP status may succeed later."""
-    return status in (408, 409, 429) or status >= 500
+def transient_status(status: int, reason: str, headers: Mapping[str, str]) -> TransientError | None:
+    """The fault behind an HTTP status after which a request may succeed later; else ``None``."""
+    if status not in (408, 409, 429) and status < 500:
+        return None
+    return TransientError(reason, status=status, retry_after=_retry_after(headers))
 
 
-def retry_after(headers: Mapping[str, str]) -> float | None:
+def _retry_after(headers: Mapping[str, str]) -> float | None:
     """The seconds that a response asks to wait, in any of the forms of ``Retry-After``."""
     with suppress(KeyError, ValueError):
         return max(0.0, float(headers["retry-after-ms"]) / 1000)

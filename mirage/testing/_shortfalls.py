@@ -22,8 +22,8 @@ __all__ = [
     "Finding",
     "check_failed",
     "check_lost",
+    "fell_short",
     "from_here",
-    "message",
     "number",
     "worse_queries",
     "worst",
@@ -64,16 +64,16 @@ class Finding(NamedTuple):
     why: str
 
 
-def message(
+def fell_short(
     title: str,
     header: Sequence[str],
     rows: Sequence[tuple[tuple[str, ...], bool]],
     notes: Iterable[str] = (),
-) -> str:
-    """The text of a failed assertion, in 80 columns; each row comes with whether it stands out."""
+) -> FellShortError:
+    """What a failed assertion says, in 80 columns; each row comes with whether it stands out."""
     cells, marked = zip(*rows, strict=True)
     table = Table(title, tuple(header), tuple(cells), tuple(marked), tuple(notes), name=0)
-    return to_text(table)
+    return FellShortError(to_text(table))
 
 
 def worst(findings: Sequence[Finding], about: str, dataset: MirageDataset, run: Run) -> list[str]:
@@ -145,11 +145,9 @@ def check_lost(
     of = f"{len(lost)} of {len(dataset)}"
     facts = {"model": run.model, "queries": len(dataset), "failed": len(lost)}
     record("mirage.failed", {**facts, "allowed": allow_failed, "held": False})
-    raise FellShortError(
-        message(
-            f"{run.model} {how} {of} queries of {dataset.name}; allow_failed is {allow_failed}",
-            ("model", "queries lost", "allowed"),
-            [((run.model, of, str(allow_failed)), True)],
-            worst(lost, "Queries", dataset, run),
-        )
+    raise fell_short(
+        f"{run.model} {how} {of} queries of {dataset.name}; allow_failed is {allow_failed}",
+        ("model", "queries lost", "allowed"),
+        [((run.model, of, str(allow_failed)), True)],
+        worst(lost, "Queries", dataset, run),
     )

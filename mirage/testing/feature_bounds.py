@@ -18,11 +18,10 @@ from mirage.leaderboard import Leaderboard
 from mirage.testing._current_test import record
 from mirage.testing._inputs import Place, dataset_of, run_of
 from mirage.testing._shortfalls import (
-    FellShortError,
     Finding,
     check_failed,
+    fell_short,
     from_here,
-    message,
     number,
     worst,
 )
@@ -102,13 +101,11 @@ def assert_feature(
         lowest = broken[0] in ("ge", "gt")
         order = np.argsort(values if lowest else -values, kind="stable")[:computed]
         findings = [Finding(table.query_ids[i], f"{label} {number(values[i])}") for i in order]
-        raise FellShortError(
-            message(
-                f"{label} of {run.model} is {number(mean)} on {dataset.name}, not {asked}",
-                ("feature", "mean", "asked", "queries with it"),
-                [((label, number(mean), asked, f"{computed} of {len(table)}"), True)],
-                [*_without(table, label), *worst(findings, f"Queries by {label}", dataset, run)],
-            )
+        raise fell_short(
+            f"{label} of {run.model} is {number(mean)} on {dataset.name}, not {asked}",
+            ("feature", "mean", "asked", "queries with it"),
+            [((label, number(mean), asked, f"{computed} of {len(table)}"), True)],
+            [*_without(table, label), *worst(findings, f"Queries by {label}", dataset, run)],
         )
 
 

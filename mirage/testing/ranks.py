@@ -18,8 +18,8 @@ from mirage.testing._inputs import leaderboard
 from mirage.testing._shortfalls import (
     FellShortError,
     check_failed,
+    fell_short,
     from_here,
-    message,
     number,
     worse_queries,
     worst,
@@ -76,7 +76,7 @@ def assert_ranks(
     asked = {"at_least": at_least, "p_better": p_better, "confidence": confidence}
     record("mirage.ranks", {**facts, **asked, "held": held})
     if not held:
-        raise FellShortError(_ranks_too_low(ranking, entry, other, p_better, confidence))
+        raise _ranks_too_low(ranking, entry, other, p_better, confidence)
 
 
 def _ranking(model: ModelLike, on: str | Leaderboard | None, name: str | None) -> Ranking:
@@ -110,10 +110,10 @@ def _own(ranking: Ranking) -> str:
 
 def _ranks_too_low(
     ranking: Ranking, entry: Entry, other: Entry, p_better: float, confidence: float
-) -> str:
+) -> FellShortError:
     rows = [(_row(row), row is entry) for row in sorted((entry, other), key=lambda row: row.rank)]
     evidence = ranking.evidence
-    return message(
+    return fell_short(
         f"{entry.model} is better than {other.model} with a confidence of {p_better:.2f}, and "
         f"{confidence:g} was asked; it ranks {entry.rank} of {len(ranking)}",
         ("model", "rank", "logit", "95 % interval"),

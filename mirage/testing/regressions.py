@@ -20,8 +20,8 @@ from mirage.testing._shortfalls import (
     FellShortError,
     Finding,
     check_lost,
+    fell_short,
     from_here,
-    message,
     number,
     worse_queries,
     worst,
@@ -87,15 +87,11 @@ def assert_no_regression(
     worse = comparison.regressed(alpha)
     record("mirage.no_regression", _facts(comparison, earlier, run, alpha))
     if worse:
-        raise FellShortError(_regressed(comparison, worse, earlier, dataset, run, alpha))
+        raise _regressed(comparison, worse, earlier, dataset, run, alpha)
 
 
 def _suite_like(baseline: Baseline, suite: FeatureSuite | None, on: Place) -> FeatureSuite:
-    """The suite to compare by.
-
-    Raises:
-        FeatureError: it has other features than the baseline.
-    """
+    """The suite to compare by, with the features of the baseline."""
     names = baseline.table.features
     if suite is None and isinstance(on, Leaderboard):
         suite = on.suite
@@ -158,7 +154,7 @@ def _regressed(
     dataset: MirageDataset,
     run: Run,
     alpha: float,
-) -> str:
+) -> FellShortError:
     names = [change.feature for change in worse]
     features = comparison.before.features
     size = np.sqrt(np.nan_to_num(comparison.worsening**2).mean(axis=0))  # root mean square
@@ -169,7 +165,7 @@ def _regressed(
         lambda i, j: f"{features[j]} {number(before[i, j])} → {number(after[i, j])}",
         [features.index(name) for name in names],
     )
-    return message(
+    return fell_short(
         f"{run.model} is worse than the baseline in {', '.join(names)}, on {dataset.name} at "
         f"alpha {alpha:g}",
         ("feature", "before", "now", "change", "worse", "better", "p"),
