@@ -236,7 +236,6 @@ IN_MODULE = {
     "llm.client": {"TransientError"},
     "llm.retries": {"TransientError"},
     "surrogate.artifacts": {"ValueError"},
-    "testing._shortfalls": {"FellShortError"},
 }
 
 
