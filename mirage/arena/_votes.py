@@ -89,12 +89,7 @@ class Items(NamedTuple):
 
 
 def tabulate(votes: Iterable[Vote]) -> VoteTable:
-    """The columns of these votes.
-
-    Raises:
-        JudgmentError: something is not a vote, no vote has a verdict, or a judge voted twice on
-            the same two models in the same order.
-    """
+    """The columns of these votes; its errors are those of :func:`mirage.arena.position_bias`."""
     everything = list(votes)
     other = next((vote for vote in everything if not isinstance(vote, Vote)), None)
     if other is not None:

@@ -51,12 +51,7 @@ class Voting:
                 self._earlier[words] = vote
 
     def ask(self, pairs: Iterable[Pair]) -> None:
-        """Have the judges vote on these pairs, but for votes that there are and did not fail.
-
-        Raises:
-            LLMError: there is no key for OpenAI.
-            DatasetError: the journal cannot be written.
-        """
+        """Have the judges vote on these pairs, but for votes that there are and did not fail."""
         missing: dict[LLM, list[_Ballot]] = {judge: [] for judge in self.judges}
         for ballot in self._ballots(pairs):
             vote = self._earlier.get(ballot.words)
@@ -68,13 +63,11 @@ class Voting:
 
     def recall(self, pairs: Iterable[Pair]) -> bool:
         """Whether the journal held all votes on these pairs; they then count as they are."""
-        votes = [self._earlier.get(ballot.words) for ballot in self._ballots(pairs)]
-        known = [vote for vote in votes if vote is not None]
-        if len(known) < len(votes):
-            return False
-        for vote in known:
-            self._count(vote)
-        return True
+        words = [ballot.words for ballot in self._ballots(pairs)]
+        held = all(key in self._earlier for key in words)
+        for key in words if held else ():
+            self._count(self._earlier[key])
+        return held
 
     def votes_on(self, pairs: Iterable[Pair]) -> list[Vote]:
         """The votes on these pairs, in their order."""
@@ -90,12 +83,12 @@ class Voting:
         self._journal.finish(sorted([*self._votes.values(), *others], key=place))
 
     def _ballots(self, pairs: Iterable[Pair]) -> list[_Ballot]:
-        ballots = []
-        for pair in shown(pairs, self.both_orders):
-            messages = self.contest.question(pair).messages
-            for judge in self.judges:
-                ballots.append(_Ballot(judge, pair, judge.digest(messages).hex()[:_ASKED]))
-        return ballots
+        return [
+            _Ballot(judge, pair, judge.digest(messages).hex()[:_ASKED])
+            for pair in shown(pairs, self.both_orders)
+            for messages in [self.contest.question(pair).messages]
+            for judge in self.judges
+        ]
 
     async def _ask(self, by_judge: Sequence[list[_Ballot]]) -> None:
         async def ask(ballots: list[_Ballot]) -> None:

@@ -96,9 +96,7 @@ def judge_agreement(
 
     Args:
         votes: of two judges or more; invalid and failed ones are left out, and counted.
-        draws: bootstrap samples, of queries, behind each interval.
-        level: share of the draws that an interval holds.
-        seed: of the draws.
+        draws: as ``level`` and ``seed``, those of :func:`mirage.arena.position_bias`.
 
     Raises:
         JudgmentError: there is one judge only, no two judges have an item in common, no vote has
@@ -117,7 +115,7 @@ def judge_agreement(
         )
     by_all = ~np.isnan(items.score).any(axis=1)
     labels = _labels(items.score[by_all])
-    counts = np.stack([np.count_nonzero(labels == label, axis=1) for label in range(3)], axis=1)
+    counts = np.eye(3)[labels].sum(axis=1)
     both = terms(counts) + terms(counts[:, ::-1]) if len(labels) else np.empty((0, 10))
     return JudgeAgreement(
         *measured(items.query[by_all], both, fleiss_of, draws, level, seed),

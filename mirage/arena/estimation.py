@@ -171,10 +171,9 @@ def win_probabilities(logits: Floats, log_nu: Floats | float | None = None) -> F
 
 
 def comparison_pieces(wins: Floats) -> list[Ints]:
-    """The connected pieces of the graph that joins models compared with each other.
+    """The connected pieces of the graph that joins models compared with each other, largest first.
 
-    Models of different pieces have no logits on a common scale. ``wins`` is one win matrix; each
-    piece is an array of model indices, the largest piece first.
+    Models of different pieces have no logits on a common scale. ``wins`` is one win matrix.
     """
     return bound_groups(wins + wins.T)
 

@@ -327,11 +327,7 @@ def _failed(vote: Vote) -> bool:
 
 
 def _report(judged: Judged) -> None:
-    """Log what is missing, once; and refuse to go on with nothing at all.
-
-    Raises:
-        JudgmentError: there is no judgment.
-    """
+    """Log what is missing, once; and refuse to go on with nothing at all."""
     for lost, kind in ((judged.failed, "failed"), (judged.invalid, "are invalid")):
         if lost:
             of = len(judged.votes)

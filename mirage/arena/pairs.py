@@ -53,8 +53,7 @@ class Skipped:
 class Contest:
     """Runs that can be compared: two or more, of different models, on one dataset.
 
-    Raises:
-        JudgmentError: they cannot.
+    Its errors are those of :meth:`PairwiseJudge.compare` and :meth:`PairwiseJudge.judge`.
     """
 
     def __init__(self, dataset: MirageDataset, runs: Iterable[Run]) -> None:
@@ -65,11 +64,7 @@ class Contest:
         self._check(in_order)
 
     def draw(self, queries: int, share: float, seed: int) -> tuple[list[Pair], tuple[Skipped, ...]]:
-        """The pairs to judge, and those that cannot be, both ordered by query and models.
-
-        Raises:
-            SettingError: there are no so many queries, or no such share.
-        """
+        """The pairs to judge, and those that cannot be, both ordered by query and models."""
         if queries < 1 or not 0 < share <= 1:
             raise SettingError(
                 f"judge 1 query or more and a share of pairs above 0 and up to 1, not {queries}, "
@@ -82,15 +77,12 @@ class Contest:
             in_order = sorted(sample, key=lambda id_: _draw(seed, "pairs", id_, a, b))
             pairs += [Pair(id_, a, b) for id_ in in_order[:count]]
         possible, skipped = self.sort_out(sorted(pairs))
-        return [_either_way(pair, seed) for pair in possible], skipped
+        swaps = [_draw(seed, "order", *pair)[0] % 2 for pair in possible]
+        either = zip(possible, swaps, strict=True)
+        return [pair.swapped if swap else pair for pair, swap in either], skipped
 
     def sort_out(self, pairs: Iterable[Pair]) -> tuple[list[Pair], tuple[Skipped, ...]]:
-        """Of these pairs those that can be judged, each once, and those that cannot be.
-
-        Raises:
-            UnknownNameError: there is no such query or model.
-            JudgmentError: a model is compared with itself.
-        """
+        """Of these pairs those that can be judged, each once, and those that cannot be."""
         possible, skipped = [], []
         for pair in dict.fromkeys(Pair(*pair) for pair in pairs):
             self._check_names(pair)
@@ -143,12 +135,6 @@ class Contest:
                     f"run of model {run.model!r} answers query {unknown!r}, which {name} does "
                     "not have; judge it on the dataset that it was made from"
                 )
-
-
-def _either_way(pair: Pair, seed: int) -> Pair:
-    """This pair, or with the other response first."""
-    swap = _draw(seed, "order", *pair)[0] % 2
-    return pair.swapped if swap else pair
 
 
 def _draw(*what: object) -> bytes:

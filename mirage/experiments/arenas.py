@@ -80,16 +80,10 @@ def read_arena(folder: str | Path, language: str, **options: Any) -> Arena:
             name for rows in by_model.values() for values in rows.values() for name in values
         )
     )
-    tables = [
-        FeatureTable(
-            model,
-            language,
-            tuple(rows),
-            names,
-            np.array([[values.get(name, np.nan) for name in names] for values in rows.values()]),
-        )
-        for model, rows in by_model.items()
-    ]
+    tables = []
+    for model, rows in by_model.items():
+        matrix = [[values.get(name, np.nan) for name in names] for values in rows.values()]
+        tables.append(FeatureTable(model, language, tuple(rows), names, np.array(matrix)))
     judgments = Judgments.from_records(
         validated(Judgment, row, where) for where, row in read_rows(here / "judgments.jsonl")
     )

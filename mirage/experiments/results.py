@@ -147,8 +147,7 @@ class TauRow(Row):
         models: how many models are ordered.
         tau: Kendall's tau-b between the surrogate's order of all models, some of which it has not
             seen, and that of their Bradley-Terry logits; mean over splits.
-        lower: 2.5 % percentile over splits.
-        upper: 97.5 % percentile over splits.
+        lower: as ``upper``, an end of the middle 95 % over splits.
         tau_train: the same tau of a surrogate that has seen all models.
     """
 
@@ -190,11 +189,9 @@ class R2Row(Row):
 
     Attributes:
         r2_train: mean over tournaments, for models that the surrogate has seen.
-        train_lower: 2.5 % percentile over tournaments.
-        train_upper: 97.5 % percentile over tournaments.
+        train_lower: as ``train_upper``, an end of the middle 95 % over tournaments.
         r2: mean over tournaments, for models held out, those of all splits together.
-        lower: 2.5 % percentile over tournaments.
-        upper: 97.5 % percentile over tournaments.
+        lower: as ``upper``, an end of the middle 95 % over tournaments.
     """
 
     r2_train: float
@@ -224,8 +221,7 @@ class FewerJudgmentsRow(Row):
         pairs: how many of the judgments on each of these queries are made, in percent.
         judgments: how many judgments that is, mean over repeats.
         tau: Kendall's tau-b with the exhaustive ranking, mean over repeats.
-        lower: 2.5 % percentile over repeats.
-        upper: 97.5 % percentile over repeats.
+        lower: as ``upper``, an end of the middle 95 % over repeats.
     """
 
     keys = ("queries", "pairs")
@@ -248,8 +244,7 @@ class NewModelRow(Row):
             predicted ones of the other new models.
         judged_rank: its rank in the arena where all were judged.
         logit: predicted.
-        lower: lower end of its 95 % interval.
-        upper: upper end of its 95 % interval.
+        lower: as ``upper``, an end of its 95 % interval.
         judged: its logit in the arena where all were judged, on the scale of ``logit``: the mean
             of the old models is 0.
         tau: Kendall's tau-b between the two orders of all models, old ones included.

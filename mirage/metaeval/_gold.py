@@ -34,12 +34,7 @@ class Truth:
 
     @classmethod
     def of(cls, labelled: LabelledSentences) -> Truth:
-        """The columns of labelled sentences.
-
-        Raises:
-            DatasetError: no sentence has a label to measure a judge on.
-            JudgmentError: all sentences of a language have the same label.
-        """
+        """The columns of labelled sentences; its errors are those of :func:`evaluate`."""
         decided, left_out = labelled.decided()
         queries = [(sentence.query.language, sentence.query.id) for sentence in decided]
         # Sorted, so that what is drawn by these numbers does not depend on the order of the rows.
@@ -76,11 +71,7 @@ class Truth:
         return self.labelled.names
 
     def rows(self, language: str) -> Bools:
-        """Which sentences are in a language; all of them for :data:`MEAN`.
-
-        Raises:
-            UnknownNameError: there is no sentence in this language.
-        """
+        """Which sentences are in a language, if there are any; all of them for :data:`MEAN`."""
         if language == MEAN:
             return np.ones(len(self), dtype=bool)
         if language not in self.languages:
@@ -88,11 +79,7 @@ class Truth:
         return np.asarray(self.language == self.languages.index(language))
 
     def positive(self, name: str) -> Bools:
-        """Which sentences have the positive label, for the score of this name.
-
-        Raises:
-            JudgmentError: there are not two labels, or the positive one is none of them.
-        """
+        """Which of two labels is the positive one in each sentence, for the score of this name."""
         positive = self.labelled.positive
         if len(self.names) != 2 or positive not in self.names:
             raise JudgmentError(

@@ -121,9 +121,7 @@ def annotator_agreement(
         labelled: sentences with several labels, one an annotator; they need not be the same
             annotators throughout, nor the same number.
         fine: whether to compare fine-grained labels.
-        draws: bootstrap draws, of queries, behind each interval.
-        level: share of the draws that an interval holds.
-        seed: of the draws.
+        draws: as ``level`` and ``seed``, those of :func:`mirage.metaeval.evaluate`.
 
     Raises:
         JudgmentError: in some language no sentence has labels of two annotators.

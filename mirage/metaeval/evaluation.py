@@ -48,8 +48,9 @@ def evaluate(
 
     Raises:
         SettingError: ``draws`` is below 1, or ``level`` no share.
-        JudgmentError: no judge or two of one name; a judge did not return one label or score a
-            sentence, or none of the labels that people gave; there are not two labels for a score.
+        JudgmentError: no judge, something else, or two of one name; a judge did not return one
+            label or score a sentence, or none of the labels that people gave; a score does not find
+            two labels, one of them positive; all sentences of a language have the same label.
         DatasetError: no sentence has a label to measure a judge on.
         FeatureError: a feature has no value on any sentence.
         UnknownNameError: there is no feature of such a name.
@@ -86,18 +87,11 @@ def evaluate(
         draws_of_judge = {code: of_all[:, column] for code, of_all in drawn.items()}
         invalid = choices[:, column] < 0
         figures = _figures(opinion, invalid, column, truth, tallies, draws_of_judge, level)
-        source: ThresholdSource = "cross-validation" if opinion.threshold is None else "given"
-        results.append(
-            JudgeResult(
-                opinion.name,
-                figures,
-                own,
-                opinion.scores,
-                thresholds,
-                None if opinion.scores is None else source,
-                truth,
-            )
-        )
+        source: ThresholdSource | None = None
+        if opinion.scores is not None:
+            source = "cross-validation" if opinion.threshold is None else "given"
+        scores = opinion.scores, thresholds, source
+        results.append(JudgeResult(opinion.name, figures, own, *scores, truth))
     return MetaEvaluation(tuple(results), truth, right, drawn, level)
 
 

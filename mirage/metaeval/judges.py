@@ -140,13 +140,7 @@ class Opinion(NamedTuple):
 
 
 def ask(judge: JudgeLike, sentences: Sequence[AnswerSentence]) -> Opinion:
-    """Have a judge label, or score, sentences.
-
-    Raises:
-        UnknownNameError: there is no feature of this name.
-        FeatureError: a feature has no value on any of the sentences; says why.
-        JudgmentError: this is no judge, or it did not return one label or number a sentence.
-    """
+    """Have a judge label, or score, sentences; errors are those of :func:`evaluate`."""
     if isinstance(judge, str | Feature):
         judge = score(judge)
     name, threshold, values = name_of(judge), None, list[object]()
@@ -168,12 +162,7 @@ def ask(judge: JudgeLike, sentences: Sequence[AnswerSentence]) -> Opinion:
 
 
 def name_of(judge: JudgeLike) -> str:
-    """What tables call a judge.
-
-    Raises:
-        UnknownNameError: there is no feature of this name.
-        JudgmentError: this is no judge.
-    """
+    """What tables call a judge; errors are those of :func:`evaluate`."""
     if isinstance(judge, str):
         return feature(judge).name
     if isinstance(judge, Feature | Score | SentenceJudge):

@@ -97,11 +97,7 @@ class LLMSentenceJudge:
         return [label_question(sentence, self.task, self.strategy) for sentence in sentences]
 
     def _report(self, outcomes: Sequence[Outcome[str]]) -> None:
-        """Log what is missing, once.
-
-        Raises:
-            JudgmentError: a call failed, and that is not to count as wrong.
-        """
+        """Log what is missing, once; an error where a call failed that is not to count as wrong."""
         failed = [outcome.failed for outcome in outcomes if outcome.failed]
         invalid = [outcome.invalid for outcome in outcomes if outcome.invalid]
         of = f"of {len(outcomes)} sentences"

@@ -173,7 +173,7 @@ def ac1_of(sums: Floats) -> Floats:
     labels = shares.shape[-1]
     if labels < 2:
         return np.full(sums.shape[:-1], np.nan)
-    shares = ratio(shares, np.broadcast_to(sums[..., 1:2], shares.shape))
+    shares = ratio(shares, sums[..., 1:2])
     return _beyond(agreement, (shares * (1 - shares)).sum(axis=-1) / (labels - 1))
 
 

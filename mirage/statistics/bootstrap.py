@@ -97,7 +97,7 @@ def expanded_level(level: float, queries: int) -> float:
 
 def ratio(above: Floats, below: Floats) -> Floats:
     """The quotient, NaN where ``below`` is 0."""
-    quotient = np.full(np.shape(below), np.nan)
+    quotient = np.full(np.broadcast(above, below).shape, np.nan)
     return np.asarray(np.divide(above, below, out=quotient, where=below != 0), dtype=np.float64)
 
 
@@ -113,10 +113,6 @@ def draw_queries(queries: int, size: int, draws: int, *, seed: int) -> NDArray[n
 
 
 def check_level(level: float) -> None:
-    """Refuse a level of confidence that is none.
-
-    Raises:
-        SettingError: it is not between 0 and 1.
-    """
+    """Refuse, with a SettingError, a level of confidence that is not between 0 and 1."""
     if not 0 < level < 1:
         raise SettingError(f"level is a share between 0 and 1, such as 0.95, not {level}")

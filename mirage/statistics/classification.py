@@ -95,12 +95,9 @@ def draws_of(tallies: Tallies, *, draws: int, seed: int) -> Floats:
     """
     queries, labels, judges = tallies.right.shape
     counts = draw_queries(queries, queries, draws, seed=seed).astype(np.float64)
-    total = counts @ tallies.total
     right = counts @ tallies.right.reshape(queries, labels * judges)
-    shares = ratio(
-        right.reshape(draws, labels, judges), np.repeat(total[:, :, None], judges, axis=2)
-    )
-    return np.asarray(shares.mean(axis=1))
+    total = (counts @ tallies.total)[:, :, None]
+    return np.asarray(ratio(right.reshape(draws, labels, judges), total).mean(axis=1))
 
 
 def interval(drawn: Floats, queries: int, level: float) -> Interval:
@@ -165,10 +162,8 @@ def best_threshold(scores: Floats, positive: Bools, weights: Floats) -> Threshol
 
 def _between(scores: Floats, place: int) -> float:
     """A threshold that calls exactly the sorted scores from this place on positive."""
-    if place == 0:
-        return float(scores[0])
-    if place == len(scores):
-        return float(np.nextafter(scores[-1], np.inf))
+    if place in (0, len(scores)):
+        return float(np.nextafter(scores[-1], np.inf) if place else scores[0])
     middle = (scores[place - 1] + scores[place]) / 2
     return float(middle if middle > scores[place - 1] else scores[place])
 

@@ -96,7 +96,8 @@ def single_step_p_values(differences: Floats, *, permutations: int = 9999, seed:
     if not changed.any():
         return p
     units = differences[differences.any(axis=1)][:, changed]
-    measures = np.hstack([_scaled(units), _scaled(_signed_ranks(units))])
+    measures = np.hstack([units, _signed_ranks(units)])
+    measures /= np.sqrt(np.square(measures).sum(axis=0))
     rng = np.random.default_rng(seed)
 
     def signs(rows: int) -> Floats:
@@ -120,10 +121,6 @@ def _sums_by_chance(
         raise SettingError(f"a permutation test takes 1 permutation or more, not {permutations}")
     for start in range(0, permutations, _BLOCK):
         yield signs(min(_BLOCK, permutations - start)) @ units
-
-
-def _scaled(columns: Floats) -> Floats:
-    return np.asarray(columns / np.sqrt((columns**2).sum(axis=0)))
 
 
 def _signed_ranks(columns: Floats) -> Floats:

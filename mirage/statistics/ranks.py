@@ -50,10 +50,7 @@ def rank_intervals(draws: ArrayLike, *, level: float = 0.95) -> Ints:
 
     Args:
         draws: logits, ``(draws, models)``.
-        level: share of the draws that an interval holds.
-
-    Raises:
-        SettingError: ``level`` is not between 0 and 1.
+        level: share of the draws that an interval holds, as :func:`check_level` has it.
     """
     check_level(level)
     best, worst = np.quantile(ranks(draws), [(1 - level) / 2, (1 + level) / 2], axis=0)
@@ -63,11 +60,7 @@ def rank_intervals(draws: ArrayLike, *, level: float = 0.95) -> Ints:
 def t_intervals(
     logits: Floats, covariance: Floats, degrees: float, *, level: float = 0.95
 ) -> Floats:
-    """Lower and upper end for each logit, by Student's t: ``(models, 2)``.
-
-    Raises:
-        SettingError: ``level`` is not between 0 and 1.
-    """
+    """Lower and upper end for each logit, by Student's t: ``(models, 2)``."""
     from scipy.special import stdtrit
 
     check_level(level)
@@ -89,10 +82,7 @@ def rank_intervals_by_confidence(confidence: Floats, *, level: float = 0.95) -> 
     Args:
         confidence: ``[i, j]`` that model i is better than j, as :func:`confidences_by_t` gives;
             where it is NaN, nothing is sure.
-        level: of confidence.
-
-    Raises:
-        SettingError: ``level`` is not between 0 and 1.
+        level: of confidence, as :func:`check_level` has it.
     """
     check_level(level)
     sure = confidence > (1 + level) / 2
@@ -122,13 +112,7 @@ def p_better_by_draws(a: Floats, b: Floats) -> float:
 def p_better_by_t(difference: float, error: float, degrees: float) -> float:
     """Confidence that a difference of logits is above 0: one-sided, by Student's t.
 
-    Args:
-        difference: of the two logits.
-        error: its standard error.
-        degrees: of freedom.
-
-    Returns:
-        The confidence; NaN without degrees of freedom, or where an argument is NaN.
+    ``error`` is its standard error; NaN without degrees of freedom, or where an argument is NaN.
     """
     return float(_by_t(np.array(difference), np.array(error), degrees))
 
@@ -137,15 +121,7 @@ def p_better_by_intervals(difference: float, a: Interval, b: Interval) -> float:
     """Confidence that a difference of logits is above 0, from the 95 % interval of each.
 
     The logits are taken as normal and independent, with a standard deviation of the interval's
-    length / (2 * 1.96).
-
-    Args:
-        difference: of the two logits.
-        a: lower and upper end for one.
-        b: for the other.
-
-    Returns:
-        The confidence; NaN where an argument is NaN.
+    length / (2 * 1.96). ``a`` and ``b`` are lower and upper end for each; NaN where an argument is.
     """
     error = math.hypot(*((upper - lower) / (2 * _NORMAL) for lower, upper in (a, b)))
     if error == 0:
