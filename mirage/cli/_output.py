@@ -19,7 +19,16 @@ from mirage.cli._inputs import named
 if TYPE_CHECKING:
     from pydantic import BaseModel
 
-__all__ = ["out", "out_json", "print_records", "say", "say_plainly", "summarise", "wrapped"]
+__all__ = [
+    "out",
+    "out_either",
+    "out_json",
+    "print_records",
+    "say",
+    "say_plainly",
+    "summarise",
+    "wrapped",
+]
 
 _CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
@@ -34,6 +43,14 @@ def out_json(value: Any) -> None:
     out(json.dumps(_plain(value), ensure_ascii=False, allow_nan=False))
 
 
+def out_either(text: object, plain: Any, as_json: bool) -> None:
+    """Print a result for people, or the same for machines."""
+    if as_json:
+        out_json(plain)
+    else:
+        out(text)
+
+
 def print_records(records: Iterable[BaseModel]) -> None:
     """Print records as JSON Lines, as files of them are written."""
     for record in records:
@@ -44,10 +61,8 @@ def summarise(text: str, plain: Any, file: Path | None, as_json: bool) -> None:
     """A summary: a result where the records went to a file, and else beside them."""
     if file is None:
         say(text)
-    elif as_json:
-        out_json(plain)
     else:
-        out(f"{file}: {text}")
+        out_either(f"{file}: {text}", plain, as_json)
 
 
 def say(text: str, label: str = "", colour: str = "red") -> None:

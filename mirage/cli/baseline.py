@@ -7,7 +7,7 @@ from typing import Annotated
 
 from mirage.cli import _options as options
 from mirage.cli._inputs import check_folder, dataset_of, runs_of
-from mirage.cli._output import out, out_json
+from mirage.cli._output import out_either
 from mirage.cli._shell import argument, example, group, option
 
 __all__ = ["commands"]
@@ -43,8 +43,5 @@ def save(
     (run,) = runs_of(queries.language, [responses], [name] if name else None)
     baseline = save_baseline(run, file, on=queries, suite=suite)
     table = baseline.table
-    if as_json:
-        failed = len(baseline.failed)
-        out_json({"queries": len(table), "features": table.features, "failed": failed})
-    else:
-        out(f"{file}: {len(table)} queries, {len(table.features)} features")
+    plain = {"queries": len(table), "features": table.features, "failed": len(baseline.failed)}
+    out_either(f"{file}: {len(table)} queries, {len(table.features)} features", plain, as_json)

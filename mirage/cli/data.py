@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 from mirage.cli import _options as options
 from mirage.cli._inputs import file_of, is_language, place_of
-from mirage.cli._output import out, out_json, print_records, summarise
+from mirage.cli._output import out_either, print_records, summarise
 from mirage.cli._shell import argument, example, fall_short, flag, group, option
 from mirage.errors import MirageError, UnknownNameError
 
@@ -47,10 +47,7 @@ def describe(
     Falls short (status 1) where something is wrong.
     """
     surveys = list(map(_survey, sources))
-    if as_json:
-        out_json([each.to_dict() for each in surveys])
-    else:
-        out("\n\n".join(map(str, surveys)))
+    out_either("\n\n".join(map(str, surveys)), [each.to_dict() for each in surveys], as_json)
     fall_short(
         f"{each.name}: {len(each.problems)} problems; --json lists all"
         for each in surveys

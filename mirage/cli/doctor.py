@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 from mirage.cli import _options as options
 from mirage.cli._llms import ask_for_models
-from mirage.cli._output import out, out_json, wrapped
+from mirage.cli._output import out_either, wrapped
 from mirage.cli._shell import app, example, fall_short, option
 
 __all__ = ["doctor"]
@@ -49,10 +49,7 @@ def doctor(
         "keys": {"OPENAI_API_KEY": "set" if os.environ.get("OPENAI_API_KEY") else "not set"},
         "endpoints": {url: answer._asdict() for url, answer in answers.items()},
     }
-    if as_json:
-        out_json(facts)
-    else:
-        out(_text(facts))
+    out_either(_text(facts), facts, as_json)
     missing = [
         f"the package {package} is missing: install {DISTRIBUTION} again"
         for package, version in facts["packages"].items()

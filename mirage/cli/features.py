@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from mirage.cli import _options as options
 from mirage.cli._inputs import dataset_of, named_numbers, runs_of
-from mirage.cli._output import out, out_json
+from mirage.cli._output import out_either
 from mirage.cli._shell import app, example, fall_short, flag, option, shortfalls
 from mirage.errors import UnknownNameError
 
@@ -60,10 +60,8 @@ def features(
             raise UnknownNameError("feature of this suite", label, suite.names)
     runs = runs_of(queries.language, responses, name)
     tables = [suite.score(queries, run, n_jobs=jobs) for run in runs]
-    if as_json:
-        out_json([_plain(table) for table in tables])
-    else:
-        out("\n\n".join(_text(table, per_query) for table in tables))
+    text = "\n\n".join(_text(table, per_query) for table in tables)
+    out_either(text, [_plain(table) for table in tables], as_json)
     if minimums:
         from mirage.testing import assert_feature
 

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 from mirage.cli import _options as options
 from mirage.cli._inputs import check_folder, dataset_of, runs_of
 from mirage.cli._llms import llms_of, naming_models
-from mirage.cli._output import out, out_json, print_records, say, summarise
+from mirage.cli._output import out, out_either, print_records, say, summarise
 from mirage.cli._shell import app, example, fall_short, flag, keeping, option
 from mirage.errors import MirageError
 
@@ -94,10 +94,7 @@ def judge(
     plan |= {"pairs": pairs} if judgments is None else {"judgments": judgments}
     estimate = arena.estimate(questions, runs, **plan)
     if dry_run:
-        if as_json:
-            out_json(asdict(estimate))
-        else:
-            out(estimate)
+        out_either(estimate, asdict(estimate), as_json)
         return
     say(str(estimate))
     check_folder(file)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from mirage.cli import _options as options
 from mirage.cli._inputs import file_of, named_numbers
-from mirage.cli._output import out, out_json
+from mirage.cli._output import out_either
 from mirage.cli._shell import app, argument, example, flag, option
 from mirage.errors import UnknownNameError
 
@@ -58,10 +58,8 @@ def metaeval(
     labelled = _labelled(labels, language, positive, task)
     measured = evaluate(labelled, list(map(_score, judge or ["support_lexical"])), seed=seed)
     compared = measured.compare(seed=seed) if compare else None
-    if as_json:
-        out_json(_plain(measured, compared))
-    else:
-        out(measured if compared is None else f"{measured}\n\n{compared}")
+    text = measured if compared is None else f"{measured}\n\n{compared}"
+    out_either(text, _plain(measured, compared), as_json)
 
 
 def _labelled(path: Path, language: str | None, positive: str, task: str) -> LabelledSentences:

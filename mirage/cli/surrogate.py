@@ -15,7 +15,7 @@ from mirage.cli._inputs import (
     ranker_of,
     runs_of,
 )
-from mirage.cli._output import out, out_json, say, wrapped
+from mirage.cli._output import out_either, say, wrapped
 from mirage.cli._shell import argument, example, fall_short, group, option
 
 if TYPE_CHECKING:
@@ -112,10 +112,9 @@ def verify(
 
     faults = artifacts.verify(None if folder is None else place_of(folder))
     wrong = [fault for fault in faults.values() if fault]
-    if as_json:
-        out_json({name: {"sound": not why, "reason": why or None} for name, why in faults.items()})
-    else:
-        out(f"{len(faults) - len(wrong)} of {len(faults)} surrogates are as their manifest says")
+    plain = {name: {"sound": not why, "reason": why or None} for name, why in faults.items()}
+    text = f"{len(faults) - len(wrong)} of {len(faults)} surrogates are as their manifest says"
+    out_either(text, plain, as_json)
     fall_short(wrong)
 
 
@@ -134,10 +133,8 @@ def rebuild(
 
     write_pretrained(folder, n_jobs=jobs)
     files = sorted(path.name for path in folder.glob("*.joblib"))
-    if as_json:
-        out_json({"surrogates": files, "manifest": MANIFEST})
-    else:
-        out(f"{folder}: {len(files)} surrogates and a manifest")
+    plain = {"surrogates": files, "manifest": MANIFEST}
+    out_either(f"{folder}: {len(files)} surrogates and a manifest", plain, as_json)
 
 
 # Showing ------------------------------------------------------------------------------------------
@@ -146,12 +143,8 @@ def rebuild(
 def _print(
     text: str, ranker: SurrogateRanker, validation: Validation | None, as_json: bool
 ) -> None:
-    if as_json:
-        out_json(_plain(ranker, validation))
-        return
-    out(text)
-    if validation is not None:
-        out(_validated(validation))
+    lines = [text] if validation is None else [text, *_validated(validation)]
+    out_either("\n".join(lines), _plain(ranker, validation), as_json)
 
 
 def _described(ranker: SurrogateRanker) -> str:
@@ -169,13 +162,13 @@ def _described(ranker: SurrogateRanker) -> str:
     return "\n".join(parts)
 
 
-def _validated(validation: Validation) -> str:
-    return "\n".join(
+def _validated(validation: Validation) -> list[str]:
+    return [
         f"{code}: held-out models, {len(validation.held_out)} splits: Kendall's tau "
         f"{validation.tau[code]:.2f}, R2 {validation.r2[code]:.2f}, "
         f"{validation.coverage[code]:.0%} inside their 95 % interval"
         for code in validation.tau
-    )
+    ]
 
 
 def _plain(ranker: SurrogateRanker, validation: Validation | None) -> dict[str, Any]:

@@ -28,9 +28,8 @@ MISSING = "no response to this query"
 class CallableGenerator:
     """Answers by a function ``(query) -> str``, called once a query.
 
-    A sync function is called on one query after the other, in the thread that runs it. Of an async
-    one, ``concurrency`` calls are under way at a time. A query is a failure where the function
-    raises an exception or returns something other than text.
+    A sync function is called on one query after the other, in the thread that runs it. A query is a
+    failure where the function raises an exception or returns something other than text.
 
     Args:
         function: the function.
@@ -91,10 +90,7 @@ class ReplayGenerator:
             file of responses; see :func:`~mirage.read_run`.
         name: what the run calls the model.
 
-    Besides what :meth:`mirage.Generator.run` raises, ``run`` raises
-    :class:`~mirage.UnknownNameError` where a query is answered that the dataset does not have, and
-    :class:`~mirage.DatasetError` where a run is in another language or a file is not as it should
-    be.
+    ``run`` also raises what :func:`mirage.respond` does.
     """
 
     def __init__(self, source: Recorded, name: str = "my-model") -> None:

@@ -79,17 +79,16 @@ def bundled(language: str) -> Task:
 
 def samples(dataset: MirageDataset, prompt: PromptMaker | None = None) -> list[Sample]:
     """A sample a query: the prompt as input, the reference as target, the query as metadata."""
-    return [_sample(query, prompt or RagPrompt()) for query in dataset]
-
-
-def _sample(query: Query, prompt: PromptMaker) -> Sample:
-    messages, shown = prompt(query)
-    return Sample(
-        id=query.id,
-        input=[_MESSAGES[message["role"]](content=message["content"]) for message in messages],
-        target=query.reference or "",
-        metadata={"query": query.model_dump(mode="json"), "shown": list(shown)},
-    )
+    prompts = zip(dataset, map(prompt or RagPrompt(), dataset), strict=True)
+    return [
+        Sample(
+            id=query.id,
+            input=[_MESSAGES[message["role"]](content=message["content"]) for message in messages],
+            target=query.reference or "",
+            metadata={"query": query.model_dump(mode="json"), "shown": list(shown)},
+        )
+        for query, (messages, shown) in prompts
+    ]
 
 
 @scorer(metrics={"*": [mean(), stderr()]})

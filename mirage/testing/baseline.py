@@ -95,8 +95,7 @@ def save_baseline(
     Args:
         model: what :func:`mirage.respond` takes.
         path: the file; one that is there is replaced.
-        on: the queries: a language code for the bundled ones, a dataset, or a leaderboard. Of a
-            :class:`~mirage.Run`, the bundled ones of its language by default.
+        on: the queries, as :func:`assert_feature` takes them.
         suite: the features; those of the leaderboard, or the offline ones by default.
         name: the model's name in the file; a run's own, or ``"my-model"``, by default.
         lower_is_better: the features of which a smaller value is the better one, besides those

@@ -49,9 +49,8 @@ def assert_ranks(
         model: what :func:`mirage.respond` takes, or a ranking.
         at_least: a model of the ranking, such as ``"anchor/uncited"``.
         confidence: above 0 and below 1.
-        on: the leaderboard, or the language code of a bundled one. By default that of a run's
-            language, or of the language that the test's marker ``mirage_language`` or the ini
-            option names. Not for a ranking, which stands as it is.
+        on: the leaderboard, or the language code of a bundled one, by default as in
+            :func:`assert_feature`. Not for a ranking, which stands as it is.
         name: the model's name; of a ranking, that of the only model in it that is no anchor.
         allow_failed: queries that the model may fail on.
 
