@@ -129,9 +129,8 @@ class Judgments:
 
     def to_records(self) -> list[Judgment]:
         """One record a row, in the order of the rows, with an empty ``judge``."""
-        rows = zip(
-            self.query.tolist(), self.a.tolist(), self.b.tolist(), self.score.tolist(), strict=True
-        )
+        columns = self.query, self.a, self.b, self.score
+        rows = zip(*(column.tolist() for column in columns), strict=True)
         return [
             Judgment(
                 query_id=self.query_ids[query],

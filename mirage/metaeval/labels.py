@@ -148,8 +148,7 @@ class LabelledSentences:
     ) -> LabelledSentences:
         """Labels in a DataFrame with the columns of :meth:`from_jsonl`, a row a sentence.
 
-        Raises:
-            DatasetError: names the row (from 0) and the column.
+        Errors name the row, from 0, and the column.
         """
         rows = placed(rows_in(frame), "DataFrame")
         return cls(*columns_of(rows, language), positive=positive, source="DataFrame")

@@ -25,7 +25,7 @@ from mirage.models import HumanAgreement, Query, Run, Vote
 from mirage.report._drawing import Scale, axis, interval
 from mirage.report._elements import label, tag
 from mirage.report._sections import scrolling
-from mirage.statistics.bootstrap import NO_INTERVAL
+from mirage.statistics.bootstrap import NO_INTERVAL, Interval
 
 __all__ = ["JudgeFinding", "findings", "measure_judges"]
 
@@ -62,7 +62,7 @@ _TABLES = (
 class _Line(NamedTuple):
     what: str
     value: float
-    interval: tuple[float, float]
+    interval: Interval
     words: str
 
 
@@ -162,24 +162,17 @@ def _table(title: str, words: str, lines: list[_Line]) -> Element:
         tag("th", "Interval", axis(scale), scope="col", class_="drawn"),
         tag("th", "In words", scope="col"),
     )
-    rows = [
-        tag(
-            "tr",
-            tag("th", tag("bdi", line.what), scope="row"),
+    rows = []
+    for what, value, ends, in_words in lines:
+        number = "—" if math.isnan(value) else f"{value:.3f}".replace("-", "−")
+        rows.append(
             tag(
-                "td",
-                "—" if math.isnan(line.value) else f"{line.value:.3f}".replace("-", "−"),
-                class_="number",
-            ),
-            tag("td", interval(scale, line.value, line.interval), class_="drawn"),
-            tag("td", tag("bdi", line.words[:600]), class_="words"),
+                "tr",
+                tag("th", tag("bdi", what), scope="row"),
+                tag("td", number, class_="number"),
+                tag("td", interval(scale, value, ends), class_="drawn"),
+                tag("td", tag("bdi", in_words[:600]), class_="words"),
+            )
         )
-        for line in lines
-    ]
-    return tag(
-        "div",
-        tag("h3", title),
-        *scrolling(
-            tag("table", tag("thead", head), tag("tbody", rows), class_="judges"), title, words
-        ),
-    )
+    table = tag("table", tag("thead", head), tag("tbody", rows), class_="judges")
+    return tag("div", tag("h3", title), *scrolling(table, title, words))
