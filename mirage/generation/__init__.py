@@ -9,8 +9,7 @@ from mirage._base.lazy import lazy
 if TYPE_CHECKING:
     from mirage.generation.base import Generator
     from mirage.generation.callables import Answer, CallableGenerator, ReplayGenerator
-    from mirage.generation.chat import OpenAIGenerator
-    from mirage.generation.http import HTTPGenerator
+    from mirage.generation.http import HTTPGenerator, OpenAIGenerator
     from mirage.generation.local import TransformersGenerator, VLLMGenerator
     from mirage.generation.prompts import Prompt, PromptMaker, RagPrompt
     from mirage.generation.responses import ModelLike, respond

@@ -122,7 +122,9 @@ def table_from(data: Any) -> FeatureTable:
     rows = rows_in(data)
     places = _placed(rows, "feature table")
     names = tuple(name for name in rows[0] if name not in TABLE_COLUMNS)
-    ids = tuple(_id(row, where) for where, row in places)
+    if nameless := [where for where, row in places if "query_id" not in row]:
+        raise DatasetError(f"{nameless[0]}: no field 'query_id'")
+    ids = tuple(str(row["query_id"]) for _, row in places)
     reasons = {
         (query_id, name): why
         for query_id, (where, row) in zip(ids, places, strict=True)
@@ -158,12 +160,6 @@ def _only(rows: Sequence[tuple[str, dict[str, Any]]], field: str) -> str:
             f"rows of one {field}, or say which where there is none"
         )
     return str(values[0])
-
-
-def _id(row: Row, where: str) -> str:
-    if "query_id" not in row:
-        raise DatasetError(f"{where}: no field 'query_id'")
-    return str(row["query_id"])
 
 
 def _texts(value: object, where: str) -> dict[str, str]:

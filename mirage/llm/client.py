@@ -294,8 +294,7 @@ class Connection:
             # Raised here, and not where others are caught: those may hold secrets.
             raise answered
         if llm.cache is not None:
-            answer = asdict(answered)
-            del answer["cached"]
+            answer = {name: fact for name, fact in asdict(answered).items() if name != "cached"}
             llm.cache.put(key, llm.model, answer)
         return answered
 
