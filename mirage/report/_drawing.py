@@ -71,14 +71,8 @@ def interval(scale: Scale, value: float, ends: tuple[float, float]) -> Element:
 
 def bar(scale: Scale, value: float) -> Element:
     """A bar from 0 to a value."""
-    ends = sorted((float(scale.at(0.0)[:-1]), float(scale.at(value)[:-1])))
-    part = tag(
-        "rect",
-        x=f"{ends[0]:.1f}%",
-        width=f"{max(ends[1] - ends[0], 0.5):.1f}%",
-        y="25%",
-        height="50%",
-        rx="2",
-        class_="bar" if value >= 0 else "bar below",
-    )
+    left, right = sorted(float(scale.at(end)[:-1]) for end in (0.0, value))
+    x, width = f"{left:.1f}%", f"{max(right - left, 0.5):.1f}%"
+    side = "bar" if value >= 0 else "bar below"
+    part = tag("rect", x=x, width=width, y="25%", height="50%", rx="2", class_=side)
     return tag("svg", part, class_="interval", aria_hidden="true", focusable="false")

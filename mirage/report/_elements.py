@@ -86,11 +86,8 @@ def tag(name: str, /, *children: Child | Iterable[Child], **attributes: Any) -> 
             written = "" if value is True else clean(str(value))
             element.set(key.rstrip("_").replace("_", "-"), written)
     for child in children:
-        if child is None or isinstance(child, str | Element):
-            _append(element, child)
-        else:
-            for one in child:
-                _append(element, one)
+        for part in [child] if child is None or isinstance(child, str | Element) else child:
+            _append(element, part)
     return element
 
 

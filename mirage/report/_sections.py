@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import chain
 from typing import TYPE_CHECKING
 from xml.etree.ElementTree import Element
 
@@ -24,6 +25,7 @@ __all__ = [
     "leaderboard",
     "pairwise",
     "scrolling",
+    "table",
     "verdicts",
     "without_importance",
 ]
@@ -36,10 +38,10 @@ def language(code: str) -> Language:
     return LANGUAGES.get(code) or Language(code, "Language not known", "")
 
 
-def scrolling(table: Element, name: str, hint: str) -> list[Child]:
+def scrolling(rows: Element, name: str, hint: str) -> list[Child]:
     """A table below a line about it; it scrolls by itself where it is too wide, by keyboard too."""
-    table.set("aria-label", name)
-    region = tag("div", table, class_="scroll", role="region", aria_label=name, tabindex="0")
+    rows.set("aria-label", name)
+    region = tag("div", rows, class_="scroll", role="region", aria_label=name, tabindex="0")
     return [tag("p", hint, class_="hint"), region]
 
 
@@ -81,11 +83,28 @@ def number(value: float, shown: str, **more: str) -> Element:
     return tag("td", shown, data_v=f"{value:.6g}", **more)
 
 
-def name_cell(model: str, href: str, new: bool) -> Element:
-    """The name of a model, leading to its page."""
+def table(head: Iterable[Child], rows: Iterable[Child], **attributes: str) -> Element:
+    """A table with these heads of columns, and these rows."""
+    return tag("table", tag("thead", tag("tr", head)), tag("tbody", rows), **attributes)
+
+
+def column(*words: Child, class_: str) -> Element:
+    """The head of a column by which a table cannot be sorted."""
+    return tag("th", *words, scope="col", class_=class_)
+
+
+def model_head(first: str) -> list[Child]:
+    """The heads of the first two columns of a table of models; the first column orders it."""
+    name = sortable("Model", numeric=False, first="up")
+    return [sortable(first, first="up", aria_sort="ascending"), name]
+
+
+def model_row(first: Element, model: str, href: str, new: bool, cells: Iterable[Child]) -> Element:
+    """A row of such a table, with the name of a model that leads to its page."""
     link = tag("a", tag("bdi", breakable(model)), href=href)
     mark = tag("span", "new", class_="mark") if new else None
-    return tag("th", link, mark, scope="row", class_="name", data_v=label(model).casefold())
+    name = tag("th", link, mark, scope="row", class_="name", data_v=label(model).casefold())
+    return tag("tr", first, name, cells, class_="new" if new else None)
 
 
 # Leaderboard --------------------------------------------------------------------------------------
@@ -101,30 +120,16 @@ def leaderboard(
     has_logits = any(not math.isnan(entry.logit) for entry in ranking)
     has_ranks = any(entry.rank_interval for entry in ranking)
     scale = Scale.over(end for entry in ranking for end in (entry.logit, *entry.interval))
-    head: list[Child] = [
-        sortable("Rank", first="up", aria_sort="ascending"),
-        sortable("Model", numeric=False, first="up"),
-    ]
+    head = model_head("Rank")
     if has_logits:
-        head += [
-            sortable("Logit"),
-            tag(
-                "th",
-                tag("span", f"{100 * ranking.level:g} % interval"),
-                axis(scale),
-                scope="col",
-                class_="drawn",
-            ),
-            tag("th", "Lower to upper", scope="col", class_="number wide"),
-        ]
+        level = tag("span", f"{100 * ranking.level:g} % interval")
+        head += [sortable("Logit"), column(level, axis(scale), class_="drawn")]
+        head.append(column("Lower to upper", class_="number wide"))
     if has_ranks:
-        head.append(tag("th", "Rank interval", scope="col", class_="number wide"))
+        head.append(column("Rank interval", class_="number wide"))
     rows = []
     for entry in ranking:
-        cells: list[Child] = [
-            number(entry.rank, str(entry.rank)),
-            name_cell(entry.model, f"#{code}/{places[entry.model]}", entry.model in new),
-        ]
+        cells: list[Child] = []
         if has_logits:
             cells += [
                 number(entry.logit, _signed(entry.logit)),
@@ -134,20 +139,15 @@ def leaderboard(
         if has_ranks:
             ends = "—" if entry.rank_interval is None else "{} to {}".format(*entry.rank_interval)
             cells.append(tag("td", ends, class_="number wide"))
-        rows.append(tag("tr", cells, class_="new" if entry.model in new else None))
+        rank, href = number(entry.rank, str(entry.rank)), f"#{code}/{places[entry.model]}"
+        rows.append(model_row(rank, entry.model, href, entry.model in new, cells))
     id_ = f"{code}-table"
-    table = tag(
-        "table",
-        tag("thead", tag("tr", head)),
-        tag("tbody", rows),
-        id=id_,
-        class_="sortable leaderboard",
-    )
+    board = table(head, rows, id=id_, class_="sortable leaderboard")
     return tag(
         "section",
         tag("h3", "Leaderboard", id=f"{code}-leaderboard"),
         filtering(id_, len(ranking), bool(new) and len(new) < len(ranking)),
-        *scrolling(table, f"Leaderboard, {language(code).name}", _words(ranking, bool(new))),
+        *scrolling(board, f"Leaderboard, {language(code).name}", _words(ranking, bool(new))),
         notes(ranking),
         failures(ranking, failures_shown),
     )
@@ -214,31 +214,14 @@ def heat_map(
     new: set[str],
 ) -> Element:
     """The rank of each model in each language, best mean first (Figure 4 of the paper)."""
-    head = [
-        sortable("Mean", first="up", aria_sort="ascending"),
-        sortable("Model", numeric=False, first="up"),
-        *(_language_head(code) for code in rankings),
-    ]
-    rows = [
-        tag(
-            "tr",
-            number(mean, f"{mean:.1f}"),
-            name_cell(model, f"#{next(iter(rankings))}/{places[model]}", model in new),
-            (
-                _rank_cell(ranking[model], len(ranking), f"#{code}/{places[model]}")
-                for code, ranking in rankings.items()
-            ),
-            class_="new" if model in new else None,
-        )
-        for model, mean in means.items()
-    ]
-    table = tag(
-        "table",
-        tag("thead", tag("tr", head)),
-        tag("tbody", rows),
-        id="ranks-table",
-        class_="sortable heat",
-    )
+    head = [*model_head("Mean"), *map(_language_head, rankings)]
+    rows = []
+    for model, mean in means.items():
+        hrefs = {code: f"#{code}/{places[model]}" for code in rankings}
+        cells = [_rank_cell(one[model], len(one), hrefs[code]) for code, one in rankings.items()]
+        first, href = number(mean, f"{mean:.1f}"), next(iter(hrefs.values()))
+        rows.append(model_row(first, model, href, model in new, cells))
+    ranks = table(head, rows, id="ranks-table", class_="sortable heat")
     hint = (
         f"Rank of each model in each of {len(rankings)} languages, 1 being the best, and the mean "
         "of its ranks. The stronger the colour, the better."
@@ -249,7 +232,7 @@ def heat_map(
         "section",
         tag("h2", "Ranks in every language", id="ranks"),
         filtering("ranks-table", len(means), bool(new) and len(new) < len(means)),
-        *scrolling(table, "Ranks in every language", hint),
+        *scrolling(ranks, "Ranks in every language", hint),
         tag("p", words, class_="hint") if left_out else None,
     )
 
@@ -285,36 +268,20 @@ def features(code: str, ranking: Ranking, places: Mapping[str, int], new: set[st
     if not names:
         return None
     ends = {name: _range(ranking, name) for name in names}
-    rows = [
-        tag(
-            "tr",
-            number(entry.rank, str(entry.rank)),
-            name_cell(entry.model, f"#{code}/{places[entry.model]}", entry.model in new),
-            (_feature_cell(entry.features.get(name, math.nan), ends[name]) for name in names),
-            class_="new" if entry.model in new else None,
-        )
-        for entry in ranking
-    ]
-    head = [
-        sortable("Rank", first="up", aria_sort="ascending"),
-        sortable("Model", numeric=False, first="up"),
-        *(sortable(name) for name in names),
-    ]
-    table = tag(
-        "table",
-        tag("thead", tag("tr", head)),
-        tag("tbody", rows),
-        class_="sortable features",
+    rows = []
+    for entry in ranking:
+        cells = [_feature_cell(entry.features.get(name, math.nan), ends[name]) for name in names]
+        rank, href = number(entry.rank, str(entry.rank)), f"#{code}/{places[entry.model]}"
+        rows.append(model_row(rank, entry.model, href, entry.model in new, cells))
+    head = [*model_head("Rank"), *map(sortable, names)]
+    means = table(head, rows, class_="sortable features")
+    hint = (
+        "Mean of each feature over the queries that have it. In each column the highest value has "
+        "the strongest colour."
     )
+    heading = tag("h3", "Features by model", id=f"{code}-features")
     return tag(
-        "section",
-        tag("h3", "Features by model", id=f"{code}-features"),
-        *scrolling(
-            table,
-            f"Features by model, {language(code).name}",
-            "Mean of each feature over the queries that have it. In each column the highest value "
-            "has the strongest colour.",
-        ),
+        "section", heading, *scrolling(means, f"Features by model, {language(code).name}", hint)
     )
 
 
@@ -344,47 +311,33 @@ def importance(code: str, importances: Mapping[str, float], repeats: int) -> Ele
         )
         for name, value in importances.items()
     ]
-    head = tag(
-        "tr",
-        tag("th", "Feature", scope="col", class_="name"),
-        tag("th", "Importance", scope="col", class_="number"),
-        tag("th", axis(scale), tag("span", "drawn", class_="unseen"), scope="col", class_="drawn"),
-    )
+    head = [
+        column("Feature", class_="name"),
+        column("Importance", class_="number"),
+        column(axis(scale), tag("span", "drawn", class_="unseen"), class_="drawn"),
+    ]
     words = (
         "How much worse the surrogate predicts models that it has not seen when a feature is "
         "another model's: rise of the squared error, in units of the variance of the logits, over "
         f"{repeats} splits."
     )
-    table = tag("table", tag("thead", head), tag("tbody", rows), class_="plain")
-    heading = tag("h3", "Feature importance", id=f"{code}-importance")
-    return tag("section", heading, *scrolling(table, "Feature importance", words))
+    bars = scrolling(table(head, rows, class_="plain"), "Feature importance", words)
+    return tag("section", tag("h3", "Feature importance", id=f"{code}-importance"), *bars)
 
 
 def without_importance(code: str, why: str) -> Element:
     """The same section where nothing could be computed."""
-    return tag(
-        "section",
-        tag("h3", "Feature importance", id=f"{code}-importance"),
-        tag("p", f"Not computed: {why}.", class_="hint"),
-    )
+    heading = tag("h3", "Feature importance", id=f"{code}-importance")
+    return tag("section", heading, tag("p", f"Not computed: {why}.", class_="hint"))
 
 
 def pairwise(code: str, why_not: str) -> Element:
     """Where the page's script puts the matrix of win probabilities."""
-    body = tag("p", why_not, class_="hint")
+    body = [tag("p", why_not, class_="hint")]
     if not why_not:
-        body = tag("div", class_="pairs", data_language=code)
-    return tag(
-        "section",
-        tag("h3", "Pairwise win probabilities", id=f"{code}-pairs"),
-        body,
-        None
-        if why_not
-        else tag(
-            "noscript",
-            tag("p", "This table needs JavaScript; Ranking.p_better gives the same numbers."),
-        ),
-    )
+        words = "This table needs JavaScript; Ranking.p_better gives the same numbers."
+        body = [tag("div", class_="pairs", data_language=code), tag("noscript", tag("p", words))]
+    return tag("section", tag("h3", "Pairwise win probabilities", id=f"{code}-pairs"), body)
 
 
 def verdicts(
@@ -409,51 +362,28 @@ def verdicts(
         mark = "number" if math.isnan(share) else f"number p{min(int(share * 10), 9)}"
         return tag("td", shown, class_=mark, title=f"{count} judgments")
 
-    head = tag(
-        "tr",
-        tag("th", "Won / tied / lost against →", scope="col", class_="name"),
-        (
-            tag(
-                "th",
-                str(ranking[model].rank),
-                tag("span", f", {label(model)}", class_="unseen"),
-                scope="col",
-                class_="number",
-                title=label(model),
-            )
-            for model in columns
-        ),
-    )
-    rows = [
-        tag(
-            "tr",
-            tag(
-                "th",
-                f"{entry.rank} ",
-                tag("a", tag("bdi", breakable(entry.model)), href=f"#{code}/{places[entry.model]}"),
-                scope="row",
-                class_="name",
-            ),
-            (cell(entry.model, other) for other in columns),
-        )
-        for entry in ranking
-    ]
-    table = tag("table", tag("thead", head), tag("tbody", rows), class_="matrix verdicts")
+    head = [column("Won / tied / lost against →", class_="name")]
+    for model in columns:
+        unseen = tag("span", f", {label(model)}", class_="unseen")
+        head.append(column(str(ranking[model].rank), unseen, class_="number"))
+        head[-1].set("title", label(model))
+    rows = []
+    for entry in ranking:
+        href = f"#{code}/{places[entry.model]}"
+        link = tag("a", tag("bdi", breakable(entry.model)), href=href)
+        name = tag("th", f"{entry.rank} ", link, scope="row", class_="name")
+        rows.append(tag("tr", name, (cell(entry.model, other) for other in columns)))
+    matrix = table(head, rows, class_="matrix verdicts")
     ties_in_all = int(ties.sum()) // 2
     words = (
         f"Judgments of the model of the row against that of the column, {len(judgments)} in all, "
         f"{ties_in_all} of them ties. Columns are named by rank."
     )
     heading = tag("h3", "Judgments by pair", id=f"{code}-verdicts")
-    return tag("section", heading, *scrolling(table, "Judgments by pair", words))
+    return tag("section", heading, *scrolling(matrix, "Judgments by pair", words))
 
 
 def definitions(rows: Sequence[tuple[str, str]]) -> Element:
     """Names and what they stand for."""
-    return tag("dl", _terms(rows))
-
-
-def _terms(rows: Sequence[tuple[str, str]]) -> Iterator[Element]:
-    for name, value in rows:
-        yield tag("dt", tag("bdi", name))
-        yield tag("dd", tag("bdi", value))
+    terms = ((tag("dt", tag("bdi", name)), tag("dd", tag("bdi", value))) for name, value in rows)
+    return tag("dl", chain.from_iterable(terms))

@@ -24,7 +24,7 @@ from mirage.metaeval import MEAN, JudgeResult, MetaEvaluation
 from mirage.models import HumanAgreement, Query, Run, Vote
 from mirage.report._drawing import Scale, axis, interval
 from mirage.report._elements import label, tag
-from mirage.report._sections import scrolling
+from mirage.report._sections import scrolling, table
 from mirage.statistics.bootstrap import NO_INTERVAL, Interval
 
 __all__ = ["JudgeFinding", "findings", "measure_judges"]
@@ -155,13 +155,12 @@ def _judge(result: JudgeResult, codes: Sequence[str]) -> _Line:
 
 def _table(title: str, words: str, lines: list[_Line]) -> Element:
     scale = Scale.over([end for line in lines for end in (0.0, line.value, *line.interval)])
-    head = tag(
-        "tr",
+    head = [
         tag("th", "What was measured", scope="col"),
         tag("th", "Value", scope="col", class_="number"),
         tag("th", "Interval", axis(scale), scope="col", class_="drawn"),
         tag("th", "In words", scope="col"),
-    )
+    ]
     rows = []
     for what, value, ends, in_words in lines:
         number = "—" if math.isnan(value) else f"{value:.3f}".replace("-", "−")
@@ -174,5 +173,5 @@ def _table(title: str, words: str, lines: list[_Line]) -> Element:
                 tag("td", tag("bdi", in_words[:600]), class_="words"),
             )
         )
-    table = tag("table", tag("thead", head), tag("tbody", rows), class_="judges")
-    return tag("div", tag("h3", title), *scrolling(table, title, words))
+    measured = table(head, rows, class_="judges")
+    return tag("div", tag("h3", title), *scrolling(measured, title, words))

@@ -105,13 +105,10 @@ def render(
     voted = (found for one in rankings.values() for found in _measured(one.evidence))
     tables = list(findings([*judges, *voted, *agreement]))
     report = _Report(rankings, means, sample(rankings))
+    overview = report.overview(tables, {**left_out, **(details or {})}, importances)
     main = tag(
         "main",
-        tag(
-            "div",
-            report.overview(tables, {**left_out, **(details or {})}, importances),
-            id="overview",
-        ),
+        tag("div", overview, id="overview"),
         tag("article", id="page", hidden=True),
         id="main",
     )
@@ -178,11 +175,10 @@ class _Report:
         yield self._provenance(details)
 
     def _panel(self, code: str, ranking: Ranking, importances: bool) -> Element:
+        about = code, ranking, self.places, self.new
         parts: list[Child] = [
-            sections.leaderboard(
-                code, ranking, self.places, self.new, failures_shown=3 if self.several else 20
-            ),
-            sections.features(code, ranking, self.places, self.new),
+            sections.leaderboard(*about, failures_shown=3 if self.several else 20),
+            sections.features(*about),
         ]
         evidence = ranking.evidence
         if importances and evidence is not None and evidence.ranker is not None:
@@ -201,30 +197,21 @@ class _Report:
         return tag("section", heading, parts, id=code, class_="panel", aria_label=name)
 
     def _provenance(self, details: Mapping[str, object]) -> Element:
-        made_by = {**_versions(), **{name: str(value) for name, value in details.items()}}
-        parts: list[Child] = [sections.definitions(_labelled(made_by))]
+        made_by = {**_versions(), **details}
+        parts: list[Child] = [sections.definitions(_labelled(made_by.items()))]
         for code, ranking in self.rankings.items():
             name = f"{sections.language(code).name}: what the ranking was made from"
-            rows = _labelled(_facts(ranking))
-            parts.append(
-                tag(
-                    "details",
-                    tag("summary", name),
-                    sections.definitions(rows),
-                    open=not self.several,
-                )
-            )
-        words = [tag("li", note) for note in (*self.sample.notes, *self._matrix_notes())]
-        if words:
-            parts += [tag("h3", "What is not shown"), tag("ul", words)]
-        return tag("section", tag("h2", "Provenance", id="provenance"), parts)
-
-    def _matrix_notes(self) -> Iterator[str]:
+            rows = sections.definitions(_labelled(_facts(ranking)))
+            parts.append(tag("details", tag("summary", name), rows, open=not self.several))
+        notes = list(self.sample.notes)
         if any(len(ranking) > COLUMNS for ranking in self.rankings.values()):
-            yield (
+            notes.append(
                 f"Win probabilities are shown against {COLUMNS} models of each language: the new "
                 "ones, and others from best to worst in even steps."
             )
+        if notes:
+            parts += [tag("h3", "What is not shown"), tag("ul", (tag("li", n) for n in notes))]
+        return tag("section", tag("h2", "Provenance", id="provenance"), parts)
 
     # What the script reads.
 
@@ -293,9 +280,8 @@ def _picker(rankings: Mapping[str, Ranking]) -> Element:
         tag("option", f"{entry.name} ({entry.code}) {entry.native_name}", value=entry.code)
         for entry in map(sections.language, rankings)
     )
-    return tag(
-        "p", tag("label", "Language ", tag("select", options, id="language")), class_="picker"
-    )
+    choice = tag("label", "Language ", tag("select", options, id="language"))
+    return tag("p", choice, class_="picker")
 
 
 def _matrix(ranking: Ranking, new: set[str]) -> dict[str, Any] | str:
@@ -383,11 +369,8 @@ def _flat(facts: Mapping[str, Any], before: str = "") -> Iterator[tuple[str, obj
             yield f"{before}{name}", value
 
 
-def _labelled(
-    facts: Mapping[str, str] | Iterable[tuple[str, object]],
-) -> list[tuple[str, str]]:
-    pairs = facts.items() if isinstance(facts, Mapping) else facts
-    return [(label(name), elements.cut(str(value), 1000)[0]) for name, value in pairs]
+def _labelled(facts: Iterable[tuple[str, object]]) -> list[tuple[str, str]]:
+    return [(label(name), elements.cut(str(value), 1000)[0]) for name, value in facts]
 
 
 def _finite(value: float) -> float | None:
