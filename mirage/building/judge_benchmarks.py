@@ -87,19 +87,10 @@ class JudgeBenchmark:
         for reason in get_args(DropReason):
             rest -= counts[reason]
             rows.append((reason, str(counts[reason]), str(rest)))
-        notes = tuple(
-            f"{name}: {counts[name]}"
-            for name in ("lowest passage replaced", "sentences", "sentences without a mark")
-        )
-        table = Table(
-            "A benchmark for annotators",
-            ("step", "dropped", "left"),
-            tuple(rows),
-            (False,) * len(rows),
-            notes,
-            name=0,
-        )
-        return to_text(table)
+        others = ("lowest passage replaced", "sentences", "sentences without a mark")
+        notes = tuple(f"{name}: {counts[name]}" for name in others)
+        head, marks = ("step", "dropped", "left"), (False,) * len(rows)
+        return to_text(Table("A benchmark for annotators", head, tuple(rows), marks, notes, name=0))
 
     def to_jsonl(self, path: str | Path) -> None:
         """Write the rows for annotators, one a line.
@@ -193,7 +184,10 @@ def build_judge_benchmark(
     runs = _answers(dataset, models, folder, progress)
     dropped |= unfit_answers(dataset, runs, min_words)
     fit = [query_id for query_id in dataset.query_ids if query_id not in dropped]
-    answered_by = _assigned(fit, list(models), per_model, seed, dropped)
+    try:
+        answered_by = assign_models(fit, list(models), per_model, seed=seed)
+    except DatasetError as error:
+        raise DatasetError(f"{error} (dropped: {_reasons(dropped) or 'none'})") from None
     dropped |= {query_id: Dropped("not sampled") for query_id in fit if query_id not in answered_by}
     rows = (
         row
@@ -247,7 +241,8 @@ def _answers(
 ) -> dict[str, Run]:
     """Every model's answers to all questions, kept in a file a model."""
     _keep_queries(dataset, folder / "queries.jsonl")
-    files = {name: folder / "runs" / f"{_file_name(name)}.jsonl" for name in models}
+    # Names such as meta/llama-3 hold a slash.
+    files = {name: folder / "runs" / f"{quote(name, safe=' ')}.jsonl" for name in models}
     return {
         name: respond(model, dataset, name, out=files[name], progress=progress)
         for name, model in models.items()
@@ -270,26 +265,8 @@ def _keep_queries(dataset: MirageDataset, path: Path) -> None:
         journal.finish(dataset)
 
 
-def _assigned(
-    fit: Sequence[str],
-    models: Sequence[str],
-    per_model: int,
-    seed: int,
-    dropped: Mapping[str, Dropped],
-) -> dict[str, str]:
-    try:
-        return assign_models(fit, models, per_model, seed=seed)
-    except DatasetError as error:
-        raise DatasetError(f"{error} (dropped: {_reasons(dropped) or 'none'})") from None
-
-
 def _reasons(dropped: Mapping[str, Dropped]) -> str:
     return reason_counts(drop.reason for drop in dropped.values())
-
-
-def _file_name(model: str) -> str:
-    """A model's name as that of a file: names such as ``meta/llama-3`` hold a slash."""
-    return quote(model, safe=" ")
 
 
 def _write(path: Path, text: str) -> None:

@@ -160,11 +160,10 @@ def _relevant(query: Query) -> tuple[Passage, ...]:
 
 def _shown_to_teacher(query: Query, response: Response, teacher: str) -> tuple[str, ...]:
     shown = query.shown_to(response)
-    noise = next((id_ for id_ in shown if id_ not in query.passage_ids), None)
-    if noise is not None:
+    if noise := [id_ for id_ in shown if id_ not in query.passage_ids]:
         raise DatasetError(
-            f"model {teacher!r} was shown passage {noise!r} for query {query.id!r}, which is none "
-            "of its relevant passages; let it answer relevant_only(dataset)"
+            f"model {teacher!r} was shown passage {noise[0]!r} for query {query.id!r}, which is "
+            "none of its relevant passages; let it answer relevant_only(dataset)"
         )
     return shown
 

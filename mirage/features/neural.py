@@ -27,6 +27,7 @@ from mirage.features.base import (
     Answered,
     Definition,
     Facts,
+    Need,
     NotComputed,
     nothing_to_cite,
     passage_texts,
@@ -195,7 +196,8 @@ class _PairScorer(ABC):
         self.max_length, self.token_budget = max_length, token_budget
         if by_name:
             self.name = str(Path(model).resolve()) if Path(model).is_dir() else str(model)
-            self.config = _read_config(self.name)
+            auto = _package("transformers").AutoConfig
+            self.config = _attempt(self.name, lambda: auto.from_pretrained(self.name))
             self.cache = _open_cache(cache)
         else:
             self.name = type(model).__name__
@@ -274,16 +276,12 @@ class _PairScorer(ABC):
     @cached_property
     def _identity(self) -> list[Any]:
         """What the scores of a pair depend on besides its texts."""
-        version = _version(self.name, self.config)
-        return [type(self).__name__, self.name, version, self.max_length, *self._place]
-
-    @cached_property
-    def _place(self) -> tuple[str, str]:
-        return _placement(self._PRECISION)
+        version, place = _version(self.name, self.config), _placement(self._PRECISION)
+        return [type(self).__name__, self.name, version, self.max_length, *place]
 
     @cached_property
     def _loaded(self) -> _Loaded:
-        return _load(self.name, *self._place)
+        return _load(self.name, *_placement(self._PRECISION))
 
 
 class NLI(_PairScorer):
@@ -391,18 +389,12 @@ class _Loaded:
     @property
     def longest(self) -> int:
         """The most tokens that the model takes."""
-        # A tokenizer that knows no limit says 10^30.
+        # A tokenizer that knows no limit says 10^30; RoBERTa's kind counts on from padding's id.
+        most, part = self.tokenizer.model_max_length, self.model.base_model
         positions = getattr(self.model.config, "max_position_embeddings", None)
-        most = self.tokenizer.model_max_length
-        return int(min(most, positions - self._unused_positions) if positions else most)
-
-    @property
-    def _unused_positions(self) -> int:
-        """How many no token takes: RoBERTa's kind counts on from the padding's id."""
-        embeddings = getattr(self.model.base_model, "embeddings", None)
-        table = getattr(embeddings, "position_embeddings", None)
-        padding = getattr(table, "padding_idx", None)
-        return 0 if padding is None else int(padding) + 1
+        for name in ("embeddings", "position_embeddings", "padding_idx"):
+            part = getattr(part, name, None)
+        return int(min(most, positions - (0 if part is None else part + 1)) if positions else most)
 
     def encode(self, pairs: Sequence[Pair], limit: int, cut: str) -> list[Mapping[str, list[int]]]:
         """The token ids of each pair, at most ``limit`` of them."""
@@ -437,11 +429,10 @@ class _Loaded:
 def _batches(lengths: Sequence[int], budget: int) -> Iterator[list[int]]:
     """Positions in batches, the longest first; each of one, or at most ``budget`` with padding."""
     order = sorted(range(len(lengths)), key=lambda i: -lengths[i])
-    start = 0
-    while start < len(order):
-        size = max(1, budget // lengths[order[start]])
-        yield order[start : start + size]
-        start += size
+    while order:
+        size = max(1, budget // lengths[order[0]])
+        yield order[:size]
+        order = order[size:]
 
 
 @contextmanager
@@ -483,11 +474,6 @@ def _package(name: str) -> Any:
         return import_module(name)
     except ModuleNotFoundError as error:
         raise missing_package(error.name or name, "neural") from error
-
-
-def _read_config(name: str) -> Any:
-    auto = _package("transformers").AutoConfig
-    return _attempt(name, lambda: auto.from_pretrained(name))
 
 
 def _load(name: str, device: str, precision: str) -> _Loaded:
@@ -534,10 +520,10 @@ def _open_cache(cache: bool | str | Path | Cache) -> Cache | None:
     return Cache(default_cache_path().with_name("neural.sqlite") if cache is True else cache)
 
 
+_NLI: tuple[Need, ...] = ("passages", "NLI model")
+
 DEFINITIONS = (
-    Definition(
-        "support_entailment", support_entailment, Facts("higher", 0, 1, ("passages", "NLI model"))
-    ),
-    Definition("support_neutral", support_neutral, Facts("lower", 0, 1, ("passages", "NLI model"))),
+    Definition("support_entailment", support_entailment, Facts("higher", 0, 1, _NLI)),
+    Definition("support_neutral", support_neutral, Facts("lower", 0, 1, _NLI)),
     Definition("reranker_score", reranker_score, Facts("higher", needs=("passages", "reranker"))),
 )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from numbers import Real
 from pickle import PicklingError
 from typing import TYPE_CHECKING, Any
@@ -159,14 +159,23 @@ class FeatureSuite:
         self._check(dataset, run)
         gaps = _gaps(dataset, run)
         pairs = [(query, run[query.id]) for query in dataset if query.id not in gaps]
-        rows_by_id: dict[str, Row] = {}
+        rows: dict[str, Row] = {id_: [NotComputed(why)] * len(self) for id_, why in gaps.items()}
         with progress_bar(len(pairs), f"features of {run.model}", progress) as bar:
-            for rows in _map(self.features, run.model, pairs, n_jobs):
-                rows_by_id.update(rows)
-                bar.update(len(rows))
-        empty = {query_id: [NotComputed(reason)] * len(self) for query_id, reason in gaps.items()}
+            for batch in _map(self.features, run.model, pairs, n_jobs):
+                rows |= batch
+                bar.update(len(batch))
+        names, values = self.names, np.full((len(dataset), len(self)), np.nan)
+        reasons = {}
+        for i, j in np.ndindex(values.shape):
+            query_id = dataset.query_ids[i]
+            match rows[query_id][j]:
+                case NotComputed(reason):
+                    reasons[query_id, names[j]] = reason
+                case number:
+                    values[i, j] = number
         own = {name: entry for name, entry in self.facts.items() if entry != facts(name)}
-        return _table(dataset, run, self.names, rows_by_id | empty, own)
+        ids = dataset.query_ids
+        return FeatureTable(run.model, dataset.language, ids, names, values, reasons, own)
 
     def _check(self, dataset: MirageDataset, run: Run) -> None:
         if run.language != dataset.language:
@@ -180,12 +189,13 @@ class FeatureSuite:
                 f"{dataset.language!r}; make a suite for that language"
             )
         ids = set(dataset.query_ids)
-        unknown = next((r.query_id for r in run if r.query_id not in ids), None)
-        if unknown is not None:
-            raise FeatureError(
-                f"run of model {run.model!r} answers query {unknown!r}, which {dataset.name} does "
-                "not have; score it against the dataset that it was made from"
-            )
+        for response in run:
+            if response.query_id not in ids:
+                raise FeatureError(
+                    f"run of model {run.model!r} answers query {response.query_id!r}, which "
+                    f"{dataset.name} does not have; score it against the dataset that it was made "
+                    "from"
+                )
 
 
 def _as_feature(item: FeatureLike) -> Feature:
@@ -294,22 +304,3 @@ def _checked(value: Any, name: str, query_id: str, model: str) -> float | NotCom
             "has to return a finite number, or NotComputed(reason)"
         )
     return NotComputed("the feature returned NaN") if math.isnan(value) else float(value)
-
-
-def _table(
-    dataset: MirageDataset,
-    run: Run,
-    names: tuple[str, ...],
-    rows: Mapping[str, Row],
-    own: Mapping[str, Facts],
-) -> FeatureTable:
-    values = np.full((len(dataset), len(names)), np.nan)
-    reasons = {}
-    for i, query_id in enumerate(dataset.query_ids):
-        for j, value in enumerate(rows[query_id]):
-            if isinstance(value, NotComputed):
-                reasons[query_id, names[j]] = value.reason
-            else:
-                values[i, j] = value
-    ids = dataset.query_ids
-    return FeatureTable(run.model, dataset.language, ids, names, values, reasons, own)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+import math
 import re
 import unicodedata
 from collections.abc import Iterable
@@ -23,6 +24,7 @@ __all__ = [
     "data",
     "document",
     "label",
+    "rounded",
     "script",
     "style",
     "tag",
@@ -130,6 +132,11 @@ def data(value: Any, id_: str) -> Element:
     element = Element("script", {"type": "application/json", "id": id_})
     element.text = written(value)
     return element
+
+
+def rounded(value: float) -> float | None:
+    """A number to four places, for a script; ``None`` where there is none."""
+    return round(float(value), 4) if math.isfinite(value) else None
 
 
 def written(value: Any) -> str:

@@ -18,7 +18,7 @@ from mirage.dataset import MirageDataset
 from mirage.features import FeatureTable
 from mirage.languages import LANGUAGES, Language
 from mirage.models import Query, Response, Run
-from mirage.report._elements import cut, label, written
+from mirage.report._elements import cut, label, rounded, written
 from mirage.text import parse
 
 if TYPE_CHECKING:
@@ -296,11 +296,7 @@ def _plain_features(table: FeatureTable, one: _Shown) -> dict[str, Any]:
         for place, name in enumerate(table.features)
         if np.isnan(row[place])
     }
-    return {"features": list(map(_rounded, row)), **({"missing": missing} if missing else {})}
-
-
-def _rounded(value: float) -> float | None:
-    return round(float(value), 4) if np.isfinite(value) else None
+    return {"features": list(map(rounded, row)), **({"missing": missing} if missing else {})}
 
 
 def _queries(shown: Sequence[_Shown], sampling: Sampling) -> dict[str, dict[str, dict[str, Any]]]:
@@ -354,17 +350,15 @@ def blocks(text: str, code: str, shown: Sequence[str]) -> list[Block]:
     at = text.rfind(parsed.answer) if parsed.answer else -1
     if at < 0 or parsed.answer == text.strip():
         return [Block("text", text)]
-    end = at + len(parsed.answer)
     start = text.find(parsed.reason, 0, at) if parsed.reason else -1
-    found = [Block("heading", text[:at])]
+    places = [("answer", at, at + len(parsed.answer))]
     if start >= 0:
-        behind = start + len(parsed.reason)
-        found = [
-            Block("heading", text[:start]),
-            Block("reason", text[start:behind]),
-            Block("heading", text[behind:at]),
-        ]
-    found += [Block("answer", text[at:end]), Block("heading", text[end:])]
+        places.insert(0, ("reason", start, start + len(parsed.reason)))
+    found, done = [], 0
+    for kind, begin, end in places:
+        found += [Block("heading", text[done:begin]), Block(kind, text[begin:end])]
+        done = end
+    found.append(Block("heading", text[done:]))
     return [Block(kind, part.strip()) for kind, part in found if part.strip()]
 
 

@@ -20,7 +20,7 @@ from mirage.errors import FeatureError, MirageError
 from mirage.ranking import Evidence, MultilingualRanking, Ranking
 from mirage.report import _elements as elements
 from mirage.report import _sections as sections
-from mirage.report._elements import Child, label, tag
+from mirage.report._elements import Child, label, rounded, tag
 from mirage.report._responses import Sample, sample
 from mirage.report.judges import JudgeFinding, findings, measure_judges
 from mirage.surrogate import SurrogateRanker
@@ -236,13 +236,13 @@ class _Report:
                 {
                     "model": self.places[one.model],
                     "rank": one.rank,
-                    "logit": _finite(one.logit),
-                    "interval": [_finite(end) for end in one.interval],
+                    "logit": rounded(one.logit),
+                    "interval": [rounded(end) for end in one.interval],
                     "ranks": one.rank_interval,
                     "new": one.model in self.new,
                     "answered": one.answered,
                     "failed": one.failed,
-                    "features": [_finite(one.features.get(name, math.nan)) for name in names],
+                    "features": [rounded(one.features.get(name, math.nan)) for name in names],
                 }
                 for one in ranking
             ],
@@ -371,10 +371,6 @@ def _flat(facts: Mapping[str, Any], before: str = "") -> Iterator[tuple[str, obj
 
 def _labelled(facts: Iterable[tuple[str, object]]) -> list[tuple[str, str]]:
     return [(label(name), elements.cut(str(value), 1000)[0]) for name, value in facts]
-
-
-def _finite(value: float) -> float | None:
-    return round(float(value), 4) if math.isfinite(value) else None
 
 
 # The file -----------------------------------------------------------------------------------------

@@ -127,9 +127,7 @@ def find(
             f"{folder / code}: not all of the files dev-00000-of-00001.parquet (or more) are here; "
             f"get them with: {_command(name, code, None, str(folder))}"
         )
-    digest = hashlib.sha256()
-    for file in files:
-        digest.update(file.read_bytes())
+    digest = hashlib.sha256(b"".join(file.read_bytes() for file in files))
     return Split(files, f"sha256:{digest.hexdigest()}")
 
 
@@ -251,15 +249,16 @@ def _query(
     query_id, prompt, positive, negative = _columns(where, row, names)
     relevant = dict.fromkeys(positive or ())  # a set in order
     other = dict.fromkeys(negative or ())
-    both = next((id_ for id_ in other if id_ in relevant), None)
-    if both is not None:
-        raise DatasetError(f"{where}: passage {both!r} is in positive_ids and in negative_ids")
-    question, contexts = _sections(where, prompt)
+    if both := [id_ for id_ in other if id_ in relevant]:
+        raise DatasetError(f"{where}: passage {both[0]!r} is in positive_ids and in negative_ids")
+    match = _PROMPT.search(prompt) if isinstance(prompt, str) else None
+    if match is None:
+        raise DatasetError(f"{where}: the prompt lacks Question:, Contexts: or Instruction")
     fields = {
         "id": query_id,
         "language": code,
-        "text": question,
-        "passages": _passages(where, contexts, [*relevant, *other]),
+        "text": match["question"].strip(),
+        "passages": _passages(where, match["contexts"], [*relevant, *other]),
         "relevant": tuple(relevant),
         "reference": references.get(str(query_id)),
         "answerable": bool(relevant),
@@ -267,16 +266,7 @@ def _query(
     return validated(Query, fields, where)
 
 
-_PROMPT = re.compile(
-    r"Question:(?P<question>.*?)^Contexts:(?P<contexts>.*)^Instruction", re.DOTALL | re.MULTILINE
-)
-
-
-def _sections(where: str, prompt: object) -> tuple[str, str]:
-    match = _PROMPT.search(prompt) if isinstance(prompt, str) else None
-    if match is None:
-        raise DatasetError(f"{where}: the prompt lacks Question:, Contexts: or Instruction")
-    return match["question"].strip(), match["contexts"]
+_PROMPT = re.compile(r"(?ms)Question:(?P<question>.*?)^Contexts:(?P<contexts>.*)^Instruction")
 
 
 def _passages(where: str, contexts: str, ids: Iterable[str]) -> list[Passage]:
@@ -288,8 +278,7 @@ def _passages(where: str, contexts: str, ids: Iterable[str]) -> list[Passage]:
         openings.append((opening.start(), opening.end(), id_))
     openings.sort()
     starts = [*(start for start, _, _ in openings), len(contexts)]
-    unknown = contexts[: starts[0]].strip()
-    if unknown:
+    if unknown := contexts[: starts[0]].strip():
         raise DatasetError(
             f"{where}: the prompt shows {unknown[:60]!r} before any passage of positive_ids and "
             "negative_ids"
@@ -346,16 +335,11 @@ def read_outputs(split: Split, language: str) -> Outputs:
         model: Run(model=model, language=code, responses=tuple(responses[model].values()))
         for model in sorted(responses)
     }
-    features = sorted({name for row in rows.values() for name in row if _is_feature(row[name])})
-    values = np.array(
-        [
-            [
-                [_number((row.get(name) or {}).get(model)) for name in features]
-                for row in rows.values()
-            ]
-            for model in runs
-        ]
+    features = sorted(
+        {name for row in rows.values() for name in row if isinstance(row[name], Mapping)}
     )
+    cells = [[row.get(name) or {} for name in features] for row in rows.values()]
+    values = np.array([[[_number(cell.get(m)) for cell in row] for row in cells] for m in runs])
     return Outputs(runs, tuple(rows), tuple(features), values)
 
 
@@ -373,13 +357,9 @@ def _responses(where: str, query_id: object, outputs: Any) -> dict[str, Response
     return responses
 
 
-def _is_feature(value: object) -> bool:
-    return isinstance(value, Mapping)
-
-
 def _check_values(where: str, row: Mapping[str, Any]) -> None:
     for name, values in row.items():
-        for model, value in values.items() if _is_feature(values) else ():
+        for model, value in values.items() if isinstance(values, Mapping) else ():
             if value is not None and not isinstance(value, int | float):
                 raise DatasetError(
                     f"{where}, column {name!r}: {value!r} of model {model!r} is no number"
@@ -420,23 +400,14 @@ def read_judgments(split: Split, judge: str | None = None) -> list[Judgment]:
         raise DatasetError(f"{split.files[0]}: no judgment in this file")
     judge = _judge(sorted({str(row[1] or "") for row in rows}), judge)
     judgments = []
-    silent = 0
-    for (query_id, name, model_a, model_b, _, verdict), where in rows.items():
-        if str(name or "") != judge:
-            continue
-        if verdict is None:
-            silent += 1
-            continue
-        if verdict not in _VERDICTS:
+    own = [(row, where) for row, where in rows.items() if str(row[1] or "") == judge]
+    silent = sum(row[-1] is None for row, _ in own)
+    for (query_id, _, model_a, model_b, _, verdict), where in own:
+        if verdict not in (None, *_VERDICTS):
             raise DatasetError(f"{where}: verdict {verdict!r} is none of {', '.join(_VERDICTS)}")
-        fields = {
-            "query_id": query_id,
-            "model_a": model_a,
-            "model_b": model_b,
-            "verdict": _VERDICTS[verdict],
-            "judge": judge,
-        }
-        judgments.append(validated(Judgment, fields, where))
+        if verdict is not None:
+            fields = {"query_id": query_id, "model_a": model_a, "model_b": model_b, "judge": judge}
+            judgments.append(validated(Judgment, fields | {"verdict": _VERDICTS[verdict]}, where))
     if silent:
         _LOG.warning("%s: %d rows have no verdict and are left out", split.files[0], silent)
     if not judgments:
@@ -458,7 +429,7 @@ def _judge(names: list[str], name: str | None) -> str:
 
 
 def _columns(where: str, row: Mapping[str, Any], names: Iterable[str]) -> list[Any]:
-    missing = next((name for name in names if name not in row), None)
-    if missing is not None:
-        raise DatasetError(f"{where}: column {missing!r} is missing; there are {', '.join(row)}")
+    for name in names:
+        if name not in row:
+            raise DatasetError(f"{where}: column {name!r} is missing; there are {', '.join(row)}")
     return [row[name] for name in names]

@@ -92,29 +92,17 @@ def load(path: str | Path, language: str) -> Memerag:
 
 
 def _query(row: Mapping[str, Any], where: str, code: str) -> Query:
-    passages = [
-        {"id": f"{row['query_id']}/{number}", "text": passage["text"]}
-        for number, passage in enumerate(row["context"], 1)
-    ]
-    fields = {
-        "id": row["query_id"],
-        "language": code,
-        "text": row["query"],
-        "passages": passages,
-    }
+    id_, context = row["query_id"], row["context"]
+    texts = [{"id": f"{id_}/{n}", "text": passage["text"]} for n, passage in enumerate(context, 1)]
+    fields = {"id": id_, "language": code, "text": row["query"], "passages": texts}
     return validated(Query, fields, where)
 
 
 def _sentence(query_id: str, row: Mapping[str, Any]) -> LabelledSentence:
     factuality, relevance = _labels(row["factuality"]), _labels(row["relevance"])
     fine = row["fine_grained_factuality"]  # null where the annotator could not tell
-    return LabelledSentence(
-        query_id,
-        row["sentence"],
-        factuality,
-        relevance,
-        tuple(label or "" for label in (fine if isinstance(fine, list) else [fine])),
-    )
+    fine = tuple(label or "" for label in (fine if isinstance(fine, list) else [fine]))
+    return LabelledSentence(query_id, row["sentence"], factuality, relevance, fine)
 
 
 def _labels(value: str | list[str]) -> tuple[str, ...]:

@@ -18,15 +18,13 @@ def queries(topics: Path, qrels: Path, passages: Path | None, language: str) -> 
     texts = None if passages is None else read_passages(passages)
     for query_id, text in read_topics(topics).items():
         grades = relevance.get(query_id, {})
-        shown: tuple[Passage, ...] = ()
-        if texts is not None:
-            missing = next((id_ for id_ in grades if id_ not in texts), None)
-            if missing is not None:
+        for passage_id in grades:
+            if texts is not None and passage_id not in texts:
                 raise DatasetError(
-                    f"{passages}: passage {missing!r}, judged for query {query_id!r} in {qrels}, "
-                    "is not in this file"
+                    f"{passages}: passage {passage_id!r}, judged for query {query_id!r} in "
+                    f"{qrels}, is not in this file"
                 )
-            shown = tuple(texts[passage_id] for passage_id in grades)
+        shown = tuple(texts[passage_id] for passage_id in grades) if texts is not None else ()
         yield Query(
             id=query_id,
             language=language,
