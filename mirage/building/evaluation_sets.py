@@ -80,10 +80,8 @@ def build_benchmark(
         topics: lines ``id<TAB>text``.
         qrels: lines ``id Q0 passage-id relevance``; above 0 is relevant.
         passages: JSON Lines of passages, with every passage judged for a topic.
-        language: the language of the topics.
-        recipe: how many queries to take, such as ``MIRACL_RECIPE["ar"]``; by default every one
+        recipe: how many queries to draw, such as ``MIRACL_RECIPE["ar"]``; by default every one
             that has both kinds of passages.
-        seed: of the draws that the recipe asks for.
 
     Raises:
         DatasetError: names the file and the line; or no query is left, with the reasons.

@@ -94,15 +94,10 @@ class WithPassages(NamedTuple):
 
 
 def with_passages(queries: Iterable[Query], index: BM25, n: int = 5) -> WithPassages:
-    """Give each question the ``n`` passages that BM25 ranks highest, a relevant one among them.
+    """Give each question the best ``n`` passages of ``index``, a relevant one among them.
 
     Where none of them is relevant, the lowest gives way to the relevant passage with the highest
     score; of those with equal scores, to the one that the question's ``relevant`` names first.
-
-    Args:
-        queries: questions that name their relevant passages.
-        index: the corpus.
-        n: passages a question.
 
     Raises:
         DatasetError: a question is in another language than the corpus.
@@ -192,15 +187,10 @@ class TimeDependence(NamedTuple):
 def time_independent(
     queries: Iterable[Query], llm: LLM, *, progress: bool = True
 ) -> TimeDependence:
-    """Ask an LLM of each question whether its answer changes over time.
+    """Ask ``llm`` of each question whether its answer changes over time.
 
-    It is asked again up to five times where it ends in no verdict. With the LLM's cache a second
-    call asks only what the first one got no answer to.
-
-    Args:
-        queries: the questions.
-        llm: who says so.
-        progress: show a progress bar on stderr, if that is a terminal.
+    It is asked again up to five times where it ends in no verdict. With its cache a second call
+    asks only what the first one got no answer to.
 
     Raises:
         LLMError: no question was decided, with the reason for the first; or there is no key.
@@ -241,15 +231,10 @@ def _time_question(query: Query) -> Question[str]:
 def unfit_answers(
     dataset: MirageDataset, runs: Mapping[str, Run], min_words: int = 10
 ) -> dict[str, Dropped]:
-    """The questions to leave out because a model did not answer them, or too shortly.
+    """The questions to leave out because one of ``runs`` fails on them or is below ``min_words``.
 
     One such answer of one model is enough, so that all models have the same questions. Words are
     counted by :func:`count_words`, in the answer section, without citations.
-
-    Args:
-        dataset: the questions.
-        runs: by model, its answers to them.
-        min_words: the words that an answer has, at least.
     """
     dropped: dict[str, Dropped] = {}
     for query in dataset:
@@ -297,15 +282,9 @@ def _bundled_tokens(code: str) -> int:
 def assign_models(
     query_ids: Sequence[str], models: Sequence[str], per_model: int = 50, *, seed: int = 0
 ) -> dict[str, str]:
-    """Draw ``per_model`` questions for each model, none for two models; the model of each.
+    """Draw ``per_model`` questions for each of ``models``, none for two; the model of each.
 
     As in MEMERAG's files, where each of the 250 questions of a language is answered once.
-
-    Args:
-        query_ids: the questions to draw from.
-        models: the names of the models.
-        per_model: questions a model.
-        seed: of the draw.
 
     Raises:
         DatasetError: there are not so many questions.
@@ -387,13 +366,9 @@ def unlabelled_sentences(
 ) -> tuple[UnlabelledSentence, ...]:
     """The sentences of an answer, each with up to three marked sentences of the passages.
 
-    A sentence is to be labelled by all passages of its question, as in the paper, so the passages
-    that it cites are left out. Nor do the rows say which model answered.
-
-    Args:
-        query: the question, with its passages.
-        response: the answer.
-        mark: says how far a sentence of a passage supports one of the answer.
+    A sentence of the ``response`` is to be labelled by all passages of its question, as in the
+    paper, so the passages that it cites are left out. Nor do the rows say which model answered.
+    ``mark`` says how far a sentence of a passage supports one of the answer.
 
     Raises:
         JudgmentError: ``mark`` did not return a finite number for each sentence of the passages.

@@ -163,8 +163,6 @@ def build_judge_benchmark(
         min_words: the words that an answer has, at least.
         per_model: questions a model.
         mark: marks supporting sentences.
-        seed: of the draw.
-        progress: show progress bars on stderr, if that is a terminal.
 
     Raises:
         DatasetError: no model or not enough questions are left, the folder holds answers to

@@ -204,15 +204,11 @@ class AnsweredFeature:
 
 
 class FunctionFeature:
-    """A plain function ``(query, response) -> float`` as a feature, named after the function.
+    """A plain function ``(query, response) -> float`` as a feature.
 
     The function may return :class:`NotComputed` where it has no value. To be scored with
-    ``n_jobs`` it has to be picklable by cloudpickle, as nearly every function is.
-
-    Args:
-        function: computes it.
-        name: its name, by default that of the function.
-        facts: what is known of it, by default what the function declares in an attribute ``facts``.
+    ``n_jobs`` it has to be picklable by cloudpickle, as nearly every function is. By default its
+    ``name`` is that of the function, and its ``facts`` what that declares in an attribute.
     """
 
     def __init__(

@@ -104,12 +104,7 @@ def sentence_support(
     - it is halved if the sentence states a number that stands in no passage.
 
     The value grows with the length of what is shared: it nears 1 only for long copies, and a
-    sentence is best called supported from :data:`SUPPORTED_AT` on.
-
-    Args:
-        sentence_text: one sentence, without its citations.
-        passages: texts of the passages that should carry it.
-        language: the language of both.
+    sentence (given without its citations) is best called supported from :data:`SUPPORTED_AT` on.
 
     Raises:
         UnknownNameError: no such language.

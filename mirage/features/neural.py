@@ -95,10 +95,9 @@ def _support(label: str, nli: NLI) -> NeuralFeature:
 
 
 def reranker_score(reranker: Reranker) -> NeuralFeature:
-    """How relevant to the query the cited passages are.
+    """How relevant to the query the cited passages are: the mean of the reranker's logits.
 
-    The mean over the passages that the response cites, each counted once, of the reranker's logit
-    for the query and the passage's title and text. Logits have no bounds, and no sigmoid is
+    Each cited passage counts once, by its title and text. Logits have no bounds, and no sigmoid is
     applied. 0 where nothing is cited, as in the benchmark. Not computed where no passage answers
     the query, and where a cited passage has no text.
     """

@@ -3,9 +3,6 @@
 The method of TREC's RAG track, AutoNuggetizer (Pradeep et al. 2024, arXiv 2411.09607; 2025, arXiv
 2504.15068): an LLM lists a query's facts, its nuggets, once, and then assigns to each nugget how
 far an answer supports it. The kinds, labels and scores are the track's; the wording is our own.
-What comes from elsewhere (question, reference, passages, nuggets, answer) stands between marks
-that it cannot end, with the instructions around it, and a list is read only where it ends an
-output.
 """
 
 from __future__ import annotations
@@ -131,7 +128,7 @@ def _own(query_id: str, nuggets: Sequence[Nugget | str]) -> Nuggets:
 class NuggetRecall:
     """The share of nuggets that an answer supports; made by :func:`nugget_recall`.
 
-    The responses of a batch are rated concurrently. It stays in one process (``n_jobs=1``).
+    The responses of a batch are rated concurrently, in one process (``n_jobs=1``).
     """
 
     name: str

@@ -2,9 +2,7 @@
 
 MIRAGE-Bench (arXiv 2410.13716), section 4.1 and appendix A, "Answer overlap" and "Fluency". The
 scales, and the forms in which a rater answers, are those of its Figures 11 and 12; the wording is
-our own. What comes from elsewhere (question, passages, reference, response) stands between marks
-that it cannot end, with the instructions around it, and a grade is read only from the place where
-the rater has to put it.
+our own.
 """
 
 from __future__ import annotations

@@ -79,15 +79,13 @@ class FeatureSuite:
     ) -> FeatureSuite:
         """The eleven features of MIRAGE-Bench (section 4.1); needs the extra ``neural``.
 
-        ``target_language``, ``english_language``, ``citation_recall@10``, ``citation_map@10``,
-        ``support_entailment``, ``support_neutral``, ``reranker_score``, ``answer_bleu``,
-        ``answer_rougeL``, ``answer_overlap`` and ``fluency``. Score with ``n_jobs=1``.
+        They are the first six of :meth:`offline` and those of the models. Score with ``n_jobs=1``.
 
         Args:
             llm: rates ``answer_overlap`` and ``fluency``.
-            nli: the model of the two features of support, or its name; by default the paper's.
+            nli: the model of ``support_entailment`` and ``support_neutral``, or its name; by
+                default the paper's.
             reranker: the model of ``reranker_score``, or its name; by default the paper's.
-            language: the only language that the suite is for, ``None`` for any.
 
         Raises:
             FeatureError: a model cannot be loaded, or is of another kind.
@@ -97,16 +95,12 @@ class FeatureSuite:
 
         nli = nli if isinstance(nli, neural.NLI) else neural.NLI(nli)
         reranker = reranker if isinstance(reranker, neural.Reranker) else neural.Reranker(reranker)
-        features = (
-            "target_language",
-            "english_language",
-            "citation_recall@10",
-            "citation_map@10",
+        features: tuple[FeatureLike, ...] = (
+            *OFFLINE[:4],
             neural.support_entailment(nli),
             neural.support_neutral(nli),
             neural.reranker_score(reranker),
-            "answer_bleu",
-            "answer_rougeL",
+            *OFFLINE[4:6],
             rated.answer_overlap(llm),
             rated.fluency(llm),
         )
@@ -144,9 +138,7 @@ class FeatureSuite:
             dataset: the queries; the table has a row for each, in their order.
             run: the responses. A query that it does not answer, or where the model failed, is
                 NaN in every column, with the reason.
-            n_jobs: processes to use, as in joblib: -1 is one a core. The result does not depend
-                on it.
-            progress: show a progress bar on stderr, if that is a terminal.
+            n_jobs: processes, as in joblib. The result does not depend on it.
 
         Raises:
             SettingError: ``n_jobs`` is 0.

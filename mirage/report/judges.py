@@ -74,11 +74,6 @@ def measure_judges(
     That is agreement, position bias and verbosity bias, the last by the lengths of the responses in
     ``runs`` to the queries of the ``dataset``. What these votes cannot tell is left out,
     with a warning that says why: position bias of votes in one order, for instance.
-
-    Args:
-        votes: of one judge or several.
-        dataset: the queries.
-        runs: the responses; without them verbosity bias is not measured.
     """
     votes, dataset, runs = list(votes), list(dataset), list(runs)
     measures: list[Callable[[], JudgeFinding]] = [

@@ -83,12 +83,6 @@ def render(
 
     It takes ``judges``, ``details`` and ``importances`` as that does.
 
-    Args:
-        ranking: in one language or in several.
-        judges: what is known of the judges, besides what the ranking knows.
-        details: more facts for the provenance, by name.
-        importances: whether to compute the importance of features.
-
     Raises:
         MirageError: a finding on judges is none.
     """

@@ -174,10 +174,9 @@ def plot_ranks(ranking: MultilingualRanking) -> Figure:
 def plot_importances(importances: Mapping[str, float] | Iterable[ImportanceRow]) -> Figure:
     """How much each feature tells, the largest first (Figure 5).
 
-    Args:
-        importances: what :meth:`mirage.SurrogateRanker.importances` or
-            :func:`mirage.experiments.feature_importance` gives. Of several languages, bars are
-            the means and dots the languages.
+    It is what :meth:`mirage.SurrogateRanker.importances` or
+    :func:`mirage.experiments.feature_importance` gives. Of several languages, bars are the means
+    and dots the languages.
 
     Raises:
         MirageError: there is none.
@@ -215,10 +214,8 @@ def plot_importances(importances: Mapping[str, float] | Iterable[ImportanceRow])
 def plot_fewer_judgments(rows: Iterable[FewerJudgmentsRow]) -> Figure:
     """Tau with the exhaustive ranking, by queries judged and by pairs on each (Figure 6).
 
-    A line a language, and over several their mean; of one, with its 95 % range over draws.
-
-    Args:
-        rows: what :func:`mirage.experiments.fewer_judgments` gives.
+    A line a language, and over several their mean; of one, with its 95 % range over draws. Rows
+    are what :func:`mirage.experiments.fewer_judgments` gives.
 
     Raises:
         MirageError: there is none.
@@ -276,10 +273,8 @@ def plot_new_models(rows: Iterable[NewModelRow]) -> Figure:
     """Predicted logits of models that nobody judged, and their judged ones (Figure 8).
 
     A panel a model: dots are predicted, with their 95 % intervals, and diamonds are judged. A
-    panel's title has the mean over languages of tau between the two orders of all models.
-
-    Args:
-        rows: what :func:`mirage.experiments.new_models` gives.
+    panel's title has the mean over languages of tau between the two orders of all models. Rows
+    are what :func:`mirage.experiments.new_models` gives.
 
     Raises:
         MirageError: there is none.

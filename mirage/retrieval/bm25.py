@@ -37,7 +37,6 @@ class BM25:
 
     Args:
         passages: the corpus; it is kept in memory.
-        language: its language.
         k1: from which count on a term that is repeated adds little.
         b: how much long passages are held back, from 0 to 1. Both defaults are those of Anserini,
             by which MIRACL's baseline was run.

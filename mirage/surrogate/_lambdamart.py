@@ -53,12 +53,7 @@ def fit_lambdamart(
     7; the implementation is LightGBM's). Here a list is a tournament, and what changes is its NDCG
     over all places, the gain of a model being how many models it beats. Scores have no unit: the
     slope from scores to logits is that of least squares over all lists, and never negative.
-
-    Args:
-        X: features of each language, ``(tournaments, models, features)``.
-        y: logits of each language about their mean, ``(tournaments, models)``.
-        monotone: 1 for each feature that must not lower a score as it rises, else 0.
-        seed: of everything random.
+    Settings are as for :func:`~mirage.surrogate.estimators.fit_regressor`.
 
     Raises:
         MissingPackageError: the extra ``ltr`` is not installed.

@@ -224,7 +224,6 @@ class SurrogateRanker:
                 only models that all of them have are held out.
             repeats: splits. If there are no more different ones than this, each is taken once;
                 else models are shuffled and dealt out, so that each is held out equally often.
-            n_jobs: processes, as in joblib. The result does not depend on it.
 
         Raises:
             FeatureError: too few models to hold so many out.
@@ -252,16 +251,8 @@ class SurrogateRanker:
         Permutation importance (Breiman 2001, Random Forests, section 10), on held-out models:
         the rise of the mean squared error, over the variance of the logits, when a held-out
         model's value is replaced by that of each other model in turn; mean over languages. The
-        recipe is kept, and refitted without the held-out models. Largest first.
-
-        Args:
-            holdout: models held out at a time, as in :meth:`cross_validate`.
-            repeats: splits, as there.
-
-        Raises:
-            FeatureError: too few models to hold so many out.
-            SettingError: ``repeats`` is below 1.
-            NotFittedError: nothing was fitted or loaded.
+        recipe is kept, and refitted without the held-out models. Largest first. ``holdout`` and
+        ``repeats``, and what is raised, are as for :meth:`cross_validate`.
         """
         candidate, _ = self._fitted()
         rise = np.zeros(len(self.features))
