@@ -220,10 +220,8 @@ def _stable(
     if llm is None or not queries:
         return tuple(queries), {}
     stable, changing, undecided = time_independent(queries, llm, progress=progress)
-    return stable, {
-        **{query.id: Dropped("changes over time") for query in changing},
-        **{query_id: Dropped("undecided", reason) for query_id, reason in undecided.items()},
-    }
+    dropped = {query.id: Dropped("changes over time") for query in changing}
+    return stable, dropped | {id_: Dropped("undecided", why) for id_, why in undecided.items()}
 
 
 def _dataset(queries: Sequence[Query], name: str, dropped: Mapping[str, Dropped]) -> MirageDataset:

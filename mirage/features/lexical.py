@@ -120,7 +120,8 @@ def sentence_support(
     best = (carried * bits).sum(axis=1).max()
     together = (carried.max(axis=0) * bits).sum()
     support = float(best + together) / (2 * float(bits.sum()))
-    return support * _number_factor(sentence_text, passages)
+    unknown = _numbers(sentence_text).difference(*map(_numbers, passages))
+    return support * (UNKNOWN_NUMBER_FACTOR if unknown else 1.0)
 
 
 def _bits(text: str, sources: Sequence[str]) -> NDArray[np.float64]:
@@ -155,12 +156,6 @@ def _run_ends(text: str, source: str) -> NDArray[np.int64]:
             end += 1
         ends[start] = end
     return ends
-
-
-def _number_factor(sentence: str, passages: Sequence[str]) -> float:
-    stated = _numbers(sentence)
-    numbers = frozenset[str]().union(*map(_numbers, passages)) if stated else stated
-    return 1.0 if stated <= numbers else UNKNOWN_NUMBER_FACTOR
 
 
 # Digits in groups of three, with a space or a mark between them, or in one piece; then decimals.

@@ -16,6 +16,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from importlib import import_module
+from itertools import islice
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -125,12 +126,11 @@ class NeuralFeature:
         pairs = [pair for entry in entries if not isinstance(entry, NotComputed) for pair in entry]
         scores = iter(self.score(pairs).tolist())
         return [
-            entry if isinstance(entry, NotComputed) else _mean(entry, scores) for entry in entries
+            entry
+            if isinstance(entry, NotComputed)
+            else sum(islice(scores, len(entry))) / max(len(entry), 1)
+            for entry in entries
         ]
-
-
-def _mean(pairs: Sequence[Pair], scores: Iterator[float]) -> float:
-    return sum(next(scores) for _ in pairs) / len(pairs) if pairs else 0.0
 
 
 def _supported_pairs(item: Answered) -> list[Pair] | NotComputed:
@@ -447,12 +447,8 @@ def _side_by_side(tasks: int) -> Iterator[Any]:
     if workers < 2:
         yield map
         return
-    pool = ThreadPoolExecutor(
-        workers,
-        thread_name_prefix="mirage-batch",
-        initializer=torch.set_num_threads,
-        initargs=(threads // workers,),
-    )
+    share = (threads // workers,)
+    pool = ThreadPoolExecutor(workers, "mirage-batch", torch.set_num_threads, share)
     try:
         yield pool.map
     finally:

@@ -212,29 +212,19 @@ Row = Sequence[float | NotComputed]  # one query's values, in the order of the f
 
 def _gaps(dataset: MirageDataset, run: Run) -> dict[str, str]:
     """The queries that have no response text, and why."""
-    gaps = {}
-    for query in dataset:
-        response = run.get(query.id)
-        if response is None:
-            gaps[query.id] = "no response to this query"
-        elif response.text is None:
-            gaps[query.id] = f"the model failed: {response.error}"
-    return gaps
+    failed = {one.query_id: f"the model failed: {one.error}" for one in run.failed}
+    missing = {id_: "no response to this query" for id_ in dataset.query_ids if not run.get(id_)}
+    return missing | failed
 
 
 def _map(
     features: Sequence[Feature], model: str, pairs: Sequence[Pair], n_jobs: int
-) -> Iterable[dict[str, Row]]:
+) -> Iterator[dict[str, Row]]:
     """The rows by query id, a batch at a time; batches are the same for every ``n_jobs``."""
     batches = (pairs[i : i + _BATCH] for i in range(0, len(pairs), _BATCH))
     if n_jobs == 1:
-        return (_score_batch(features, model, batch) for batch in batches)
-    return _map_in_processes(features, model, batches, n_jobs)
-
-
-def _map_in_processes(
-    features: Sequence[Feature], model: str, batches: Iterable[Sequence[Pair]], n_jobs: int
-) -> Iterator[dict[str, Row]]:
+        yield from (_score_batch(features, model, batch) for batch in batches)
+        return
     from joblib import Parallel, delayed
 
     jobs = (delayed(_score_batch)(features, model, batch) for batch in batches)

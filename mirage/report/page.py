@@ -326,10 +326,6 @@ def _facts(ranking: Ranking) -> Iterator[tuple[str, object]]:
     if evidence is None:
         yield "made from", "not at hand: this ranking came without responses and surrogate"
         return
-    yield from _evidence_facts(evidence)
-
-
-def _evidence_facts(evidence: Evidence) -> Iterator[tuple[str, object]]:
     dataset, ranker, judgments = evidence.dataset, evidence.ranker, evidence.judgments
     if dataset is not None:
         yield "dataset", f"{dataset.name}, {len(dataset)} queries"
