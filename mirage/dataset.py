@@ -130,7 +130,6 @@ class MirageDataset(Sequence[Query]):
         A query's reference is GPT-4's output, as in the benchmark. Needs the extra ``hub``.
 
         Args:
-            language: one of the 18.
             path: a folder with copies of the benchmark's datasets, to read in place of the hub.
             revisions: commit hashes by name of the dataset, such as ``nthakur/mirage-bench``. By
                 default what the first download found, which was then the newest: it is kept.
@@ -224,11 +223,11 @@ def _check_addition(query: Query, queries: Mapping[str, Query], where: str) -> N
             f"{where}, field 'id': query {query.id!r} stands here a second time; query ids are "
             "unique"
         )
-    first = next(iter(queries.values()), query)
-    if query.language != first.language:
+    language = next(iter(queries.values()), query).language
+    if query.language != language:
         raise DatasetError(
             f"{where}, field 'language': {query.language!r}, but the queries above are in "
-            f"{first.language!r}; make one dataset a language"
+            f"{language!r}; make one dataset a language"
         )
 
 

@@ -306,11 +306,9 @@ def _columns(ranking: Ranking, new: set[str]) -> list[str]:
 
 
 def _versions() -> dict[str, str]:
-    return {
-        "mirage-rag": _version("mirage-rag"),
-        "Python": platform.python_version(),
-        **{name: _version(name) for name in ("numpy", "scipy", "scikit-learn")},
-    }
+    mirage, *packages = ("mirage-rag", "numpy", "scipy", "scikit-learn")
+    python = {mirage: _version(mirage), "Python": platform.python_version()}
+    return python | {package: _version(package) for package in packages}
 
 
 def _version(package: str) -> str:

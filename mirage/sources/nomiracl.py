@@ -68,10 +68,8 @@ def load(folder: str | Path, language: str) -> NoMiracl:
                 response = validated(Response, {"query_id": query.id, "text": text}, where)
                 outputs.setdefault(model, []).append(response)
     dataset = MirageDataset(queries, name=f"nomiracl-{code}")
-    runs = {
-        model: Run(model=model, language=code, responses=tuple(responses))
-        for model, responses in sorted(outputs.items())
-    }
+    names = sorted(outputs)
+    runs = {name: Run(model=name, language=code, responses=tuple(outputs[name])) for name in names}
     return NoMiracl(dataset, runs, list(_judgments(dataset, runs)))
 
 

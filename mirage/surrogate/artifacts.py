@@ -81,11 +81,8 @@ def _about(part: TrainingData) -> dict[str, Any]:
 def read(path: str | os.PathLike[str], *, trust: bool = False) -> Artifact:
     """Read an artifact; without ``trust`` only if the manifest beside it has its SHA-256.
 
-    The bytes are checked before joblib sees them.
-
-    Raises:
-        ArtifactError: no such file, not an artifact, not the bytes that the manifest names, or in
-            no manifest and not trusted.
+    The bytes are checked before joblib sees them. What is raised is as for
+    :meth:`mirage.SurrogateRanker.load`.
     """
     path = Path(path)
     if not path.is_file():

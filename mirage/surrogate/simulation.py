@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import astuple, dataclass, fields, replace
+from itertools import chain
 from operator import mul
 from typing import Literal, NamedTuple, TypeVar
 
@@ -80,18 +81,13 @@ class Scene:
     foreign: Sequence[MirageDataset]
 
     @property
-    def language(self) -> Language:
-        """The language of the query."""
-        return Language.of(self.query.language)
-
-    @property
     def misleading(self) -> tuple[Passage, ...]:
         """The shown passages that do not answer the query."""
         return tuple(p for p in self.query.passages if p.id not in self.query.relevant)
 
     def sentences_of(self, passage: Passage) -> tuple[Sentence, ...]:
         """A passage's sentences, each citing that passage."""
-        texts = split_sentences(passage.text, self.language)
+        texts = split_sentences(passage.text, self.query.language)
         return tuple(Sentence(text, (passage.id,)) for text in texts)
 
 
@@ -297,7 +293,7 @@ def simulate(
             for kind, fault in FAULTS.items():
                 if j in hit.get(kind, ()):
                     draft = fault.done_to(draft, scene, rng)
-            responses.append(Response(query_id=query.id, text=_write(draft, scene.language)))
+            responses.append(Response(query_id=query.id, text=_write(draft, Language.of(code))))
             qualities[i, j] = astuple(draft.quality)
         runs.append(Run(model=system.name, language=code, responses=tuple(responses)))
     return runs, qualities @ astuple(WEIGHTS)
@@ -350,8 +346,7 @@ def _clean(scene: Scene, source: Source) -> Draft:
     if source == "reference" or not scene.query.relevant:
         return draft
     relevant = [scene.query[id_] for id_ in scene.query.relevant]
-    sentences = [sentence for passage in relevant for sentence in scene.sentences_of(passage)]
-    return replace(draft, sentences=tuple(sentences))
+    return draft.saying(chain.from_iterable(map(scene.sentences_of, relevant)))
 
 
 def _reference(query: Query) -> Draft:

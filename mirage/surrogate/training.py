@@ -93,14 +93,9 @@ class TrainingData:
 def training_data(
     tables: Sequence[FeatureTable], tournaments: Tournaments | Mapping[str, Tournaments]
 ) -> dict[str, TrainingData]:
-    """Put tables and tournaments together, language by language.
+    """Put tables and ``tournaments`` together, language by language.
 
-    ``tables`` may be of several languages; ``tournaments`` then is a mapping by language.
-
-    Raises:
-        FeatureError: a language without tournaments, tables with different features, or a feature
-            that some model has on no query.
-        UnknownNameError: a model of a tournament, or one of its queries, has no features.
+    What is taken and raised is as for :meth:`mirage.SurrogateRanker.fit`.
     """
     by_language: dict[str, list[FeatureTable]] = {}
     for table in tables:
@@ -147,11 +142,7 @@ def _of_one_language(
 
 
 def require_values(table: FeatureTable) -> None:
-    """Check that a model has every feature on some query.
-
-    Raises:
-        FeatureError: it has some feature on none; says which, and why.
-    """
+    """Refuse a model that has some feature on no query; the error says which, and why."""
     for feature, mean in zip(table.features, table.mean(), strict=True):
         if np.isnan(mean):
             why = next((w for (_, name), w in table.reasons.items() if name == feature), "")
