@@ -371,9 +371,9 @@ def test_judged_models_are_a_leaderboard() -> None:
     expected = Ranking.from_judgments(judgments, dataset=dataset, runs=runs)
     assert board.ranking.to_json() == expected.to_json()
     assert board.ranking.models == ("m6", "m5", "m4", "m3", "m2", "m1")
-    assert_ranks(board.ranking, "m1", name="m6")
+    assert_ranks(board.ranking, "m1", model="m6")
     with pytest.raises(FellShortError):
-        assert_ranks(board.ranking, "m6", name="m1")
+        assert_ranks(board.ranking, "m6", model="m1")
     assert "Judgments by pair" in render(board.ranking)
     # The next step of the same road: one that nobody judged.
     ranking = board.rank(write(28), "new", progress=False)

@@ -65,7 +65,7 @@ def rank(
         above = partial(assert_ranks, ranking, confidence=confidence, allow_failed=allow_failed)
         fall_short(
             shortfalls(
-                partial(above, at_least=other, name=model) for other in at_least for model in names
+                partial(above, at_least=other, model=model) for other in at_least for model in names
             )
         )
 

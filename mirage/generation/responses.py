@@ -30,9 +30,9 @@ a mapping from query id to text; or the path of a JSON Lines file of responses.
 
 
 def respond(
-    model: ModelLike,
+    system: ModelLike,
     dataset: MirageDataset,
-    name: str = "my-model",
+    model: str = "my-model",
     *,
     out: str | Path | None = None,
     progress: bool = True,
@@ -47,9 +47,9 @@ def respond(
     or file has no response.
 
     Args:
-        model: what answers; see :data:`ModelLike`.
+        system: what answers; see :data:`ModelLike`.
         dataset: the queries.
-        name: the run's name for the model.
+        model: its name in the run.
         out: a file that responses are appended to as they come, and that a run which was killed
             goes on from; see :meth:`mirage.Generator.run`.
         progress: show a progress bar on stderr while queries are answered, if that is a terminal.
@@ -59,32 +59,32 @@ def respond(
         GenerationError: every query is a failure; shows the first reason.
         UnknownNameError: a run, mapping or file answers a query that the dataset does not have.
         SettingError: ``concurrency`` is below 1.
-        DatasetError: a run is in another language, a file is not as it should be, or ``model`` is
+        DatasetError: a run is in another language, a file is not as it should be, or ``system`` is
             nothing that can answer.
     """
-    run = _generator(model, name, concurrency).run(dataset, out=out, progress=progress)
+    run = _generator(system, model, concurrency).run(dataset, out=out, progress=progress)
     if not isinstance(run, Run):
         raise DatasetError(
-            f"the generator {name!r} returned {type(run).__name__} from run(), which is to return "
+            f"the generator {model!r} returned {type(run).__name__} from run(), which is to return "
             "a Run"
         )
-    return Run(model=name, language=dataset.language, responses=recorded(run, dataset, name))
+    return Run(model=model, language=dataset.language, responses=recorded(run, dataset, model))
 
 
-def _generator(model: ModelLike, name: str, concurrency: int) -> Generator:
-    if isinstance(model, type):
+def _generator(system: ModelLike, model: str, concurrency: int) -> Generator:
+    if isinstance(system, type):
         raise DatasetError(
-            f"{model.__name__} is a class, which cannot answer queries; make an object of it: "
-            f"{model.__name__}(...)"
+            f"{system.__name__} is a class, which cannot answer queries; make an object of it: "
+            f"{system.__name__}(...)"
         )
-    if isinstance(model, Run | Mapping | str | os.PathLike):
-        return ReplayGenerator(model, name)
-    if isinstance(model, Generator):
-        return model
-    if callable(model):
-        return CallableGenerator(model, name, concurrency=concurrency)
+    if isinstance(system, Run | Mapping | str | os.PathLike):
+        return ReplayGenerator(system, model)
+    if isinstance(system, Generator):
+        return system
+    if callable(system):
+        return CallableGenerator(system, model, concurrency=concurrency)
     raise DatasetError(
-        f"{reprlib.repr(model)} cannot answer queries: give a function (query) -> str, a "
+        f"{reprlib.repr(system)} cannot answer queries: give a function (query) -> str, a "
         "Generator, a Run, a mapping from query id to text, or the path of a JSON Lines file of "
         "responses"
     )

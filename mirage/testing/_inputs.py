@@ -65,10 +65,14 @@ def _default() -> str:
     return code
 
 
-def run_of(model: ModelLike, dataset: MirageDataset, name: str | None) -> Run:
-    """The model's run; a :class:`~mirage.Run` keeps its own name unless one is given."""
-    own = model.model if isinstance(model, Run) else "my-model"
-    return respond(model, dataset, name or own, progress=False)
+def run_of(system: ModelLike, dataset: MirageDataset, model: str | None) -> Run:
+    """The system's run; a :class:`~mirage.Run` keeps its own name unless one is given."""
+    return respond(system, dataset, model or own_name(system), progress=False)
+
+
+def own_name(system: object) -> str:
+    """What a system is called unless somebody says so."""
+    return system.model if isinstance(system, Run) else "my-model"
 
 
 def fingerprint(dataset: MirageDataset) -> str:

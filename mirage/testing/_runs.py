@@ -39,17 +39,17 @@ class Runs:
     @from_here
     def __call__(
         self,
-        model: ModelLike,
-        name: str = "my-model",
+        system: ModelLike,
+        model: str = "my-model",
         *,
         on: Place = None,
         resume: bool = False,
     ) -> Run:
-        """The model's run on these queries.
+        """The system's run on these queries.
 
         Args:
-            model: what :func:`mirage.respond` takes.
-            name: of the model; models that differ need names that differ.
+            system: what :func:`mirage.respond` takes.
+            model: its name; systems that differ need names that differ.
             on: the queries, as the assertions take them.
             resume: keep responses in pytest's cache as they come, and do not ask again for what an
                 earlier session kept there under this name. That session may have had an older
@@ -59,31 +59,31 @@ class Runs:
             DatasetError: another model was asked under this name, or there is no cache to resume
                 from; besides what :func:`mirage.respond` raises.
         """
-        dataset = dataset_of(on, model)
-        key = (name, fingerprint(dataset))
+        dataset = dataset_of(on, system)
+        key = (model, fingerprint(dataset))
         if key not in self._known:
-            self._known[key] = (model, self._made(model, name, dataset, resume))
+            self._known[key] = (system, self._made(system, model, dataset, resume))
         first, run = self._known[key]
-        if first is not model and first != model:  # a bound method equals itself, and is it not
+        if first is not system and first != system:  # a bound method equals itself, and is it not
             raise DatasetError(
-                f"two models were asked under the name {name!r}, {first!r} and {model!r}: give "
+                f"two models were asked under the name {model!r}, {first!r} and {system!r}: give "
                 "each a name of its own, or make the model once for all tests"
             )
         return run
 
-    def _made(self, model: ModelLike, name: str, dataset: MirageDataset, resume: bool) -> Run:
-        file = _file_name(name, dataset)
+    def _made(self, system: ModelLike, model: str, dataset: MirageDataset, resume: bool) -> Run:
+        file = _file_name(model, dataset)
         out = self._cached(file) if resume else None
         if self._shared is None:
-            return respond(model, dataset, name, out=out, progress=False)
+            return respond(system, dataset, model, out=out, progress=False)
         done = self._shared / file
         with _alone(done):
             if not done.exists():
-                run = respond(model, dataset, name, out=out, progress=False)
+                run = respond(system, dataset, model, out=out, progress=False)
                 part = done.with_suffix(".part")
                 write_run(run, part)
                 part.replace(done)  # in one step, for a worker may be killed
-            return read_run(done, language=dataset.language, model=name)
+            return read_run(done, language=dataset.language, model=model)
 
     def _cached(self, file: str) -> Path:
         if self._cache is None:

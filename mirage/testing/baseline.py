@@ -79,12 +79,12 @@ class Baseline:
 
 
 def save_baseline(
-    model: ModelLike,
+    system: ModelLike,
     path: str | Path,
     *,
     on: Place = None,
     suite: FeatureSuite | None = None,
-    name: str | None = None,
+    model: str | None = None,
     lower_is_better: Collection[str] = (),
 ) -> Baseline:
     """Write a baseline of a model: a JSON file to commit, with a line a query.
@@ -93,11 +93,11 @@ def save_baseline(
     the model failed on are in it as failed, and are compared with nothing.
 
     Args:
-        model: what :func:`mirage.respond` takes.
+        system: what :func:`mirage.respond` takes.
         path: the file; one that is there is replaced.
         on: the queries, as :func:`assert_feature` takes them.
         suite: the features; those of the leaderboard, or the offline ones by default.
-        name: the model's name in the file; a run's own, or ``"my-model"``, by default.
+        model: its name in the file; a run's own, or ``"my-model"``, by default.
         lower_is_better: the features of which a smaller value is the better one, besides those
             whose facts say so (:class:`mirage.features.Facts`). Of any other, more is better.
 
@@ -110,11 +110,11 @@ def save_baseline(
         GenerationError: the model failed on every query.
         FeatureError: a feature fails.
     """
-    dataset = dataset_of(on, model)
+    dataset = dataset_of(on, system)
     if suite is None:
         suite = on.suite if isinstance(on, Leaderboard) else FeatureSuite.offline(dataset.language)
     lower = _lower(suite, dataset.language, lower_is_better)
-    run = run_of(model, dataset, name)
+    run = run_of(system, dataset, model)
     table = suite.score(dataset, run, progress=False)
     failed = {response.query_id: response.error or "" for response in run.failed}
     baseline = Baseline(table, dataset.name, fingerprint(dataset), lower, failed, versions())

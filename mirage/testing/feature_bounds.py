@@ -39,7 +39,7 @@ _BOUNDS: Mapping[str, tuple[str, Callable[[float, float], bool]]] = {
 
 @from_here
 def assert_feature(
-    model: ModelLike,
+    system: ModelLike,
     feature: FeatureLike,
     *,
     ge: float | None = None,
@@ -47,7 +47,7 @@ def assert_feature(
     le: float | None = None,
     lt: float | None = None,
     on: Place = None,
-    name: str | None = None,
+    model: str | None = None,
     allow_failed: int = 0,
 ) -> None:
     """Assert that the mean of a feature is within bounds.
@@ -58,7 +58,7 @@ def assert_feature(
     fail the assertion, whatever the mean.
 
     Args:
-        model: what :func:`mirage.respond` takes: a function, a generator, a run, a mapping from
+        system: what :func:`mirage.respond` takes: a function, a generator, a run, a mapping from
             query id to text, or a path.
         feature: its name, such as ``"citation_recall@10"``; a function ``(query, response) ->
             float``; or a :class:`~mirage.features.Feature`.
@@ -69,7 +69,7 @@ def assert_feature(
         on: the queries: a language code for the bundled ones, a dataset, or a leaderboard, which
             also knows its own features by name. By default the bundled ones of a run's language,
             or of the language that the test's marker ``mirage_language`` or the ini option names.
-        name: the model's name in the message.
+        model: its name in the message.
         allow_failed: queries that the model may fail on.
 
     Raises:
@@ -79,9 +79,9 @@ def assert_feature(
         MirageError: whatever else is wrong with the model, the queries or the feature.
     """
     bounds = _bounds({"ge": ge, "gt": gt, "le": le, "lt": lt})
-    dataset = dataset_of(on, model)
+    dataset = dataset_of(on, system)
     suite = _suite_of(feature, on)
-    run = run_of(model, dataset, name)
+    run = run_of(system, dataset, model)
     table = suite.score(dataset, run, progress=False)
     check_failed(run, dataset, allow_failed)
     (label,) = suite.names

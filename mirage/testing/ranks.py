@@ -14,7 +14,7 @@ from mirage.leaderboard import Leaderboard
 from mirage.models import Run
 from mirage.ranking import Entry, Evidence, MultilingualRanking, Ranking
 from mirage.testing._current_test import record
-from mirage.testing._inputs import leaderboard
+from mirage.testing._inputs import leaderboard, own_name
 from mirage.testing._shortfalls import (
     FellShortError,
     check_failed,
@@ -30,12 +30,12 @@ __all__ = ["assert_ranks"]
 
 @from_here
 def assert_ranks(
-    model: ModelLike | Ranking,
+    system: ModelLike | Ranking,
     at_least: str,
     confidence: float = 0.9,
     *,
     on: str | Leaderboard | None = None,
-    name: str | None = None,
+    model: str | None = None,
     allow_failed: int = 0,
 ) -> None:
     """Assert that a model is better than another one of a ranking, and that this is no luck.
@@ -46,12 +46,12 @@ def assert_ranks(
     confidence of 0.5 asks for no more than to be ahead.
 
     Args:
-        model: what :func:`mirage.respond` takes, or a ranking.
+        system: what :func:`mirage.respond` takes, or a ranking.
         at_least: a model of the ranking, such as ``"anchor/uncited"``.
         confidence: above 0 and below 1.
         on: the leaderboard, or the language code of a bundled one, by default as in
             :func:`assert_feature`. Not for a ranking, which stands as it is.
-        name: the model's name; of a ranking, that of the only model in it that is no anchor.
+        model: its name; of a ranking, that of the only model in it that is no anchor.
         allow_failed: queries that the model may fail on.
 
     Raises:
@@ -62,8 +62,8 @@ def assert_ranks(
     """
     if not 0 < confidence < 1:
         raise SettingError(f"confidence={confidence!r} is to lie above 0 and below 1, as 0.9 does")
-    ranking = model if isinstance(model, Ranking) else _ranking(model, on, name)
-    entry = ranking[name if name is not None else _own(ranking)]
+    ranking = system if isinstance(system, Ranking) else _ranking(system, on, model)
+    entry = ranking[_own(ranking) if model is None else model]
     other = ranking[at_least]
     evidence = ranking.evidence
     if evidence is not None and evidence.dataset is not None and entry.model in evidence.runs:
@@ -78,8 +78,8 @@ def assert_ranks(
         raise _ranks_too_low(ranking, entry, other, p_better, confidence)
 
 
-def _ranking(model: ModelLike, on: str | Leaderboard | None, name: str | None) -> Ranking:
-    if isinstance(model, MultilingualRanking):
+def _ranking(system: ModelLike, on: str | Leaderboard | None, model: str | None) -> Ranking:
+    if isinstance(system, MultilingualRanking):
         raise DatasetError(
             "this ranking is over several languages; give that of one, ranking['sw']"
         )
@@ -91,9 +91,8 @@ def _ranking(model: ModelLike, on: str | Leaderboard | None, name: str | None) -
     if isinstance(on, Leaderboard):
         board = on
     else:
-        board = leaderboard(model.language if on is None and isinstance(model, Run) else on)
-    own = model.model if isinstance(model, Run) else "my-model"
-    return board.rank(model, name or own, progress=False)
+        board = leaderboard(system.language if on is None and isinstance(system, Run) else on)
+    return board.rank(system, model or own_name(system), progress=False)
 
 
 def _own(ranking: Ranking) -> str:
@@ -102,9 +101,9 @@ def _own(ranking: Ranking) -> str:
         return own[0]
     if own:
         raise DatasetError(
-            f"the ranking has several models ({', '.join(own)}): say which, by name="
+            f"the ranking has several models ({', '.join(own)}): say which, by model="
         )
-    raise DatasetError("the ranking has no model besides its anchors: say which is meant, by name=")
+    raise DatasetError("the ranking has no model besides its anchors: say which it is, by model=")
 
 
 def _ranks_too_low(

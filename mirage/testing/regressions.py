@@ -34,13 +34,13 @@ __all__ = ["assert_no_regression"]
 
 @from_here
 def assert_no_regression(
-    model: ModelLike,
+    system: ModelLike,
     baseline: Baseline | str | Path,
     alpha: float = 0.05,
     *,
     on: Place = None,
     suite: FeatureSuite | None = None,
-    name: str | None = None,
+    model: str | None = None,
     allow_failed: int = 0,
 ) -> None:
     """Assert that no feature is worse than in a baseline, but for chance.
@@ -57,14 +57,14 @@ def assert_no_regression(
     is lost; more than ``allow_failed`` lost queries fail the assertion.
 
     Args:
-        model: what :func:`mirage.respond` takes.
+        system: what :func:`mirage.respond` takes.
         baseline: a file that :func:`save_baseline` wrote, or what it returned.
         alpha: the probability of a false alarm, for all features together; above 0 and below 1.
         on: the queries that the baseline was saved on: a dataset, or a leaderboard. By default
             the bundled ones of the baseline's language.
         suite: the features; by default those of a leaderboard, or the library's own by the names
             in the baseline. A baseline with features of your own needs it.
-        name: the model's name in the message.
+        model: its name in the message.
         allow_failed: queries that may be lost.
 
     Raises:
@@ -77,10 +77,10 @@ def assert_no_regression(
     if not 0 < alpha < 1:
         raise SettingError(f"alpha={alpha!r} is to lie above 0 and below 1, as 0.05 does")
     earlier = baseline if isinstance(baseline, Baseline) else read_baseline(baseline)
-    dataset = dataset_of(earlier.table.language if on is None else on, model)
+    dataset = dataset_of(earlier.table.language if on is None else on, system)
     earlier.check(dataset)
     suite = _suite_like(earlier, suite, on)
-    run = run_of(model, dataset, name)
+    run = run_of(system, dataset, model)
     table = suite.score(dataset, run, progress=False)
     comparison = compare(earlier.table, table, earlier.lower_is_better)
     check_lost(_lost(comparison, table, run), "has no features for", run, dataset, allow_failed)

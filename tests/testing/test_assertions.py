@@ -102,7 +102,9 @@ def test_a_mean_of_equal_values_is_that_value(good: Texts) -> None:
 
 
 def test_a_feature_that_falls_short_shows_the_five_worst_queries(uncited: Texts) -> None:
-    said = fell_short(assert_feature, uncited, "citation_recall@10", ge=0.9, on="sw", name="my-rag")
+    said = fell_short(
+        assert_feature, uncited, "citation_recall@10", ge=0.9, on="sw", model="my-rag"
+    )
     assert said.startswith("citation_recall@10 of my-rag is 0.417 on bundled-sw, not >= 0.9\n")
     assert "12 of 14" in said
     assert "not in the mean: 2, such as q13: the query has no relevant" in said
@@ -198,7 +200,7 @@ def test_a_model_ranks_above_a_worse_one_and_not_above_a_better_one(
     good: Texts, uncited: Texts
 ) -> None:
     assert_ranks(good, "anchor/uncited", on="sw")
-    said = fell_short(assert_ranks, uncited, "anchor/reference", on="sw", name="my-rag")
+    said = fell_short(assert_ranks, uncited, "anchor/reference", on="sw", model="my-rag")
     assert re.match(r"my-rag is better than anchor/reference with a confidence of 0\.\d\d", said)
     assert "0.9 was asked" in flat(said)
     shown = re.findall(r"^- (q\d\d) “", said, re.MULTILINE)
@@ -214,7 +216,7 @@ def test_the_confidence_is_p_better(uncited: Texts) -> None:
         p_better = ranking.p_better("my-rag", other)
         assert 0 < p_better < 1
         assert_ranks(ranking, other, p_better)
-        assert_ranks(uncited, other, p_better - 0.01, on=board, name="my-rag")
+        assert_ranks(uncited, other, p_better - 0.01, on=board, model="my-rag")
         with pytest.raises(FellShortError):
             assert_ranks(ranking, other, p_better + 0.001)
 
@@ -222,10 +224,10 @@ def test_the_confidence_is_p_better(uncited: Texts) -> None:
 def test_a_published_ranking_needs_a_name() -> None:
     published = Leaderboard.published("sw")
     best, worst = published.models[0], published.models[-1]
-    assert_ranks(published, worst, name=best)
-    said = flat(fell_short(assert_ranks, published, best, name=worst))
+    assert_ranks(published, worst, model=best)
+    said = flat(fell_short(assert_ranks, published, best, model=worst))
     assert f"{worst} is better than {best} with a confidence of 0.00" in said
-    with pytest.raises(DatasetError, match=r"no model besides its anchors.*name="):
+    with pytest.raises(DatasetError, match=r"no model besides its anchors.*model="):
         assert_ranks(published, worst)
 
 
@@ -236,7 +238,7 @@ def test_bad_input_for_a_rank_is_one_clear_error(good: Texts) -> None:
         (good, "anchor/uncited", {"on": SWAHILI}, "is a dataset, and a rank needs a leaderboard"),
         (good, "anchor/uncited", {"on": "sw", "confidence": 90}, "confidence=90"),
         (good, "anchor/uncited", {"on": "xx"}, "unknown language 'xx'"),
-        (two, "b", {}, r"several models \(a, b\): say which, by name="),
+        (two, "b", {}, r"several models \(a, b\): say which, by model="),
         (MultilingualRanking({"sw": two}), "b", {}, r"give that of one, ranking\['sw'\]"),
     ):
         with pytest.raises(MirageError, match=said):
@@ -264,7 +266,7 @@ def test_a_better_run_is_no_regression(good: Texts, uncited: Texts, tmp_path: Pa
 
 @pytest.mark.usefixtures("baseline")
 def test_a_worse_run_is_told_with_its_worst_queries(uncited: Texts, tmp_path: Path) -> None:
-    said = fell_short(assert_no_regression, uncited, tmp_path / "b.json", name="my-rag")
+    said = fell_short(assert_no_regression, uncited, tmp_path / "b.json", model="my-rag")
     assert said.startswith("my-rag is worse than the baseline in citation_recall@10, citation_map")
     assert re.search(r"\* +citation_recall@10 +1\.000 +0\.417 +-0\.583 +7 +0 +0\.00\d\d", said)
     assert "(7, the 5 worst)" in said

@@ -34,7 +34,7 @@ def saved(path: Path, dataset: MirageDataset, **options: Any) -> Any:
 
 def test_what_is_saved_is_read_back(tmp_path: Path, swahili: MirageDataset) -> None:
     suite = FeatureSuite.offline("sw")
-    made = save_baseline(references(swahili), tmp_path / "b.json", on="sw", name="my-rag")
+    made = save_baseline(references(swahili), tmp_path / "b.json", on="sw", model="my-rag")
     kept = read_baseline(tmp_path / "b.json")
     assert (kept.table.model, kept.table.language, kept.dataset) == ("my-rag", "sw", "bundled-sw")
     assert kept.table.features == suite.names
