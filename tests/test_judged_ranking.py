@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import t as student
 
-from mirage import BradleyTerry, Judgment, Judgments, Ranking, Vote
+from mirage import BradleyTerry, Judgment, Judgments, Ranking, Response, Run, Vote
 from mirage.arena import Judged
 from mirage.errors import JudgmentError, MirageError, SettingError
 from mirage.report import render
@@ -339,6 +339,19 @@ def test_json_and_pandas_are_a_rankings() -> None:
     plain = json.loads(ranking.to_json())
     assert [entry["model"] for entry in plain["entries"]] == list(ranking.models)
     assert ranking.to_pandas().loc["a", "rank_worst"] == ranking["a"].rank_interval[1]  # type: ignore[index]
+
+
+def test_what_models_answered_and_failed_on() -> None:
+    texts = ["so", "thus", None]
+    responses = tuple(
+        Response(query_id=f"q{n}", text=text, error=None if text else "too slow")
+        for n, text in enumerate(texts)
+    )
+    runs = [Run(model="a", language="en", responses=responses)]
+    ranking = Ranking.from_judgments(arena(3, 2), runs=runs)
+    assert (ranking["a"].answered, ranking["a"].failed) == (2, 1)
+    assert "a: 1 of 3 queries failed: q2 (too slow)" in str(ranking)
+    assert (ranking["b"].answered, ranking["b"].failed) == (None, 0)
 
 
 def test_results_by_pair() -> None:

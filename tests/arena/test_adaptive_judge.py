@@ -113,11 +113,13 @@ def test_failed_votes_are_asked_for_again_where_an_earlier_run_ended(server, tmp
     assert pairs_of(votes) == pairs_of(judged.votes)
 
 
-def test_an_endpoint_that_is_gone_is_not_asked_for_ever(server):
+@pytest.mark.parametrize(("batch", "asked"), [(None, 5), (1, 5), (2, 6), (7, 7)])
+def test_an_endpoint_that_is_gone_is_not_asked_for_ever(server, batch, asked):
     server.answer = lambda _: Reply(status=400)
-    with pytest.raises(JudgmentError, match="no judgment came of 5 votes"):
-        compare(PairwiseJudge(llm(server)), judgments=200)
-    assert len(server.requests) == 5
+    # As many pairs as models, in however many batches.
+    with pytest.raises(JudgmentError, match=f"no judgment came of {asked} votes"):
+        compare(PairwiseJudge(llm(server)), judgments=50, batch=batch)
+    assert len(server.requests) == asked
 
 
 def test_a_budget_that_is_spent_ends_it(server):

@@ -142,6 +142,9 @@ def test_a_share_of_pairs_leaves_every_pair_some(server):
     pairs = [frozenset((v.model_a, v.model_b)) for v in part.votes]
     assert {pairs.count(pair) for pair in pairs} == {3}
     assert len(set(pairs)) == 10
+    # Each pair has queries of its own: of 120 ways to draw three, hardly two pairs have the same.
+    by_pair = [{v.query_id for v in part.votes if {v.model_a, v.model_b} == pair} for pair in pairs]
+    assert len(set(map(frozenset, by_pair))) > 5
     assert asked(part) < asked(compare(server, runs, dataset))
     nearest = compare(server, runs, dataset, pairs=0.27)  # 2.7 of ten queries are three
     assert asked(nearest) == asked(part)

@@ -347,6 +347,8 @@ def test_a_cited_passage_has_to_fit_into_the_prompt(seed: int) -> None:
         text = taught(f"##Reason: so\n##Answer: It is [{position}].", prompt=prompt)
         fits = id_ in shown
         assert text == (f"##Reason: so\n##Answer: It is [{id_}]." if fits else "does not fit")
+    both = taught("##Reason: so\n##Answer: It is [1] [2].", prompt=prompt)
+    assert (both == "does not fit") is not {"d#2", "d#7"}.issubset(shown)
 
 
 def test_a_query_has_to_fit_into_the_prompt() -> None:

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from reading import Reader
 
+from mirage.report._drawing import Scale
 from mirage.report._elements import clean, cut, data, document, label, tag, written
 
 ANY_TEXT = st.text(st.characters(exclude_categories=()), max_size=200)
@@ -72,3 +73,9 @@ def test_a_name_is_one_line_that_can_be_seen() -> None:
 def test_a_cut_text_comes_with_the_length_of_the_whole() -> None:
     assert cut("abc", 3) == ("abc", 0)
     assert cut("abcd", 3) == ("abc", 4)
+
+
+def test_a_scale_leaves_the_same_margin_on_both_sides() -> None:
+    scale = Scale.over([-1.0, 3.0, float("nan")])
+    assert [scale.at(value) for value in (-1, 0, 1, 3)] == ["4.0%", "27.0%", "50.0%", "96.0%"]
+    assert [scale.at(value) for value in (-9, 9)] == ["4.0%", "96.0%"]  # what lies outside

@@ -18,7 +18,7 @@ from mirage.errors import FeatureError, NotFittedError, UnknownNameError
 from mirage.features import FeatureTable
 from mirage.surrogate import Prediction, SurrogateRanker, model
 from mirage.surrogate.estimators import ESTIMATORS, NAMES, fit_regressor, one_thread
-from mirage.surrogate.model import ROWS, Recipe
+from mirage.surrogate.model import ROWS, Recipe, _losses, evaluate
 from mirage.surrogate.training import TrainingData, mean_features, training_data
 
 Array = np.ndarray
@@ -201,6 +201,17 @@ def test_models_are_held_out_in_all_languages_at_once() -> None:
     assert validation.predicted["ar"].shape == validation.actual["de"].shape == (28, 2)
 
 
+def test_a_loss_is_a_share_of_the_variance_in_each_language() -> None:
+    (small, boot), (large, _) = arena("sw", 8), arena("de", 8)
+    tenfold = replace(boot, logits=10 * boot.logits)
+    data = training_data([*small, *large], {"sw": boot, "de": tenfold})
+    # Where all are predicted to be average, all of the variance is lost, whatever its unit.
+    residuals = {code: part.mean_y - part.mean_y.mean() for code, part in data.items()}
+    losses = _losses(data, residuals)
+    assert losses.mean() == pytest.approx(1)
+    assert losses == pytest.approx(residuals["sw"] ** 2 / np.mean(residuals["sw"] ** 2))
+
+
 # Prediction ---------------------------------------------------------------------------------------
 
 
@@ -238,7 +249,8 @@ def unvarying(row: Array) -> FeatureTable:
 
 @pytest.mark.parametrize("languages", [1, 2])
 def test_errors_are_students_with_a_degree_less_than_models(languages: int) -> None:
-    arenas = {code: arena(code, models=5) for code in ("sw", "en")[:languages]}
+    codes = ("sw", "en")[:languages]
+    arenas = {code: arena(code, models=5, seed=seed) for seed, code in enumerate(codes)}
     tables = [table for of_language, _ in arenas.values() for table in of_language]
     ranker = SurrogateRanker("ridge").fit(
         tables, {code: boot for code, (_, boot) in arenas.items()}
@@ -247,7 +259,12 @@ def test_errors_are_students_with_a_degree_less_than_models(languages: int) -> N
     errors = np.sort(prediction.draws - prediction.logit)
     # All languages together count as five models more.
     expected = student.ppf((np.arange(40) + 0.5) / 40, df=4 if languages == 1 else 9)
-    assert errors / errors[-1] == pytest.approx(expected / expected[-1], abs=1e-9)
+    residuals = evaluate(ranker.data, ranker.recipe, seed=0).of_all
+    squares = residuals["sw"] ** 2
+    if languages == 2:
+        mean = np.mean([residuals[code] ** 2 for code in codes])
+        squares = np.append(squares, [mean] * 5)
+    assert errors == pytest.approx(expected * np.sqrt(squares.mean()), abs=1e-9)
 
 
 def test_a_feature_farther_off_than_three_deviations_says_no_more() -> None:

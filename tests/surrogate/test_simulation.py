@@ -87,6 +87,21 @@ def test_faults_do_what_their_names_say(code: str) -> None:
         assert len(parsed(code, short, query.id).sentences) < len(full.sentences)
 
 
+@pytest.mark.parametrize("code", ["ar", "bn", "en", "fa", "zh"])
+def test_a_wrong_number_has_no_digit_right(code: str) -> None:
+    (right, _), (wrong, _) = answers(code, {}), answers(code, {"wrong-number": 1.0})
+    digits = 0
+    for query in CORPORA[code]:
+        texts = (
+            " ".join(s.text for s in parsed(code, r, query.id).sentences) for r in (right, wrong)
+        )
+        for before, after in zip(*texts, strict=True):
+            assert before.isdecimal() == after.isdecimal()
+            assert (before != after) == before.isdecimal()
+            digits += before.isdecimal()
+    assert digits > 10
+
+
 def test_a_share_hits_that_many_queries_and_a_larger_one_the_same_and_more() -> None:
     clean, _ = answers("sw", {})
     hits = []
