@@ -12,7 +12,7 @@ from mirage.arena.biases import (
 )
 from mirage.arena.bradley_terry import BradleyTerry, BradleyTerryFit, Tournaments
 from mirage.arena.judge import PairwiseJudge
-from mirage.arena.judgment_files import read_judged, read_judgments, read_votes
+from mirage.arena.judgment_files import read_judged, read_votes
 from mirage.arena.judgments import Judgments
 from mirage.arena.pairs import Pair, Skipped
 from mirage.arena.verdicts import Judged, judgments_of
@@ -36,7 +36,6 @@ __all__ = [
     "judgments_of",
     "position_bias",
     "read_judged",
-    "read_judgments",
     "read_votes",
     "self_preference",
     "verbosity_bias",

@@ -8,12 +8,11 @@ from typing import get_args
 
 from mirage._base.files import read_rows, validated
 from mirage.arena._votes import tabulate
-from mirage.arena.judgments import Judgments
 from mirage.arena.verdicts import Judged, Votes, judgments_of
 from mirage.errors import DatasetError, UnknownNameError
 from mirage.models import Judgment, Vote
 
-__all__ = ["read_judged", "read_judgments", "read_votes"]
+__all__ = ["read_judged", "read_votes"]
 
 _LOG = logging.getLogger("mirage.arena")
 _LOST = ("invalid", "failed")
@@ -26,13 +25,6 @@ def read_votes(path: str | Path) -> list[Vote]:
         DatasetError: names the line and field that is wrong.
     """
     return [validated(Vote, row, where) for where, row in read_rows(Path(path))]
-
-
-def read_judgments(
-    path: str | Path, *, judge: str | None = None, votes: Votes = "majority"
-) -> Judgments:
-    """The judgments of :func:`read_judged` as columns; ``judge`` and ``votes`` are as there."""
-    return Judgments.from_records(read_judged(path, judge=judge, votes=votes))
 
 
 def read_judged(path: str | Path, *, judge: str | None = None, votes: Votes = "majority") -> Judged:

@@ -52,12 +52,12 @@ def train(
     It ranks others without a judge:
     `mirage rank LANGUAGE RESPONSES --dataset FILE --surrogate FILE --trust`.
     """
-    from mirage.arena import read_judgments
+    from mirage.arena import read_judged
     from mirage.leaderboard import Leaderboard
 
     check_folder(file)
     queries = dataset_of(language, dataset)
-    judged = read_judgments(file_of(judgments))
+    judged = read_judged(file_of(judgments))
     runs = runs_of(queries.language, responses, name)
     board = Leaderboard.from_judgments(
         queries,
