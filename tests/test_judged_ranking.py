@@ -136,6 +136,8 @@ def test_percentiles_are_expanded_as_student_asks() -> None:
     assert ranking.p_better("a", "b") == drawn.p_better("a", "b")
     few = Ranking.from_judgments(arena(3, 19), tournaments=20, progress=False)
     assert all(math.isnan(entry.interval[0]) and entry.rank_interval is None for entry in few)
+    enough = Ranking.from_judgments(arena(3, 20), tournaments=20, progress=False)
+    assert not any(math.isnan(entry.interval[0]) or entry.rank_interval is None for entry in enough)
 
 
 # What changes nothing -----------------------------------------------------------------------------

@@ -4,7 +4,7 @@ from itertools import combinations
 
 import numpy as np
 import pytest
-from scipy.stats import kendalltau
+from scipy.stats import kendalltau, norm
 
 from mirage.arena import AdaptivePairs, BradleyTerry, Judgments, Pair
 from mirage.errors import JudgmentError, SettingError, UnknownNameError
@@ -128,6 +128,30 @@ def test_pairs_with_the_judge_count_as_answered():
     waiting = [pairs.next(11), pairs.next(11), pairs.next(11)]
     couples = {frozenset((a, b)) for batch in waiting for _, a, b in batch}
     assert len(couples) == 33  # though nothing was learnt in between, no pair comes back
+
+
+def test_what_a_judgment_promises_is_the_slope_of_its_definition():
+    judge = drawn()
+    pairs = AdaptivePairs(MODELS[:5], QUERIES[:8])
+    pairs.update(judge(pairs.next(25)))
+    covariance = pairs._covariance()
+    missing = covariance - pairs._covariance(pairs._open + pairs._left)
+    contrasts = np.eye(5)[:, None] - np.eye(5)
+    variance = np.einsum("ijk,kl,ijl->ij", contrasts, missing, contrasts) + np.eye(5)
+    weights = norm.pdf(pairs._apart / np.sqrt(variance)) / variance
+
+    def total(information):
+        spread = np.linalg.inv(information)
+        return (weights * np.einsum("ijk,kl,ijl->ij", contrasts, spread, contrasts)).sum()
+
+    known, step = np.linalg.inv(covariance), 1e-5
+    gains, slopes = pairs._gains(covariance, missing), []
+    for a, b in combinations(range(5), 2):
+        judgment = step * pairs._worth[a, b] * np.outer(contrasts[a, b], contrasts[a, b])
+        slopes.append(
+            (total(known - judgment) - total(known + judgment)) / (2 * step) / gains[a, b]
+        )
+    assert slopes == pytest.approx(slopes[:1] * 10, rel=1e-5)  # but for a factor
 
 
 def test_a_model_meets_new_queries_before_it_meets_one_again():

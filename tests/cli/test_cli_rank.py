@@ -63,6 +63,7 @@ def test_names_that_make_no_sense(good: Path, bad: Path) -> None:
     message = refusal("rank", LANGUAGE, good, "--at-least", "anchor/uncitd")
     assert message.endswith("did you mean 'anchor/uncited'?")
     assert "2 names for 1 files" in refusal("rank", LANGUAGE, good, "--name", "a", "--name", "b")
+    assert "1 names for 2 files" in refusal("rank", LANGUAGE, good, bad, "--name", "a")
     assert "two models are called 'good'" in refusal("rank", LANGUAGE, good, good)
     message = refusal("rank", LANGUAGE, good, bad, "--name", "a", "--name", "anchor/uncited")
     assert "is the name of an anchor" in message

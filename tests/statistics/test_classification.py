@@ -14,6 +14,7 @@ from mirage.statistics.classification import (
     best_threshold,
     cross_validated_thresholds,
     draws_of,
+    interval,
     recalls,
     sentence_weights,
     standard_errors,
@@ -237,3 +238,8 @@ def test_what_cannot_be_calibrated() -> None:
         calibration([np.nan], [True])
     with pytest.raises(SettingError, match="1 bin or more, not 0"):
         calibration([0.5], [True], bins=0)
+
+
+def test_an_interval_takes_a_value_in_half_of_the_draws() -> None:
+    assert interval(np.array([np.nan, 1.0, np.nan, 3.0]), 9, 0.5) == (1.5, 2.5)
+    assert np.isnan(interval(np.array([np.nan, 1.0, np.nan]), 9, 0.5)).all()

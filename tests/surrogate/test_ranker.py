@@ -212,6 +212,24 @@ def test_a_loss_is_a_share_of_the_variance_in_each_language() -> None:
     assert losses == pytest.approx(residuals["sw"] ** 2 / np.mean(residuals["sw"] ** 2))
 
 
+@pytest.mark.parametrize(("apart", "stiffest"), [(1.0, True), (0.6, False)])
+def test_of_recipes_the_stiffest_that_is_not_significantly_worse(
+    monkeypatch: pytest.MonkeyPatch, apart: float, stiffest: bool
+) -> None:
+    tables, boot = arena(models=3)
+    data = training_data(tables, boot)
+    # Losses 1.5 - apart, 1.5, 1.5 + apart against 0: Student's t is 1.5 * sqrt(3) / apart, 2.60 or
+    # 4.33. The table has 2.92 for two degrees of freedom at 5 % on one side.
+    losses = np.array([1.5 - apart, 1.5, 1.5 + apart])
+    stiff = {"sw": np.sqrt(losses * data["sw"].mean_y.var())}
+    candidates = [
+        model.Candidate(Recipe(None, alpha), residuals, residuals)
+        for alpha, residuals in ((10.0, stiff), (3.0, {"sw": np.zeros(3)}))
+    ]
+    monkeypatch.setattr(model, "_candidates", lambda *_: candidates)
+    assert model.select(data, [None], seed=0) is candidates[0 if stiffest else 1]
+
+
 # Prediction ---------------------------------------------------------------------------------------
 
 
@@ -363,6 +381,15 @@ def test_importances_find_what_matters() -> None:
     assert list(importances) == ["citation_recall@10", "answer_bleu", "noise"]
     assert importances["citation_recall@10"] > 0.5
     assert abs(importances["noise"]) < 0.05
+
+
+def test_the_importance_of_all_that_matters_is_two() -> None:
+    # Logits of two models differ, in the mean square, by twice their variance.
+    arenas = {code: arena(code, 30, (2.0, 0.0, 0.0), tournaments=5) for code in ("sw", "de")}
+    tables = [table for of_language, _ in arenas.values() for table in of_language]
+    ranker = SurrogateRanker("ridge").fit(tables, {c: boot for c, (_, boot) in arenas.items()})
+    importances = ranker.importances(1, 30)
+    assert importances["citation_recall@10"] == pytest.approx(2, abs=0.5)
 
 
 def test_a_held_out_model_has_no_say() -> None:
