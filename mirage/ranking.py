@@ -380,7 +380,7 @@ class Ranking:
             "title": self.title,
             "entries": [_plain_entry(entry) for entry in self],
             "notes": list(self.notes),
-            "agreement": [one.model_dump() for one in self.agreement],
+            "agreement": [figure.model_dump() for figure in self.agreement],
         }
 
 

@@ -396,6 +396,8 @@ def test_who_won_everything_has_no_interval_beside_a_new_model_either() -> None:
     # It won in every tournament alike: they do not say how far it is ahead.
     assert math.isnan(ranking["m6"].interval[0])
     assert ranking["m4"].interval == board.ranking["m4"].interval
+    assert any("m6 won every judgment" in note for note in ranking.notes)
+    assert ranking.notes == board.ranking.notes
 
 
 def test_a_judged_model_needs_a_run_and_a_suite_its_language() -> None:

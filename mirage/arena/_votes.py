@@ -15,6 +15,17 @@ from mirage.errors import JudgmentError
 from mirage.models import Vote
 from mirage.statistics.bootstrap import Interval, bootstrap
 
+__all__ = [
+    "Items",
+    "Measured",
+    "VoteTable",
+    "as_before",
+    "items",
+    "leftover",
+    "measured",
+    "tabulate",
+]
+
 
 @dataclass(frozen=True)
 class Measured:

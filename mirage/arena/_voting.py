@@ -12,7 +12,7 @@ from mirage.llm import LLM
 from mirage.llm.questions import Outcome, ask_each
 from mirage.models import Verdict, Vote
 
-__all__ = ["Voting", "shown"]
+__all__ = ["Voting", "place", "shown"]
 
 _ASKED = 16  # hexadecimal digits of what a vote says it was asked
 

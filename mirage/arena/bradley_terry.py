@@ -75,25 +75,25 @@ class BradleyTerry:
                 compared with each other; or, without a ridge, some models won or lost everything.
                 The message names the models.
         """
-        kept = self._kept(judgments)
-        wins = estimation.win_matrix(kept.a, kept.b, kept.score, len(kept.models))
-        tied = int(np.count_nonzero(kept.score == 0.5))
-        self._check(wins, tied, kept)
+        columns = self._counted(judgments)
+        wins = estimation.win_matrix(columns.a, columns.b, columns.score, len(columns.models))
+        tied = int(np.count_nonzero(columns.score == 0.5))
+        self._check(wins, tied, columns)
         logits, log_nu = self._solve(wins, np.float64(tied))
         nu = None if log_nu is None else float(log_nu)
         covariance = estimation.sandwich(
-            wins, logits, kept.query, kept.a, kept.b, kept.score, self.ridge, nu
+            wins, logits, columns.query, columns.a, columns.b, columns.score, self.ridge, nu
         )
         groups = estimation.bound_groups(wins)
         information = estimation.information(wins, logits, self.ridge, nu)
         return BradleyTerryFit(
-            models=kept.models,
+            models=columns.models,
             logits=logits,
             covariance=covariance,
-            queries=int(np.count_nonzero(np.bincount(kept.query))),
-            separated=_pick(kept.models, estimation.separated(wins)),
+            queries=int(np.count_nonzero(np.bincount(columns.query))),
+            separated=_pick(columns.models, estimation.separated(wins)),
             log_nu=nu,
-            unbound=_pick(kept.models, _outside_the_largest(groups, len(wins))),
+            unbound=_pick(columns.models, _outside_the_largest(groups, len(wins))),
             uncertainty=covariance + estimation.separation_covariance(information, groups),
         )
 
@@ -130,16 +130,16 @@ class BradleyTerry:
             raise SettingError(
                 f"a bootstrap needs 1 tournament and 1 query or more, not {tournaments}, {queries}"
             )
-        kept = self._kept(judgments)
-        sampler = _Sampler.of(kept)
+        columns = self._counted(judgments)
+        sampler = _Sampler.of(columns)
         tied = int(sampler.ties.sum())
-        self._check(sampler.pooled, tied, kept)
+        self._check(sampler.pooled, tied, columns)
         start, start_nu = self._solve(sampler.pooled, np.float64(tied))
         if start_nu is not None:
             start = np.append(start, start_nu)
-        drawn = len(kept.query_ids) if queries is None else queries
-        counts = draw_queries(len(kept.query_ids), drawn, tournaments, seed=seed)
-        models = len(kept.models)
+        drawn = len(columns.query_ids) if queries is None else queries
+        counts = draw_queries(len(columns.query_ids), drawn, tournaments, seed=seed)
+        models = len(columns.models)
         logits = np.empty((tournaments, models))
         log_nu = None if start_nu is None else np.empty(tournaments)
         alone = np.empty((tournaments, models), dtype=bool)
@@ -148,16 +148,16 @@ class BradleyTerry:
             ties = counts[rows] @ sampler.ties
             alone[rows] = estimation.separated(wins)
             if self.ridge == 0:
-                for i, one in enumerate(wins):
+                for i, matrix in enumerate(wins):
                     where = f"tournament {rows.start + i}: "
-                    self._check(one, int(ties[i]), kept, where)
+                    self._check(matrix, int(ties[i]), columns, where)
             logits[rows], nu = self._solve(wins, ties, start)
             if log_nu is not None and nu is not None:
                 log_nu[rows] = nu
-        return Tournaments(kept.models, kept.query_ids, counts, logits, alone, log_nu)
+        return Tournaments(columns.models, columns.query_ids, counts, logits, alone, log_nu)
 
-    def _kept(self, given: JudgmentsLike) -> Judgments:
-        judgments = as_judgments(given)
+    def _counted(self, records: JudgmentsLike) -> Judgments:
+        judgments = as_judgments(records)
         if self.ties != "drop":
             return judgments
         decided = judgments.score != 0.5

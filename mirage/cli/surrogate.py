@@ -126,7 +126,7 @@ def rebuild(
 ) -> None:
     """Train the surrogates that ship again, bit for bit.
 
-    They learn from the bundled corpora alone, in about two minutes.
+    They learn from the bundled corpora alone, in a minute or two.
     """
     from mirage.surrogate.artifacts import MANIFEST
     from mirage.surrogate.pretraining import write_pretrained

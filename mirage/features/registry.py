@@ -40,7 +40,7 @@ OFFLINE = (
     "support_lexical",
     "relevance_lexical",
 )
-"""The features that need no model and no network."""
+"""Those that :meth:`FeatureSuite.offline` takes of the features without a model."""
 
 ALIASES: Mapping[str, str] = MappingProxyType(
     {

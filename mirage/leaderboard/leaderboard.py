@@ -204,7 +204,8 @@ class Leaderboard:
         Its :attr:`ranking` is that of :meth:`Ranking.from_judgments
         <mirage.Ranking.from_judgments>`. The first call of :meth:`rank` fits a surrogate to the
         judged models, and ranks others among them without a judge; there the logits of the judged
-        models are means over tournaments of as many queries as were judged.
+        models are means over tournaments of as many queries as were judged. What makes their
+        judgments say little stands among the notes of both.
 
         Args:
             dataset: the queries.
@@ -344,7 +345,8 @@ class Leaderboard:
             self.ranker,
             self.provenance,
         )
-        return _ranking([*self._anchors(), *scored], self.dataset, evidence, self.agreement)
+        notes = self._judged.notes if self._judged else ()
+        return _ranking([*self._anchors(), *scored], self.dataset, evidence, self.agreement, notes)
 
     def _check_name(self, name: str) -> None:
         if not name.strip() or name in {self.prefix + anchor for anchor in self.anchors}:
@@ -353,7 +355,7 @@ class Leaderboard:
 
     def _anchors(self) -> list[_Scored]:
         data = self.ranker.data[self.dataset.language]
-        found = []
+        anchors = []
         for anchor in self.anchors:
             row = data.models.index(anchor)
             low, high = np.quantile(data.y[:, row], [0.025, 0.975]).tolist()
@@ -366,8 +368,8 @@ class Leaderboard:
                 features=dict(zip(data.features, data.mean_X[row].tolist(), strict=True)),
                 anchor=True,
             )
-            found.append(scored)
-        return found
+            anchors.append(scored)
+        return anchors
 
     def _score(self, run: Run, table: FeatureTable) -> _Scored:
         prediction = self.ranker.predict(table)
@@ -511,6 +513,7 @@ def _ranking(
     dataset: MirageDataset,
     evidence: Evidence,
     agreement: Iterable[HumanAgreement],
+    notes: Iterable[str] = (),
 ) -> Ranking:
     if not scored:
         raise DatasetError("nothing to rank: there is no model, and the leaderboard has no anchors")
@@ -535,6 +538,7 @@ def _ranking(
         language=dataset.language,
         title=f"{dataset.name}: {Language.of(dataset.language).name}, {len(dataset)} queries",
         draws={one.model: one.draws for one in scored},
+        notes=notes,
         evidence=evidence,
         agreement=agreement,
     )

@@ -60,7 +60,7 @@ MOST_BYTES = 3_600_000
 """What responses and passages may take of the file."""
 
 
-class _Shown(NamedTuple):
+class _Excerpt(NamedTuple):
     """One response of one model that is shown."""
 
     code: str
@@ -93,14 +93,14 @@ def sample(rankings: Mapping[str, Ranking]) -> Sample:
         if (evidence := ranking.evidence) is not None and evidence.dataset is not None
     }
     for sampling in SAMPLINGS:
-        shown = list(_shown(chosen, sampling.most))
-        fitting = _fitting(shown, sampling)
-        if len(fitting) == len(shown):
+        excerpts = list(_excerpts(chosen, sampling.most))
+        fitting = _fitting(excerpts, sampling)
+        if len(fitting) == len(excerpts):
             break
     return Sample(
         _pages(fitting, sampling, rankings),
         _queries(fitting, sampling),
-        tuple(_notes(sampling, chosen, len(shown) - len(fitting))),
+        tuple(_notes(sampling, chosen, len(excerpts) - len(fitting))),
     )
 
 
@@ -193,126 +193,131 @@ class _Chosen:
         return [(self.queries[id_], self.run[id_]) for id_ in ids if id_ in self.queries]
 
 
-def _shown(chosen: Mapping[str, Mapping[str, _Chosen]], most: int) -> Iterator[_Shown]:
+def _excerpts(chosen: Mapping[str, Mapping[str, _Chosen]], most: int) -> Iterator[_Excerpt]:
     for code, models in chosen.items():
-        for model, one in models.items():
+        for model, order in models.items():
             for kind in KINDS:
-                for query, response in one.of_kind(kind, most):
-                    yield _Shown(code, model, kind, query, response)
+                for query, response in order.of_kind(kind, most):
+                    yield _Excerpt(code, model, kind, query, response)
 
 
 # Size ---------------------------------------------------------------------------------------------
 
 
-def _fitting(shown: Sequence[_Shown], sampling: Sampling) -> list[_Shown]:
+def _fitting(excerpts: Sequence[_Excerpt], sampling: Sampling) -> list[_Excerpt]:
     """As many of these as fit; a query and its passages count once."""
     left = MOST_BYTES
     counted: set[tuple[str, ...]] = set()
     fitting = []
-    for one in shown:
-        left -= _size(one.response.text or one.response.error or "", sampling.response) + 300
-        for key, text, most in _shared(one, sampling):
+    for item in excerpts:
+        left -= _size(item.response.text or item.response.error or "", sampling.response) + 300
+        for key, text, most in _shared(item, sampling):
             if key not in counted:
                 counted.add(key)
                 left -= _size(text, most) + 60
         if left < 0:
             break
-        fitting.append(one)
+        fitting.append(item)
     return fitting
 
 
-def _shared(one: _Shown, sampling: Sampling) -> Iterator[tuple[tuple[str, ...], str, int]]:
+def _shared(item: _Excerpt, sampling: Sampling) -> Iterator[tuple[tuple[str, ...], str, int]]:
     """The texts that responses to one query share, each with its key and the longest it may be."""
-    query = one.query
-    yield (one.code, query.id), query.text + (query.reference or ""), 2 * sampling.response
-    kept = _kept_passages(one, sampling)
+    query = item.query
+    yield (item.code, query.id), query.text + (query.reference or ""), 2 * sampling.response
+    with_text = _with_text(item, sampling)
     for passage in query.passages:
-        if passage.id in kept:
-            yield (one.code, query.id, passage.id), passage.title + passage.text, sampling.passage
+        if passage.id in with_text:
+            yield (item.code, query.id, passage.id), passage.title + passage.text, sampling.passage
 
 
 def _size(text: str, most: int) -> int:
     return len(written(text[:most]).encode())
 
 
-def _kept_passages(one: _Shown, sampling: Sampling) -> set[str]:
+def _with_text(item: _Excerpt, sampling: Sampling) -> set[str]:
     if sampling.all_passages:
-        return set(one.query.passage_ids)
-    text = (one.response.text or "")[: sampling.response]
-    return {*one.query.relevant, *parse(text, one.code, one.query.shown_to(one.response)).citations}
+        return set(item.query.passage_ids)
+    text = (item.response.text or "")[: sampling.response]
+    return {
+        *item.query.relevant,
+        *parse(text, item.code, item.query.shown_to(item.response)).citations,
+    }
 
 
 # What the page's script reads ---------------------------------------------------------------------
 
 
 def _pages(
-    shown: Sequence[_Shown], sampling: Sampling, rankings: Mapping[str, Ranking]
+    excerpts: Sequence[_Excerpt], sampling: Sampling, rankings: Mapping[str, Ranking]
 ) -> dict[str, dict[str, dict[str, list[dict[str, Any]]]]]:
     pages: dict[str, dict[str, dict[str, list[dict[str, Any]]]]] = {}
-    for one in shown:
-        evidence = rankings[one.code].evidence
+    for item in excerpts:
+        evidence = rankings[item.code].evidence
         assert evidence is not None  # what is shown comes from it
-        kinds = pages.setdefault(one.code, {}).setdefault(one.model, {})
-        row = _plain_response(one, sampling)
-        if one.model in evidence.tables:
-            row |= _plain_features(evidence.tables[one.model], one)
-        kinds.setdefault(one.kind, []).append(row)
+        kinds = pages.setdefault(item.code, {}).setdefault(item.model, {})
+        row = _plain_response(item, sampling)
+        if item.model in evidence.tables:
+            row |= _plain_features(evidence.tables[item.model], item)
+        kinds.setdefault(item.kind, []).append(row)
     return pages
 
 
-def _plain_response(one: _Shown, sampling: Sampling) -> dict[str, Any]:
-    row: dict[str, Any] = {"query": one.query.id}
-    if one.response.text is None:
-        row["error"], row["cut"] = cut(one.response.error or "", sampling.response)
+def _plain_response(item: _Excerpt, sampling: Sampling) -> dict[str, Any]:
+    row: dict[str, Any] = {"query": item.query.id}
+    if item.response.text is None:
+        row["error"], row["cut"] = cut(item.response.error or "", sampling.response)
         return row
-    text, row["cut"] = cut(one.response.text, sampling.response)
-    places = {id_: place for place, id_ in enumerate(one.query.passage_ids)}
-    order = one.query.shown_to(one.response)
+    text, row["cut"] = cut(item.response.text, sampling.response)
+    places = {id_: place for place, id_ in enumerate(item.query.passage_ids)}
+    order = item.query.shown_to(item.response)
     row["blocks"] = [
         {
             "kind": block.kind,
-            "dir": direction(block.text, one.code),
+            "dir": direction(block.text, item.code),
             "text": [
                 piece
                 if isinstance(piece, str)
                 else [piece.text, [order.index(id_) for id_ in piece.ids]]
-                for piece in segments(block.text, one.code, order)
+                for piece in segments(block.text, item.code, order)
             ],
         }
-        for block in blocks(text, one.code, order)
+        for block in blocks(text, item.code, order)
     ]
-    if one.response.shown is not None:
+    if item.response.shown is not None:
         row["shown"] = [places.get(id_, label(id_)) for id_ in order]
     return row
 
 
-def _plain_features(table: FeatureTable, one: _Shown) -> dict[str, Any]:
+def _plain_features(table: FeatureTable, item: _Excerpt) -> dict[str, Any]:
     """The values in the order of the table's features, and why there is none where that is so."""
-    if one.kind == "failed" or one.query.id not in table.query_ids:
+    if item.kind == "failed" or item.query.id not in table.query_ids:
         return {}
-    row = table.values[table.query_ids.index(one.query.id)]
+    row = table.values[table.query_ids.index(item.query.id)]
     missing = {
-        str(place): cut(table.reasons.get((one.query.id, name), "no reason given"), 200)[0]
+        str(place): cut(table.reasons.get((item.query.id, name), "no reason given"), 200)[0]
         for place, name in enumerate(table.features)
         if np.isnan(row[place])
     }
     return {"features": list(map(rounded, row)), **({"missing": missing} if missing else {})}
 
 
-def _queries(shown: Sequence[_Shown], sampling: Sampling) -> dict[str, dict[str, dict[str, Any]]]:
-    kept: dict[tuple[str, str], set[str]] = {}
+def _queries(
+    excerpts: Sequence[_Excerpt], sampling: Sampling
+) -> dict[str, dict[str, dict[str, Any]]]:
+    with_text: dict[tuple[str, str], set[str]] = {}
     queries: dict[tuple[str, str], Query] = {}
-    for one in shown:
-        key = one.code, one.query.id
-        queries[key] = one.query
-        kept.setdefault(key, set()).update(_kept_passages(one, sampling))
-    found: dict[str, dict[str, dict[str, Any]]] = {}
+    for item in excerpts:
+        key = item.code, item.query.id
+        queries[key] = item.query
+        with_text.setdefault(key, set()).update(_with_text(item, sampling))
+    rows: dict[str, dict[str, dict[str, Any]]] = {}
     for (code, id_), query in queries.items():
-        found.setdefault(code, {})[id_] = _plain_query(query, kept[code, id_], sampling)
-    return found
+        rows.setdefault(code, {})[id_] = _plain_query(query, with_text[code, id_], sampling)
+    return rows
 
 
-def _plain_query(query: Query, kept: set[str], sampling: Sampling) -> dict[str, Any]:
+def _plain_query(query: Query, with_text: set[str], sampling: Sampling) -> dict[str, Any]:
     text, whole = cut(query.text, sampling.response)
     row: dict[str, Any] = {"id": label(query.id), "text": text, "cut": whole, "passages": []}
     if query.reference is not None:
@@ -323,7 +328,7 @@ def _plain_query(query: Query, kept: set[str], sampling: Sampling) -> dict[str, 
             {
                 "id": label(passage.id),
                 **({"title": label(passage.title)} if passage.title else {}),
-                **({"text": body, "cut": whole} if passage.id in kept else {}),
+                **({"text": body, "cut": whole} if passage.id in with_text else {}),
                 **({"relevant": True} if passage.id in query.relevant else {}),
             }
         )
@@ -354,12 +359,12 @@ def blocks(text: str, code: str, shown: Sequence[str]) -> list[Block]:
     places = [("answer", at, at + len(parsed.answer))]
     if start >= 0:
         places.insert(0, ("reason", start, start + len(parsed.reason)))
-    found, done = [], 0
+    parts, done = [], 0
     for kind, begin, end in places:
-        found += [Block("heading", text[done:begin]), Block(kind, text[begin:end])]
+        parts += [Block("heading", text[done:begin]), Block(kind, text[begin:end])]
         done = end
-    found.append(Block("heading", text[done:]))
-    return [Block(kind, part.strip()) for kind, part in found if part.strip()]
+    parts.append(Block("heading", text[done:]))
+    return [Block(kind, part.strip()) for kind, part in parts if part.strip()]
 
 
 def direction(text: str, code: str) -> str:
@@ -403,8 +408,8 @@ def _brackets(entry: Language) -> re.Pattern[str]:
     pairs = {*LANGUAGES["en"].brackets, *entry.brackets}
     opening = "".join(re.escape(pair[0]) for pair in sorted(pairs))
     closing = "".join(re.escape(pair[1]) for pair in sorted(pairs))
-    one = rf"[{opening}][^{opening}{closing}\n]*[{closing}]"
-    return re.compile(rf"[{opening}]{one}[{closing}]|{one}")
+    bracket = rf"[{opening}][^{opening}{closing}\n]*[{closing}]"
+    return re.compile(rf"[{opening}]{bracket}[{closing}]|{bracket}")
 
 
 # Words --------------------------------------------------------------------------------------------
@@ -415,7 +420,7 @@ def _notes(
 ) -> Iterator[str]:
     if not chosen:
         return
-    answered = max(len(one.ordered) for models in chosen.values() for one in models.values())
+    answered = max(len(order.ordered) for models in chosen.values() for order in models.values())
     if answered > 2 * sampling.most:
         yield (
             f"Of each model, at most {sampling.most} best, {sampling.most} worst and "

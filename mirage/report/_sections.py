@@ -155,7 +155,7 @@ def leaderboard(
 
 def _words(ranking: Ranking, new: bool) -> str:
     words = [
-        "Logits are natural-log odds." if any(not math.isnan(one.logit) for one in ranking) else "",
+        "Logits are natural-log odds." if any(not math.isnan(e.logit) for e in ranking) else "",
         "Models marked new were ranked here; the others were there before." if new else "",
     ]
     return " ".join(filter(None, words)) or "Best first."
@@ -218,7 +218,7 @@ def heat_map(
     rows = []
     for model, mean in means.items():
         hrefs = {code: f"#{code}/{places[model]}" for code in rankings}
-        cells = [_rank_cell(one[model], len(one), hrefs[code]) for code, one in rankings.items()]
+        cells = [_rank_cell(part[model], len(part), hrefs[code]) for code, part in rankings.items()]
         first, href = number(mean, f"{mean:.1f}"), next(iter(hrefs.values()))
         rows.append(model_row(first, model, href, model in new, cells))
     ranks = table(head, rows, id="ranks-table", class_="sortable heat")

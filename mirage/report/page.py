@@ -95,8 +95,8 @@ def render(
         left_out = {f"{code} is left out": why for code, why in ranking.left_out.items()}
     if importances is None:
         importances = isinstance(ranking, Ranking)
-    agreement = dict.fromkeys(known for one in rankings.values() for known in one.agreement)
-    voted = (found for one in rankings.values() for found in _measured(one.evidence))
+    agreement = dict.fromkeys(known for part in rankings.values() for known in part.agreement)
+    voted = (finding for part in rankings.values() for finding in _measured(part.evidence))
     tables = list(findings([*judges, *voted, *agreement]))
     report = _Report(rankings, means, sample(rankings))
     overview = report.overview(tables, {**left_out, **(details or {})}, importances)
@@ -120,13 +120,13 @@ class _Report:
         self, rankings: Mapping[str, Ranking], means: Mapping[str, float], shown: Sample
     ) -> None:
         self.rankings, self.means, self.sample = rankings, means, shown
-        ordered = [*means, *(model for one in rankings.values() for model in one.models)]
+        ordered = [*means, *(model for ranking in rankings.values() for model in ranking.models)]
         self.places = {model: place for place, model in enumerate(dict.fromkeys(ordered))}
         entries = [entry for ranking in rankings.values() for entry in ranking]
         # Where all are new, or none is, nothing is worth a mark.
         new = {entry.model for entry in entries if not entry.anchor}
         self.new = new if any(entry.anchor for entry in entries) else set()
-        self.matrices = {code: _matrix(one, self.new) for code, one in rankings.items()}
+        self.matrices = {code: _matrix(ranking, self.new) for code, ranking in rankings.items()}
 
     @property
     def several(self) -> bool:
@@ -216,29 +216,29 @@ class _Report:
         }
 
     def _language(self, code: str) -> dict[str, Any]:
-        ranking, entry = self.rankings[code], sections.language(code)
-        names = list(dict.fromkeys(name for one in ranking for name in one.features))
+        ranking, language = self.rankings[code], sections.language(code)
+        names = list(dict.fromkeys(name for entry in ranking for name in entry.features))
         pages = self.sample.pages.get(code, {})
         matrix = self.matrices[code]
         return {
-            "name": entry.name,
-            "direction": entry.direction,
+            "name": language.name,
+            "direction": language.direction,
             "level": f"{100 * ranking.level:g}",
             "judged": ranking.evidence is not None and ranking.evidence.judgments is not None,
             "features": [label(name) for name in names],
             "entries": [
                 {
-                    "model": self.places[one.model],
-                    "rank": one.rank,
-                    "logit": rounded(one.logit),
-                    "interval": [rounded(end) for end in one.interval],
-                    "ranks": one.rank_interval,
-                    "new": one.model in self.new,
-                    "answered": one.answered,
-                    "failed": one.failed,
-                    "features": [rounded(one.features.get(name, math.nan)) for name in names],
+                    "model": self.places[entry.model],
+                    "rank": entry.rank,
+                    "logit": rounded(entry.logit),
+                    "interval": [rounded(end) for end in entry.interval],
+                    "ranks": entry.rank_interval,
+                    "new": entry.model in self.new,
+                    "answered": entry.answered,
+                    "failed": entry.failed,
+                    "features": [rounded(entry.features.get(name, math.nan)) for name in names],
                 }
-                for one in ranking
+                for entry in ranking
             ],
             "pairs": None if isinstance(matrix, str) else matrix,
             "evidence": ranking.evidence is not None,
@@ -263,10 +263,10 @@ def _measured(evidence: Evidence | None) -> list[JudgeFinding]:
 
 def _importance(code: str, ranker: SurrogateRanker) -> Element:
     try:
-        found = ranker.importances(repeats=REPEATS)
+        importances = ranker.importances(repeats=REPEATS)
     except FeatureError as error:  # too few models to hold any out
         return sections.without_importance(code, str(error))
-    return sections.importance(code, found, REPEATS)
+    return sections.importance(code, importances, REPEATS)
 
 
 def _picker(rankings: Mapping[str, Ranking]) -> Element:
@@ -298,8 +298,8 @@ def _columns(ranking: Ranking, new: set[str]) -> list[str]:
     own = [model for model in ranking.models if model in new][: COLUMNS // 2]
     others = [model for model in ranking.models if model not in own]
     steps = COLUMNS - len(own)
-    kept = {others[round(i * (len(others) - 1) / (steps - 1))] for i in range(steps)} | {*own}
-    return [model for model in ranking.models if model in kept]
+    columns = {others[round(i * (len(others) - 1) / (steps - 1))] for i in range(steps)} | {*own}
+    return [model for model in ranking.models if model in columns]
 
 
 # Provenance ---------------------------------------------------------------------------------------

@@ -63,14 +63,14 @@ def plot_features(
     """
     rankings = _by_language(ranking)
     names = list(
-        dict.fromkeys(f for one in rankings.values() for entry in one for f in entry.features)
+        dict.fromkeys(f for part in rankings.values() for entry in part for f in entry.features)
     )
     if not names:
         raise MirageError("this ranking has no features to plot: it came without them")
     chosen = _coloured(rankings, models)
     if len(rankings) == 1:
-        (one,) = rankings.values()
-        return _features_of_one(one, names, chosen)
+        (part,) = rankings.values()
+        return _features_of_one(part, names, chosen)
     return _features_of_many(rankings, names, chosen)
 
 
@@ -86,7 +86,7 @@ def _coloured(rankings: Mapping[str, Ranking], models: Sequence[str] | None) -> 
             f"{len(COLOURS)}"
         )
     for model in models:
-        if not any(model in one for one in rankings.values()):
+        if not any(model in part for part in rankings.values()):
             raise UnknownNameError("model of this ranking", model, first.models)
     return dict(zip(models, COLOURS, strict=False))
 
@@ -119,13 +119,13 @@ def _features_of_many(
     width, height = 0.36 * len(rankings) * 2 + 2, 1.7 * rows + 1.3
     with _drawing(letters, rows, 2, width=width, height=height, sharex=True) as (figure, panels):
         for panel, name in zip(panels, names, strict=False):
-            for x, one in enumerate(rankings.values()):
-                others = [e.features.get(name, math.nan) for e in one if e.model not in chosen]
+            for x, part in enumerate(rankings.values()):
+                others = [e.features.get(name, math.nan) for e in part if e.model not in chosen]
                 panel.scatter([x] * len(others), others, color=SOFT, s=9, alpha=0.45, linewidths=0)
             for model, colour in chosen.items():
                 values = [
-                    one[model].features.get(name, math.nan) if model in one else math.nan
-                    for one in rankings.values()
+                    part[model].features.get(name, math.nan) if model in part else math.nan
+                    for part in rankings.values()
                 ]
                 panel.scatter(range(len(values)), values, color=colour, s=26, zorder=3)
             panel.set_title(letters.shown(name), fontsize="small")
@@ -148,7 +148,7 @@ def plot_ranks(ranking: MultilingualRanking) -> Figure:
     """
     models = list(ranking.mean_ranks)
     letters = lettering([*_native(ranking), *map(label, models)])
-    places = np.array([[one[model].rank for one in ranking.values()] for model in models])
+    places = np.array([[part[model].rank for part in ranking.values()] for model in models])
     width, height = 0.36 * len(ranking) + 3.4, 0.27 * len(models) + 1.6
     with _drawing(letters, 1, 1, width=width, height=height) as (figure, (panel,)):
         panel.imshow(places, cmap="Blues_r", aspect="auto", vmin=1, vmax=places.max() * 1.25)
@@ -285,14 +285,14 @@ def plot_new_models(rows: Iterable[NewModelRow]) -> Figure:
         by_model.setdefault(row.model, {})[row.language] = row
     if not by_model:
         raise MirageError("there is no result to plot")
-    codes = list(dict.fromkeys(code for found in by_model.values() for code in found))
+    codes = list(dict.fromkeys(code for results in by_model.values() for code in results))
     letters = lettering([*_native(codes), *map(label, by_model)])
     count, width = len(by_model), max(0.42 * len(codes) + 1.6, 4.2)
     height = 1.75 * count + 1.3
     with _drawing(letters, count, 1, width=width, height=height, sharex=True) as (figure, panels):
-        for panel, (model, found) in zip(panels, by_model.items(), strict=True):
-            _predicted_and_judged(panel, codes, found)
-            tau = np.mean([row.tau for row in found.values()])
+        for panel, (model, results) in zip(panels, by_model.items(), strict=True):
+            _predicted_and_judged(panel, codes, results)
+            tau = np.mean([row.tau for row in results.values()])
             panel.set_title(f"{letters.shown(_short(model))}, tau {tau:.2f}", loc="left")
             panel.set_ylabel("logit")
         _name_languages(panels[-1], codes, letters)
@@ -301,10 +301,10 @@ def plot_new_models(rows: Iterable[NewModelRow]) -> Figure:
 
 
 def _predicted_and_judged(
-    panel: Axes, codes: Sequence[str], found: Mapping[str, NewModelRow]
+    panel: Axes, codes: Sequence[str], results: Mapping[str, NewModelRow]
 ) -> None:
-    xs = [x for x, code in enumerate(codes) if code in found]
-    own = [found[codes[x]] for x in xs]
+    xs = [x for x, code in enumerate(codes) if code in results]
+    own = [results[codes[x]] for x in xs]
     for x, row in zip(xs, own, strict=True):
         panel.vlines(x - 0.12, row.lower, row.upper, color=ACCENT, linewidth=1.5, alpha=0.6)
     panel.scatter([x - 0.12 for x in xs], [row.logit for row in own], color=ACCENT, s=22, zorder=3)
