@@ -26,7 +26,6 @@ from mirage.statistics.ranks import (
     p_better_by_intervals,
     rank_intervals_by_confidence,
     ranks,
-    t_intervals,
 )
 
 if TYPE_CHECKING:
@@ -201,7 +200,7 @@ class Ranking:
             drawn = model.bootstrap(
                 columns, tournaments=tournaments, queries=None, seed=seed, progress=progress
             )
-            numbers = _by_tournaments(drawn, fit.queries, level)
+            numbers = _by_tournaments(drawn, fit, level)
         answers = {run.model: run for run in runs if run.model in fit.models}
         hidden = fit.models if bool((columns.score == 0.5).all()) else fit.unbound
         language = next((part.language for part in (dataset, *answers.values()) if part), None)
@@ -508,18 +507,26 @@ class _Numbers(NamedTuple):
 
 
 def _by_t(fit: BradleyTerryFit, level: float) -> _Numbers:
-    ends = t_intervals(fit.logits, fit.uncertainty, fit.queries - 1, level=level)
     rows = zip(fit.models, fit.confidences.tolist(), strict=True)
     confidence = {model: dict(zip(fit.models, row, strict=True)) for model, row in rows}
-    return _Numbers(fit.logits, ends, fit.rank_interval(level=level), confidence=confidence)
+    return _Numbers(
+        fit.logits,
+        fit.interval(level=level),
+        fit.rank_interval(level=level),
+        confidence=confidence,
+    )
 
 
-def _by_tournaments(drawn: Tournaments, queries: int, level: float) -> _Numbers:
+def _by_tournaments(drawn: Tournaments, fit: BradleyTerryFit, level: float) -> _Numbers:
     draws = dict(zip(drawn.models, drawn.logits.T, strict=True))
-    if queries < FEW_QUERIES:
+    if fit.queries < FEW_QUERIES:
         check_level(level)
         return _Numbers(drawn.mean, np.full((len(draws), 2), np.nan), None, draws)
-    level = expanded_level(level, queries)
+    expanded = expanded_level(level, fit.queries)
+    if fit.unbound:  # tournaments repeat what never varied, and would be sure of the order
+        ends = drawn.interval(level=expanded)
+        return _by_t(fit, level)._replace(logits=drawn.mean, ends=ends)
+    level = expanded
     confidence = np.array(
         [[p_better_by_draws(a, b) for b in draws.values()] for a in draws.values()]
     )

@@ -19,7 +19,6 @@ from mirage.statistics.bootstrap import NO_INTERVAL, check_level, draw_queries
 from mirage.statistics.ranks import (
     confidences_by_t,
     p_better_by_draws,
-    p_better_by_t,
     rank_intervals,
     rank_intervals_by_confidence,
     ranks,
@@ -247,8 +246,7 @@ class BradleyTerryFit:
 
     def __str__(self) -> str:
         title = f"Bradley-Terry: {len(self.models)} models on {self.queries} queries"
-        ends = t_intervals(self.logits, self.uncertainty, self.queries - 1)
-        return to_text(_table(title, self.models, self.logits, ends, self.unbound))
+        return to_text(_table(title, self.models, self.logits, self.interval(), self.unbound))
 
     @property
     def ranks(self) -> Ints:
@@ -256,13 +254,15 @@ class BradleyTerryFit:
         return ranks(self.logits)
 
     def interval(self, *, level: float = 0.95) -> Floats:
-        """Lower and upper end for each logit, ``(models, 2)``.
+        """Lower and upper end for each logit, ``(models, 2)``; NaN for the unbound models.
 
         Student's t with one degree of freedom less than there are queries, the customary
         allowance for few clusters (Cameron & Miller 2015, A Practitioner's Guide to
         Cluster-Robust Inference, Journal of Human Resources 50, section VI.D).
         """
-        return t_intervals(self.logits, self.covariance, self.queries - 1, level=level)
+        ends = t_intervals(self.logits, self.uncertainty, self.queries - 1, level=level)
+        ends[np.isin(self.models, self.unbound)] = np.nan
+        return ends
 
     def rank_interval(self, *, level: float = 0.95) -> Ints:
         """Best and worst rank of each model, ``(models, 2)``.
@@ -273,24 +273,35 @@ class BradleyTerryFit:
 
     @property
     def confidences(self) -> Floats:
-        """Confidence that each model is better than each, ``(models, models)``.
-
-        As :meth:`p_better`, but with the :attr:`uncertainty`, which is larger where some models
-        are unbound.
-        """
+        """:meth:`p_better` of each model over each, ``(models, models)``."""
         return confidences_by_t(self.logits, self.uncertainty, self.queries - 1)
 
     def p_better(self, a: str, b: str) -> float:
         """Confidence that a's logit is larger than b's: one-sided, from the same t as intervals.
 
-        0.5 for a model against itself, NaN where there is only one query.
+        With the :attr:`uncertainty`, which counts what is not known of unbound models. 0.5 for a
+        model against itself, NaN where there is only one query.
         """
-        i, j = _index(self.models, a), _index(self.models, b)
-        if i == j:
-            return 0.5
-        variance = self.covariance[i, i] + self.covariance[j, j] - 2 * self.covariance[i, j]
-        error = float(np.sqrt(np.maximum(variance, 0)))
-        return p_better_by_t(float(self.logits[i] - self.logits[j]), error, self.queries - 1)
+        return float(self.confidences[_index(self.models, a), _index(self.models, b)])
+
+    def draws(self, n: int, *, seed: int = 0) -> Floats:
+        """Logits as they may be, ``(n, models)``: Student's t with the :attr:`uncertainty`.
+
+        NaN where there is only one query.
+
+        Args:
+            n: how many.
+            seed: of the draws.
+        """
+        if self.queries < 2:
+            return np.full((n, len(self.models)), np.nan)
+        rng = np.random.default_rng(seed)
+        values, vectors = np.linalg.eigh(self.uncertainty)
+        normal = rng.standard_normal((n, len(values))) * np.sqrt(np.maximum(values, 0))
+        degrees = self.queries - 1
+        scale: Floats = np.sqrt(rng.chisquare(degrees, (n, 1)) / degrees)
+        errors: Floats = normal @ vectors.T / scale
+        return self.logits + errors
 
     def win_probability(self, a: str, b: str) -> float:
         """Probability that a is preferred to b on a query, half of ties going to each."""

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, overload
 import numpy as np
 
 from mirage._base.arrays import Floats
-from mirage.arena import BradleyTerry
+from mirage.arena import BradleyTerry, BradleyTerryFit
 from mirage.arena.judgments import JudgmentsLike, as_judgments
 from mirage.arena.verdicts import Judged
 from mirage.dataset import MirageDataset
@@ -80,7 +80,7 @@ class Leaderboard:
         self.provenance: Mapping[str, Any] = {}
         self.agreement = (*agreement, *_agreement_of(ranker.features, dataset.language))
         self._ranker: Callable[[], SurrogateRanker] = lambda: ranker
-        self._judged: Ranking | None = None
+        self._fit: BradleyTerryFit | None = None
         for anchor in self.anchors:
             if anchor not in models:
                 raise UnknownNameError("training model of the ranker", anchor, models)
@@ -203,9 +203,8 @@ class Leaderboard:
 
         Its :attr:`ranking` is that of :meth:`Ranking.from_judgments
         <mirage.Ranking.from_judgments>`. The first call of :meth:`rank` fits a surrogate to the
-        judged models, and ranks others among them without a judge; there the logits of the judged
-        models are means over tournaments of as many queries as were judged. What makes their
-        judgments say little stands among the notes of both.
+        judged models, in tournaments of as many queries as were judged, and ranks others among
+        them without a judge. What makes the judgments say little stands among the notes of both.
 
         Args:
             dataset: the queries.
@@ -243,7 +242,8 @@ class Leaderboard:
         measured = tuple(agreement)
         board.agreement = (*measured, *_agreement_of(board.suite.names, dataset.language))
         said = judged if isinstance(judged, Judged) else judgments
-        board._judged = board.ranking = Ranking.from_judgments(
+        board._fit = BradleyTerry().fit(judgments)
+        board.ranking = Ranking.from_judgments(
             said, dataset=dataset, runs=answers.values(), agreement=measured
         )
 
@@ -345,7 +345,7 @@ class Leaderboard:
             self.ranker,
             self.provenance,
         )
-        notes = self._judged.notes if self._judged else ()
+        notes = self.ranking.notes if self._fit else ()
         return _ranking([*self._anchors(), *scored], self.dataset, evidence, self.agreement, notes)
 
     def _check_name(self, name: str) -> None:
@@ -354,17 +354,20 @@ class Leaderboard:
             raise DatasetError(f"the model name {name!r} {why}; choose another one")
 
     def _anchors(self) -> list[_Scored]:
-        data = self.ranker.data[self.dataset.language]
+        data, fit = self.ranker.data[self.dataset.language], self._fit
+        models, logits, draws = data.models, data.mean_y, data.y
+        if fit is not None and fit.queries > 1:
+            # Tournaments repeat what never varied: whoever won them all would look certain.
+            models, logits, draws = fit.models, fit.logits, fit.draws(len(data.y))
         anchors = []
         for anchor in self.anchors:
-            row = data.models.index(anchor)
-            low, high = np.quantile(data.y[:, row], [0.025, 0.975]).tolist()
+            row, place = data.models.index(anchor), models.index(anchor)
+            low, high = np.quantile(draws[:, place], [0.025, 0.975]).tolist()
             scored = _Scored(
                 model=self.prefix + anchor,
-                logit=float(data.mean_y[row]),
-                # Tournaments repeat what never varied: whoever won them all would look certain.
-                interval=self._judged[anchor].interval if self._judged else (low, high),
-                draws=data.y[:, row],
+                logit=float(logits[place]),
+                interval=(low, high) if fit is None else self.ranking[anchor].interval,
+                draws=draws[:, place],
                 features=dict(zip(data.features, data.mean_X[row].tolist(), strict=True)),
                 anchor=True,
             )

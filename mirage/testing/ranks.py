@@ -70,10 +70,10 @@ def assert_ranks(
         check_failed(evidence.runs[entry.model], evidence.dataset, allow_failed)
     p_better = ranking.p_better(entry.model, other.model)
     held = p_better >= confidence
-    facts = {"model": entry.model, "rank": entry.rank, "of": len(ranking)}
-    facts["logit"] = entry.logit if math.isfinite(entry.logit) else None
+    place = {"model": entry.model, "rank": entry.rank, "of": len(ranking)}
+    place["logit"] = entry.logit if math.isfinite(entry.logit) else None
     asked = {"at_least": at_least, "p_better": p_better, "confidence": confidence}
-    record("mirage.ranks", {**facts, **asked, "held": held})
+    record("mirage.ranks", {**place, **asked, "held": held})
     if not held:
         raise _ranks_too_low(ranking, entry, other, p_better, confidence)
 
@@ -136,7 +136,10 @@ def _below(evidence: Evidence, model: str, other: Entry) -> list[str]:
         return []
     table, data = evidence.tables[model], ranker.data[dataset.language]
     names = [name for name in data.features if math.isfinite(other.features.get(name, math.nan))]
-    lower = [facts(name).direction_in(table.language) == "lower" for name in names]
+    own = table.facts
+    lower = [
+        (own.get(name) or facts(name)).direction_in(table.language) == "lower" for name in names
+    ]
     signs = np.where(lower, 1.0, -1.0)
     means = np.array([other.features[name] for name in names])
     spread = data.mean_X[:, [data.features.index(name) for name in names]].std(axis=0)

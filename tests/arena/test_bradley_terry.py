@@ -297,8 +297,10 @@ def test_sums_and_probabilities(arena, ties):
     assert fit.win_probability(a, b) == pytest.approx(fit.win_matrix[0, 1])
     assert fit.p_better(a, b) + fit.p_better(b, a) == pytest.approx(1)
     lower, upper = fit.interval().T
-    assert (lower <= fit.logits).all()
-    assert (fit.logits <= upper).all()
+    shown = ~np.isin(fit.models, fit.unbound)
+    assert (lower[shown] <= fit.logits[shown]).all()
+    assert (fit.logits[shown] <= upper[shown]).all()
+    assert np.isnan(lower[~shown]).all()
 
 
 @properties
@@ -328,12 +330,25 @@ def test_a_model_that_won_everything():
     assert fit.separated == ("x",)
     assert np.isfinite(fit.logits).all()
     assert fit.ranks[0] == 1
-    half_width = np.diff(fit.interval(level=0.95), axis=1)[0, 0] / 2
-    assert half_width > 1  # the ridge's own uncertainty, though all its residuals are near 0
+    # Its logit is the ridge's: no interval, and no certainty though all its residuals are near 0.
+    assert np.isnan(fit.interval()[:, 0]).tolist() == [True, False, False]
+    assert fit.uncertainty[0, 0] > 1
+    assert 0.5 < fit.p_better("x", "y") < 0.975
     with pytest.raises(JudgmentError, match=r"'x' won every comparison with {'y', 'z'}"):
         BradleyTerry(ridge=0).fit(judgments)
     with pytest.raises(JudgmentError, match=r"{'y', 'z'} won every comparison with 'x'"):
         BradleyTerry(ridge=0).fit(by_hand("y>x", "z>x", "y>z", "z>y"))
+
+
+def test_draws_spread_as_the_uncertainty_says():
+    rng = np.random.default_rng(0)
+    query, a, b = np.repeat(np.arange(40), 3), np.tile([0, 0, 1], 40), np.tile([1, 2, 2], 40)
+    fit = BradleyTerry().fit(make(query, a, b, rng.choice([0.0, 0.5, 1.0], 120)))
+    draws = fit.draws(40_000, seed=1)
+    assert draws.mean(axis=0) == pytest.approx(fit.logits, abs=0.02)
+    # Student's t with n degrees of freedom has the variance n / (n - 2).
+    assert np.cov(draws.T) == pytest.approx(fit.uncertainty * 39 / 37, abs=0.02)
+    assert np.isnan(BradleyTerry().fit(by_hand("x>y")).draws(3)).all()
 
 
 def test_two_models_by_hand():

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -30,6 +31,13 @@ pytestmark = [
 ]
 
 MOCK = "mockllm/model"
+
+
+@pytest.fixture(autouse=True)
+def collected() -> Iterator[None]:
+    """Its streams are collected here, where they may warn, and not in somebody else's test."""
+    yield
+    gc.collect()
 
 
 def answers_not(query: Query, response: Response) -> NotComputed:
