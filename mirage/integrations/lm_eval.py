@@ -1,11 +1,12 @@
 """lm-evaluation-harness: a dataset as a task, and features as its metrics.
 
     import lm_eval
+    from lm_eval.tasks import TaskManager
     from mirage import FeatureSuite, MirageDataset
     from mirage.integrations.lm_eval import mirage_task
 
     task = mirage_task(MirageDataset.bundled("sw"), FeatureSuite.offline("sw"))
-    none = lm_eval.tasks.TaskManager(include_defaults=False)  # saves reading its 13,000 tasks
+    none = TaskManager(include_defaults=False)  # saves reading its 13,000 tasks
     results = lm_eval.simple_evaluate(model="dummy", tasks=[task], task_manager=none)
     print(results["results"]["bundled-sw"])
 

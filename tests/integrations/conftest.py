@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import socket
 from collections.abc import Iterator
@@ -28,6 +29,13 @@ def no_network(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[object]]:
     monkeypatch.setattr(socket.socket, "connect_ex", refuse)
     yield tried
     assert tried == []
+
+
+@pytest.fixture(autouse=True)
+def collected() -> Iterator[None]:
+    """What harnesses leave open is collected in the test that may warn of it, and in no other."""
+    yield
+    gc.collect()
 
 
 @pytest.fixture(autouse=True)

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import gc
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -31,13 +30,6 @@ pytestmark = [
 ]
 
 MOCK = "mockllm/model"
-
-
-@pytest.fixture(autouse=True)
-def collected() -> Iterator[None]:
-    """Its streams are collected here, where they may warn, and not in somebody else's test."""
-    yield
-    gc.collect()
 
 
 def answers_not(query: Query, response: Response) -> NotComputed:
