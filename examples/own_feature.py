@@ -15,10 +15,11 @@ from mirage.features import Answered, AnsweredFeature, NotComputed
 
 
 def names_the_answer(query: Query, response: Response) -> float | NotComputed:
-    """Whether the short answer, which the bundled corpus knows, stands in the response."""
-    if "answer" not in query.metadata:
+    """Whether the short answers, which the bundled corpus knows, stand in the response."""
+    if not query.answers:
         return NotComputed("no passage answers the question")
-    return float(query.metadata["answer"].lower() in response.text.lower())
+    text = response.text.lower()
+    return float(all(any(form.lower() in text for form in forms) for forms in query.answers))
 
 
 def numbers_shown(item: Answered) -> float | NotComputed:

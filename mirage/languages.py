@@ -31,6 +31,8 @@ class Language:
             (splits Unicode punctuation such as the danda), ``zh`` or ``char``. None of them needs
             a download.
         identifier: the library that knows the language: ``langid`` or ``lingua``.
+        gram_length: characters in the n-grams that compare short phrases: 2 where a character is
+            a syllable or a word.
         digits: the script's own digits 0 to 9, empty where it uses ASCII digits only.
         inner_stops: what a full stop may follow without ending the sentence, where sentencex does
             not know it, as a regular expression: titles (``Bw.``), ordinals (``17.``).
@@ -52,6 +54,7 @@ class Language:
     tokens: Literal["word", "character"] = "word"
     bleu_tokenizer: Literal["13a", "intl", "zh", "char"] = "13a"
     identifier: Literal["langid", "lingua"] = "langid"
+    gram_length: int = 3
     digits: str = ""
     inner_stops: str = ""
     terminators: str = ".!?…"
@@ -209,6 +212,7 @@ _TABLE = (
         native_name="日本語",
         script="Japanese",
         tokens="character",
+        gram_length=2,
         bleu_tokenizer="char",
         terminators="。！？…．.!?｡",
         brackets=("[]", "［］", "【】", "〔〕"),
@@ -225,6 +229,7 @@ _TABLE = (
         native_name="한국어",
         script="Hangul",
         # Words carry their particles, so characters come nearer to morphemes than words do.
+        gram_length=2,
         bleu_tokenizer="char",
         terminators=".!?…。！？",
         reason_headings=_words("이유, 근거"),
@@ -275,6 +280,7 @@ _TABLE = (
         script="Thai",
         sentence_ends="spaces",
         tokens="character",
+        gram_length=2,
         bleu_tokenizer="char",
         digits="๐๑๒๓๔๕๖๗๘๙",
         reason_headings=_words("เหตุผล"),
@@ -298,6 +304,7 @@ _TABLE = (
         native_name="中文",
         script="Han",
         tokens="character",
+        gram_length=2,
         bleu_tokenizer="zh",
         terminators="。！？…．.!?｡",
         brackets=("[]", "［］", "【】", "〔〕"),

@@ -41,6 +41,12 @@ Name = Annotated[str, StringConstraints(min_length=1)]
 Id = Annotated[Name, BeforeValidator(lambda value: str(value) if type(value) is int else value)]
 LanguageCode = Annotated[str, AfterValidator(lambda code: Language.of(code).code)]
 
+Forms = Annotated[
+    tuple[Name, ...],
+    Field(min_length=1),
+    BeforeValidator(lambda value: (value,) if isinstance(value, str) else value),
+]
+
 Verdict = Literal["a", "b", "tie"]
 
 
@@ -67,7 +73,10 @@ class Query(Record):
     ``relevant`` are the ids of the passages that answer the question, as in TREC qrels; it may
     name passages that are not shown. ``reference`` is a response to compare with, in the form of
     a response. ``answerable`` says whether any passage answers the question, ``None`` where
-    nobody knows. ``metadata`` is the user's own: it is kept, and never read by the features.
+    nobody knows. ``answers`` are the short answers that a right response gives, all of them, each
+    in the forms that it may have: ``(("11", "eleven"),)``; a text stands for its only form.
+    ``wrong_answers`` are false ones that a response may give in their place. ``metadata`` is the
+    user's own: it is kept, and never read by the features.
     """
 
     id: Id
@@ -77,6 +86,8 @@ class Query(Record):
     relevant: tuple[Id, ...] = ()
     reference: str | None = None
     answerable: bool | None = None
+    answers: tuple[Forms, ...] = ()
+    wrong_answers: tuple[Forms, ...] = ()
     metadata: dict[str, str] = Field(default_factory=dict)
 
     @model_validator(mode="after")
@@ -86,6 +97,15 @@ class Query(Record):
             twice = next(id_ for id_ in ids if ids.count(id_) > 1)
             raise ValueError(f"query {self.id!r} shows passage {twice!r} twice; ids are unique")
         return self
+
+    def without_gold(self) -> Self:
+        """The query as a system that is examined gets it: without what it is measured by.
+
+        Neither ``relevant``, ``reference``, ``answerable`` nor the answers are in it.
+        """
+        hidden = ("relevant", "reference", "answerable", "answers", "wrong_answers")
+        defaults = {name: type(self).model_fields[name].get_default() for name in hidden}
+        return self.model_copy(update=defaults)
 
     @property
     def passage_ids(self) -> tuple[str, ...]:

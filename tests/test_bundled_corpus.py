@@ -45,10 +45,18 @@ def answerable(code: str) -> list[Query]:
     return [query for query in corpus(code) if query.answerable]
 
 
+def right(query: Query) -> list[str]:
+    return [form for forms in query.answers for form in forms]
+
+
+def wrong(query: Query) -> list[str]:
+    return [form for forms in query.wrong_answers for form in forms]
+
+
 def texts(query: Query) -> list[str]:
     """Every text that a reader meets."""
     shown = [text for passage in query.passages for text in (passage.title, passage.text)]
-    return [query.text, *shown, query.reference or "", *query.metadata.values()]
+    return [query.text, *shown, query.reference or "", *right(query), *wrong(query)]
 
 
 def numbers(text: str) -> set[int]:
@@ -92,7 +100,7 @@ def test_the_languages_are_parallel(code: str) -> None:
         assert query.passage_ids == english.passage_ids
         assert query.relevant == english.relevant
         assert query.answerable == english.answerable
-        assert query.metadata.keys() == english.metadata.keys()
+        assert len(query.answers) == len(english.answers)
         cited = [sentence.citations for sentence in parsed(query).sentences]
         assert cited == [sentence.citations for sentence in parsed(english).sentences]
         assert parsed(query).citations == parsed(english).citations
@@ -187,17 +195,18 @@ def test_references_are_well_formed_and_cite_relevant_passages_only(code: str) -
 def test_the_answer_stands_once_in_the_reference_and_the_wrong_one_never(code: str) -> None:
     for query in answerable(code):
         text = parsed(query).answer_text
-        assert text.count(query.metadata["answer"]) == 1, (query.id, text)
-        assert query.metadata["wrong_answer"] not in text, (query.id, text)
-        assert query.metadata["answer"] not in query.text, query.id
+        assert [text.count(form) for form in right(query)] == [1], (query.id, text)
+        assert not any(form in text for form in wrong(query)), (query.id, text)
+        assert not any(form in query.text for form in right(query)), query.id
 
 
 @every_language
 def test_relevant_passages_hold_the_answer_and_no_others(code: str) -> None:
     for query in answerable(code):
         for passage in query.passages:
-            holds = query.metadata["answer"] in f"{passage.title}\n{passage.text}"
-            in_text = query.metadata["answer"] in passage.text
+            (answer,) = right(query)
+            holds = answer in f"{passage.title}\n{passage.text}"
+            in_text = answer in passage.text
             assert holds == in_text == (passage.id in query.relevant), passage.id
 
 
@@ -205,10 +214,10 @@ def test_relevant_passages_hold_the_answer_and_no_others(code: str) -> None:
 def test_a_misleading_passage_holds_the_wrong_answer(code: str) -> None:
     for query in answerable(code):
         misleading = [p.text for p in query.passages if p.id not in query.relevant]
-        assert any(query.metadata["wrong_answer"] in text for text in misleading), query.id
+        assert any(form in text for form in wrong(query) for text in misleading), query.id
 
 
 @every_language
 def test_unanswerable_questions_have_no_answer_on_record(code: str) -> None:
     for query in corpus(code):
-        assert set(query.metadata) == ({"answer", "wrong_answer"} if query.answerable else set())
+        assert len(right(query)) == len(wrong(query)) == int(bool(query.answerable))

@@ -82,6 +82,8 @@ QUERY = st.builds(
     relevant=st.lists(NAME, max_size=2).map(tuple),
     reference=st.none() | TEXT,
     answerable=st.none() | st.booleans(),
+    answers=st.lists(st.lists(NAME, min_size=1, max_size=2), max_size=2),
+    wrong_answers=st.lists(NAME, max_size=2),
     metadata=st.dictionaries(TEXT, TEXT, max_size=2),
 )
 QUERIES = st.lists(QUERY, min_size=1, max_size=3, unique_by=lambda query: query.id)
@@ -163,7 +165,9 @@ BAD_LINES = [
     ({**ROW, "id": True}, "line 2, field 'id': Input should be a valid string"),
     ({**ROW, "id": "\ud800"}, "line 2, field 'id': Input should be a valid string"),
     ({**ROW, "language": "swa"}, "line 2, field 'language': unknown language 'swa'; did you mean"),
-    ({**ROW, "answers": "x"}, "line 2, field 'answers': Extra inputs are not permitted"),
+    ({**ROW, "answer": "x"}, "line 2, field 'answer': Extra inputs are not permitted"),
+    ({**ROW, "answers": "x"}, "line 2, field 'answers': Input should be a valid tuple"),
+    ({**ROW, "answers": ["x", []]}, "line 2, field 'answers.1': Tuple should have at least 1 item"),
     ({**ROW, "metadata": {"k": 1}}, "line 2, field 'metadata.k': Input should be a valid string"),
     (
         {**ROW, "passages": [{"id": "1", "text": "x"}, {"id": "2", "text": 3}, {"id": "3"}]},

@@ -71,6 +71,8 @@ Need = Literal[
     "relevant passages",
     "reference",
     "reference or relevant passages",
+    "answers",
+    "wrong answers",
     "LLM",
     "NLI model",
     "reranker",

@@ -8,8 +8,6 @@ inflected forms. Nothing in them is trained; their few constants are stated belo
 from __future__ import annotations
 
 import math
-import re
-import unicodedata
 from collections.abc import Sequence
 from functools import lru_cache
 
@@ -26,6 +24,7 @@ from mirage.features.base import (
 )
 from mirage.languages import Language
 from mirage.text import tokenize
+from mirage.text.numbers import numbers
 
 __all__ = [
     "SUPPORTED_AT",
@@ -120,7 +119,7 @@ def sentence_support(
     best = (carried * bits).sum(axis=1).max()
     together = (carried.max(axis=0) * bits).sum()
     support = float(best + together) / (2 * float(bits.sum()))
-    unknown = _numbers(sentence_text).difference(*map(_numbers, passages))
+    unknown = numbers(sentence_text).difference(*map(numbers, passages))
     return support * (UNKNOWN_NUMBER_FACTOR if unknown else 1.0)
 
 
@@ -156,19 +155,6 @@ def _run_ends(text: str, source: str) -> NDArray[np.int64]:
             end += 1
         ends[start] = end
     return ends
-
-
-# Digits in groups of three, with a space or a mark between them, or in one piece; then decimals.
-_NUMBER = re.compile(r"\d(?:\d{0,2}(?:[.,٫٬'’ \u00a0\u2009\u202f]\d{3})+(?!\d)|\d*)(?:[.,٫]\d+)*")
-
-
-@lru_cache(maxsize=4096)
-def _numbers(text: str) -> frozenset[str]:
-    """The numbers in a text, as ASCII digits without their marks."""
-    return frozenset(
-        "".join(str(unicodedata.decimal(char)) for char in match if char.isdecimal())
-        for match in _NUMBER.findall(text)
-    )
 
 
 # Relevance ----------------------------------------------------------------------------------------

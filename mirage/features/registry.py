@@ -8,7 +8,7 @@ from functools import lru_cache, partial
 from types import MappingProxyType
 
 from mirage.errors import FeatureError, UnknownNameError
-from mirage.features import citations, language, lexical, neural, nuggets, overlap, rated
+from mirage.features import answers, citations, language, lexical, neural, nuggets, overlap, rated
 from mirage.features.base import MODELS, AnsweredFeature, Definition, Facts, Feature
 
 __all__ = [
@@ -24,7 +24,7 @@ __all__ = [
 DEFINITIONS: Mapping[str, Definition] = MappingProxyType(
     {
         definition.name: definition
-        for file in (language, citations, lexical, neural, overlap, rated, nuggets)
+        for file in (language, citations, lexical, neural, overlap, answers, rated, nuggets)
         for definition in file.DEFINITIONS
     }
 )

@@ -38,6 +38,7 @@ _QUERY = {
     "relevant": List(_TEXT),
     "reference": _TEXT,
     "answerable": Value("bool"),
+    **dict.fromkeys(("answers", "wrong_answers"), List(List(_TEXT))),
     "metadata": _TEXT,
 }
 _RESPONSE = {

@@ -64,6 +64,7 @@ def _types(polars: Any, records: MirageDataset | Run | FeatureTable) -> dict[str
     if isinstance(records, MirageDataset):
         passage = polars.Struct({"id": text, "text": text, "title": text})
         lists = {"passages": polars.List(passage), "relevant": polars.List(text)}
+        lists |= dict.fromkeys(("answers", "wrong_answers"), polars.List(polars.List(text)))
         return lists | {"reference": text, "answerable": polars.Boolean}
     if isinstance(records, Run):
         return {"text": text, "error": text, "shown": polars.List(text)}

@@ -152,7 +152,7 @@ def _hallucinated(draft: Draft, scene: Scene, rng: Random) -> Draft:
 
 
 def _wrong_entity(draft: Draft, scene: Scene, _: Random) -> Draft:
-    right, wrong = (scene.query.metadata[key] for key in ("answer", "wrong_answer"))
+    right, wrong = scene.query.answers[0][0], scene.query.wrong_answers[0][0]
     return draft.worded(lambda text: text.replace(right, wrong))
 
 

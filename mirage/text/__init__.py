@@ -6,8 +6,18 @@ in its length, and the same result every time. Texts come out in Unicode's NFC f
 """
 
 from mirage.text.citations import cite_by_id
+from mirage.text.mentions import MENTIONED_AT, mention
 from mirage.text.responses import ParsedResponse, parse
 from mirage.text.sentences import Sentence, split_sentences
 from mirage.text.tokens import tokenize
 
-__all__ = ["ParsedResponse", "Sentence", "cite_by_id", "parse", "split_sentences", "tokenize"]
+__all__ = [
+    "MENTIONED_AT",
+    "ParsedResponse",
+    "Sentence",
+    "cite_by_id",
+    "mention",
+    "parse",
+    "split_sentences",
+    "tokenize",
+]

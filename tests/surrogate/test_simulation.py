@@ -81,8 +81,8 @@ def test_faults_do_what_their_names_say(code: str) -> None:
         assert not set(parsed(code, wrong, query.id).citations) & set(query.relevant)
         assert set(parsed(code, over, query.id).citations) == set(query.passage_ids)
         text = parsed(code, entity, query.id).answer_text
-        assert query.metadata["wrong_answer"] in text
-        assert query.metadata["answer"] not in text
+        assert query.wrong_answers[0][0] in text
+        assert query.answers[0][0] not in text
         full = parse(query.reference or "", code, query.passage_ids)
         assert len(parsed(code, short, query.id).sentences) < len(full.sentences)
 

@@ -1,0 +1,95 @@
+"""Whether a text says a name, a number or a short phrase, whatever ending or accent it carries."""
+
+from __future__ import annotations
+
+import unicodedata
+from collections import Counter, deque
+from functools import lru_cache
+
+from mirage.languages import Language
+from mirage.text.numbers import numbers, without_numbers
+from mirage.text.tokens import tokenize
+
+__all__ = ["MENTIONED_AT", "mention"]
+
+MENTIONED_AT = 0.75
+"""The recall from which on a phrase counts as mentioned."""
+
+_SAME_LETTERS = str.maketrans("أإآٱىةيك", "اااایهیک")
+# Marks that make another letter: vowels of India and Thailand, the voicing of kana.
+_KEPT_MARKS = {*range(0x0900, 0x1AB0), 0x3099, 0x309A}
+
+
+def mention(phrase: str, text: str, language: str | Language) -> float:
+    """How much of a short phrase one place of a text holds, from 0 to 1.
+
+    The numbers of the phrase have to stand in the text, in any script's digits and with or without
+    marks between them; else it is 0. Of the rest it is the share of character n-grams (3, or 2
+    where a character is a syllable or a word) found within one stretch of the text that is half as
+    long again as the phrase. So endings, a title left out and small differences of spelling cost
+    little, and letters from all over the text count for nothing. Case, width, accents and marks
+    that a script may leave out are folded.
+
+    Args:
+        phrase: a name, a number, a few words; only that much is compared well.
+        text: an answer.
+        language: the language of both.
+
+    Raises:
+        UnknownNameError: no such language.
+    """
+    entry = Language.of(language)
+    stated = numbers(phrase)
+    if not stated <= numbers(text):
+        return 0.0
+    pattern = _folded(phrase, entry)
+    if not pattern:
+        return float(bool(stated))
+    length = min(entry.gram_length, len(pattern))
+    grams = {pattern[i : i + length] for i in range(len(pattern) - length + 1)}
+    width = len(pattern) + max(4, len(pattern) // 2)
+    return _densest(_folded(text, entry), grams, length, width) / len(grams)
+
+
+def _densest(text: str, grams: set[str], length: int, width: int) -> int:
+    """The greatest number of different n-grams that begin within ``width`` characters."""
+    window: deque[tuple[int, str]] = deque()
+    counts: Counter[str] = Counter()
+    most = 0
+    for place in range(len(text) - length + 1):
+        gram = text[place : place + length]
+        if gram not in grams:
+            continue
+        window.append((place, gram))
+        counts[gram] += 1
+        while window[0][0] <= place - width:
+            old = window.popleft()[1]
+            counts[old] -= 1
+            if not counts[old]:
+                del counts[old]
+        most = max(most, len(counts))
+    return most
+
+
+@lru_cache(maxsize=4096)
+def _folded(text: str, entry: Language) -> str:
+    """Words without numbers and without what may be left out, a space before each.
+
+    No space stands after a word, so that a phrase is found at the beginning of a longer word: its
+    ending costs nothing. Scripts without spaces have none.
+    """
+    tokens = tokenize(without_numbers(text), entry)
+    gap = "" if entry.tokens == "character" else " "
+    return "".join(gap + _bare(token) for token in tokens)
+
+
+def _bare(token: str) -> str:
+    """A token without accents and points, with one letter for those that stand for each other."""
+    if token.isascii():
+        return token
+    letters = (
+        char
+        for char in unicodedata.normalize("NFD", token)
+        if unicodedata.category(char) != "Mn" or ord(char) in _KEPT_MARKS
+    )
+    return unicodedata.normalize("NFC", "".join(letters)).translate(_SAME_LETTERS)

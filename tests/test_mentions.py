@@ -1,0 +1,80 @@
+"""Mentions: a short phrase in a text, by hand, in several scripts."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mirage.languages import LANGUAGES
+from mirage.text import MENTIONED_AT, mention
+from mirage.text.numbers import numbers, without_numbers
+
+
+@pytest.mark.parametrize(
+    ("phrase", "text", "language"),
+    [
+        ("Nile", "That would be the NILE's own course.", "en"),
+        ("Niili", "Se virtaa Niilillä pohjoiseen.", "fi"),
+        ("Нил", "по Нилу", "ru"),
+        ("Odò Náílì", "odo naili ni", "yo"),  # without its tones
+        ("النيل", "يجري في النِّيل", "ar"),  # with its vowels
+        ("కైరో", "అది కైరోలో ఉంది", "te"),
+        ("尼罗河", "最长的是尼罗河。", "zh"),
+        ("ナイル川", "それはﾅｲﾙ川です", "ja"),  # half-width
+        ("แม่น้ำไนล์", "คือแม่น้ำไนล์", "th"),
+        ("나일강", "나일강입니다", "ko"),
+        ("1969", "in July 1969.", "en"),
+        ("1969", "১৯৬৯ সালে", "bn"),
+        ("6,600 km", "rund 6.600 km lang", "de"),
+        ("6600", "6 600 km", "fr"),
+        ("100 °C", "at 100 °C", "en"),
+        ("Miguel de Cervantes", "Miguel Cervantes wrote it", "en"),
+    ],
+)
+def test_a_phrase_is_found_in_other_clothes(phrase: str, text: str, language: str) -> None:
+    assert mention(phrase, text, language) >= MENTIONED_AT
+
+
+@pytest.mark.parametrize(
+    ("phrase", "text", "language"),
+    [
+        ("Nile", "It is the Congo.", "en"),
+        ("1969", "in 1968, after 19 flights and 69 days", "en"),
+        ("6600", "6 km and 600 m", "en"),
+        ("70 °C", "7.0 and 700 degrees", "en"),
+        ("Jupiter", "J u p i t e r", "en"),
+        ("Kilimanjaro", "kilo, lima, man, jar and road", "en"),  # its letters, far apart
+        ("尼罗河", "刚果河", "zh"),
+        ("Nile", "", "en"),
+    ],
+)
+def test_another_phrase_is_not(phrase: str, text: str, language: str) -> None:
+    assert mention(phrase, text, language) < MENTIONED_AT
+
+
+def test_the_share_is_of_n_grams_in_one_place() -> None:
+    # " nile" has the trigrams " ni", "nil", "ile"; "nilo" holds two of them.
+    assert mention("Nile", "the Nilo", "en") == pytest.approx(2 / 3)
+    # " abra kadabra" has nine: both words are within a stretch of 19 characters, and not of 40.
+    whole, far = "Abra Kadabra", "Abra " + "x" * 40 + " Kadabra"
+    assert mention(whole, "so Abra, Kadabra!", "en") == 1
+    assert mention(whole, far, "en") == pytest.approx(6 / 9)  # of the second word
+
+
+def test_a_number_without_words_is_there_or_not() -> None:
+    assert mention("42", "42 of them", "sw") == 1
+    assert mention("42", "24 of them", "sw") == 0
+    assert mention("?!", "what?!", "en") == 0
+
+
+def test_numbers_of_any_script_and_their_marks() -> None:
+    assert numbers("1.234,5 und ١٩٦٩, 1 000 000; 3-4") == {"12345", "1969", "1000000", "3", "4"}
+    assert without_numbers("a 1,000 b") == "a   b"
+
+
+@given(st.text(max_size=30), st.text(max_size=80), st.sampled_from(sorted(LANGUAGES)))
+def test_it_is_a_share_for_every_text(phrase: str, text: str, language: str) -> None:
+    assert 0 <= mention(phrase, text, language) <= 1
+    if phrase.strip() and mention(phrase, phrase, language):
+        assert mention(phrase, f"{text} {phrase} {text}", language) == 1
