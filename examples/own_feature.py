@@ -31,19 +31,19 @@ def numbers_shown(item: Answered) -> float | NotComputed:
     return sum(number in shown for number in numbers) / len(numbers)
 
 
+DATASET = MirageDataset.bundled("en")
 SYSTEMS = {
-    "reference": lambda query: query.reference,
+    "reference": {query.id: query.reference for query in DATASET},
     "first passage": lambda query: f"##Answer: {query.passages[0].text} [1]",
     "made up": lambda query: f"##Answer: It is {query.passages[2].title}, since 1742 [3].",
 }
 
 if __name__ == "__main__":
-    dataset = MirageDataset.bundled("en")
     mine = AnsweredFeature("numbers_shown", numbers_shown)
     suite = FeatureSuite(["citation_recall@10", names_the_answer, mine], "en")
     print(f"{'':14}" + "".join(f"{name:>26}" for name in suite.names))
     for name, system in SYSTEMS.items():
-        table = suite.score(dataset, respond(system, dataset, name))
+        table = suite.score(DATASET, respond(system, DATASET, name))
         known = np.count_nonzero(~np.isnan(table.values), axis=0)
         cells = zip(table.mean(), known, strict=True)
         print(f"{name:14}" + "".join(f"{mean:12.2f} on {n:2} queries" for mean, n in cells))

@@ -195,6 +195,10 @@ class MirageDataset(Sequence[Query]):
         places = sorted(random.Random(seed).sample(range(len(self)), n))
         return self._with([self._queries[i] for i in places])
 
+    def without_gold(self) -> MirageDataset:
+        """The same queries as a system gets them; see :meth:`mirage.Query.without_gold`."""
+        return self._with([query.without_gold() for query in self._queries])
+
     def describe(self) -> dict[str, Any]:
         """What is in the dataset, as plain numbers."""
         n = len(self)

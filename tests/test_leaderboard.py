@@ -292,9 +292,7 @@ def bundled() -> Leaderboard:
 
 
 def test_bundled_ranks_offline(bundled: Leaderboard) -> None:
-    def reference(query: Query) -> str:
-        return query.reference or ""
-
+    reference = {query.id: query.reference or "" for query in bundled.dataset}
     garbage = {query.id: "zzz qqq xxx" for query in bundled.dataset}
     ranking = bundled.rank_all({"good": reference, "garbage": garbage}, progress=False)
     anchors = [entry for entry in ranking if entry.anchor]

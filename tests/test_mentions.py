@@ -68,8 +68,24 @@ def test_a_number_without_words_is_there_or_not() -> None:
     assert mention("?!", "what?!", "en") == 0
 
 
-def test_numbers_of_any_script_and_their_marks() -> None:
-    assert numbers("1.234,5 und ١٩٦٩, 1 000 000; 3-4") == {"12345", "1969", "1000000", "3", "4"}
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("In 2010 there were 300 people", {"2010", "300"}),
+        ("In 2010 300 people", {"2010", "300"}),
+        ("1,234,567.5 or 1.234.567,5", {"12345675"}),
+        ("6 650 km, 6\u00a0650 km, 6.650 km, 6650 km", {"6650"}),
+        ("१९४७ / ١٩٤٧ / ১৯৪৭", {"1947"}),
+        ("1788–1792", {"1788", "1792"}),
+        ("Apollo 11\n300 hours", {"11", "300"}),
+        ("none at all", set()),
+    ],
+)
+def test_numbers(text: str, expected: set[str]) -> None:
+    assert numbers(text) == expected
+
+
+def test_a_text_without_its_numbers() -> None:
     assert without_numbers("a 1,000 b") == "a   b"
 
 

@@ -133,7 +133,9 @@ class Recording:
         self.name, self.dataset = name, dataset
         self._journal, self._bar = journal, bar
         self._responses = {response.query_id: response for response in journal.earlier}
-        self.pending = tuple(query for query in dataset if query.id not in self._responses)
+        self.pending = tuple(
+            query.without_gold() for query in dataset if query.id not in self._responses
+        )
         self._failures = 0
         self._first_error: Exception | None = None
 

@@ -62,7 +62,9 @@ def respond(
         DatasetError: a run is in another language, a file is not as it should be, or ``system`` is
             nothing that can answer.
     """
-    run = _generator(system, model, concurrency).run(dataset, out=out, progress=progress)
+    run = _generator(system, model, concurrency).run(
+        dataset.without_gold(), out=out, progress=progress
+    )
     if not isinstance(run, Run):
         raise DatasetError(
             f"the generator {model!r} returned {type(run).__name__} from run(), which is to return "

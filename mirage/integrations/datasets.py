@@ -4,7 +4,7 @@
     from mirage.integrations.datasets import dataset_from, run_from, table_from, to_datasets
 
     dataset = MirageDataset.bundled("sw")
-    run = respond(lambda query: query.reference, dataset, model="reference")
+    run = respond(lambda query: query.passages[0].text, dataset, model="first")
     table = FeatureSuite.offline("sw").score(dataset, run)
     assert dataset_from(to_datasets(dataset)) == dataset
     assert run_from(to_datasets(run)) == run

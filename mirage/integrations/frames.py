@@ -4,7 +4,7 @@
     from mirage.integrations.frames import dataset_from_frame, run_from_frame, to_pandas, to_polars
 
     dataset = MirageDataset.bundled("sw")
-    run = respond(lambda query: query.reference, dataset, model="reference")
+    run = respond(lambda query: query.passages[0].text, dataset, model="first")
     assert dataset_from_frame(to_pandas(dataset)) == dataset
     assert run_from_frame(to_polars(run)) == run
     print(to_polars(FeatureSuite.offline("sw").score(dataset, run)))

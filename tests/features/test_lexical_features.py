@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from mirage.dataset import MirageDataset
 from mirage.features import SUPPORTED_AT, NotComputed, answered, feature, sentence_support
-from mirage.features.lexical import _numbers, _run_ends
+from mirage.features.lexical import _run_ends
 from mirage.languages import LANGUAGES
 from mirage.models import Passage, Query, Response
 
@@ -76,23 +76,6 @@ def test_an_unknown_number_halves_support(monkeypatch: pytest.MonkeyPatch) -> No
     as_if_known = sentence_support("The tower was opened in the year 1898.", passage, "en")
     assert unknown == as_if_known / 2
     assert sentence_support("The tower was opened in the year 1889.", passage, "en") == known
-
-
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("In 2010 there were 300 people", {"2010", "300"}),
-        ("In 2010 300 people", {"2010", "300"}),
-        ("1,234,567.5 or 1.234.567,5", {"12345675"}),
-        ("6 650 km, 6\u00a0650 km, 6.650 km, 6650 km", {"6650"}),
-        ("१९४७ / ١٩٤٧ / ১৯৪৭", {"1947"}),
-        ("1788–1792", {"1788", "1792"}),
-        ("Apollo 11\n300 hours", {"11", "300"}),
-        ("none at all", set()),
-    ],
-)
-def test_numbers(text: str, expected: set[str]) -> None:
-    assert _numbers(text) == expected
 
 
 @settings(max_examples=100, deadline=None)

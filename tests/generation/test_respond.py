@@ -20,7 +20,8 @@ from hypothesis import strategies as st
 from mirage.dataset import MirageDataset, read_run, write_run
 from mirage.errors import DatasetError, GenerationError, SettingError, UnknownNameError
 from mirage.generation import CallableGenerator, Generator, ReplayGenerator, respond
-from mirage.models import Query, Response, Run
+from mirage.generation.base import answered, run_in_batches
+from mirage.models import Passage, Query, Response, Run
 
 QUERIES = MirageDataset(
     [Query(id=f"q{i:02d}", language="sw", text=f"Swali {i}?") for i in range(1, 15)], name="maswali"
@@ -488,3 +489,51 @@ def test_a_file_that_lost_the_end_of_its_last_line(tmp_path: Path) -> None:
 
     assert respond(again, QUERIES, out=out, progress=False) == whole
     assert asked == ["q14"]
+
+
+def test_who_is_examined_gets_no_gold() -> None:
+    gold = MirageDataset(
+        [
+            Query(
+                id="a",
+                language="sw",
+                text="?",
+                passages=(Passage(id="p", text="x"),),
+                relevant=("p",),
+                reference="##Answer: x [p]",
+                answerable=True,
+                answers=["x"],
+                wrong_answers=["y"],
+            )
+        ]
+    )
+    seen: list[Query] = []
+
+    def system(query: Query) -> str:
+        seen.append(query)
+        return "x"
+
+    async def later(query: Query) -> str:
+        return system(query)
+
+    class Own:
+        name = "own"
+
+        def run(
+            self, dataset: MirageDataset, *, out: str | Path | None = None, progress: bool = True
+        ) -> Run:
+            texts = {query.id: system(query) for query in dataset}
+            return respond(texts, dataset, out=out, progress=progress)
+
+    for asked in (system, later, Own()):
+        assert respond(asked, gold, progress=False)["a"].text == "x"
+    CallableGenerator(system).run(gold, progress=False)
+    run_in_batches(
+        "m", gold, lambda batch: [answered(q, system(q)) for q in batch], 2, None, progress=False
+    )
+    assert len(seen) == 5
+    for query in seen:
+        assert query == gold["a"].without_gold()
+        assert (query.relevant, query.reference, query.answerable) == ((), None, None)
+        assert (query.answers, query.wrong_answers) == ((), ())
+        assert query.passages == gold["a"].passages

@@ -131,5 +131,6 @@ def test_bad_tables_are_refused() -> None:
 def test_passages_keep_their_titles(to_frame: Callable[[Any], Any]) -> None:
     passage = Passage(id="a", text="نص", title="عنوان")
     query = Query(id="1", language="ar", text="من؟", passages=(passage,), metadata={"k": "ق"})
+    query = query.model_copy(update={"answers": (("ق", "q"), ("1",)), "wrong_answers": (("2",),)})
     dataset = MirageDataset([query])
     assert dataset_from_frame(to_frame(dataset)) == dataset
