@@ -477,6 +477,7 @@ modest = settings(max_examples=200, deadline=None)
 
 @modest
 @example("〔1〕Nile000[1]\u0301", "th", [])
+@example("##Answer:\n**Answer**:0[1001#2]0", "th", [])
 @given(TEXTS, any_code, st.lists(st.sampled_from(SHOWN) | st.text(max_size=4), max_size=6))
 def test_any_text_gives_a_consistent_result(text: str, code: str, shown: list[str]) -> None:
     parsed = parse(text, code, shown)

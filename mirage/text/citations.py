@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from mirage.languages import LANGUAGES, Language
 from mirage.text._unicode import BREAK, BREAKS, SPACE, any_of, nfc
+from mirage.text.tokens import tokenize
 
 __all__ = ["cite_by_id"]
 
@@ -224,5 +225,8 @@ def _parted(before: str, after: str, spaced: bool, entry: Language) -> bool:
     """Whether a space has to part what stood on both sides of a citation."""
     if not before or not after or before.isspace() or after in _CLOSING or BREAK.match(after):
         return False
-    starts_word = after.isalnum() and (before.isalnum() or before in entry.terminators)
-    return spaced or (starts_word and entry.tokens == "word")
+    if spaced or not after.isalnum():
+        return spaced
+    if entry.tokens == "word":
+        return before.isalnum() or before in entry.terminators
+    return before.isalnum() and len(tokenize(before + after, entry)) == 1  # digits, Latin letters
