@@ -12,7 +12,12 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 import pytest
+from hypothesis import settings
 from llm_server import ChatServer
+
+# Half of hypothesis's own number of examples, unless HYPOTHESIS_PROFILE=default asks for all.
+settings.register_profile("fast", max_examples=50)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "fast"))
 
 
 def pytest_collection_finish() -> None:

@@ -382,10 +382,10 @@ def test_a_call_that_waits_for_its_turn_does_not_run_out_of_time(server: ChatSer
     def answer(request: Mapping[str, Any]) -> Reply:
         first = last_user_text(request) not in failing
         failing.add(last_user_text(request))
-        return Reply(status=503 if first else 200, delay=0.3)
+        return Reply(status=503 if first else 200, delay=0.15)
 
     server.answer = answer
-    llm = model(server, concurrency=1, total_timeout=2.5, backoff=0.0)
+    llm = model(server, concurrency=1, total_timeout=1.25, backoff=0.0)
 
     async def all_at_once() -> list[Completion]:
         async with llm.connect() as connection:
