@@ -483,7 +483,7 @@ def test_real_answers_get_the_labels_that_people_gave_them(data_dir: Path, tmp_p
         MirageDataset(queries, name="memerag"),
         BM25(pool, "de"),
         {"recorded": answers},
-        tmp_path,
+        out=tmp_path,
         llm=None,
         per_model=99,
         progress=False,
@@ -537,7 +537,7 @@ def test_nothing_is_asked_twice(server: ChatServer, tmp_path: Path) -> None:
         llm = LLM("filter", base_url=server.url)
         models = {"a": OpenAIGenerator(LLM("a", base_url=server.url, cache=False)), "b": mortal}
         return build_judge_benchmark(
-            *queries, models, tmp_path, llm=llm, per_model=3, progress=False
+            *queries, models, out=tmp_path, llm=llm, per_model=3, progress=False
         )
 
     with pytest.raises(KeyboardInterrupt):
@@ -553,7 +553,7 @@ def test_nothing_is_asked_twice(server: ChatServer, tmp_path: Path) -> None:
     whole = build_judge_benchmark(
         *queries,
         {"a": tmp_path / "runs" / "a.jsonl", "b": tmp_path / "runs" / "b.jsonl"},
-        tmp_path / "other",
+        out=tmp_path / "other",
         llm=LLM("filter", base_url=server.url),
         per_model=3,
         progress=False,

@@ -267,7 +267,7 @@ def test_models_may_be_objects(nli: Path, tmp_path: Path) -> None:
             NLI(*wrong)
     with pytest.raises(SettingError, match="max_length is 16 tokens or more"):
         NLI(nli, max_length=15)
-    with pytest.raises(FeatureError, match="token_budget 1 or more"):
+    with pytest.raises(SettingError, match="token_budget 1 or more"):
         NLI(nli, token_budget=0)
 
 
