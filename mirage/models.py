@@ -25,6 +25,7 @@ from mirage.errors import UnknownNameError
 from mirage.languages import Language
 
 __all__ = [
+    "GOLD",
     "HumanAgreement",
     "Judgment",
     "Passage",
@@ -67,6 +68,10 @@ class Passage(Record):
     title: str = ""
 
 
+GOLD = frozenset({"relevant", "reference", "answerable", "answers", "wrong_answers"})
+"""The fields of a :class:`Query` that responses are measured by."""
+
+
 class Query(Record):
     """A question, with its passages in the order in which the prompt shows them.
 
@@ -103,9 +108,9 @@ class Query(Record):
 
         Neither ``relevant``, ``reference``, ``answerable`` nor the answers are in it.
         """
-        hidden = ("relevant", "reference", "answerable", "answers", "wrong_answers")
-        defaults = {name: type(self).model_fields[name].get_default() for name in hidden}
-        return self.model_copy(update=defaults)
+        return self.model_copy(
+            update={name: type(self).model_fields[name].get_default() for name in GOLD}
+        )
 
     @property
     def passage_ids(self) -> tuple[str, ...]:

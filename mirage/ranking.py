@@ -85,6 +85,7 @@ class Evidence:
         ranker: the surrogate, with the mean features and logits of the anchors.
         provenance: what the surrogate or the fit was made from, where that is known.
         judgments: the verdicts on pairs of models.
+        fit: to these judgments.
         votes: what each judge said, from which these judgments follow.
     """
 
@@ -94,6 +95,7 @@ class Evidence:
     ranker: SurrogateRanker | None = None
     provenance: Mapping[str, Any] = field(default_factory=dict)
     judgments: Judgments | None = None
+    fit: BradleyTerryFit | None = None
     votes: tuple[Vote, ...] = ()
 
 
@@ -218,6 +220,7 @@ class Ranking:
                 provenance={"ties": model.ties, "ridge": model.ridge}
                 | ({"tournaments": tournaments} if tournaments else {}),
                 judgments=columns,
+                fit=fit,
                 votes=said.votes,
             ),
             agreement=agreement,
@@ -523,15 +526,14 @@ def _by_tournaments(drawn: Tournaments, fit: BradleyTerryFit, level: float) -> _
         check_level(level)
         return _Numbers(drawn.mean, np.full((len(draws), 2), np.nan), None, draws)
     expanded = expanded_level(level, fit.queries)
+    ends = drawn.interval(level=expanded)
     if fit.unbound:  # tournaments repeat what never varied, and would be sure of the order
-        ends = drawn.interval(level=expanded)
         return _by_t(fit, level)._replace(logits=drawn.mean, ends=ends)
-    level = expanded
     confidence = np.array(
         [[p_better_by_draws(a, b) for b in draws.values()] for a in draws.values()]
     )
-    rank_ends = rank_intervals_by_confidence(confidence, level=level)
-    return _Numbers(drawn.mean, drawn.interval(level=level), rank_ends, draws)
+    rank_ends = rank_intervals_by_confidence(confidence, level=expanded)
+    return _Numbers(drawn.mean, ends, rank_ends, draws)
 
 
 def _judged_entries(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import math
+import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -19,7 +20,7 @@ from llm_server import ChatServer, Reply
 
 from mirage.dataset import MirageDataset, write_run
 from mirage.errors import DatasetError, FeatureError, GenerationError, UnknownNameError
-from mirage.features import FeatureSuite
+from mirage.features import Facts, FeatureSuite, FunctionFeature
 from mirage.generation import OpenAIGenerator, respond
 from mirage.languages import LANGUAGES
 from mirage.leaderboard import Leaderboard, MultilingualLeaderboard
@@ -396,6 +397,23 @@ def test_who_won_everything_has_no_interval_beside_a_new_model_either() -> None:
     assert ranking["m4"].interval == board.ranking["m4"].interval
     assert any("m6 won every judgment" in note for note in ranking.notes)
     assert ranking.notes == board.ranking.notes
+
+
+def test_of_a_feature_of_ones_own_the_worse_values_are_shown() -> None:
+    runs, judgments = judged_arena()
+
+    def clutter(_: Query, response: Response) -> float:
+        return len((response.text or "").split())
+
+    dataset, own = MirageDataset.bundled("sw"), FunctionFeature(clutter, facts=Facts("lower"))
+    board = Leaderboard.from_judgments(
+        dataset, runs, judgments, suite=FeatureSuite([own]), estimator="ridge", progress=False
+    )
+    texts = {query.id: "neno " * (90 if query.id == "q03" else 1) for query in dataset}
+    with pytest.raises(FellShortError) as error:
+        assert_ranks(texts, "m6", on=board)
+    shown = re.findall(r"^- (q\d\d) ", str(error.value), re.MULTILINE)
+    assert shown == ["q03"]  # of 90 words, where m6 has 30; the others have fewer
 
 
 def test_a_judged_model_needs_a_run_and_a_suite_its_language() -> None:

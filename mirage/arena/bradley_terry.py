@@ -15,7 +15,7 @@ from mirage._base.tables import RANKED, Table, frame_of, ranked_cells, to_text
 from mirage.arena import estimation
 from mirage.arena.judgments import Judgments, JudgmentsLike, as_judgments
 from mirage.errors import JudgmentError, SettingError, UnknownNameError
-from mirage.statistics.bootstrap import NO_INTERVAL, check_level, draw_queries
+from mirage.statistics.bootstrap import NO_INTERVAL, draw_queries, middle
 from mirage.statistics.ranks import (
     confidences_by_t,
     p_better_by_draws,
@@ -382,7 +382,7 @@ class Tournaments:
         The percentile interval (Efron & Tibshirani 1993, An Introduction to the Bootstrap,
         chapter 13).
         """
-        return _percentiles(self.logits, level)
+        return middle(self.logits, level).T
 
     def rank_interval(self, *, level: float = 0.95) -> Ints:
         """Bootstrap percentiles of each rank, best and worst, rounded outwards: ``(models, 2)``."""
@@ -496,11 +496,6 @@ def _table(
     return Table(
         title, RANKED, tuple(rows), (False,) * len(rows), tuple(notes if unbound else ())
     ).filled()
-
-
-def _percentiles(values: Floats, level: float) -> Floats:
-    check_level(level)
-    return np.quantile(values, [(1 - level) / 2, (1 + level) / 2], axis=0).T
 
 
 def _index(models: tuple[str, ...], model: str) -> int:

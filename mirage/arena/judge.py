@@ -137,10 +137,7 @@ class PairwiseJudge:
             LLMError: there is no key for OpenAI.
         """
         contest = Contest(dataset, runs)
-        chosen, skipped = contest.draw(queries, pairs, seed)
-        with self._voting(contest, len(chosen), skipped, out, progress) as voting:
-            voting.ask(chosen)
-        return self._judged(voting, chosen, skipped)
+        return self._ask_all(contest, *contest.draw(queries, pairs, seed), out, progress)
 
     def judge(
         self,
@@ -165,10 +162,7 @@ class PairwiseJudge:
             UnknownNameError: a pair is on a query or model that is not among these.
         """
         contest = Contest(dataset, runs)
-        chosen, skipped = contest.sort_out(pairs)
-        with self._voting(contest, len(chosen), skipped, out, progress) as voting:
-            voting.ask(chosen)
-        return self._judged(voting, chosen, skipped)
+        return self._ask_all(contest, *contest.sort_out(pairs), out, progress)
 
     def compare_adaptively(
         self,
@@ -253,6 +247,18 @@ class PairwiseJudge:
             most = min(judgments, len(drawn)) * (2 if self.both_orders else 1)
             estimates = [entry.at_most(most) for entry in estimates]
         return sum_estimates(estimates)
+
+    def _ask_all(
+        self,
+        contest: Contest,
+        pairs: Sequence[Pair],
+        skipped: tuple[Skipped, ...],
+        out: str | Path | None,
+        progress: bool,
+    ) -> Judged:
+        with self._voting(contest, len(pairs), skipped, out, progress) as voting:
+            voting.ask(pairs)
+        return self._judged(voting, pairs, skipped)
 
     @contextmanager
     def _voting(

@@ -11,8 +11,6 @@ from mirage.cli._shell import app, example, flag
 
 __all__ = ["queries"]
 
-SHOWN = {"id", "language", "text", "passages"}
-
 
 @app.command(epilog=example("mirage queries sw > queries.jsonl"))
 def queries(
@@ -25,9 +23,11 @@ def queries(
 
     Each has its passages, and nothing of what a response is measured by.
     """
-    dataset = dataset_of(language, None)
+    from mirage.models import GOLD
+
+    dataset, hidden = dataset_of(language, None), {*GOLD, "metadata"}
     if as_json:
-        out_json([query.model_dump(include=SHOWN) for query in dataset])
+        out_json([query.model_dump(exclude=hidden) for query in dataset])
         return
     for query in dataset:
-        out(query.model_dump_json(include=SHOWN))
+        out(query.model_dump_json(exclude=hidden))

@@ -81,11 +81,16 @@ def feature_names() -> tuple[str, ...]:
     return tuple(entry.example for entry in DEFINITIONS.values() if not entry.facts.models)
 
 
-def facts(feature: str | Feature) -> Facts:
+def facts(feature: str | Feature, own: Mapping[str, Facts] = MappingProxyType({})) -> Facts:
     """What is known of a feature: its direction, its range and its needs.
 
     They are what the feature itself declares as its ``facts``, or else what this library knows of
     its name, or else nothing: an unknown direction, any number, no needs.
+
+    Args:
+        feature: the feature or its name.
+        own: what features of one's own declared, by name, such as
+            :attr:`FeatureTable.facts <mirage.FeatureTable.facts>`; it goes before the rest.
 
     Raises:
         FeatureError: the feature has an attribute ``facts`` that is something else.
@@ -94,6 +99,8 @@ def facts(feature: str | Feature) -> Facts:
     if isinstance(declared, Facts):
         return declared
     name = feature if isinstance(feature, str) else feature.name
+    if name in own:
+        return own[name]
     if declared is not None:
         raise FeatureError(
             f"feature {name!r} declares {declared!r} as its facts; make it mirage.features.Facts"

@@ -62,9 +62,10 @@ def respond(
         DatasetError: a run is in another language, a file is not as it should be, or ``system`` is
             nothing that can answer.
     """
-    run = _generator(system, model, concurrency).run(
-        dataset.without_gold(), out=out, progress=progress
-    )
+    generator = _generator(system, model, concurrency)
+    # Our own hand out queries without gold by themselves; somebody else's gets none to hand out.
+    asked = dataset.without_gold() if generator is system else dataset
+    run = generator.run(asked, out=out, progress=progress)
     if not isinstance(run, Run):
         raise DatasetError(
             f"the generator {model!r} returned {type(run).__name__} from run(), which is to return "

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, overload
 import numpy as np
 
 from mirage._base.arrays import Floats
-from mirage.arena import BradleyTerry, BradleyTerryFit
+from mirage.arena import BradleyTerry
 from mirage.arena.judgments import JudgmentsLike, as_judgments
 from mirage.arena.verdicts import Judged
 from mirage.dataset import MirageDataset
@@ -80,7 +80,7 @@ class Leaderboard:
         self.provenance: Mapping[str, Any] = {}
         self.agreement = (*agreement, *_agreement_of(ranker.features, dataset.language))
         self._ranker: Callable[[], SurrogateRanker] = lambda: ranker
-        self._fit: BradleyTerryFit | None = None
+        self._judged: Ranking | None = None
         for anchor in self.anchors:
             if anchor not in models:
                 raise UnknownNameError("training model of the ranker", anchor, models)
@@ -242,8 +242,7 @@ class Leaderboard:
         measured = tuple(agreement)
         board.agreement = (*measured, *_agreement_of(board.suite.names, dataset.language))
         said = judged if isinstance(judged, Judged) else judgments
-        board._fit = BradleyTerry().fit(judgments)
-        board.ranking = Ranking.from_judgments(
+        board._judged = board.ranking = Ranking.from_judgments(
             said, dataset=dataset, runs=answers.values(), agreement=measured
         )
 
@@ -345,7 +344,7 @@ class Leaderboard:
             self.ranker,
             self.provenance,
         )
-        notes = self.ranking.notes if self._fit else ()
+        notes = self._judged.notes if self._judged else ()
         return _ranking([*self._anchors(), *scored], self.dataset, evidence, self.agreement, notes)
 
     def _check_name(self, name: str) -> None:
@@ -354,7 +353,8 @@ class Leaderboard:
             raise DatasetError(f"the model name {name!r} {why}; choose another one")
 
     def _anchors(self) -> list[_Scored]:
-        data, fit = self.ranker.data[self.dataset.language], self._fit
+        data, judged = self.ranker.data[self.dataset.language], self._judged
+        fit = judged.evidence.fit if judged and judged.evidence else None
         models, logits, draws = data.models, data.mean_y, data.y
         if fit is not None and fit.queries > 1:
             # Tournaments repeat what never varied: whoever won them all would look certain.
@@ -366,7 +366,7 @@ class Leaderboard:
             scored = _Scored(
                 model=self.prefix + anchor,
                 logit=float(logits[place]),
-                interval=(low, high) if fit is None else self.ranking[anchor].interval,
+                interval=judged[anchor].interval if judged else (low, high),
                 draws=draws[:, place],
                 features=dict(zip(data.features, data.mean_X[row].tolist(), strict=True)),
                 anchor=True,

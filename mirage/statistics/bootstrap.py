@@ -17,6 +17,7 @@ __all__ = [
     "check_level",
     "draw_queries",
     "expanded_level",
+    "middle",
     "percentiles",
     "ratio",
     "resampled",
@@ -73,8 +74,14 @@ def percentiles(drawn: Floats, queries: int, level: float) -> Interval:
     check_level(level)
     if queries < 2:
         return NO_INTERVAL
-    lower, upper = np.quantile(drawn, [(1 - level) / 2, (1 + level) / 2]).tolist()
+    lower, upper = middle(drawn, level).tolist()
     return lower, upper
+
+
+def middle(drawn: Floats | Ints, level: float) -> Floats:
+    """The percentiles along the first axis that hold the middle ``level``: ``(2, ...)``."""
+    check_level(level)
+    return np.asarray(np.quantile(drawn, [(1 - level) / 2, (1 + level) / 2], axis=0))
 
 
 def expanded_level(level: float, queries: int) -> float:

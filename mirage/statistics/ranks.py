@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from mirage._base.arrays import Floats, Ints
-from mirage.statistics.bootstrap import Interval, check_level
+from mirage.statistics.bootstrap import Interval, check_level, middle
 
 __all__ = [
     "DECIMALS",
@@ -52,8 +52,7 @@ def rank_intervals(draws: ArrayLike, *, level: float = 0.95) -> Ints:
         draws: logits, ``(draws, models)``.
         level: share of the draws that an interval holds, as :func:`check_level` has it.
     """
-    check_level(level)
-    best, worst = np.quantile(ranks(draws), [(1 - level) / 2, (1 + level) / 2], axis=0)
+    best, worst = middle(ranks(draws), level)
     return np.stack([np.floor(best), np.ceil(worst)], axis=1).astype(np.intp)
 
 
@@ -93,7 +92,7 @@ def confidences_by_t(logits: Floats, covariance: Floats, degrees: float) -> Floa
     """:func:`p_better_by_t` of each model over each, ``(models, models)``; the diagonal is 0.5."""
     own = np.diag(covariance)
     errors = np.sqrt(np.maximum(own[:, None] + own - 2 * covariance, 0))
-    p = _by_t(logits[:, None] - logits, errors, degrees)
+    p = p_better_by_t(logits[:, None] - logits, errors, degrees)
     np.fill_diagonal(p, 0.5)
     return p
 
@@ -109,12 +108,16 @@ def p_better_by_draws(a: Floats, b: Floats) -> float:
     return float((ahead.mean() + 1) / 2)
 
 
-def p_better_by_t(difference: float, error: float, degrees: float) -> float:
-    """Confidence that a difference of logits is above 0: one-sided, by Student's t.
+def p_better_by_t(differences: Floats | float, errors: Floats | float, degrees: float) -> Floats:
+    """Confidence that each difference of logits is above 0: one-sided, by Student's t.
 
-    ``error`` is its standard error; NaN without degrees of freedom, or where an argument is NaN.
+    ``errors`` are their standard errors; NaN without degrees of freedom, or where an argument is.
     """
-    return float(_by_t(np.array(difference), np.array(error), degrees))
+    from scipy.special import stdtr
+
+    exact = np.round(errors, DECIMALS) == 0
+    by_t = stdtr(degrees, differences / np.where(exact, 1, errors))
+    return np.array(np.where(exact, _certain(differences), by_t), dtype=np.float64)
 
 
 def p_better_by_intervals(difference: float, a: Interval, b: Interval) -> float:
@@ -127,14 +130,6 @@ def p_better_by_intervals(difference: float, a: Interval, b: Interval) -> float:
     if error == 0:
         return float(_certain(difference))
     return 0.5 * math.erfc(-difference / (error * math.sqrt(2)))
-
-
-def _by_t(differences: Floats, errors: Floats, degrees: float) -> Floats:
-    from scipy.special import stdtr
-
-    exact = np.round(errors, DECIMALS) == 0
-    by_t = stdtr(degrees, differences / np.where(exact, 1, errors))
-    return np.array(np.where(exact, _certain(differences), by_t), dtype=np.float64)
 
 
 def _certain(differences: Floats | float) -> Floats:

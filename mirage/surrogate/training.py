@@ -44,8 +44,7 @@ class TrainingData:
     @cached_property
     def monotone(self) -> list[int]:
         """1 for a feature that must not lower the logit as it rises, 0 for any other."""
-        entries = (self.facts.get(name) or facts(name) for name in self.features)
-        return [int(entry.direction == "higher") for entry in entries]
+        return [int(facts(name, self.facts).direction == "higher") for name in self.features]
 
     @cached_property
     def X(self) -> Floats:

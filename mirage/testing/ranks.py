@@ -136,10 +136,7 @@ def _below(evidence: Evidence, model: str, other: Entry) -> list[str]:
         return []
     table, data = evidence.tables[model], ranker.data[dataset.language]
     names = [name for name in data.features if math.isfinite(other.features.get(name, math.nan))]
-    own = table.facts
-    lower = [
-        (own.get(name) or facts(name)).direction_in(table.language) == "lower" for name in names
-    ]
+    lower = [facts(name, table.facts).direction_in(table.language) == "lower" for name in names]
     signs = np.where(lower, 1.0, -1.0)
     means = np.array([other.features[name] for name in names])
     spread = data.mean_X[:, [data.features.index(name) for name in names]].std(axis=0)
