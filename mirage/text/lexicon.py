@@ -1,0 +1,61 @@
+"""The words of a language that simple rules have to know, from a file a language."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from importlib import resources
+
+from mirage.languages import Language
+
+__all__ = ["Lexicon", "lexicon"]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Lexicon:
+    """What rules know of one language; every word is in NFC and lower case.
+
+    In the phrases a ``*`` at an end stands for any letters, and `` ... `` for a few words.
+
+    Attributes:
+        abstention: phrases that say that a question is not answered.
+        contrast: words such as "but" and "instead".
+        negation: words and affixes that negate.
+        numbers: words for numbers, and what they count.
+        months: names of months and their abbreviations, 1 to 12.
+        function_words: the commonest words, which say nothing of the matter.
+        titles: what stands before names, such as "Dr".
+        yes: words that affirm.
+        no: words that deny.
+    """
+
+    abstention: tuple[str, ...]
+    contrast: tuple[str, ...]
+    negation: tuple[str, ...]
+    numbers: Mapping[str, int]
+    months: Mapping[str, int]
+    function_words: frozenset[str]
+    titles: tuple[str, ...]
+    yes: tuple[str, ...]
+    no: tuple[str, ...]
+
+
+@cache
+def lexicon(code: str) -> Lexicon:
+    """The lexicon of a language, by its ISO 639-1 code.
+
+    Raises:
+        UnknownNameError: no such language.
+    """
+    code = Language.of(code).code
+    source = resources.files("mirage") / "data" / "lexicon" / f"{code}.json"
+    entries = json.loads(source.read_text(encoding="utf-8"))
+    lists = ("abstention", "contrast", "negation", "titles", "yes", "no")
+    return Lexicon(
+        **{name: tuple(entries[name]) for name in lists},
+        numbers=entries["numbers"],
+        months=entries["months"],
+        function_words=frozenset(entries["function_words"]),
+    )
