@@ -30,7 +30,8 @@ class Language:
         bleu_tokenizer: sacrebleu's tokenizer: ``13a`` (splits ASCII punctuation), ``intl``
             (splits Unicode punctuation such as the danda), ``zh`` or ``char``. None of them needs
             a download.
-        identifier: the library that knows the language: ``langid`` or ``lingua``.
+        neighbours: languages outside this table that are easily taken for it, by ISO 639-1 code.
+            Malay is none of Indonesian's: short texts do not tell them apart.
         gram_length: characters in the n-grams that compare short phrases: 2 where a character is
             a syllable or a word.
         digits: the script's own digits 0 to 9, empty where it uses ASCII digits only.
@@ -53,7 +54,7 @@ class Language:
     sentence_ends: Literal["marks", "spaces"] = "marks"
     tokens: Literal["word", "character"] = "word"
     bleu_tokenizer: Literal["13a", "intl", "zh", "char"] = "13a"
-    identifier: Literal["langid", "lingua"] = "langid"
+    neighbours: tuple[str, ...] = ()
     gram_length: int = 3
     digits: str = ""
     inner_stops: str = ""
@@ -91,6 +92,7 @@ _TABLE = (
         native_name="العربية",
         script="Arabic",
         direction="rtl",
+        neighbours=("ur",),
         inner_stops="د|أ",
         bleu_tokenizer="intl",
         digits="٠١٢٣٤٥٦٧٨٩",
@@ -121,6 +123,7 @@ _TABLE = (
         code="de",
         name="German",
         native_name="Deutsch",
+        neighbours=("nl", "da"),
         inner_stops=r"\d{1,2}",
         reason_headings=_words("Begründung, Grund, Gründe"),
         answer_headings=_words("Antwort"),
@@ -131,6 +134,7 @@ _TABLE = (
         code="en",
         name="English",
         native_name="English",
+        neighbours=("nl",),
         reason_headings=_words("Reason, Reasons, Reasoning"),
         answer_headings=_words("Answer, Final Answer"),
         passage_words=_words(
@@ -143,6 +147,7 @@ _TABLE = (
         code="es",
         name="Spanish",
         native_name="español",
+        neighbours=("pt", "ca", "it"),
         inner_stops=r"[ad]\. ?C",
         reason_headings=_words("Razón, Razones, Razonamiento, Motivo, Justificación"),
         answer_headings=_words("Respuesta"),
@@ -155,6 +160,7 @@ _TABLE = (
         native_name="فارسی",
         script="Arabic",
         direction="rtl",
+        neighbours=("ur",),
         bleu_tokenizer="intl",
         digits="۰۱۲۳۴۵۶۷۸۹",
         terminators=".!?…؟۔",
@@ -167,6 +173,7 @@ _TABLE = (
         code="fi",
         name="Finnish",
         native_name="suomi",
+        neighbours=("et",),
         inner_stops=r"\d{1,2}",
         reason_headings=_words("Perustelu, Perustelut, Syy"),
         answer_headings=_words("Vastaus"),
@@ -177,6 +184,7 @@ _TABLE = (
         code="fr",
         name="French",
         native_name="français",
+        neighbours=("it", "ca"),
         inner_stops=r"MM?|Mme|Mlle|J(?=\.-)",
         reason_headings=_words("Raison, Raisons, Raisonnement, Justification"),
         answer_headings=_words("Réponse"),
@@ -188,6 +196,7 @@ _TABLE = (
         name="Hindi",
         native_name="हिन्दी",
         script="Devanagari",
+        neighbours=("mr",),
         inner_stops="डॉ|श्री|प्रो",
         bleu_tokenizer="intl",
         digits="०१२३४५६७८९",
@@ -201,6 +210,7 @@ _TABLE = (
         code="id",
         name="Indonesian",
         native_name="Bahasa Indonesia",
+        neighbours=("tl",),
         reason_headings=_words("Alasan"),
         answer_headings=_words("Jawaban"),
         passage_words=_words("Konteks, Bagian, Kutipan, Dokumen, Sumber, Paragraf, Teks"),
@@ -242,6 +252,7 @@ _TABLE = (
         name="Russian",
         native_name="русский",
         script="Cyrillic",
+        neighbours=("uk", "bg", "be"),
         reason_headings=_words("Причина, Обоснование, Объяснение, Рассуждение"),
         answer_headings=_words("Ответ"),
         passage_words=_words(
@@ -253,6 +264,7 @@ _TABLE = (
         code="sw",
         name="Swahili",
         native_name="Kiswahili",
+        neighbours=("zu", "sn"),
         inner_stops="Dkt|Bw|Bi",
         reason_headings=_words("Sababu"),
         answer_headings=_words("Jibu"),
@@ -292,7 +304,6 @@ _TABLE = (
         code="yo",
         name="Yoruba",
         native_name="Yorùbá",
-        identifier="lingua",
         reason_headings=_words("Ìdí, Idi"),
         answer_headings=_words("Ìdáhùn, Idahun"),
         passage_words=_words("Àyọkà, Ayoka, Ìwé, Iwe, Orísun, Orisun"),

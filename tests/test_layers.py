@@ -223,7 +223,7 @@ def test_importing_the_package_imports_nothing_heavy() -> None:
         "numpy",
         "pydantic",
         "httpx",
-        "langid",
+        "lingua",
     }
     assert loaded & heavy == set()
 
@@ -232,7 +232,7 @@ def test_importing_the_package_imports_nothing_heavy() -> None:
 def test_a_public_name_imports_no_more_than_it_needs(name: str) -> None:
     loaded = imported_by(f"from mirage import {name}")
     assert "pydantic" in loaded
-    assert loaded & {"torch", "sklearn", "openai", "pandas", "langid", "lingua"} == set()
+    assert loaded & {"torch", "sklearn", "openai", "pandas", "lingua"} == set()
 
 
 # Names ------------------------------------------------------------------------------------------

@@ -26,7 +26,7 @@ from mirage.testing.comparison import DECIMALS
 __all__ = ["Baseline", "read_baseline", "save_baseline", "versions"]
 
 # What decides the numbers of the offline features, besides the responses.
-_PACKAGES = ("mirage-rag", "langid", "lingua-language-detector", "sacrebleu", "sentencex")
+_PACKAGES = ("mirage-rag", "lingua-language-detector", "sacrebleu", "sentencex")
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -39,14 +39,14 @@ def test_a_package_that_is_always_needed_and_missing_falls_short(
     version = metadata.version
 
     def lacking(name: str) -> str:
-        if name == "langid":
+        if name == "sentencex":
             raise metadata.PackageNotFoundError(name)
         return version(name)
 
     monkeypatch.setattr(metadata, "version", lacking)
     done = mirage("doctor")
     assert done.exit_code == 1
-    assert "the package langid is missing" in done.stderr
+    assert "the package sentencex is missing" in done.stderr
 
 
 def test_endpoints_that_answer(server: ChatServer, monkeypatch: pytest.MonkeyPatch) -> None:
