@@ -34,7 +34,7 @@ def target_language(item: Answered) -> float | NotComputed:
 def english_language(item: Answered) -> float | NotComputed:
     """Probability that the answer is in English; 0 for an empty answer.
 
-    As :func:`target_language`, with which it is the same for English queries.
+    It has a value where :func:`target_language` has one, and is the same for English queries.
     """
     return _probability(item, "en")
 
@@ -47,7 +47,7 @@ def _probability(item: Answered, code: str) -> float | NotComputed:
     shares, doubts = _identified(text, query.language, context)
     if not shares:
         return _NO_WORDS
-    return _TOO_SHORT if doubts.get(code, 0.0) > 0.5 else shares.get(code, 0.0)
+    return _TOO_SHORT if doubts.get(query.language, 0.0) > 0.5 else shares.get(code, 0.0)
 
 
 def language_probabilities(

@@ -102,7 +102,12 @@ def test_what_two_languages_write_alike_is_left_open() -> None:
     for code in ("es", "fr"):
         assert "too short" in reason("target_language", code, "En 1969 [2].")
     assert "too short" in reason("target_language", "ja", "木星")
-    assert value("english_language", "ja", "木星") == 0
+    assert "too short" in reason("english_language", "ja", "木星")
+
+
+def test_what_is_no_language_at_all_is_not_the_expected_one() -> None:
+    assert value("target_language", "sw", "zzz qqq xxx") < 0.2
+    assert value("english_language", "sw", "zzz qqq xxx") < 0.8
 
 
 @pytest.mark.parametrize("code", LANGUAGES)
