@@ -34,6 +34,8 @@ class Language:
             Malay is none of Indonesian's: short texts do not tell them apart.
         gram_length: characters in the n-grams that compare short phrases: 2 where a character is
             a syllable or a word.
+        capitals: what a capital within a sentence is a sign of: a name, or any noun; ``none``
+            where the script has no capitals.
         digits: the script's own digits 0 to 9, empty where it uses ASCII digits only.
         inner_stops: what a full stop may follow without ending the sentence, where sentencex does
             not know it, as a regular expression: titles (``Bw.``), ordinals (``17.``).
@@ -56,6 +58,7 @@ class Language:
     bleu_tokenizer: Literal["13a", "intl", "zh", "char"] = "13a"
     neighbours: tuple[str, ...] = ()
     gram_length: int = 3
+    capitals: Literal["names", "nouns", "none"] = "names"
     digits: str = ""
     inner_stops: str = ""
     terminators: str = ".!?…"
@@ -90,6 +93,7 @@ _TABLE = (
         code="ar",
         name="Arabic",
         native_name="العربية",
+        capitals="none",
         script="Arabic",
         direction="rtl",
         neighbours=("ur",),
@@ -109,6 +113,7 @@ _TABLE = (
         code="bn",
         name="Bengali",
         native_name="বাংলা",
+        capitals="none",
         script="Bengali",
         inner_stops="ড|ডা|মো",
         bleu_tokenizer="intl",
@@ -124,6 +129,7 @@ _TABLE = (
         name="German",
         native_name="Deutsch",
         neighbours=("nl", "da"),
+        capitals="nouns",
         inner_stops=r"\d{1,2}",
         reason_headings=_words("Begründung, Grund, Gründe"),
         answer_headings=_words("Antwort"),
@@ -158,6 +164,7 @@ _TABLE = (
         code="fa",
         name="Persian",
         native_name="فارسی",
+        capitals="none",
         script="Arabic",
         direction="rtl",
         neighbours=("ur",),
@@ -195,6 +202,7 @@ _TABLE = (
         code="hi",
         name="Hindi",
         native_name="हिन्दी",
+        capitals="none",
         script="Devanagari",
         neighbours=("mr",),
         inner_stops="डॉ|श्री|प्रो",
@@ -220,6 +228,7 @@ _TABLE = (
         code="ja",
         name="Japanese",
         native_name="日本語",
+        capitals="none",
         script="Japanese",
         tokens="character",
         gram_length=2,
@@ -237,6 +246,7 @@ _TABLE = (
         code="ko",
         name="Korean",
         native_name="한국어",
+        capitals="none",
         script="Hangul",
         # Words carry their particles, so characters come nearer to morphemes than words do.
         gram_length=2,
@@ -275,6 +285,7 @@ _TABLE = (
         code="te",
         name="Telugu",
         native_name="తెలుగు",
+        capitals="none",
         script="Telugu",
         inner_stops="డా|శ్రీ",
         bleu_tokenizer="intl",
@@ -289,6 +300,7 @@ _TABLE = (
         code="th",
         name="Thai",
         native_name="ไทย",
+        capitals="none",
         script="Thai",
         sentence_ends="spaces",
         tokens="character",
@@ -313,6 +325,7 @@ _TABLE = (
         code="zh",
         name="Chinese",
         native_name="中文",
+        capitals="none",
         script="Han",
         tokens="character",
         gram_length=2,

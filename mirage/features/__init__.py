@@ -18,6 +18,7 @@ if TYPE_CHECKING:
         NotComputed,
         answered,
     )
+    from mirage.features.fault_spans import Span, spans
     from mirage.features.lexical import SUPPORTED_AT, sentence_support
     from mirage.features.neural import (
         NLI,
@@ -60,6 +61,7 @@ __all__ = [
     "NuggetRecall",
     "RatedFeature",
     "Reranker",
+    "Span",
     "answer_overlap",
     "answered",
     "canonical_name",
@@ -70,6 +72,7 @@ __all__ = [
     "nugget_recall",
     "reranker_score",
     "sentence_support",
+    "spans",
     "support_entailment",
     "support_neutral",
 ]

@@ -8,7 +8,17 @@ from functools import lru_cache, partial
 from types import MappingProxyType
 
 from mirage.errors import FeatureError, UnknownNameError
-from mirage.features import answers, citations, language, lexical, neural, nuggets, overlap, rated
+from mirage.features import (
+    answers,
+    citations,
+    fault_spans,
+    language,
+    lexical,
+    neural,
+    nuggets,
+    overlap,
+    rated,
+)
 from mirage.features.base import MODELS, AnsweredFeature, Definition, Facts, Feature
 
 __all__ = [
@@ -24,7 +34,17 @@ __all__ = [
 DEFINITIONS: Mapping[str, Definition] = MappingProxyType(
     {
         definition.name: definition
-        for file in (language, citations, lexical, neural, overlap, answers, rated, nuggets)
+        for file in (
+            language,
+            citations,
+            lexical,
+            neural,
+            overlap,
+            answers,
+            fault_spans,
+            rated,
+            nuggets,
+        )
         for definition in file.DEFINITIONS
     }
 )

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import unicodedata
 from collections import Counter, deque
+from collections.abc import Iterator
 from functools import lru_cache
 
 from mirage.languages import Language
 from mirage.text.numbers import numbers, without_numbers
 from mirage.text.tokens import tokenize
 
-__all__ = ["MENTIONED_AT", "mention"]
+__all__ = ["MENTIONED_AT", "bare", "folded", "mention"]
 
 MENTIONED_AT = 0.75
 """The recall from which on a phrase counts as mentioned."""
@@ -42,24 +43,24 @@ def mention(phrase: str, text: str, language: str | Language) -> float:
     stated = numbers(phrase)
     if not stated <= numbers(text):
         return 0.0
-    pattern = _folded(phrase, entry)
+    pattern = folded(phrase, entry)
     if not pattern:
         return float(bool(stated))
+    whole = folded(text, entry)
+    if pattern in whole:
+        return 1.0
     length = min(entry.gram_length, len(pattern))
     grams = {pattern[i : i + length] for i in range(len(pattern) - length + 1)}
     width = len(pattern) + max(4, len(pattern) // 2)
-    return _densest(_folded(text, entry), grams, length, width) / len(grams)
+    return _densest(whole, grams, width) / len(grams)
 
 
-def _densest(text: str, grams: set[str], length: int, width: int) -> int:
+def _densest(text: str, grams: set[str], width: int) -> int:
     """The greatest number of different n-grams that begin within ``width`` characters."""
     window: deque[tuple[int, str]] = deque()
     counts: Counter[str] = Counter()
     most = 0
-    for place in range(len(text) - length + 1):
-        gram = text[place : place + length]
-        if gram not in grams:
-            continue
+    for place, gram in sorted((at, one) for one in grams for at in _places(one, text)):
         window.append((place, gram))
         counts[gram] += 1
         while window[0][0] <= place - width:
@@ -71,8 +72,15 @@ def _densest(text: str, grams: set[str], length: int, width: int) -> int:
     return most
 
 
+def _places(gram: str, text: str) -> Iterator[int]:
+    place = text.find(gram)
+    while place >= 0:
+        yield place
+        place = text.find(gram, place + 1)
+
+
 @lru_cache(maxsize=4096)
-def _folded(text: str, entry: Language) -> str:
+def folded(text: str, entry: Language) -> str:
     """Words without numbers and without what may be left out, a space before each.
 
     No space stands after a word, so that a phrase is found at the beginning of a longer word: its
@@ -80,10 +88,10 @@ def _folded(text: str, entry: Language) -> str:
     """
     tokens = tokenize(without_numbers(text), entry)
     gap = "" if entry.tokens == "character" else " "
-    return "".join(gap + _bare(token) for token in tokens)
+    return "".join(gap + bare(token) for token in tokens)
 
 
-def _bare(token: str) -> str:
+def bare(token: str) -> str:
     """A token without accents and points, with one letter for those that stand for each other."""
     if token.isascii():
         return token

@@ -124,7 +124,7 @@ def test_unknown_names_come_with_the_nearest(name: str, nearest: str) -> None:
 
 def test_facts_of_the_librarys_features() -> None:
     directions = {name: known.facts.direction for name, known in DEFINITIONS.items()}
-    lower = {"english_language", "support_neutral", "wrong_answer"}
+    lower = {"english_language", "support_neutral", "unknown_facts", "wrong_answer"}
     assert {name for name, direction in directions.items() if direction == "lower"} == lower
     assert set(directions.values()) == {"higher", "lower"}
     assert facts("citation_MAP@3") == facts(feature("citation_map@10")) == facts("citation_map")

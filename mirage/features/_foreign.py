@@ -1,0 +1,131 @@
+"""Stretches of a text in another language than its own."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cache, lru_cache
+
+from mirage.languages import LANGUAGES, Language
+from mirage.text.lexicon import lexicon
+from mirage.text.words import WORD
+
+__all__ = ["foreign_stretches"]
+
+_SCRIPTS = {
+    "Latin": "A-Za-z\u00aa\u00ba\u00c0-\u024f\u1e00-\u1eff",
+    "Cyrillic": "\u0400-\u052f",
+    "Arabic": "\u0620-\u065f\u066e-\u06d3\u06d5-\u06ef\u06fa-\u06ff\u200c",
+    "Devanagari": "\u0900-\u0963\u0971-\u097f\u200d",
+    "Bengali": "\u0980-\u09e3\u09f0-\u09ff",
+    "Telugu": "\u0c00-\u0c63",
+    "Thai": "\u0e01-\u0e4e",
+    "Hangul": "\uac00-\ud7a3\u1100-\u11ff",
+    "Kana": "\u3041-\u30fa\u30fd-\u30ff",
+    "Han": "\u3400-\u9fff",
+}
+_OF_LANGUAGE = {"Japanese": ("Kana", "Han"), "Hangul": ("Hangul", "Han")}
+
+LATIN_WORDS = 4
+"""Words in Latin letters, in a text in another script, that are a clause rather than a name."""
+
+LETTERS = 6
+"""Letters of any other foreign script that are one."""
+
+FUNCTION_WORDS = 3
+"""Function words of another language that a clause has."""
+
+
+def foreign_stretches(
+    text: str, places: Sequence[tuple[int, int]], sources: Sequence[str], code: str
+) -> Iterator[tuple[int, int]]:
+    """Where a clause is in another script or language and no source holds it."""
+    entry = Language.of(code)
+    for match in _other_script(entry).finditer(text):
+        stretch = match[0]
+        is_latin = stretch[0].isascii() or _is_latin(stretch[0])
+        if (_is_clause(stretch) if is_latin else len(stretch) >= LETTERS) and not any(
+            stretch in source for source in sources
+        ):
+            yield match.span()
+    for start, end in places:
+        yield from _other_language(text, start, end, entry)
+
+
+def _is_latin(char: str) -> bool:
+    return bool(re.match(f"[{_SCRIPTS['Latin']}]", char))
+
+
+def _is_clause(stretch: str) -> bool:
+    words = stretch.split()
+    small = [word for word in words if word[:1].islower()]
+    return len(words) >= LATIN_WORDS and 2 * len(small) >= len(words)
+
+
+@lru_cache(maxsize=64)
+def _other_script(entry: Language) -> re.Pattern[str]:
+    own = _OF_LANGUAGE.get(entry.script, (entry.script,))
+    others = [letters for name, letters in _SCRIPTS.items() if name not in (*own, "Latin")]
+    latin = _SCRIPTS["Latin"]
+    runs = [rf"[{''.join(others)}](?:[{''.join(others)}\s]*[{''.join(others)}])?"]
+    if "Latin" not in own:
+        runs.insert(0, rf"[{latin}](?:[{latin}0-9\s,'’()\"%:;.-]*[{latin}][.!?]?)?")
+    return re.compile("|".join(runs))
+
+
+def _other_language(text: str, start: int, end: int, entry: Language) -> Iterator[tuple[int, int]]:
+    """The sentence, or the longest clause of it, whose function words are another language's."""
+    words = [(m.start(), m.end(), m[0].casefold()) for m in WORD.finditer(text, start, end)]
+    known = _languages_by_word()
+    own = 0
+    counts: Counter[str] = Counter()
+    for _, _, word in words:
+        codes = known.get(word, ())
+        if entry.code in codes:
+            own += 1
+        else:
+            counts.update(codes)
+    if not counts:
+        return
+    other, count = counts.most_common(1)[0]
+    if count < FUNCTION_WORDS or entry.tokens == "character":
+        return
+    if count >= 0.25 * len(words) and own <= count / 2:
+        yield words[0][0], end
+        return
+    yield from _clause(words, other, entry, known)
+
+
+def _clause(
+    words: Sequence[tuple[int, int, str]],
+    other: str,
+    entry: Language,
+    known: Mapping[str, tuple[str, ...]],
+) -> Iterator[tuple[int, int]]:
+    """The longest run between words of the language itself that has words of the other enough."""
+    first = last = None
+    count = 0
+    best: tuple[int, int, int] = (0, 0, 0)
+    for start, end, word in words:
+        codes = known.get(word, ())
+        if entry.code in codes:
+            if other in codes and first is not None:
+                continue
+            first, count = None, 0
+        elif other in codes:
+            first = start if first is None else first
+            last, count = end, count + 1
+            best = max(best, (count, first, last))
+    if best[0] > FUNCTION_WORDS:
+        yield best[1], best[2]
+
+
+@cache
+def _languages_by_word() -> Mapping[str, tuple[str, ...]]:
+    codes: dict[str, tuple[str, ...]] = {}
+    for code in LANGUAGES:
+        for word in lexicon(code).function_words:
+            if " " not in word:
+                codes[word] = (*codes.get(word, ()), code)
+    return codes

@@ -1,0 +1,331 @@
+"""What an answer says that nothing shown carries: where, and of which type.
+
+Everything is found by rules, from the words of a language in its lexicon, with no model. Precision
+goes before recall: what a rule cannot tell from a good paraphrase it leaves alone.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence, Set
+from functools import lru_cache
+from typing import Literal, NamedTuple
+
+from mirage.features._foreign import foreign_stretches
+from mirage.features._names import names, stranger
+from mirage.features._negations import negation_faults
+from mirage.features._shown import Shown, evidence, grams_of, holdings, shown_texts
+from mirage.features.answers import states
+from mirage.features.base import NOTHING_SHOWN, Answered, Definition, Facts, NotComputed
+from mirage.languages import LANGUAGES, Language
+from mirage.text.citations import Citation, Passages, citations
+from mirage.text.lexicon import lexicon
+from mirage.text.mentions import folded
+from mirage.text.quantities import Date, Quantity, dates, quantities, values_in
+
+__all__ = ["Span", "SpanType", "spans", "unknown_facts"]
+
+SpanType = Literal["number", "date", "name", "negation", "language", "citation"]
+
+
+class Span(NamedTuple):
+    """A stretch of an answer that nothing shown carries.
+
+    Attributes:
+        start: where it begins, in characters of the answer as written,
+            :attr:`ParsedResponse.answer <mirage.text.ParsedResponse.answer>`.
+        end: where it ends, exclusive.
+        type: what is wrong with it.
+        text: the stretch itself, ``answer[start:end]``.
+    """
+
+    start: int
+    end: int
+    type: SpanType
+    text: str
+
+
+class _Fact(NamedTuple):
+    start: int
+    end: int
+    type: SpanType
+    known: bool
+
+
+class _Reading(NamedTuple):
+    """An answer, as the rules read it."""
+
+    item: Answered
+    answer: str
+    plain: str  # the answer with blanks for its citations: offsets are the same
+    brackets: tuple[Citation, ...]
+    sentences: tuple[tuple[int, int, tuple[str, ...]], ...]
+    texts: tuple[str, ...]
+    shown: Shown
+
+
+def spans(item: Answered) -> tuple[Span, ...]:
+    """The stretches of an answer that nothing shown carries, in order.
+
+    Nothing is found where the texts of the shown passages are not known.
+    """
+    reading = _reading(item)
+    if isinstance(reading, NotComputed):
+        return ()
+    found = [(f.start, f.end, f.type) for f in _facts(reading) if not f.known]
+    found += _wrong_answers(
+        reading, {"number" if type_ == "date" else type_ for _, _, type_ in found}
+    )
+    code, stretches = item.query.language, [place[:2] for place in reading.sentences]
+    sources = (*reading.texts, item.query.text)
+    found += (
+        (start, end, "language")
+        for start, end in foreign_stretches(reading.plain, stretches, sources, code)
+    )
+    found += (
+        (start, end, "negation")
+        for start, end in negation_faults(reading.plain, stretches, reading.texts, code)
+    )
+    found += _citation_faults(reading)
+    return tuple(
+        Span(start, end, type_, reading.answer[start:end]) for start, end, type_ in _apart(found)
+    )
+
+
+def unknown_facts(item: Answered) -> float | NotComputed:
+    """Share of the answer's numbers, dates and names that no shown passage holds.
+
+    In [0, 1]; 0 where it states none. Not computed without the texts of the shown passages.
+    """
+    reading = _reading(item)
+    if isinstance(reading, NotComputed):
+        return reading
+    facts = _facts(reading)
+    return sum(not fact.known for fact in facts) / len(facts) if facts else 0.0
+
+
+def _apart(found: Iterable[tuple[int, int, SpanType]]) -> list[tuple[int, int, SpanType]]:
+    """In order, what overlaps an earlier and longer one left out."""
+    rows: list[tuple[int, int, SpanType]] = []
+    for start, end, type_ in sorted(found, key=lambda row: (row[0], -row[1])):
+        if not rows or start >= rows[-1][1]:
+            rows.append((start, end, type_))
+    return rows
+
+
+# The answer ---------------------------------------------------------------------------------------
+
+
+def _reading(item: Answered) -> _Reading | NotComputed:
+    if not item.shown_is_known:
+        return NOTHING_SHOWN
+    texts = shown_texts(item)
+    if isinstance(texts, NotComputed):
+        return texts
+    entry = Language.of(item.query.language)
+    answer = item.parsed.answer
+    brackets = tuple(citations(answer, entry, Passages.of(item.shown)))
+    plain = answer
+    for start, end, _ in brackets:
+        plain = plain[:start] + " " * (end - start) + plain[end:]
+    places = tuple(_places(plain, item))
+    return _Reading(item, answer, plain, brackets, places, texts, evidence(item, texts))
+
+
+def _places(plain: str, item: Answered) -> Iterator[tuple[int, int, tuple[str, ...]]]:
+    """Where the sentences of the parsed answer stand in it, and what they cite."""
+    cursor = 0
+    for sentence in item.parsed.sentences:
+        start = plain.find(sentence.text, cursor)
+        end = start + len(sentence.text)
+        if start < 0:  # a citation stood within it
+            start, end = _stretch(plain, sentence.text, cursor)
+        yield start, end, sentence.citations
+        cursor = end
+
+
+def _stretch(plain: str, text: str, cursor: int) -> tuple[int, int]:
+    """The stretch that holds the letters of a text in order, from a place on."""
+    start = -1
+    for char in text:
+        if char.isspace():
+            continue
+        place = plain.find(char, cursor)
+        if place < 0:
+            continue
+        start = place if start < 0 else start
+        cursor = place + 1
+    return max(start, 0), max(cursor, start, 0)
+
+
+# Facts --------------------------------------------------------------------------------------------
+
+
+def _facts(reading: _Reading) -> list[_Fact]:
+    in_dates = list(_dates(reading))
+    facts = in_dates + [
+        fact
+        for fact in _numbers(reading)
+        if not any(date.start <= fact.start < date.end for date in in_dates)
+    ]
+    starts = [start for start, _, _ in reading.sentences]
+    facts += (
+        _Fact(name.start, name.end, "name", name.known)
+        for name in names(reading.plain, starts, reading.shown)
+    )
+    return facts
+
+
+COMMON = frozenset(map(float, (0, 1, 2, 3, 12, 100)))
+"""Numbers that one counts with, and says noon and all with; they are no facts."""
+
+_LIST_NUMBER = re.compile(r"(?:\A|\n)[\s*_#>-]*\Z")
+_YEARS = range(1000, 2200)
+
+
+def _numbers(reading: _Reading) -> Iterator[_Fact]:
+    code = reading.item.query.language
+    for number in quantities(reading.plain, code):
+        if not _is_label(number, reading):
+            known = not COMMON.isdisjoint(number.values) or reading.shown.number(number.values)
+            yield _Fact(number.start, number.end, _number_type(number, reading.plain), known)
+
+
+def _number_type(number: Quantity, text: str) -> SpanType:
+    digits = text[number.start : number.end]
+    (value, *more) = number.values
+    is_year = len(digits) == 4 and digits.isdecimal() and not more and int(value) in _YEARS
+    return "date" if is_year else "number"
+
+
+def _is_label(number: Quantity, reading: _Reading) -> bool:
+    """Whether a number counts the lines of a list, or names a passage."""
+    text = reading.plain
+    if number.spelled:
+        return False
+    behind = text[number.end : number.end + 1]
+    if behind in (".", ")", "、", "）") and _LIST_NUMBER.search(text[: number.start]):
+        return True
+    if max(number.values) > len(reading.item.shown):
+        return False
+    return bool(_passage_word(reading.shown.language).search(text, 0, number.start))
+
+
+@lru_cache(maxsize=64)
+def _passage_word(entry: Language) -> re.Pattern[str]:
+    words = LANGUAGES["en"].passage_words + entry.passage_words
+    return re.compile(rf"(?:{'|'.join(map(re.escape, words))})\w{{0,4}}[^\n.]{{0,12}}\Z", re.I)
+
+
+def _dates(reading: _Reading) -> Iterator[_Fact]:
+    for date in dates(reading.plain, reading.item.query.language):
+        yield _Fact(date.start, date.end, "date", _is_known_date(date, reading.shown))
+
+
+def _is_known_date(date: Date, shown: Shown) -> bool:
+    if date.year is not None and not shown.number(frozenset((float(date.year),))):
+        return False
+    if date.day is not None:
+        return (date.day, date.month) in shown.days
+    return date.month in shown.months
+
+
+# Right and wrong answers --------------------------------------------------------------------------
+
+
+def _wrong_answers(reading: _Reading, faults: Set[SpanType]) -> Iterator[tuple[int, int, SpanType]]:
+    """Wrong answers in place of a right one; where there is none, what seems to stand there."""
+    item = reading.item
+    query, entry = item.query, reading.shown.language
+    if query.answerable is False or all(states(item, forms) for forms in query.answers):
+        return
+    stated = [form for forms in query.wrong_answers for form in forms if states(item, (form,))]
+    for form in stated:
+        type_ = _answer_type(form, entry)
+        # Where something unknown stands there itself, the wrong answer is only mentioned.
+        if type_ not in faults and (place := _place(form, reading.plain)):
+            yield *place, type_
+    if stated or faults or _abstains(reading.plain, query.language):
+        return
+    lacking = [forms for forms in query.answers if not states(item, forms)]
+    if any(values_in(form, entry) for forms in lacking for form in forms):
+        return
+    if place := stranger(reading.plain, reading.shown):
+        yield *place, "name"
+
+
+def _answer_type(form: str, entry: Language) -> SpanType:
+    words = lexicon(entry.code)
+    if form.casefold().strip(" ,、.") in {*words.yes, *words.no}:
+        return "negation"
+    return "number" if quantities(form, entry) else "name"
+
+
+def _place(form: str, text: str) -> tuple[int, int] | None:
+    """Where a text states a form, or as much of its beginning as it states."""
+    low = text.casefold()
+    if len(low) != len(text):
+        low = text.lower() if len(text.lower()) == len(text) else text
+    form = form.casefold()
+    for length in range(len(form), max(len(form) // 2, 1), -1):
+        start = low.find(form[:length])
+        if start >= 0:
+            return start, start + length
+    return None
+
+
+def _abstains(text: str, code: str) -> bool:
+    return bool(_abstention(code).search(text.casefold()))
+
+
+@lru_cache(maxsize=64)
+def _abstention(code: str) -> re.Pattern[str]:
+    phrases = (
+        re.escape(phrase).replace(r"\ \.\.\.\ ", ".{1,40}").replace(r"\*", r"\w*")
+        for phrase in lexicon(code).abstention
+    )
+    return re.compile("|".join(phrases) or "(?!)")
+
+
+# Citations ----------------------------------------------------------------------------------------
+
+
+ELSEWHERE = 0.35
+"""Share of a sentence's n-grams that only another passage holds, for its citation to be wrong."""
+
+NOT_HERE = 0.35
+"""Share of them that the cited passages hold, at most."""
+
+
+def _citation_faults(reading: _Reading) -> Iterator[tuple[int, int, SpanType]]:
+    yield from ((start, end, "citation") for start, end, ids in reading.brackets if not ids)
+    nexts = [start for start, _, _ in reading.sentences[1:]] + [len(reading.answer)]
+    for (start, end, ids), until in zip(reading.sentences, nexts, strict=False):
+        if ids and _is_elsewhere(reading, start, end, ids):
+            for bracket in reading.brackets:
+                if start <= bracket.start < until and bracket.ids:
+                    yield bracket.start, bracket.end, "citation"
+
+
+def _is_elsewhere(reading: _Reading, start: int, end: int, ids: Sequence[str]) -> bool:
+    """Whether another passage than those cited holds what a sentence says, and they do not."""
+    code, order = reading.item.query.language, reading.item.shown
+    pattern = folded(reading.plain[start:end], reading.shown.language)
+    cited: list[str] = []
+    other: list[str] = []
+    for id_, text in zip(order, reading.texts, strict=True):
+        (cited if id_ in ids else other).append(text)
+    if not cited or not other or not pattern.strip():
+        return False
+    asked = holdings((reading.item.query.text,), code).grams
+    new = grams_of(pattern, reading.shown.language) - asked
+    if len(new) < 8:
+        return False
+    held = holdings(tuple(cited), code).grams
+    lacking = new - held
+    best = max(len(lacking & holdings((text,), code).grams) for text in other)
+    mine = max(len(new & holdings((text,), code).grams) for text in cited)
+    return best > ELSEWHERE * len(new) and mine < NOT_HERE * len(new)
+
+
+DEFINITIONS = (Definition("unknown_facts", unknown_facts, Facts("lower", 0, 1, ("passages",))),)

@@ -1,0 +1,448 @@
+"""The numbers and dates that a text states, in digits of any script and in words, and where."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator, Sequence
+from functools import lru_cache
+from typing import NamedTuple
+
+from mirage.languages import Language
+from mirage.text._unicode import any_of
+from mirage.text.lexicon import lexicon
+from mirage.text.words import IN_WORD, WORD
+
+__all__ = ["Date", "Quantity", "dates", "days_in", "quantities", "values_in", "word_values"]
+
+Values = frozenset[float]
+Day = tuple[int, int]  # of a month
+
+_MULTIPLIER = 100  # from here on a number word multiplies what stands before it
+_MARKS = ".,٫٬'’ \u00a0\u2009\u202f"
+_DIGITS = re.compile(
+    rf"\d{{1,2}}[:：]\d\d(?!\d)"
+    rf"|\d(?:\d{{0,2}}(?:[{_MARKS}]\d{{3}})+(?!\d)|\d*)(?:[.,٫]\d+)*"
+)
+_MARK = re.compile(rf"[{_MARKS}]")
+_IN_A_NAME = re.compile(r"[A-Za-z]-?\Z|\d[A-Za-z]+\Z")
+_JOINTS = " \u00a0-"
+_HAN = "零〇一二三四五六七八九十百千万萬億亿兆两兩"
+_HAN_NUMBER = re.compile(f"[{_HAN}]+")
+_HAN_DIGITS = dict(zip("零〇一二三四五六七八九两兩", (0, 0, *range(1, 10), 2, 2), strict=True))
+_HAN_POWERS = {"十": 10, "百": 100, "千": 1000, "万": 10**4, "萬": 10**4} | {
+    "億": 10**8,
+    "亿": 10**8,
+    "兆": 10**12,
+}
+
+
+LONGEST_WORD = 60
+"""Characters of a word that may be a number."""
+
+
+class Quantity(NamedTuple):
+    """A number as it stands in a text, and the values that it may have."""
+
+    start: int
+    end: int
+    values: Values
+    spelled: bool
+
+
+class Date(NamedTuple):
+    """A month with a day or a year beside it; ``None`` for what is not said."""
+
+    start: int
+    end: int
+    day: int | None
+    month: int
+    year: int | None
+
+
+def quantities(text: str, language: str | Language) -> tuple[Quantity, ...]:
+    """The numbers of a text, in order, those in words too.
+
+    Digits that are part of a name (``K2``, ``COVID-19``) are none. Number words are those of the
+    language's lexicon and what is composed of them; where a script parts no words, only what can
+    hardly be anything else.
+
+    Raises:
+        UnknownNameError: no such language.
+    """
+    entry = Language.of(language)
+    in_digits = list(_in_digits(text, entry))
+    taken = {place for quantity in in_digits for place in range(quantity.start, quantity.end)}
+    in_words = (q for q in _in_words(text, entry) if q.start not in taken)
+    return tuple(sorted((*in_digits, *in_words)))
+
+
+@lru_cache(maxsize=4096)
+def values_in(text: str, language: str | Language) -> Values:
+    """Every value that any reading of the numbers in a text may have.
+
+    Beside the values of :func:`quantities` they are the parts of times, of dates and of composed
+    words, numbers that are parts of names, hours counted from noon, and neighbouring digits as
+    one number.
+
+    Raises:
+        UnknownNameError: no such language.
+    """
+    entry = Language.of(language)
+    values: set[float] = set()
+    for match in _DIGITS.finditer(text):
+        values |= _digit_values(match[0]) | _parts(match[0])
+    for quantity in _in_digits(text, entry):
+        values |= quantity.values
+    for quantity in _in_words(text, entry, loose=True):
+        values |= quantity.values
+    for run in re.findall(r"\d+(?:[ \u00a0-]\d+)+", text):
+        values.add(float("".join(filter(str.isdecimal, run))[:15]))
+    return frozenset(values)
+
+
+def _digit_values(number: str) -> Values:
+    parts = [part[:15] for part in re.split(rf"[{_MARKS}:：]", number)]
+    values = set()
+    if ":" in number or "：" in number:
+        return _times(int(parts[0]), int(parts[1]))
+    if all(len(part) == 3 for part in parts[1:]):
+        values.add(float("".join(parts)[:15]))
+    if len(parts) == 2:
+        values.add(float(f"{parts[0]}.{parts[1]}"))
+        if len(parts[1]) == 2 and int(parts[0]) <= 24 and int(parts[1]) < 60:
+            values |= _times(int(parts[0]), int(parts[1]))
+    elif len(parts) > 2:
+        marks = _MARK.findall(number)
+        if marks[-1] != marks[-2]:
+            values.add(float(f"{''.join(parts[:-1])[:15]}.{parts[-1]}"))
+    return frozenset(values or map(float, parts))
+
+
+def _times(hour: int, minute: int) -> Values:
+    """A time on both clocks, as a decimal number; a full hour as its hour too."""
+    hours = {hour, hour % 12, hour % 12 + 12}
+    times = {round(hour + minute / 100, 2) for hour in hours}
+    return frozenset(times | (set(map(float, hours)) if minute == 0 else set()))
+
+
+def _parts(number: str) -> set[float]:
+    parts = [float(part[:15]) for part in re.split(rf"[{_MARKS}:：]", number)]
+    hours = {parts[0] % 12, parts[0] % 12 + 12} if len(parts) == 2 and parts[0] <= 24 else set()
+    return {*parts, *hours}
+
+
+def _in_digits(text: str, entry: Language) -> Iterator[Quantity]:
+    until = 0
+    for match in _DIGITS.finditer(text):
+        start, end = match.span()
+        if start < until or _IN_A_NAME.search(text, max(start - 4, 0), start):
+            continue
+        values = _digit_values(match[0])
+        end, values = _multiplied(text, end, values, entry)
+        until = end
+        yield Quantity(start, end, values, False)
+
+
+def _multiplied(text: str, end: int, values: Values, entry: Language) -> tuple[int, Values]:
+    """A number in digits with the word behind it, as in ``3 million`` and ``35万``."""
+    match = _multiplier(entry).match(text, end)
+    if match is None:
+        return end, values
+    factor = _factor(match[1], entry)
+    products = frozenset(round(value * factor, 3) for value in values)
+    rest = _DIGITS.match(text, match.end())
+    if rest is None or not _closed(entry):
+        return match.end(), products
+    end, less = _multiplied(text, rest.end(), _digit_values(rest[0]), entry)
+    return end, frozenset(a + b for a in products for b in less)
+
+
+@lru_cache(maxsize=64)
+def _multiplier(entry: Language) -> re.Pattern[str]:
+    words = [word for word, value in lexicon(entry.code).numbers.items() if value >= _MULTIPLIER]
+    if entry.script in ("Han", "Japanese"):
+        return re.compile("[ \u00a0]?([百千万萬億亿兆]+)")
+    end = "" if _closed(entry) else f"(?![{IN_WORD}])"
+    return re.compile(rf"[\s-]?({any_of(words) or '(?!)'}){end}", re.IGNORECASE)
+
+
+def _factor(word: str, entry: Language) -> float:
+    if entry.script in ("Han", "Japanese"):
+        return math.prod(_HAN_POWERS[char] for char in word)
+    return lexicon(entry.code).numbers[word.casefold()]
+
+
+def _closed(entry: Language) -> bool:
+    """Whether a number word may stand in the middle of a run of letters."""
+    return entry.gram_length == 2
+
+
+# Words --------------------------------------------------------------------------------------------
+
+
+def _in_words(text: str, entry: Language, loose: bool = False) -> Iterator[Quantity]:
+    if entry.script in ("Han", "Japanese"):
+        yield from _in_han(text, loose)
+    elif entry.script == "Thai":
+        yield from _in_thai(text, entry, loose)
+    else:
+        yield from _in_spaced_words(text, entry, loose)
+
+
+def _in_han(text: str, loose: bool) -> Iterator[Quantity]:
+    for match in _HAN_NUMBER.finditer(text):
+        if len(match[0]) > 1 or loose:
+            values = _han_values(match[0])
+            if loose:
+                values = values.union(*map(_han_values, match[0]))
+            yield Quantity(match.start(), match.end(), values, True)
+
+
+@lru_cache(maxsize=4096)
+def _han_values(number: str) -> Values:
+    if all(char in _HAN_DIGITS for char in number):
+        if len(number) == 2:  # 七八 is seven or eight
+            return frozenset(float(_HAN_DIGITS[char]) for char in number)
+        return frozenset((float("".join(str(_HAN_DIGITS[char]) for char in number)[:15]),))
+    total = section = digit = 0
+    for char in number[:30]:
+        power = _HAN_POWERS.get(char, 0)
+        if not power:
+            digit = _HAN_DIGITS[char]
+        elif power < 10**4:
+            section += (digit or 1) * power
+            digit = 0
+        else:
+            total += ((section + digit) or 1) * power
+            section = digit = 0
+    return frozenset((float(total + section + digit),))
+
+
+@lru_cache(maxsize=4)
+def _thai_number(entry: Language) -> re.Pattern[str]:
+    words = [
+        word for word, value in lexicon(entry.code).numbers.items() if value == int(value) != 0
+    ]
+    alternatives = any_of(word for word in words if not any(map(str.isdecimal, word)))
+    return re.compile(f"(?:{alternatives})+")
+
+
+def _in_thai(text: str, entry: Language, loose: bool) -> Iterator[Quantity]:
+    pattern = _thai_number(entry)
+    one = re.compile(pattern.pattern[:-1])
+    for match in pattern.finditer(text):
+        parts = [float(lexicon(entry.code).numbers[word]) for word in one.findall(match[0])]
+        values = _composed(parts)
+        if loose:
+            values |= set(parts)
+        elif len(parts) == 1 and parts[0] < 10:
+            continue
+        yield Quantity(match.start(), match.end(), values, True)
+
+
+def _in_spaced_words(text: str, entry: Language, loose: bool) -> Iterator[Quantity]:
+    conjunctions = frozenset(map(str.casefold, entry.conjunctions))
+    run: list[Sequence[float]] = []
+    start = end = 0
+    joined = True
+    for match in WORD.finditer(text):
+        gap = text[end : match.start()]
+        word = match[0].casefold()
+        close = len(gap) < 3 and not gap.strip(_JOINTS)
+        if run and close and joined and word in conjunctions:
+            joined, end_of_conjunction = False, match.end()
+            end, kept = end_of_conjunction, end
+            continue
+        values = word_values(word, entry)
+        if run and not (values and close):
+            yield _run(run, start, end if joined else kept, loose)
+            run, joined = [], True
+        if values:
+            start = start if run else match.start()
+            run.append(values)
+            joined = True
+        end = match.end()
+    if run:
+        yield _run(run, start, end if joined else kept, loose)
+
+
+def _run(run: Sequence[Sequence[float]], start: int, end: int, loose: bool) -> Quantity:
+    parts = [part for values in run for part in values]
+    values = _composed(parts)
+    if loose or (len(run) > 1 and not any(part >= 10 for part in parts)):
+        values |= set(parts)  # several numbers, rather than one
+    return Quantity(start, end, values, True)
+
+
+@lru_cache(maxsize=1 << 15)
+def word_values(word: str, entry: Language) -> tuple[float, ...]:
+    """The number words that one word is made of, as their values; none where it is no number."""
+    known = lexicon(entry.code).numbers
+    value = known.get(word)
+    if value is not None:
+        return (float(value),) if value == int(value) else ()
+    if entry.script == "Hangul":
+        key = next((word[:n] for n in range(4, 1, -1) if word[:n] in known), None)
+        fits = key is not None and len(word) - len(key) <= 3 and known[key] == int(known[key])
+        return (float(known[key]),) if fits and key else ()
+    pattern, one = _compound(entry)
+    if len(word) > LONGEST_WORD or not pattern.fullmatch(word):
+        return ()
+    return tuple(float(known[part]) for part in one.findall(word))
+
+
+@lru_cache(maxsize=64)
+def _compound(entry: Language) -> tuple[re.Pattern[str], re.Pattern[str]]:
+    """Words of several number words, as in ``siebenundzwanzig``, or behind a glued "and"."""
+    words = [
+        word
+        for word, value in lexicon(entry.code).numbers.items()
+        if WORD.fullmatch(word) and len(word) > 2 and value == int(value)
+    ]
+    number = any_of(words) or "(?!)"
+    glued = any_of(map(str.casefold, entry.conjunctions)) or "(?!)"
+    whole = rf"(?:{glued})?(?:{number})(?:-?(?:{glued})?(?:{number}))*"
+    return re.compile(whole), re.compile(number)
+
+
+def _composed(parts: Sequence[float]) -> Values:
+    """The values that a run of number words may have in one language or another."""
+    total = current = 0.0
+    for part in parts:
+        if part >= 1000:
+            total += (current or 1) * part
+            current = 0
+        elif part == _MULTIPLIER or (part == 10 and 1 < current < 10):
+            current = (current or 1) * part
+        else:
+            current += part
+    values = {total + current}
+    # The multiplier stands first in Swahili and Yoruba: elfu tatu is 3,000.
+    total, scale = 0.0, 0.0
+    for part in parts:
+        if part >= _MULTIPLIER:
+            total, scale = total + scale, part
+        elif scale and part < _MULTIPLIER:
+            total, scale = total + scale * part, 0
+        else:
+            total += part
+    return frozenset(values | {total + scale})
+
+
+# Dates --------------------------------------------------------------------------------------------
+
+
+_DAY_BEFORE = re.compile(r"(?<!\d)(?<!\d[.,:])(\d{1,2})(?:[^\W\d]{0,3}|[.ºª°])[^\d.;!?\n]{0,6}\Z")
+_DAY_BEHIND = re.compile(r"[^\d.;!?\n]{0,7}(?<![\d])(\d{1,2})(?![\d.:]\d|\d|[^\W\d]{3})")
+_YEAR_BEHIND = re.compile(r"[^\d;!?\n]{0,12}?(?<!\d)(\d{4})(?!\d)")
+_YEAR_BEFORE = re.compile(r"(?<!\d)(\d{4})[^\d.;!?\n]{0,4}\Z")
+_NUMERIC = re.compile(r"(?<!\d)(\d{1,4})([./-])(\d{1,2})\2(\d{1,4})(?!\d)")
+
+
+def dates(text: str, language: str | Language) -> tuple[Date, ...]:
+    """The dates with the name of a month, or its number as in ``5月3日``, and a day or a year.
+
+    Raises:
+        UnknownNameError: no such language.
+    """
+    entry = Language.of(language)
+    found = []
+    for start, end, month in _months(text, entry):
+        first, last, year = start, end, None
+        first, last, day = _day(text, start, end, entry)
+        if behind := _YEAR_BEHIND.match(text, last, last + 18):
+            year, last = int(behind[1]), behind.end()
+        elif before := _YEAR_BEFORE.search(text, max(first - 10, 0), first):
+            year, first = int(before[1]), before.start()
+        if day is not None and not 1 <= day <= 31:
+            day = None
+        if day or year:
+            found.append(Date(first, last, day, month, year))
+    return tuple(found)
+
+
+def _day(text: str, start: int, end: int, entry: Language) -> tuple[int, int, int | None]:
+    """The day beside a month, and where both stand."""
+    if _numbers_months(entry):
+        behind = _HAN_DAY.match(text, end)
+        return (start, behind.end(), _small(behind[1])) if behind else (start, end, None)
+    if before := _DAY_BEFORE.search(text, max(start - 14, 0), start):
+        return before.start(), end, int(before[1])
+    if behind := _DAY_BEHIND.match(text, end):
+        return start, behind.end(), int(behind[1])
+    return start, end, None
+
+
+def _numbers_months(entry: Language) -> bool:
+    return entry.script in ("Han", "Japanese", "Hangul")
+
+
+def _small(number: str) -> int:
+    return int(number) if number.isdecimal() else int(max(_han_values(number)))
+
+
+@lru_cache(maxsize=4096)
+def days_in(text: str, language: str | Language) -> tuple[frozenset[Day], frozenset[int]]:
+    """Every day and month that any reading of a text may state together; and every month.
+
+    Raises:
+        UnknownNameError: no such language.
+    """
+    entry = Language.of(language)
+    pairs: set[tuple[int, int]] = set()
+    months = set()
+    for start, end, month in _months(text, entry):
+        months.add(month)
+        near = re.findall(r"(?<!\d)\d{1,2}(?!\d)", text[max(start - 24, 0) : end + 24])
+        pairs |= {(int(day), month) for day in near}
+    for match in _NUMERIC.finditer(text):
+        a, b, c = int(match[1]), int(match[3]), int(match[4])
+        pairs |= {(a, b), (b, a), (c, b), (b, c)}
+        months |= {a, b}
+    return frozenset(pairs), frozenset(months)
+
+
+_MONTH_NUMBER = re.compile(r"(?<![\d.])(\d{1,2}|[一二三四五六七八九十]{1,2})\s?(?:月(?!間)|월)")
+_HAN_DAY = re.compile(r"份?\s?(\d{1,2}|[一二三四五六七八九十]{1,3})\s?[日号號일]")
+_MONTHS = 12
+
+
+def _months(text: str, entry: Language) -> Iterator[tuple[int, int, int]]:
+    if _numbers_months(entry):
+        for match in _MONTH_NUMBER.finditer(text):
+            month = _small(match[1])
+            if 1 <= month <= _MONTHS:
+                yield match.start(), match.end(), month
+    elif entry.script == "Thai":
+        for match in _month_names(entry).finditer(text):
+            yield match.start(), match.end(), lexicon(entry.code).months[match[0]]
+    else:
+        yield from _month_words(text, entry)
+
+
+@lru_cache(maxsize=4)
+def _month_names(entry: Language) -> re.Pattern[str]:
+    return re.compile(any_of(lexicon(entry.code).months))
+
+
+def _month_words(text: str, entry: Language) -> Iterator[tuple[int, int, int]]:
+    before: tuple[int, str] | None = None
+    for match in WORD.finditer(text):
+        word = match[0].casefold()
+        pair = lexicon(entry.code).months.get(f"{before[1]} {word}") if before else None
+        if before and pair:
+            yield before[0], match.end(), pair
+        elif month := _month(word, entry):
+            yield match.start(), match.end(), month
+        before = match.start(), word
+
+
+@lru_cache(maxsize=1 << 15)
+def _month(word: str, entry: Language) -> int:
+    months = lexicon(entry.code).months
+    if word in months:
+        return months[word]
+    # Endings: syyskuussa, సెప్టెంబరులో, সেপ্টেম্বরে.
+    stems = (word[:n] for n in range(len(word) - 1, max(4, len(word) - 5), -1))
+    return next((months[stem] for stem in stems if stem in months), 0)

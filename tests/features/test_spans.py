@@ -1,0 +1,243 @@
+"""What an answer says that nothing shown carries is marked, and what is shown is not."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from mirage.features import NotComputed, Span, answered, feature, spans
+from mirage.features.base import Answered
+from mirage.languages import LANGUAGES
+from mirage.models import Passage, Query, Response
+
+SHOWN = {
+    "ar": "افتتح الجسر في 12 مايو 1974، ويبلغ طوله 840 مترا. صممه المهندس سامر القاضي.",
+    "bn": "সেতুটি ১৯৭৪ সালের ১২ মে চালু হয়। এর দৈর্ঘ্য ৮৪০ মিটার।",
+    "de": "Die Brücke wurde am 12. Mai 1974 eröffnet. Sie ist 840 Meter lang.",
+    "en": "The bridge was opened on 12 May 1974. It is 840 metres long. Anna Berg designed it.",
+    "es": "El puente se inauguró el 12 de mayo de 1974. Mide 840 metros. Lo diseñó Ana Robles.",
+    "fa": "این پل در ۱۲ مه ۱۹۷۴ افتتاح شد. طول آن ۸۴۰ متر است.",
+    "fi": "Silta avattiin 12. toukokuuta 1974. Se on 840 metriä pitkä. Sen suunnitteli Anna Berg.",
+    "fr": "Le pont a été inauguré le 12 mai 1974. Il mesure 840 mètres. Anne Morel l'a dessiné.",
+    "hi": "पुल 12 मई 1974 को खुला। इसकी लंबाई 840 मीटर है।",
+    "id": "Jembatan itu dibuka pada 12 Mei 1974. Panjangnya 840 meter. Perancangnya Sari Wijaya.",
+    "ja": "橋は1974年5月12日に開通した。長さは840メートルである。",
+    "ko": "다리는 1974년 5월 12일에 개통되었다. 길이는 840미터이다.",
+    "ru": "Мост открыли 12 мая 1974 года. Его длина 840 метров. Его построила Анна Берг.",
+    "sw": "Daraja lilifunguliwa tarehe 12 Mei 1974. Lina urefu wa mita 840.",
+    "te": "వంతెన 1974 మే 12న ప్రారంభమైంది. దాని పొడవు 840 మీటర్లు.",
+    "th": "สะพานเปิดใช้เมื่อวันที่ 12 พฤษภาคม 1974 และยาว 840 เมตร",
+    "yo": "Wọ́n ṣí afárá náà ní ọjọ́ 12 oṣù May ọdún 1974. Gígùn rẹ̀ jẹ́ mítà 840.",
+    "zh": "大桥于1974年5月12日通车。全长840米。",
+}
+
+
+def item(language: str, text: str, passages: tuple[str, ...] = (), **gold: object) -> Answered:
+    shown = passages or (SHOWN[language],)
+    query = Query(
+        id="q",
+        language=language,
+        text="?",
+        passages=tuple(Passage(id=f"p{i}", text=one) for i, one in enumerate(shown)),
+        **gold,
+    )
+    return answered(query, Response(query_id="q", text=text))
+
+
+def marks(language: str, text: str, *passages: str, **gold: object) -> list[tuple[str, str]]:
+    return [(span.type, span.text) for span in spans(item(language, text, passages, **gold))]
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_what_is_shown_is_not_marked(language: str) -> None:
+    assert marks(language, f"{SHOWN[language]} [1]") == []
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_numbers_and_years_that_are_not_shown_are_marked(language: str) -> None:
+    digits = {"bn": ("৮৪০", "৬১০"), "fa": ("۸۴۰", "۶۱۰")}.get(language, ("840", "617"))
+    year = {"bn": ("১৯৭৪", "১৯৫৯"), "fa": ("۱۹۷۴", "۱۹۵۹")}.get(language, ("1974", "1959"))
+    false = SHOWN[language].replace(*digits)
+    assert marks(language, false) == [("number", digits[1])]
+    ((kind, text),) = marks(language, SHOWN[language].replace(*year))
+    assert kind == "date"
+    assert year[1] in text
+
+
+@pytest.mark.parametrize(
+    ("language", "shown", "said"),
+    [
+        ("en", "It has 6,600 km and eleven locks.", "It has 6600 km and 11 locks."),
+        (
+            "de",
+            "Es sind 6.600 km und 27 Schleusen.",
+            "Es sind 6600 km, siebenundzwanzig Schleusen.",
+        ),
+        ("fr", "Il y a 6 600 km.", "Il y a 6.600 km."),
+        ("en", "3.5 million people, 40 per cent", "3,500,000 people, 40%"),
+        ("en", "The boat leaves at 16:15.", "It leaves at 4.15 pm."),
+        ("en", "Opened in 1886, rebuilt in 1901.", "Built in the 19th century, in the 1880s."),
+        ("en", "It took 298 days.", "It took about 300 days."),
+        ("en", "Founded in 1901, closed in 1934.", "It was open for 33 years."),
+        ("ja", "人口は3億5000万人である。", "人口は350000000人です。"),
+        ("zh", "二十五个人来了。", "来了25个人。"),
+        ("hi", "यहाँ पच्चीस लोग थे।", "२५ लोग थे।"),
+        ("ar", "حضر ٢٥ شخصا.", "حضر خمسة وعشرون شخصا."),
+        ("sw", "Watu elfu tatu walikuja.", "Walikuja watu 3,000."),
+        ("fi", "Taloja on 25.", "Taloja on kaksikymmentäviisi."),
+        ("ko", "참가자는 35만 명이다.", "참가자는 350,000명이다."),
+        ("th", "มีคน ๒๕ คน", "มีคนยี่สิบห้าคน"),
+        ("ru", "Пришло двадцать пять человек.", "Пришло 25 человек."),
+        (
+            "en",
+            "The K2 kettle has a lid.",
+            "1. Lift the lid.\n2. See passage 1 for the K2.\n4. Done.",
+        ),
+    ],
+)
+def test_a_number_may_be_written_in_another_way(language: str, shown: str, said: str) -> None:
+    assert marks(language, said, shown) == []
+
+
+def test_number_words_are_numbers() -> None:
+    assert marks("en", "It has seventeen arches.") == [("number", "seventeen")]
+    assert marks("ru", "У моста семнадцать опор.") == [("number", "семнадцать")]
+    assert marks("zh", "桥有十七个拱。") == [("number", "十七")]
+
+
+@pytest.mark.parametrize(
+    ("language", "text", "mark"),
+    [
+        ("en", "It was opened on 14 May 1974.", "14 May 1974"),
+        ("en", "It was opened on June 12, 1974.", "June 12, 1974"),
+        ("es", "Se inauguró el 12 de junio de 1974.", "12 de junio de 1974"),
+        ("ru", "Его открыли 12 июня 1974 года.", "12 июня 1974"),
+        ("ja", "開通は1974年6月12日です。", "1974年6月12日"),
+        ("ko", "1974년 6월 12일에 개통되었다.", "1974년 6월 12일"),
+    ],
+)
+def test_a_day_that_is_not_shown_is_marked(language: str, text: str, mark: str) -> None:
+    assert marks(language, text) == [("date", mark)]
+
+
+@pytest.mark.parametrize(
+    ("language", "text", "mark"),
+    [
+        ("en", "Its designer was Mary Whitlock.", ["Mary", "Whitlock"]),
+        ("ru", "Автором была Мария Соколова.", ["Мария", "Соколова"]),
+        ("id", "Perancangnya adalah Budi Santoso.", ["Budi", "Santoso"]),
+        ("fi", "Sen on suunnitellut Liisa Korhonen.", ["Liisa", "Korhonen"]),
+        ("zh", "设计者是克里斯托弗。", ["克里斯托弗"]),
+    ],
+)
+def test_a_name_that_is_not_shown_is_marked(language: str, text: str, mark: list[str]) -> None:
+    assert marks(language, text) == [("name", name) for name in mark]
+
+
+def test_a_name_with_an_ending_is_shown() -> None:
+    assert marks("ru", "Это проект Анны Берг.") == []
+    assert marks("fi", "Se on Anna Bergin työ.") == []
+
+
+def test_a_wrong_answer_is_marked_where_no_right_one_stands() -> None:
+    gold = {"answers": [["Anna Berg"]], "wrong_answers": [["Carl Holm"], ["1980"]]}
+    assert marks("en", "carl holm designed it.", **gold) == [("name", "carl holm")]
+    assert marks("en", "anna berg designed it, not carl holm.", **gold) == []
+
+
+def test_a_negation_that_the_passage_has_not_is_marked() -> None:
+    shown = "Visitors may swim in the lake between June and August. Dogs are not allowed there."
+    said = "Visitors may not swim in the lake between June and August [1]."
+    assert marks("en", said, shown) == [("negation", "not")]
+    ((kind, text),) = marks("en", "Dogs are allowed there [1].", shown)
+    assert kind == "negation"
+    assert "are allowed" in text
+
+
+@pytest.mark.parametrize(
+    ("language", "text", "clause"),
+    [
+        ("hi", "लंबाई 840 मीटर है। The bridge is the longest in the country.", "The bridge is"),
+        ("sw", "Lina urefu wa mita 840. The bridge is the longest in the country.", "The bridge"),
+        ("en", "It is 840 metres long. Il est le plus long de tout le pays.", "Il est"),
+        ("ru", "Его длина 840 метров. 这座桥是全国最长的。", "这座桥是全国最长的"),
+    ],
+)
+def test_a_clause_in_another_language_is_marked(language: str, text: str, clause: str) -> None:
+    ((kind, mark),) = marks(language, text)
+    assert kind == "language"
+    assert mark.startswith(clause)
+
+
+def test_a_citation_of_nothing_shown_is_marked() -> None:
+    assert marks("en", "It is 840 metres long [9].") == [("citation", "[9]")]
+
+
+def test_a_citation_of_another_passage_than_says_it_is_marked() -> None:
+    other = "The museum in the old harbour shows ships and is closed on Mondays."
+    text = "The museum in the old harbour is closed on Mondays"
+    assert marks("en", f"{text} [2].", SHOWN["en"], other) == []
+    assert marks("en", f"{text} [1].", SHOWN["en"], other) == [("citation", "[1]")]
+
+
+def test_spans_stand_in_the_answer_as_written() -> None:
+    one = item("en", "##Reason: It is 77 [1].\n##Answer: It is 840 [1] or 617 metres long [1].")
+    (span,) = spans(one)
+    assert one.parsed.answer[span.start : span.end] == span.text == "617"
+    assert span == Span(17, 20, "number", "617")
+
+
+def test_unknown_facts_is_the_share_of_marked_facts() -> None:
+    share = feature("unknown_facts").compute
+    assert share([item("en", "It has 840 metres and 17 arches.")]) == [0.5]
+    assert share([item("en", "It is long.")]) == [0.0]
+    query = Query(id="q", language="en", text="?")
+    (gap,) = share([answered(query, Response(query_id="q", text="17 arches"))])
+    assert isinstance(gap, NotComputed)
+    assert spans(answered(query, Response(query_id="q", text="17 arches"))) == ()
+
+
+TEXTS = st.text(max_size=60) | st.lists(
+    st.sampled_from(
+        [
+            "[1]",
+            "[9]",
+            "17",
+            "1959",
+            "6,600",
+            "12. Mai",
+            "5月3日",
+            "not",
+            "ない",
+            "Nile",
+            " ",
+            "\n",
+            "two and",
+            "twenty-",
+            "خمسة و",
+            "́",
+            "क्",
+            "##Answer:",
+            "(",
+            "Ⅻ",
+            "٣٫٥",
+            "十百千",
+            "16:75",
+        ]
+    ),
+    max_size=12,
+).map(" ".join)
+
+
+@settings(max_examples=150, deadline=None)
+@given(language=st.sampled_from(sorted(LANGUAGES)), text=TEXTS, shown=TEXTS)
+def test_no_text_breaks_it_and_spans_lie_in_the_answer(
+    language: str, text: str, shown: str
+) -> None:
+    one = item(language, text, (shown, "Nile 17"), answers=[["Nil"]], wrong_answers=[["17"]])
+    end = 0
+    for span in spans(one):
+        assert end <= span.start < span.end <= len(one.parsed.answer)
+        assert one.parsed.answer[span.start : span.end] == span.text
+        end = span.end
