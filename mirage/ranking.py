@@ -6,6 +6,7 @@ import json
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
 
     from mirage.dataset import MirageDataset
     from mirage.features import FeatureTable
+    from mirage.findings import Finding, PooledFinding
     from mirage.models import HumanAgreement, Run, Vote
     from mirage.surrogate import SurrogateRanker
 
@@ -113,6 +115,7 @@ class Ranking:
         confidence: what :meth:`p_better` says, by the first model and the second, where there are
             no draws; without either it goes by the intervals.
         notes: lines below the table.
+        about: what the models are that were there before, and what a rank says, in a line.
         evidence: what it was made from; ``None`` for a ranking that was published.
         agreement: how far the judge, and the features, were measured to agree with people.
         level: of the intervals.
@@ -130,13 +133,14 @@ class Ranking:
         draws: Mapping[str, Floats] | None = None,
         confidence: Mapping[str, Mapping[str, float]] | None = None,
         notes: Iterable[str] = (),
+        about: str = "",
         evidence: Evidence | None = None,
         agreement: Iterable[HumanAgreement] = (),
         level: float = 0.95,
     ) -> None:
         self.entries = tuple(sorted(entries, key=lambda entry: (entry.rank, entry.model)))
         self.language, self.title, self.notes = language, title, tuple(notes)
-        self.evidence, self.agreement = evidence, tuple(agreement)
+        self.about, self.evidence, self.agreement = about, evidence, tuple(agreement)
         self.level = level
         self._draws, self._confidence = draws, confidence
         self._by_model = {entry.model: entry for entry in self.entries}
@@ -232,6 +236,23 @@ class Ranking:
         """The names of the models, best first."""
         return tuple(entry.model for entry in self.entries)
 
+    @cached_property
+    def findings(self) -> Mapping[str, tuple[Finding, ...]]:
+        """What is wrong with the responses of each model whose features are at hand, by its name.
+
+        See :func:`mirage.findings.findings_of`.
+        """
+        from mirage.findings import findings_of
+
+        if self.evidence is None or self.evidence.dataset is None:
+            return {}
+        dataset, runs = self.evidence.dataset, self.evidence.runs
+        return {
+            model: findings_of(dataset, runs[model], table)
+            for model, table in self.evidence.tables.items()
+            if model in runs
+        }
+
     def __getitem__(self, model: str) -> Entry:
         if model not in self._by_model:
             raise UnknownNameError("model of this ranking", model, self.models)
@@ -319,7 +340,7 @@ class Ranking:
     def to_text(self) -> str:
         """A table of at most 80 columns; ``*`` marks the models that are not anchors.
 
-        Longer names are cut. Failures and notes stand below.
+        Longer names are cut. Below stand failures, findings, what the ranking is about, and notes.
         """
         return to_text(self._table())
 
@@ -368,7 +389,12 @@ class Ranking:
                 ranked_cells(e.rank, e.model, e.logit, e.interval, e.rank_interval) for e in self
             ),
             marked=tuple(map(self._is_new, self)),
-            notes=(*_failure_notes(self, most=5), *self.notes),
+            notes=(
+                *_failure_notes(self, most=5),
+                *_finding_notes(self.findings),
+                *filter(None, [self.about]),
+                *self.notes,
+            ),
         ).filled()
 
     def _is_new(self, entry: Entry) -> bool:
@@ -380,7 +406,12 @@ class Ranking:
         return {
             "language": self.language,
             "title": self.title,
-            "entries": [_plain_entry(entry) for entry in self],
+            "about": self.about,
+            "entries": [
+                _plain_entry(entry)
+                | {"findings": [*map(_plain_finding, self.findings.get(entry.model, ()))]}
+                for entry in self
+            ],
             "notes": list(self.notes),
             "agreement": [figure.model_dump() for figure in self.agreement],
         }
@@ -430,6 +461,19 @@ class MultilingualRanking(Mapping[str, Ranking]):
     def __str__(self) -> str:
         return self.to_text()
 
+    @cached_property
+    def findings(self) -> Mapping[str, tuple[PooledFinding, ...]]:
+        """What is wrong with the responses of each model in all languages, by its name."""
+        from mirage.findings import pooled
+
+        models = dict.fromkeys(model for ranking in self.values() for model in ranking.findings)
+        return {
+            model: pooled(
+                {code: r.findings[model] for code, r in self.items() if model in r.findings}
+            )
+            for model in models
+        }
+
     @property
     def mean_ranks(self) -> Mapping[str, float]:
         """Mean rank over the languages of each model that all of them have, best first.
@@ -441,7 +485,8 @@ class MultilingualRanking(Mapping[str, Ranking]):
     def to_text(self) -> str:
         """A table of at most 80 columns: mean rank, and the best and worst language.
 
-        ``*`` marks the models that are not anchors. Failures stand below.
+        ``*`` marks the models that are not anchors. Below stand failures, findings and what the
+        rankings are about.
         """
         rows = []
         for model in self._means:
@@ -495,6 +540,8 @@ class MultilingualRanking(Mapping[str, Ranking]):
             notes=(
                 *(f"{code} is left out: {why}" for code, why in self.left_out.items()),
                 *(f"{code}: {note}" for code, r in self.items() for note in _failure_notes(r, 1)),
+                *_finding_notes(self.findings),
+                *dict.fromkeys(ranking.about for ranking in self.values() if ranking.about),
             ),
         )
 
@@ -567,6 +614,26 @@ def _failure_note(entry: Entry, most: int) -> str:
     reasons = ", ".join(f"{query_id} ({_short(reason)})" for query_id, reason in shown)
     more = f", and {entry.failed - len(shown)} more" if entry.failed > len(shown) else ""
     return f"{entry.model}: {entry.failed} of {total} queries failed: {reasons}{more}"
+
+
+def _finding_notes(findings: Mapping[str, Sequence[Finding | PooledFinding]]) -> Iterator[str]:
+    """A line a model with its findings."""
+    from mirage.findings import summary
+
+    for model, some in findings.items():
+        if words := summary(some):
+            yield f"{model} {words}."
+
+
+def _plain_finding(finding: Finding) -> dict[str, Any]:
+    return {
+        "kind": finding.kind,
+        "words": finding.words,
+        "count": finding.count,
+        "of": finding.of,
+        "query_ids": list(finding.query_ids),
+        "quotes": dict(finding.quotes),
+    }
 
 
 def _short(reason: str, most: int = 100) -> str:

@@ -29,7 +29,7 @@ FLOORS = (
     {"dataset", "sources"},
     {"generation", "retrieval"},
     {"features"},
-    {"building"},
+    {"building", "findings"},
     {"arena"},
     {"metaeval"},
     {"surrogate"},

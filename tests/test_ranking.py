@@ -318,6 +318,7 @@ def test_json_has_everything() -> None:
         "answered": 12,
         "failed": 2,
         "failures": {"q03": "TimeoutError: too slow", "q07": "KeyError: '<b>'"},
+        "findings": [],
     }
     assert plain["entries"][0]["answered"] is None
     many = ranking([0.1] * 8, HARD_NAMES)

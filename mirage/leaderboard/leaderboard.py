@@ -36,6 +36,19 @@ if TYPE_CHECKING:
 
 __all__ = ["Leaderboard", "MultilingualLeaderboard"]
 
+SIMULATED = (
+    "anchor/... are simulated systems: texts made from the bundled corpus, most of them with a "
+    "known fault. A rank says how a system answers these general-knowledge questions from given "
+    "passages, not how good it is on your documents."
+)
+"""What a bundled leaderboard is about."""
+
+OFFICIAL = (
+    "The other models are the LLMs of MIRAGE-Bench, as an LLM judged them. A rank says where their "
+    "judge would put a system on questions about Wikipedia, as far as features tell."
+)
+"""What the leaderboard of MIRAGE-Bench is about."""
+
 MultilingualModelLike = Answer | Generator | Mapping[str, ModelLike]
 """A function or generator for the queries of all languages, or something for each language."""
 
@@ -57,6 +70,7 @@ class Leaderboard:
     Attributes:
         provenance: what :meth:`from_hub` made the ranker from; of another leaderboard, empty.
         agreement: that of the judge, and what is known of the ranker's features.
+        about: what the anchors are and what a rank says, in a line; empty where it is not known.
 
     Raises:
         FeatureError: suite, ranker and dataset differ in language, or a feature is missing.
@@ -78,6 +92,7 @@ class Leaderboard:
         self.anchors = models if anchors is None else tuple(anchors)
         self.prefix = prefix
         self.provenance: Mapping[str, Any] = {}
+        self.about = ""
         self.agreement = (*agreement, *_agreement_of(ranker.features, dataset.language))
         self._ranker: Callable[[], SurrogateRanker] = lambda: ranker
         self._judged: Ranking | None = None
@@ -107,13 +122,15 @@ class Leaderboard:
         from mirage.surrogate.simulation import ANCHORS
 
         code = Language.of(language).code
-        return cls(
+        board = cls(
             MirageDataset.bundled(code),
             FeatureSuite.offline(code),
             SurrogateRanker.pretrained(code),
             ANCHORS,
             prefix="anchor/",
         )
+        board.about = SIMULATED
+        return board
 
     @classmethod
     def from_hub(
@@ -182,6 +199,7 @@ class Leaderboard:
         judge = made.provenance["judge"]
         board = cls(made.dataset, suite, made.ranker, agreement=known_agreement(judge, language))
         board.provenance = made.provenance
+        board.about = OFFICIAL
         return board
 
     @classmethod
@@ -239,6 +257,7 @@ class Leaderboard:
         board.suite = FeatureSuite.offline(dataset.language) if suite is None else suite
         _check_suite(dataset, board.suite)
         board.anchors, board.prefix, board.provenance = judgments.models, "", {}
+        board.about = ""
         measured = tuple(agreement)
         board.agreement = (*measured, *_agreement_of(board.suite.names, dataset.language))
         said = judged if isinstance(judged, Judged) else judgments
@@ -268,7 +287,7 @@ class Leaderboard:
     def ranking(self) -> Ranking:
         """The anchors alone: as they were judged, or as the surrogate was taught."""
         evidence = Evidence(self.dataset, ranker=self.ranker, provenance=self.provenance)
-        return _ranking(self._anchors(), self.dataset, evidence, self.agreement)
+        return _ranking(self._anchors(), self.dataset, evidence, self.agreement, about=self.about)
 
     @staticmethod
     def published(language: str) -> Ranking:
@@ -345,7 +364,8 @@ class Leaderboard:
             self.provenance,
         )
         notes = self._judged.notes if self._judged else ()
-        return _ranking([*self._anchors(), *scored], self.dataset, evidence, self.agreement, notes)
+        everyone = [*self._anchors(), *scored]
+        return _ranking(everyone, self.dataset, evidence, self.agreement, notes, about=self.about)
 
     def _check_name(self, name: str) -> None:
         if not name.strip() or name in {self.prefix + anchor for anchor in self.anchors}:
@@ -517,6 +537,8 @@ def _ranking(
     evidence: Evidence,
     agreement: Iterable[HumanAgreement],
     notes: Iterable[str] = (),
+    *,
+    about: str,
 ) -> Ranking:
     if not scored:
         raise DatasetError("nothing to rank: there is no model, and the leaderboard has no anchors")
@@ -542,6 +564,7 @@ def _ranking(
         title=f"{dataset.name}: {Language.of(dataset.language).name}, {len(dataset)} queries",
         draws={one.model: one.draws for one in scored},
         notes=notes,
+        about=about,
         evidence=evidence,
         agreement=agreement,
     )

@@ -1,0 +1,197 @@
+"""Findings: which fault, on which queries, of how many, with a quote."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Mapping
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from mirage import FeatureTable, Leaderboard, MirageDataset, MultilingualRanking
+from mirage.findings import Finding, findings_of, pooled, summary
+from mirage.leaderboard.leaderboard import SIMULATED
+from mirage.models import Passage, Query, Response, Run
+
+ROOT = Path(__file__).parents[1]
+PASSAGES = (
+    Passage(id="n#1", text="The Nile is the longest river of Africa."),
+    Passage(id="n#2", text="The Congo crosses the equator twice."),
+)
+
+
+def query(id_: str, *, answerable: bool = True, answers: bool = True) -> Query:
+    return Query(
+        id=id_,
+        language="en",
+        text="Which river of Africa is the longest?",
+        passages=PASSAGES,
+        relevant=["n#1"] if answerable else [],
+        reference="##Reason: [1]\n##Answer: The Nile [1].",
+        answerable=answerable,
+        answers=[["Nile"]] if answers and answerable else [],
+        wrong_answers=[["Congo"]] if answers and answerable else [],
+    )
+
+
+def run(texts: Mapping[str, str | None]) -> Run:
+    responses = [
+        Response(query_id=id_, text=text, error=None if text is not None else "TimeoutError: slow")
+        for id_, text in texts.items()
+    ]
+    return Run(model="mine", language="en", responses=tuple(responses))
+
+
+def kinds(texts: Mapping[str, str | None], **some: bool) -> dict[str, tuple[str, ...]]:
+    dataset = MirageDataset([query(id_, **some) for id_ in texts], name="rivers")
+    return {one.kind: one.query_ids for one in findings_of(dataset, run(texts))}
+
+
+def test_a_true_and_cited_answer_has_no_fault() -> None:
+    assert kinds({"q1": "##Reason: [1]\n##Answer: It is the Nile that is longest [1]."}) == {}
+
+
+def test_each_fault_is_found_where_it_is() -> None:
+    found = kinds(
+        {
+            "q1": "##Answer: The longest river of Africa is the Congo [1].",
+            "q2": "##Answer: The longest river of Africa is the Nile.",
+            "q3": "##Answer: The longest river of Africa is the Nile [2].",
+            "q4": "##Answer: There are many long rivers in Africa to talk about [1].",
+            "q5": "##Answer: Der längste Fluss in ganz Afrika heißt auf Deutsch Nil [1].",
+            "q6": None,
+        }
+    )
+    assert found == {
+        "wrong fact": ("q1",),
+        "language": ("q5",),
+        "missing answer": ("q4",),
+        "no citation": ("q2",),
+        "wrong citation": ("q3",),
+        "no response": ("q6",),
+    }
+
+
+def test_a_query_without_a_response_is_no_better_than_a_failed_one() -> None:
+    dataset = MirageDataset([query("q1"), query("q2")], name="rivers")
+    (silence,) = findings_of(dataset, run({"q1": "##Answer: It is the Nile [1]."}))
+    assert (silence.kind, silence.query_ids, silence.of) == ("no response", ("q2",), 2)
+
+
+def test_the_quote_of_a_wrong_fact_is_the_sentence_that_states_it() -> None:
+    text = "##Answer: Africa has long rivers [1]. The longest is the Congo [1]."
+    dataset = MirageDataset([query("q1")], name="rivers")
+    (finding,) = findings_of(dataset, run({"q1": text}))
+    assert finding.quotes == {"q1": "The longest is the Congo."}
+    assert finding.counted == "states a wrong fact on 1 of 1 queries"
+
+
+def features(columns: Mapping[str, list[float]], ids: tuple[str, ...]) -> FeatureTable:
+    values = np.array(list(columns.values())).T
+    return FeatureTable("mine", "en", ids, tuple(columns), values)
+
+
+def test_abstention_counts_where_it_is_right_and_where_it_is_wrong() -> None:
+    dataset = MirageDataset(
+        [query("q1"), query("q2"), query("q3", answerable=False), query("q4", answerable=False)],
+        name="rivers",
+    )
+    texts = dict.fromkeys(("q1", "q2", "q3", "q4"), "##Answer: I do not know what it is called.")
+    columns = {"abstention": [0.0, 1.0, 1.0, 0.0], "citation_recall@10": [0.0, 1, math.nan, 1]}
+    from mirage import findings
+
+    answers = run(texts)
+    table = features(columns, tuple(texts))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(findings, "feature_names", lambda: tuple(columns))
+        found = {one.kind: one for one in findings_of(dataset, answers, table)}
+    assert found["invention"].query_ids == ("q4",)
+    assert found["refusal"].query_ids == ("q1",)
+    assert (found["invention"].of, found["refusal"].of) == (2, 2)
+    assert "no citation" not in found  # whoever does not answer has nothing to cite
+
+
+def test_values_of_the_table_go_before_computed_ones() -> None:
+    dataset = MirageDataset([query("q1")], name="rivers")
+    answers = run({"q1": "##Answer: It is the Nile, the longest river [1]."})
+    assert findings_of(dataset, answers) == ()
+    (finding,) = findings_of(dataset, answers, features({"target_language": [0.2]}, ("q1",)))
+    assert finding.kind == "language"
+
+
+# In words -----------------------------------------------------------------------------------------
+
+
+def finding(count: int, kind: str = "language", of: int = 40) -> Finding:
+    ids = tuple(f"q{n:02}" for n in range(1, count + 1))
+    return Finding(kind, "answers in another language", ids, of)  # type: ignore[arg-type]
+
+
+def test_a_line_names_three_queries() -> None:
+    assert str(finding(2)) == "answers in another language on 2 of 40 queries (q01, q02)"
+    assert str(finding(4)).endswith("on 4 of 40 queries (q01, q02, q03, ...)")
+
+
+def test_failures_are_told_elsewhere() -> None:
+    assert summary([finding(1), finding(2, "no response")]) == str(finding(1))
+    assert summary([finding(2, "no response")]) == ""
+
+
+def test_languages_are_pooled_most_first() -> None:
+    (one,) = pooled({"en": [finding(1)], "sw": [finding(5)], "de": []})
+    assert str(one) == "answers in another language on 6 of 80 queries (sw 5, en 1)"
+
+
+# In rankings --------------------------------------------------------------------------------------
+
+
+def lies(asked: Query) -> str:
+    wrong = {"q01": "Congo", "q02": "Jupiter"}
+    return f"##Answer: It is {wrong.get(asked.id, 'not known to me')}."
+
+
+@pytest.fixture(scope="module")
+def two() -> MultilingualRanking:
+    return MultilingualRanking(
+        {
+            code: Leaderboard.bundled(code).rank(lies, model="liar", progress=False)
+            for code in ("en", "sw")
+        }
+    )
+
+
+def test_a_ranking_tells_findings_and_what_it_is_about(two: MultilingualRanking) -> None:
+    ranking = two["en"]
+    text = " ".join(ranking.to_text().split())
+    assert "liar states a wrong fact on 1 of " in text
+    assert "cites nothing on " in text
+    assert SIMULATED in text
+    assert "simulated systems" in ranking.to_markdown()
+    assert "simulated systems" in ranking._repr_html_()
+    plain = json.loads(ranking.to_json())
+    assert plain["about"] == SIMULATED
+    (own,) = (entry for entry in plain["entries"] if entry["findings"])
+    assert own["model"] == "liar"
+    wrong = own["findings"][0]
+    assert (wrong["kind"], wrong["query_ids"]) == ("wrong fact", ["q01"])
+    assert wrong["quotes"]["q01"] == "It is Congo."
+
+
+def test_a_ranking_of_several_languages_tells_it_once(two: MultilingualRanking) -> None:
+    text = " ".join(two.to_text().split())
+    assert text.count("simulated systems") == 1
+    assert re.search(r"liar states a wrong fact on \d+ of \d+ queries \(.*en 1", text)
+
+
+def test_other_rankings_say_nothing_of_anchors() -> None:
+    assert Leaderboard.published("sw").about == ""
+    assert Leaderboard.published("sw").findings == {}
+
+
+@pytest.mark.parametrize("page", ["README.md", "docs/index.md"])
+def test_the_first_pages_say_what_the_table_says(page: str) -> None:
+    plain = (ROOT / page).read_text(encoding="utf-8").replace("`", "")
+    assert SIMULATED in " ".join(plain.split())
