@@ -73,6 +73,7 @@ Need = Literal[
     "reference or relevant passages",
     "answers",
     "wrong answers",
+    "answerable",
     "LLM",
     "NLI model",
     "reranker",

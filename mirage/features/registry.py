@@ -9,6 +9,7 @@ from types import MappingProxyType
 
 from mirage.errors import FeatureError, UnknownNameError
 from mirage.features import (
+    abstention,
     answers,
     citations,
     fault_spans,
@@ -42,6 +43,7 @@ DEFINITIONS: Mapping[str, Definition] = MappingProxyType(
             overlap,
             answers,
             fault_spans,
+            abstention,
             rated,
             nuggets,
         )

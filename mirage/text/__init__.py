@@ -5,6 +5,7 @@ to that only roughly, so everything here gives a defined result for every string
 in its length, and the same result every time. Texts come out in Unicode's NFC form.
 """
 
+from mirage.text.abstentions import ABSTAINS_AT, abstains
 from mirage.text.citations import cite_by_id
 from mirage.text.mentions import MENTIONED_AT, mention
 from mirage.text.responses import ParsedResponse, parse
@@ -12,9 +13,11 @@ from mirage.text.sentences import Sentence, split_sentences
 from mirage.text.tokens import tokenize
 
 __all__ = [
+    "ABSTAINS_AT",
     "MENTIONED_AT",
     "ParsedResponse",
     "Sentence",
+    "abstains",
     "cite_by_id",
     "mention",
     "parse",

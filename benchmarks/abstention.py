@@ -1,0 +1,109 @@
+"""Abstentions told from answers: F1 by language on texts that nothing was trained on.
+
+Ours: the test set of the bundled benchmark, an abstention against the true, false and invented
+answers, in 18 languages. Real outputs: NoMIRACL's recorded answers of 11 LLMs in 8 languages, where
+"I don't know" and "Yes, answer is present" are the labels; those with neither or both have none.
+False alarms: answers that people call right (HalluQA, in Chinese). Peer: the set phrases alone.
+
+    python benchmarks/abstention.py        # needs MIRAGE_DATA for real outputs; half a minute
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from statistics import mean
+from typing import NamedTuple
+
+from mirage.languages import LANGUAGES
+from mirage.sources import nomiracl
+from mirage.text import ABSTAINS_AT, abstains, parse
+from mirage.text.abstentions import signs
+
+DATA = Path(os.environ.get("MIRAGE_DATA", "../shared/data"))
+CORPORA = Path(__file__).parents[1] / "corpora"
+PRESENT, UNKNOWN = "yes, answer is present", "i don't know"
+
+
+class Case(NamedTuple):
+    """A text, and whether it abstains."""
+
+    text: str
+    question: str
+    abstains: bool
+
+
+def held_out(code: str) -> Iterator[Case]:
+    """The test set of one language."""
+    sys.path.insert(0, str(CORPORA))
+    from build import build
+
+    for query in build(code):
+        ids = [passage["id"] for passage in query["passages"]]
+        for kind, text in query["test"].items():
+            answer = parse(text, code, ids).answer_text
+            yield Case(answer, query["text"], kind == "abstention")
+
+
+def recorded(code: str) -> Iterator[Case]:
+    """NoMIRACL's outputs that say one of the two things and not the other."""
+    dataset, runs, _ = nomiracl.load(DATA / "nomiracl", code)
+    questions = {query.id: query.text for query in dataset}
+    outputs = [(r.query_id, r.text or "") for run in runs.values() for r in run.responses]
+    outputs += [(query.id, query.reference or "") for query in dataset]
+    for query_id, text in outputs:
+        folded = text.casefold().replace("’", "'")
+        present, unknown = PRESENT in folded, UNKNOWN in folded
+        if present != unknown:
+            yield Case(text, questions[query_id], unknown)
+
+
+def f1(cases: list[Case], said: list[bool]) -> float:
+    """Of abstentions."""
+    both = sum(case.abstains and one for case, one in zip(cases, said, strict=True))
+    total = sum(case.abstains for case in cases) + sum(said)
+    return 2 * both / total if total else 1.0
+
+
+def row(code: str, cases: list[Case]) -> tuple[float, float]:
+    """F1 of ours and of set phrases alone."""
+    ours = [abstains(c.text, code, question=c.question) >= ABSTAINS_AT for c in cases]
+    phrases = [signs(c.text, code, question=c.question)[0] > 0 for c in cases]
+    if "--errors" in sys.argv:
+        for case, said in zip(cases, ours, strict=True):
+            if said != case.abstains:
+                print(f"    {code} {'misses' if case.abstains else 'alarm'} {case.text[:200]!r}")
+    return f1(cases, ours), f1(cases, phrases)
+
+
+def table(title: str, rows: dict[str, tuple[float, float]]) -> None:
+    """Print F1 by language, mean and worst."""
+    print(f"{title}\n          ours   set phrases")
+    for code, both in rows.items():
+        print(f"  {code:6}{both[0]:8.3f}{both[1]:8.3f}")
+    columns = list(zip(*rows.values(), strict=True))
+    print("  mean  " + "".join(f"{mean(column):8.3f}" for column in columns))
+    print("  worst " + "".join(f"{min(column):8.3f}" for column in columns))
+
+
+def main() -> None:
+    """Print the tables."""
+    if "--real" not in sys.argv:
+        ours = {code: row(code, list(held_out(code))) for code in LANGUAGES}
+        table("F1 on the test set", ours)
+    if not DATA.exists():
+        return
+    codes = sorted(path.stem for path in (DATA / "nomiracl" / "relevant").glob("*.jsonl"))
+    table("F1 on NoMIRACL's outputs", {code: row(code, list(recorded(code))) for code in codes})
+    lines = (DATA / "halluqa" / "zh.jsonl").read_text(encoding="utf-8").splitlines()
+    answers = [json.loads(line) for line in lines]
+    right = [one for one in answers if one["judgments"]["correct"] == 1]
+    alarms = mean(abstains(a["response"], "zh", question=a["query"]) >= ABSTAINS_AT for a in right)
+    print(f"HalluQA: {alarms:.3f} of {len(right)} right answers are taken for abstentions")
+
+
+if __name__ == "__main__":
+    main()

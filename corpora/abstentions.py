@@ -1,0 +1,263 @@
+#!/usr/bin/env python3
+"""abstentions.py: make the trees that tell an abstention from an answer.
+
+    python corpora/abstentions.py            # cross-validate, then write the trees; a minute
+    python corpora/abstentions.py --errors   # and print what is taken for the other
+
+They learn from the responses of `corpora/*.txt` (never from its test set) and from
+`corpora/abstentions.json`: caveats, put before and behind answers, answers that deny something, and
+more abstentions, most of them in few words.
+Each abstention is seen with its set phrases and without, so that the trees do not lean on them, and
+each text also cut short and turned round, so that they do not lean on one writer's order.
+Run it anew whenever these texts, the lexicons or `mirage/data/abstentions.json` change.
+
+Cross-validation leaves out a language at a time, and a manner of writing at a time.
+"""
+
+import json
+import os
+import random
+import sys
+from typing import NamedTuple
+
+import numpy as np
+from build import HERE, build
+from sklearn.ensemble import GradientBoostingClassifier
+
+from mirage.languages import LANGUAGES
+from mirage.text import parse, split_sentences
+from mirage.text.abstentions import SIGNS, signs
+from mirage.text.lexicon import lexicon
+
+OUT = os.path.join(HERE, "..", "mirage", "data", "abstention_trees.json")
+HOME = (
+    "reference",
+    "true 1",
+    "true 2",
+    "terse",
+    "false",
+    "invention",
+    "first abstention",
+    "second abstention",
+)
+AT = 0.6  # certainty of the raw trees that becomes 0.5
+EXPLANATION = 0.4  # weight of the reason sections, which seldom stand as answers
+# Manners of writing, to hold out one after the other.
+WRITERS = (
+    {"true 1", "terse", "first abstention"},
+    {"true 2", "false", "invention", "second abstention"},
+    {"reference", "reason", "reason and reference"},
+)
+
+
+class Row(NamedTuple):
+    language: str
+    question: str
+    text: str
+    abstains: bool
+    slot: str
+    phrases: bool = True
+
+
+def written(language):
+    """The references and responses of a language, the test set left out."""
+    for query in build(language):
+        reason, answer = query["reference"].removeprefix("##Reason:").split("##Answer:")
+        gap = "" if language in ("ja", "zh") else " "
+        texts = [
+            (slot, text, not query["answerable"])
+            for slot, text in (
+                ("reference", answer),
+                ("reason", reason),
+                ("reason and reference", f"{reason.strip()}{gap}{answer.strip()}"),
+            )
+        ]
+        responses = query["responses"]
+        if query["answerable"]:
+            texts += [(f"true {i}", text, False) for i, text in enumerate(responses["true"], 1)]
+            texts += [(slot, responses[slot], False) for slot in ("terse", "false")]
+        else:
+            first, second = responses["abstentions"]
+            texts += [("first abstention", first, True), ("second abstention", second, True)]
+            texts.append(("invention", responses["invention"], False))
+        ids = [passage["id"] for passage in query["passages"]]
+        for slot, text, abstains in texts:
+            clean = parse(text, language, ids).answer_text
+            yield query["id"], Row(language, query["text"], clean, abstains, slot)
+
+
+def rows():
+    with open(os.path.join(HERE, "abstentions.json"), encoding="utf-8") as handle:
+        more = json.load(handle)
+    rng = random.Random(0)
+    english = list(written("en"))
+    out = []
+    for language in LANGUAGES:
+        own = list(written(language))
+        out += (row for _, row in own)
+        out += (row._replace(phrases=False) for _, row in own if row.abstains)
+        out += (changed for _, row in own for changed in rearranged(row))
+        out += with_caveats(own, more[language]["caveats"], language, rng)
+        for text in more[language]["abstentions"]:
+            question = rng.choice(own)[1].question
+            out.append(Row(language, question, text, True, "brief"))
+        out += (Row(language, "", text, False, "denial") for text in more[language]["denials"])
+        if language != "en":
+            out += in_english(english, own, more["en"], rng)
+    return out
+
+
+def rearranged(row):
+    """The first sentence alone, and the text with that sentence last."""
+    first, *rest = sentences(row.text, row.language)
+    if rest:
+        gap = "" if row.language in ("ja", "zh") else " "
+        yield row._replace(text=first, slot=f"{row.slot}, begun")
+        yield row._replace(text=gap.join([*rest, first]), slot=f"{row.slot}, turned")
+
+
+def sentences(text, language):
+    return split_sentences(text, language) or [text]
+
+
+def with_caveats(own, caveats, language, rng):
+    gap, comma = (" ", ", ") if language not in ("ja", "zh") else ("", "，")
+    but = lexicon(language).contrast[0]
+    for _, row in own:
+        if row.abstains:
+            continue
+        plain = row.text.strip().rstrip(".。।")
+        if rng.random() < 0.3:
+            yield row._replace(text=f"{row.text}{gap}{rng.choice(caveats)}", slot="tail")
+        if len(plain) < 120 and rng.random() < 0.4:
+            link = rng.choice(["; ", comma, f"{comma}{but}{gap}", f"{comma}{but}{gap}"])
+            caveat = rng.choice(caveats)
+            yield row._replace(text=f"{plain}{link}{caveat[0].lower()}{caveat[1:]}", slot="tail")
+        if "reason" not in row.slot and row.slot != "invention" and rng.random() < 0.2:
+            caveat = rng.choice([caveats[0], caveats[1], caveats[3]]).rstrip(".。।")
+            yield row._replace(text=f"{caveat}{comma}{but}{gap}{row.text}", slot="head")
+
+
+def in_english(english, own, more, rng):
+    questions = {query: row.question for query, row in own}
+    language = own[0][1].language
+    for query, row in english:
+        there = row._replace(language=language, question=questions[query], slot="english")
+        if rng.random() < 0.2:
+            yield there
+        if not row.abstains and rng.random() < 0.05:
+            yield there._replace(text=f"{row.text} {rng.choice(more['caveats'])}")
+    for text in rng.sample(more["abstentions"], 3):
+        yield there._replace(text=text, abstains=True)
+    for text in rng.sample(more["denials"], 2):
+        yield there._replace(text=text, abstains=False)
+
+
+def model():
+    return GradientBoostingClassifier(
+        n_estimators=150,
+        max_depth=4,
+        learning_rate=0.1,
+        subsample=0.5,
+        max_features=10,
+        min_samples_leaf=8,
+        random_state=0,
+    )
+
+
+def weights(data):
+    """As much for abstentions as for answers."""
+    each = np.array([EXPLANATION if row.slot.startswith("reason") else 1.0 for row in data])
+    truth = np.array([row.abstains for row in data])
+    each[truth] *= each[~truth].sum() / each[truth].sum()
+    return each
+
+
+def fitted(data, values, rows):
+    chosen = [row for row, one in zip(data, rows, strict=True) if one]
+    truth = np.array([row.abstains for row in chosen])
+    return model().fit(values[rows], truth, sample_weight=weights(chosen))
+
+
+def f1(truth, said):
+    both = np.sum(truth & said)
+    return 2 * both / max(1, truth.sum() + said.sum())
+
+
+def report(data, values):
+    truth = np.array([row.abstains for row in data])
+    languages = np.array([row.language for row in data])
+    slots = np.array([row.slot if row.phrases else "no phrases" for row in data])
+    found = np.zeros(len(data))
+    for code in LANGUAGES:
+        inside = languages == code
+        trees = fitted(data, values, ~inside)
+        found[inside] = trees.predict_proba(values[inside])[:, 1]
+    home = np.isin(slots, HOME)
+    by_language = {code: home & (languages == code) for code in LANGUAGES}
+    for at in (0.3, 0.4, 0.5, AT, 0.7):
+        each = [f1(truth[rows], found[rows] > at) for rows in by_language.values()]
+        print(f"a language left out, at {at}: F1 {np.mean(each):.3f}, worst {min(each):.3f}")
+    print(*(f"{code} {f1(truth[k], found[k] > AT):.2f}" for code, k in by_language.items()))
+    for slot in dict.fromkeys(slots):
+        part = [
+            f"{np.mean(found[k] > AT):.3f}"
+            for one in (True, False)
+            if (k := (slots == slot) & (truth == one)).any()
+        ]
+        print(f"  {slot:30} said to abstain: {' of abstentions, '.join(part)}")
+    leave_writers_out(data, values, truth, slots)
+    return found
+
+
+def leave_writers_out(data, values, truth, slots):
+    own = np.array([slot.split(",")[0] for slot in slots])
+    mixed = np.isin(slots, ("no phrases", "english"))
+    for writer in WRITERS:
+        inside = np.isin(slots, list(writer))
+        trees = fitted(data, values, ~np.isin(own, list(writer)) & ~mixed)
+        found = trees.predict_proba(values[inside])[:, 1]
+        each = [f"at {at} {f1(truth[inside], found > at):.3f}" for at in (0.3, 0.4, 0.5, AT, 0.7)]
+        print(f"without {', '.join(sorted(writer))}: F1", *each)
+
+
+def save(trees):
+    lines = ",\n".join(
+        json.dumps(nodes(tree.tree_, trees.learning_rate), separators=(",", ":"))
+        for (tree,) in trees.estimators_
+    )
+    prior = float(trees.init_.class_prior_[1])
+    start = np.log(prior / (1 - prior)) - np.log(AT / (1 - AT))
+    with open(OUT, "w", encoding="utf-8") as handle:
+        handle.write(f'{{"start": {start:.4f}, "trees": [\n{lines}\n]}}\n')
+
+
+def nodes(tree, rate):
+    return [
+        [round(float(tree.value[i].item()) * rate, 4)]
+        if tree.children_left[i] < 0
+        else [
+            SIGNS[tree.feature[i]],
+            round(float(tree.threshold[i]), 4),
+            int(tree.children_left[i]),
+            int(tree.children_right[i]),
+        ]
+        for i in range(tree.node_count)
+    ]
+
+
+def main():
+    data = rows()
+    values = np.array(
+        [signs(r.text, r.language, question=r.question, phrases=r.phrases) for r in data]
+    )
+    found = report(data, values)
+    save(fitted(data, values, np.full(len(data), True)))
+    if "--errors" in sys.argv:
+        for row, certainty in zip(data, found, strict=True):
+            if row.phrases and (certainty > AT) != row.abstains:
+                print(f"{row.language} {row.slot} {certainty:.2f} {row.text!r}")
+
+
+if __name__ == "__main__":
+    main()

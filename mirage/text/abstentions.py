@@ -1,0 +1,508 @@
+"""Whether a text says that a question is not answered, in any of the languages.
+
+No set phrase is a match for what models write ("that figure is missing here", "Pisa's stairs nobody
+counts in these texts"), and a phrase alone does not tell an abstention from an answer with a
+caveat. So a sentence is read for words of a few classes (negation, telling, sources, what is
+lacking, the speaker, limits, contrast), and boosted trees (Friedman 2001, *Greedy function
+approximation*) weigh where these stand together, what stands before them, and how much is told
+besides. The trees know signs and no words, and are the same for all languages;
+``corpora/abstentions.py`` makes them.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cache, lru_cache, reduce
+from importlib import resources
+from operator import or_
+from typing import Any, NamedTuple
+
+from mirage.languages import LANGUAGES, Language
+from mirage.text.lexicon import lexicon
+from mirage.text.mentions import bare
+from mirage.text.tokens import tokenize
+
+__all__ = ["ABSTAINS_AT", "SIGNS", "abstains", "signs"]
+
+ABSTAINS_AT = 0.5
+"""The certainty from which on a text counts as an abstention."""
+
+SIGNS = (
+    # Of the first sentence: a set phrase stands there; a negation; one beside a word for telling,
+    # for a source; something lacking; that beside telling; a negation beside the speaker; telling
+    # and a source; those two negated.
+    *("phrase", "negation", "not_told", "not_in_sources", "lacking", "telling_lacks"),
+    *("speaker_cannot", "telling_sources", "not_told_in_sources", "first_new", "first_asked"),
+    *("first_near", "opens_with_phrase", "verdict"),
+    # Of any sentence, or of the last one.
+    *("any_phrase", "any_negation", "any_not_told", "any_not_in_sources"),
+    *("any_lacking", "any_speaker_cannot", "last_not_told", "last_lacking", "limits", "contrast"),
+    # Of cues, the pieces that may say so: what stands before, in and beside them.
+    *("new_before", "figures_before", "new_in", "asked_in", "new_beside", "asked_beside"),
+    *("contrast_after", "nearest", "opens_with_cue", "told_before", "turns"),
+)
+"""The names of what :func:`signs` gives, in its order."""
+
+
+def abstains(text: str, language: str | Language, *, question: str = "") -> float:
+    """How surely an answer says that the question is not answered, from 0 to 1.
+
+    From :data:`ABSTAINS_AT` on it is an abstention. One may mention what is known besides ("they
+    tell when it was built, but not by whom"); an answer with a caveat ("it is the Nile; its length
+    is not given") is none, and neither is an answer that denies something. Sentences in English
+    are understood in every language. An empty text says nothing: 0.
+
+    Args:
+        text: an answer, without its citations.
+        language: the language that it should be in.
+        question: what was asked, so that words of the question are known from news.
+
+    Raises:
+        UnknownNameError: no such language.
+    """
+    values = signs(text, language, question=question)
+    return 1 / (1 + math.exp(-_margin(values))) if any(values) else 0.0
+
+
+# Words --------------------------------------------------------------------------------------------
+
+_CLASSES = ("negation", "contrast", "telling", "sources", "lacking", "speaker", "limits")
+_NEGATION, _CONTRAST, _TELLING, _SOURCES, _LACKING, _SPEAKER, _LIMITS = (
+    1 << place for place in range(len(_CLASSES))
+)
+_DENIAL = _NEGATION | _LACKING
+_REACH_WORDS, _REACH_CHARACTERS = 40, 12  # characters that `` ... `` in a phrase stands for
+_STEM = 5
+_DENSE_MARKS = 0.12
+
+
+class _Phrase(NamedTuple):
+    parts: tuple[str, ...]
+    opens: bool  # may begin within a word
+    goes_on: bool  # may end within a word
+
+
+class _Words(NamedTuple):
+    """What is known of a language, folded as texts are; classes are sets of bits."""
+
+    entry: Language
+    marked: bool
+    gap: str  # what parts words
+    scale: float  # words that a character counts for
+    phrases: tuple[_Phrase, ...]
+    whole: Mapping[str, int]
+    begins: Sequence[tuple[int, tuple[str, ...]]]
+    ends: Sequence[tuple[int, tuple[str, ...]]]
+    inside: Sequence[tuple[int, tuple[str, ...]]]
+    runs: Sequence[tuple[str, int]]  # of several words, or of characters
+    plain: frozenset[str]  # function words
+    verdicts: frozenset[str]  # yes and no
+
+
+@cache
+def _data(name: str) -> Any:
+    source = resources.files("mirage") / "data" / name
+    return json.loads(source.read_text(encoding="utf-8"))
+
+
+@cache
+def _words(code: str, marked: bool = False) -> _Words:
+    entry, known = Language.of(code), lexicon(code)
+    gap = "" if entry.tokens == "character" else " "
+    whole: dict[str, int] = {}
+    runs: dict[str, int] = {}
+    places: dict[str, dict[int, list[str]]] = {"begins": {}, "ends": {}, "inside": {}}
+    for bit, word in _classified(entry):
+        opens, goes_on = word.startswith("*"), word.endswith("*")
+        for text in _forms(word, entry, marked):
+            if not gap:
+                runs[text] = runs.get(text, 0) | bit
+            elif gap in text:
+                run = f"{'' if opens else gap}{text}{'' if goes_on else gap}"
+                runs[run] = runs.get(run, 0) | bit
+            elif opens or goes_on:
+                place = "inside" if opens and goes_on else "ends" if opens else "begins"
+                places[place].setdefault(bit, []).append(text)
+            else:
+                whole[text] = whole.get(text, 0) | bit
+    function_words = [f for word in known.function_words for f in _forms(word, entry, marked)]
+    return _Words(
+        entry=entry,
+        marked=marked,
+        gap=gap,
+        scale=1.0 if gap else len(function_words) / sum(map(len, function_words)),
+        phrases=tuple(_phrases(known.abstention, entry, marked)),
+        whole=whole,
+        runs=tuple(runs.items()),
+        plain=frozenset(function_words),
+        verdicts=frozenset(f for w in (*known.yes, *known.no) for f in _forms(w, entry, marked)),
+        **{
+            place: [(bit, tuple(words)) for bit, words in found.items()]
+            for place, found in places.items()
+        },
+    )
+
+
+def _classified(entry: Language) -> Iterator[tuple[int, str]]:
+    """Every word of a class, with the bit of that class."""
+    known, more = lexicon(entry.code), _data("abstentions.json")[entry.code]
+    lists = {
+        **more,
+        "negation": (*known.negation, *more["negation"]),
+        "contrast": known.contrast,
+        "sources": (*more["sources"], *(f"{word}*" for word in entry.passage_words)),
+    }
+    for place, name in enumerate(_CLASSES):
+        yield from ((1 << place, word) for word in lists[name])
+
+
+def _phrases(texts: Iterable[str], entry: Language, marked: bool) -> Iterator[_Phrase]:
+    for text in texts:
+        forms = zip(*(_forms(part, entry, marked) for part in text.split(" ... ")), strict=False)
+        for parts in forms:
+            yield _Phrase(parts, text.startswith("*"), text.endswith("*"))
+
+
+def _forms(word: str, entry: Language, marked: bool) -> list[str]:
+    """A word or phrase as it stands in a folded text; with marks and without where these count."""
+    gap = "" if entry.tokens == "character" else " "
+    found = [gap.join(_fold(word, entry, kept)) for kept in (False, *([True] if marked else []))]
+    return [text for text in found if text]
+
+
+def _fold(text: str, entry: Language, marked: bool) -> list[str]:
+    tokens = tokenize(text, entry)
+    return tokens if marked else [bare(token) for token in tokens]
+
+
+def _is_marked(text: str, entry: Language) -> bool:
+    """Whether accents stand so densely that they tell words apart, as tones do in Yoruba."""
+    if entry.script != "Latin" or text.isascii():
+        return False
+    return sum(not char.isascii() for char in text) > _DENSE_MARKS * sum(map(str.isalpha, text))
+
+
+@lru_cache(maxsize=65536)
+def _class(token: str, code: str, marked: bool) -> int:
+    words = _words(code, marked)
+    bits = words.whole.get(token, 0)
+    for bit, beginnings in words.begins:
+        bits |= bit * token.startswith(beginnings)
+    for bit, endings in words.ends:
+        bits |= bit * token.endswith(endings)
+    for bit, parts in words.inside:
+        bits |= bit * any(part in token for part in parts)
+    return bits
+
+
+def _says(text: str, words: _Words) -> bool:
+    """Whether a set phrase stands in a folded text."""
+    found = [phrase for phrase in words.phrases if phrase.parts[0] in text]
+    return any(_stands(text, phrase, words) for phrase in found)
+
+
+def _stands(text: str, phrase: _Phrase, words: _Words) -> bool:
+    spaced = bool(words.gap)
+    at = text.find(phrase.parts[0])
+    while at >= 0:
+        if phrase.opens or not spaced or not at or text[at - 1] == " ":
+            end = _phrase_end(text, at, phrase, _REACH_WORDS if spaced else _REACH_CHARACTERS)
+            if end and (phrase.goes_on or not spaced or text[end : end + 1] in ("", " ")):
+                return True
+        at = text.find(phrase.parts[0], at + 1)
+    return False
+
+
+def _phrase_end(text: str, at: int, phrase: _Phrase, reach: int) -> int:
+    """Where a phrase that begins at ``at`` ends; 0 where it does not go on."""
+    end = at + len(phrase.parts[0])
+    for part in phrase.parts[1:]:
+        at = text.find(part, end, end + reach + len(part))
+        if at < 0:
+            return 0
+        end = at + len(part)
+    return end
+
+
+# Sentences ----------------------------------------------------------------------------------------
+
+_LONGEST = 2000  # characters that are read; who abstains has said so by then
+_MARKS = r"(?<=[.!?…。！？．।॥؟۔])(?!\d)\s*|[\n\r\v\f\x85\u2028\u2029]+"
+_SENTENCE = re.compile(_MARKS)
+_CLAUSE = re.compile(_MARKS + r"|(?<=[^\x00-\x7f\d]{6})\s+(?=[^\x00-\x7f\d]{6})")
+_SHORT_CLAUSE = 36
+_QUESTION_MARKS = ("?", "？", "؟")
+_PIECE = re.compile(r"[;:،؛、，；：,](?!\d)|\s[-–—]+\s|[—()（）]")
+
+
+class _Piece(NamedTuple):
+    """A part of a sentence between two marks."""
+
+    classes: int
+    new: float  # words of no class that the question lacks
+    asked: float  # words of the question
+    figures: int  # numbers that the question lacks
+    near: float  # 1 where a negation touches a word for telling, less the farther it stands
+
+
+class _Sentence(NamedTuple):
+    phrase: bool
+    opens: bool  # with a set phrase
+    pieces: tuple[_Piece, ...]
+
+
+def _sentences(text: str, entry: Language, question: str) -> Iterator[_Sentence]:
+    own, english = _words(entry.code, _is_marked(text, entry)), _words("en")
+    for raw in _statements(_split(text[:_LONGEST], entry)):
+        words = english if _is_english(raw, own, english) else own
+        pieces = [tokens for part in _PIECE.split(raw) if (tokens := _tokens(part, words))]
+        if pieces:
+            asked = _question(question, words.entry, words.marked)
+            strings = [words.gap.join(tokens) for tokens in pieces]
+            says = _says(words.gap.join(strings), words)
+            yield _Sentence(
+                says,
+                says and _says(strings[0], words),
+                tuple(_piece(*both, words, asked) for both in zip(pieces, strings, strict=True)),
+            )
+
+
+def _statements(sentences: Sequence[str]) -> Sequence[str]:
+    """The sentences without questions, which many models repeat; all, where all are questions."""
+    stated = [one for one in sentences if not one.rstrip().endswith(_QUESTION_MARKS)]
+    return stated if any(map(str.strip, stated)) else sentences
+
+
+def _tokens(text: str, words: _Words) -> list[str]:
+    return _fold(text, words.entry, words.marked)
+
+
+@lru_cache(maxsize=4096)
+def _question(text: str, entry: Language, marked: bool) -> str:
+    gap = "" if entry.tokens == "character" else " "
+    return f" {gap.join(_fold(text, entry, marked))} "
+
+
+def _split(text: str, entry: Language) -> list[str]:
+    if entry.sentence_ends == "marks":
+        return _SENTENCE.split(text)
+    clauses: list[str] = []
+    for clause in filter(None, _CLAUSE.split(text)):
+        if clauses and len(clauses[-1]) < _SHORT_CLAUSE:
+            clauses[-1] += f", {clause}"
+        else:
+            clauses.append(clause)
+    return clauses
+
+
+def _is_english(text: str, own: _Words, english: _Words) -> bool:
+    """Whether a sentence is in English, by function words; where these are as many, by phrases."""
+    letters = sum(map(str.isalpha, text))
+    if own is english or 2 * sum(c.isascii() and c.isalpha() for c in text) <= letters:
+        return False
+    tokens = _fold(text, LANGUAGES["en"], False)
+    more = sum(t in english.plain for t in tokens) - sum(t in own.plain for t in tokens)
+    return more > 0 or (more == 0 and _says(" ".join(tokens), english))
+
+
+def _piece(tokens: Sequence[str], text: str, words: _Words, asked: str) -> _Piece:
+    figures = sum(token.isdecimal() and token not in asked for token in tokens)
+    if words.gap:
+        return _piece_of_words(tokens, f" {text} ", words, asked, figures)
+    return _piece_of_characters(text, words, asked, figures)
+
+
+def _piece_of_words(
+    tokens: Sequence[str], text: str, words: _Words, asked: str, figures: int
+) -> _Piece:
+    new = old = 0
+    places = [
+        (text.count(" ", 0, text.find(run) + 1) - 1, bits)
+        for run, bits in words.runs
+        if run in text
+    ]
+    stem = 3 if words.entry.gram_length == 2 else _STEM
+    for place, token in enumerate(tokens):
+        bits = _class(token, words.entry.code, words.marked)
+        places.append((place, bits))
+        if token.isdecimal() or token in words.plain:
+            continue
+        if f" {token[:stem]}" in asked:
+            old += 1
+        elif not bits:
+            new += 1
+    return _Piece(_union(bits for _, bits in places), new, old, figures, _near(places))
+
+
+def _piece_of_characters(text: str, words: _Words, asked: str, figures: int) -> _Piece:
+    rest = text
+    places = []
+    for run, bits in words.runs:
+        if run in text:
+            places.append((text.find(run) * words.scale, bits))
+            rest = rest.replace(run, " ")
+    pairs = [rest[i : i + 2] for i in range(len(rest) - 1)]
+    pairs = [pair for pair in pairs if " " not in pair and pair not in words.plain]
+    old = sum(pair in asked for pair in pairs)
+    # Half of the characters that are left belong to endings and function words.
+    new, old_words = (len(pairs) - old) * words.scale / 2, old * words.scale
+    return _Piece(_union(bits for _, bits in places), new, old_words, figures, _near(places))
+
+
+def _union(sets: Iterable[int]) -> int:
+    return reduce(or_, sets, 0)
+
+
+def _near(places: Sequence[tuple[float, int]]) -> float:
+    """How near to each other a negation and a word for telling stand, from 0 to 1."""
+    denials = [place for place, bits in places if bits & _NEGATION]
+    if not denials:
+        return 0.0
+    told = [place for place, bits in places if bits & _TELLING]
+    return max((1 / (1 + abs(here - there)) for here in denials for there in told), default=0.0)
+
+
+# Signs --------------------------------------------------------------------------------------------
+
+
+def signs(
+    text: str, language: str | Language, *, question: str = "", phrases: bool = True
+) -> tuple[float, ...]:
+    """What the trees weigh, in the order of :data:`SIGNS`; all 0 where a text has no word.
+
+    Args:
+        text: as in :func:`abstains`.
+        language: as in :func:`abstains`.
+        question: as in :func:`abstains`.
+        phrases: whether set phrases are looked for; without, the trees learn to do without.
+    """
+    entry = Language.of(language)
+    sentences = list(_sentences(text, entry, question))
+    if not phrases:
+        sentences = [sentence._replace(phrase=False, opens=False) for sentence in sentences]
+    if not sentences:
+        return (0.0,) * len(SIGNS)
+    return (
+        *_signs_of_first(sentences[0], _opens_with_verdict(text, entry)),
+        *_signs_of_any(sentences),
+        *_signs_of_cues(sentences),
+    )
+
+
+def _signs_of_first(first: _Sentence, verdict: bool) -> Iterator[float]:
+    flags = _flags(first)
+    yield float(first.phrase)
+    yield from map(float, flags)
+    yield math.log1p(sum(piece.new for piece in first.pieces))
+    yield math.log1p(sum(piece.asked for piece in first.pieces))
+    yield max(piece.near for piece in first.pieces)
+    yield float(first.opens)
+    yield float(verdict)
+
+
+def _flags(sentence: _Sentence) -> tuple[bool, ...]:
+    """Negation to ``not_told_in_sources``, see :data:`SIGNS`."""
+    marks = [piece.classes for piece in sentence.pieces]
+    every = _union(marks)
+    lacks = bool(every & _LACKING)
+    not_told = any(bits & _DENIAL and bits & _TELLING for bits in marks)
+    not_in_sources = bool(every & _DENIAL and every & _SOURCES)
+    return (
+        bool(every & _NEGATION),
+        not_told,
+        not_in_sources,
+        lacks,
+        lacks and bool(every & _TELLING),
+        any(bits & _DENIAL and bits & _SPEAKER for bits in marks),
+        bool(every & _TELLING and every & _SOURCES),
+        not_told and not_in_sources,
+    )
+
+
+def _signs_of_any(sentences: Sequence[_Sentence]) -> Iterator[float]:
+    flags = [_flags(sentence) for sentence in sentences]
+    marks = [piece.classes for sentence in sentences for piece in sentence.pieces]
+    yield float(any(sentence.phrase for sentence in sentences))
+    for place in (0, 1, 2, 3, 5):
+        yield float(any(one[place] for one in flags))
+    yield float(flags[-1][1])
+    yield float(flags[-1][3])
+    yield float(any(bits & _LIMITS for bits in marks))
+    yield float(any(bits & _CONTRAST for bits in marks))
+
+
+def _signs_of_cues(sentences: Sequence[_Sentence]) -> Iterator[float]:
+    pieces = [(piece, _is_cue(piece, s.phrase)) for s in sentences for piece in s.pieces]
+    place = next((i for i, (_, cue) in enumerate(pieces) if cue), len(pieces))
+    before = [piece for piece, _ in pieces[:place]]
+    inside = [piece for piece, cue in pieces if cue]
+    beside = [piece for piece, cue in pieces if not cue]
+    yield math.log1p(sum(piece.new for piece in before))
+    yield float(any(piece.figures for piece in before))
+    yield math.log1p(sum(piece.new for piece in inside))
+    yield math.log1p(sum(piece.asked for piece in inside))
+    yield math.log1p(sum(piece.new for piece in beside))
+    yield math.log1p(sum(piece.asked for piece in beside))
+    after = (piece for piece, cue in pieces[place:] if not cue)
+    yield float(any(piece.classes & _CONTRAST for piece in after))
+    yield max(piece.near for piece, _ in pieces)
+    yield float(place == 0)
+    yield math.log1p(sum(piece.new + piece.asked for piece in before))
+    yield float(0 < place < len(pieces) and bool(pieces[place][0].classes & _CONTRAST))
+
+
+def _is_cue(piece: _Piece, phrase: bool) -> bool:
+    """Whether a piece may be the one that says that there is no answer."""
+    told = phrase or piece.classes & (_TELLING | _SOURCES | _SPEAKER)
+    return bool(piece.classes & _DENIAL and told)
+
+
+_FIRST_WORD = re.compile(r"[,،、，.。!！।\s]")
+_FIRST_PIECE = re.compile(r"[,،、，.。!！।]")
+
+
+def _opens_with_verdict(text: str, entry: Language) -> bool:
+    """Whether a text begins with yes or no."""
+    words = _words(entry.code)
+    end = _FIRST_WORD if words.gap else _FIRST_PIECE
+    first = end.split(text.lstrip()[:100], maxsplit=1)[0]
+    return words.gap.join(_fold(first, entry, False)) in words.verdicts
+
+
+# Trees --------------------------------------------------------------------------------------------
+
+
+class _Node(NamedTuple):
+    sign: int  # place in SIGNS; -1 in a leaf
+    threshold: float  # of a leaf: its value
+    left: int = 0  # place in the tree of what follows where the sign is not above the threshold
+    right: int = 0
+
+
+@cache
+def _trees() -> tuple[float, list[list[_Node]]]:
+    """What the trees start from, and each tree's nodes.
+
+    In the file a node is ``[sign, threshold, left, right]``, or ``[value]``.
+    """
+    model = _data("abstention_trees.json")
+    places = {name: place for place, name in enumerate(SIGNS)}
+    trees = [
+        [_Node(places[n[0]], *n[1:]) if len(n) > 1 else _Node(-1, n[0]) for n in tree]
+        for tree in model["trees"]
+    ]
+    return model["start"], trees
+
+
+def _margin(values: Sequence[float]) -> float:
+    """The log odds that a text with these signs abstains."""
+    margin, trees = _trees()
+    for tree in trees:
+        sign, threshold, left, right = tree[0]
+        while sign >= 0:
+            sign, threshold, left, right = tree[left if values[sign] <= threshold else right]
+        margin += threshold
+    return margin

@@ -1,0 +1,42 @@
+"""Right is who abstains where no passage answers, and answers where one does."""
+
+from __future__ import annotations
+
+import pytest
+
+from mirage.features import NotComputed, answered, feature
+from mirage.models import Passage, Query, Response
+
+
+def value(text: str, answerable: bool | None) -> float | NotComputed:
+    query = Query(
+        id="q1",
+        language="de",
+        text="Wer baute den Turm?",
+        passages=(Passage(id="a", text="Der Turm steht am Hafen."),),
+        answerable=answerable,
+    )
+    item = answered(query, Response(query_id="q1", text=text))
+    (result,) = feature("abstention").compute([item])
+    return result
+
+
+@pytest.mark.parametrize(
+    ("text", "if_answerable", "if_not"),
+    [
+        ("##Reason: Im Text steht es [1].\n##Answer: Anna Berg baute ihn [1].", 1, 0),
+        ("##Reason: Kein Abschnitt sagt es.\n##Answer: Das steht nicht in den Texten.", 0, 1),
+        ("I don't know.", 0, 1),
+        ("", 0, 0),
+        ("##Reason: Kein Abschnitt sagt es.\n##Answer:", 0, 0),
+    ],
+)
+def test_right_is_what_the_query_asks_for(text: str, if_answerable: int, if_not: int) -> None:
+    assert value(text, True) == if_answerable
+    assert value(text, False) == if_not
+
+
+def test_nothing_is_computed_where_nobody_knows() -> None:
+    result = value("Anna Berg.", None)
+    assert isinstance(result, NotComputed)
+    assert "whether a passage answers" in result.reason
