@@ -8,7 +8,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from mirage.features._shown import Shown
-from mirage.languages import Language
+from mirage.languages import LANGUAGES, Language
 from mirage.text.lexicon import lexicon
 from mirage.text.mentions import folded
 from mirage.text.quantities import word_values
@@ -33,7 +33,8 @@ _BEFORE_FIRST = re.compile(
     r"(?:\A|[.!?:;…•·\n—–|/]|(?:\A|\n)\s*(?:\d+[.)]|[-+*]))[\s*_\"'“”„«»‚‘’(\[]*\Z"
 )
 _TOGETHER = re.compile(r"[ \u00a0'’.·・‐-]{1,2}")
-_KATAKANA = re.compile(r"(?:[ァ-ヺー]{4,}|[ァ-ヺー]+(?=[・＝]))(?:[・＝=][ァ-ヺー]+)*(?<!ッ)")
+_KANA = re.compile("[ぁ-ゖァ-ヺ]")
+_ROMAN = re.compile(r"[IVXLC]+(?:er|e|ème|th|st|nd|rd)?")
 _NAME_IN_LATIN = r"[A-Z\u00c0-\u00de][A-Za-z\u00c0-\u024f\u1e00-\u1eff'’.-]+"
 _LATIN = re.compile(f"{_NAME_IN_LATIN}(?: {_NAME_IN_LATIN})*")
 _QUOTED = re.compile(r"《([^》\n]{2,30})》")
@@ -73,11 +74,23 @@ def _single(text: str, sentence_starts: Sequence[int], shown: Shown) -> Iterator
     else:
         for pattern in (_LATIN, _QUOTED, *_own_patterns(entry)):
             for match in pattern.finditer(text):
-                yield Name(*match.span(), shown.holds(match[0]))
+                # In brackets behind a name stands the same name in Latin letters.
+                glossed = pattern is _LATIN and text[: match.start()].endswith(("(", "（"))
+                yield Name(*match.span(), glossed or shown.holds(match[0]))
 
 
 def _own_patterns(entry: Language) -> tuple[re.Pattern[str], ...]:
-    return {"Japanese": (_KATAKANA,), "Han": (_SOUND_RUN,)}.get(entry.script, ())
+    if entry.script == "Japanese":
+        return (_katakana(entry),)
+    return (_SOUND_RUN,) if entry.script == "Han" else ()
+
+
+@lru_cache(maxsize=4)
+def _katakana(entry: Language) -> re.Pattern[str]:
+    """Foreign names of several parts, or before a title; words from abroad are neither."""
+    titles = sorted(lexicon(entry.code).titles, key=len, reverse=True)
+    title = "|".join(re.escape(title) for title in titles if not _KANA.match(title))
+    return re.compile(rf"[ァ-ヺー]{{2,}}(?:(?:[・＝=][ァ-ヺー]{{2,}})+|(?={title}))")
 
 
 def _capitalised(text: str, starts: frozenset[int], shown: Shown) -> Iterator[Name]:
@@ -102,8 +115,15 @@ def _is_first(text: str, start: int, starts: frozenset[int]) -> bool:
 def _is_common(word: str, entry: Language) -> bool:
     words = lexicon(entry.code)
     lower = word.casefold()
+    if _ROMAN.fullmatch(word) or lower in _passage_words(entry):
+        return True
     lists = (words.function_words, words.months, words.titles, words.yes, words.no)
     return any(lower in known for known in lists) or bool(word_values(lower, entry))
+
+
+@lru_cache(maxsize=64)
+def _passage_words(entry: Language) -> frozenset[str]:
+    return frozenset(map(str.casefold, LANGUAGES["en"].passage_words + entry.passage_words))
 
 
 def _is_known(word: str, shown: Shown) -> bool:

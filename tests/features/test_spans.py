@@ -209,6 +209,25 @@ def test_an_abstention_is_not_searched_for_names() -> None:
     assert marks("en", text, answers=[["Anna Berg"]]) == []
 
 
+@pytest.mark.parametrize(
+    ("language", "text"),
+    [
+        ("ja", "1974年にオープンし、シンボルとしてツーリストに人気がある橋です。"),
+        ("hi", "इस पुल (Harbour Bridge) की लंबाई 840 मीटर है।"),
+        ("fr", "Le pont date de la fin du XXe siècle, selon le Contexte."),
+        ("en", "The Passages say that it has 840 metres."),
+    ],
+)
+def test_words_from_abroad_glosses_and_roman_numerals_are_no_names(
+    language: str, text: str
+) -> None:
+    assert marks(language, text) == []
+
+
+def test_foreign_names_of_several_parts_are_names_in_katakana() -> None:
+    assert marks("ja", "設計者はジョン・スミスです。") == [("name", "ジョン・スミス")]
+
+
 def test_initials_stand_for_the_words_they_begin() -> None:
     shown = "It belongs to the Northern Bridge Authority."
     assert marks("en", "It belongs to the NBA.", shown) == []
