@@ -68,6 +68,9 @@ class Language:
     passage_words: tuple[str, ...] = ()
     conjunctions: tuple[str, ...] = ()
 
+    def __hash__(self) -> int:
+        return hash(self.code)  # every cache by language asks for it
+
     @classmethod
     def of(cls, code: str | Language) -> Language:
         """The language with this ISO 639-1 code; a :class:`Language` is returned as it is.

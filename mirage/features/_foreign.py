@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache, lru_cache
 
+from mirage.features.language import language_probabilities
 from mirage.languages import LANGUAGES, Language
 from mirage.text.lexicon import lexicon
 from mirage.text.words import WORD
@@ -33,6 +34,15 @@ LATIN_WORDS = 4
 LETTERS = 6
 """Letters of any other foreign script that are one."""
 
+SHORTEST = 3
+"""Words of a sentence whose language can be told."""
+
+OWN_WORDS = 0.15
+"""Share of function words of its own language up to which a sentence may be in another."""
+
+FOREIGN = 0.1
+"""Probability of its own language below which it is."""
+
 FUNCTION_WORDS = 3
 """Function words of another language that a clause has."""
 
@@ -50,7 +60,7 @@ def foreign_stretches(
         ):
             yield match.span()
     for start, end in places:
-        yield from _other_language(text, start, end, entry)
+        yield from _other_language(text, start, end, entry, sources)
 
 
 def _is_latin(char: str) -> bool:
@@ -74,9 +84,16 @@ def _other_script(entry: Language) -> re.Pattern[str]:
     return re.compile("|".join(runs))
 
 
-def _other_language(text: str, start: int, end: int, entry: Language) -> Iterator[tuple[int, int]]:
+def _other_language(
+    text: str, start: int, end: int, entry: Language, sources: Sequence[str]
+) -> Iterator[tuple[int, int]]:
     """The sentence, or the longest clause of it, whose function words are another language's."""
-    words = [(m.start(), m.end(), m[0].casefold()) for m in WORD.finditer(text, start, end)]
+    # Words with a capital may be those of a title or a name.
+    words = [
+        (match.start(), match.end(), match[0].casefold())
+        for match in WORD.finditer(text, start, end)
+        if match.start() == start or not match[0][0].isupper()
+    ]
     known = _languages_by_word()
     own = 0
     counts: Counter[str] = Counter()
@@ -86,13 +103,20 @@ def _other_language(text: str, start: int, end: int, entry: Language) -> Iterato
             own += 1
         else:
             counts.update(codes)
+    if len(words) < SHORTEST or entry.tokens == "character":
+        return
+    if own <= OWN_WORDS * len(words):
+        told = language_probabilities(text[start:end], entry, sources)
+        if told and told.get(entry.code, 0.0) < FOREIGN:
+            yield start, end
+            return
     if not counts:
         return
     other, count = counts.most_common(1)[0]
-    if count < FUNCTION_WORDS or entry.tokens == "character":
+    if count < FUNCTION_WORDS:
         return
     if count >= 0.25 * len(words) and own <= count / 2:
-        yield words[0][0], end
+        yield start, end
         return
     yield from _clause(words, other, entry, known)
 
@@ -117,7 +141,7 @@ def _clause(
             first = start if first is None else first
             last, count = end, count + 1
             best = max(best, (count, first, last))
-    if best[0] > FUNCTION_WORDS:
+    if best[0] >= FUNCTION_WORDS:
         yield best[1], best[2]
 
 

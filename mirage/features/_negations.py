@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 from difflib import SequenceMatcher
 from functools import lru_cache
+from itertools import pairwise
 from typing import NamedTuple
 
 from mirage.languages import Language
@@ -21,6 +22,10 @@ CARRIED = 0.6
 
 LONGEST = 3
 """Tokens that differ at a place where only a negation differs, at most."""
+
+
+SHORTEST = 4
+"""Words or pairs of characters that a sentence has, to be compared."""
 
 
 class _Token(NamedTuple):
@@ -40,26 +45,35 @@ def negation_faults(
     """Where sentences negate what their passage does not, or leave its negation out."""
     sources = [source for passage in passages for source in _sentences(passage, code)]
     for start, end in places:
-        tokens = _tokens(text[start:end], code)
-        if len(tokens) < 4 or (not any(t.negates for t in tokens) and not sources):
-            continue
-        held = frozenset(token.text for token in tokens)
-        best = max(sources, key=lambda source: len(held & source[0]), default=None)
-        if best is None or len(held & best[0]) < CARRIED * len(held):
-            continue
-        if any(t.negates for t in tokens) or any(t.negates for t in best[1]):
-            for first, last in _differences(tokens, best[1]):
-                yield start + first, start + last
+        held = _held(text[start:end], code)
+        for sentence in _nearest(held, sources):
+            tokens, source = _tokens(text[start:end], code), _tokens(sentence, code)
+            if any(token.negates for token in (*tokens, *source)):
+                for first, last in _differences(tokens, source, code):
+                    yield start + first, start + last
 
 
-def _differences(tokens: Sequence[_Token], source: Sequence[_Token]) -> Iterator[tuple[int, int]]:
+def _nearest(held: frozenset[str], sources: Sequence[tuple[frozenset[str], str]]) -> Iterator[str]:
+    """The sentences that this one is taken from, or that are taken up in it; two at most."""
+    near = []
+    for words, sentence in sources:
+        shorter = min(len(words), len(held))
+        shared = len(words & held) if shorter >= SHORTEST else 0
+        if shared and shared >= CARRIED * shorter:
+            near.append((shared, sentence))
+    yield from (sentence for _, sentence in sorted(near, reverse=True)[:2])
+
+
+def _differences(
+    tokens: Sequence[_Token], source: Sequence[_Token], code: str
+) -> Iterator[tuple[int, int]]:
     """The places between shared stretches at which one side negates and the other does not."""
     matcher = SequenceMatcher(
         None, [t.text for t in tokens], [t.text for t in source], autojunk=False
     )
     codes = matcher.get_opcodes()
-    shortest = 2 if len(tokens) == 0 or len(tokens[0].text) > 1 else 4
-    most = LONGEST if shortest == 2 else 2 * LONGEST
+    scale = 2 if Language.of(code).tokens == "character" else 1
+    shortest, most = 2 * scale, LONGEST * scale
     for place, (tag, a, b, c, d) in enumerate(codes):
         if tag == "equal" or b - a > most or d - c > most:
             continue
@@ -69,22 +83,35 @@ def _differences(tokens: Sequence[_Token], source: Sequence[_Token]) -> Iterator
             continue
         ours = sum(token.negates for token in tokens[a:b])
         theirs = sum(token.negates for token in source[c:d])
-        if bool(ours) != bool(theirs):
+        # Besides the negation both say about as much; at an end nothing more may be said.
+        more, less = (b - a - ours, d - c - theirs) if ours else (d - c - theirs, b - a - ours)
+        fits = more <= less + (1 if before and behind else 0) * scale
+        if fits and bool(ours) != bool(theirs):
             first, last = (a, b) if ours else (max(a - 1, 0), min(b + 1, len(tokens)))
             yield tokens[first].start, tokens[last - 1].end
 
 
 @lru_cache(maxsize=2048)
-def _sentences(passage: str, code: str) -> tuple[tuple[frozenset[str], tuple[_Token, ...]], ...]:
-    pieces = (_tokens(sentence, code) for sentence in split_sentences(passage, code))
-    return tuple((frozenset(token.text for token in piece), piece) for piece in pieces)
+def _sentences(passage: str, code: str) -> tuple[tuple[frozenset[str], str], ...]:
+    return tuple((_held(sentence, code), sentence) for sentence in split_sentences(passage, code))
 
 
+def _held(text: str, code: str) -> frozenset[str]:
+    """The words of a sentence, or its pairs of characters where no space parts words."""
+    parts = _pattern(code).findall(text.casefold())
+    if Language.of(code).tokens == "character":
+        return frozenset(map("".join, pairwise(parts)))
+    return frozenset(parts)
+
+
+def _pattern(code: str) -> re.Pattern[str]:
+    return _CHARACTER if Language.of(code).tokens == "character" else _WORD
+
+
+@lru_cache(maxsize=1024)
 def _tokens(text: str, code: str) -> tuple[_Token, ...]:
-    entry = Language.of(code)
     whole, stretches = _negations(code)
     marked = [match.span() for match in stretches.finditer(text.casefold())] if stretches else []
-    pattern = _CHARACTER if entry.tokens == "character" else _WORD
     return tuple(
         _Token(
             bare(match[0].casefold()),
@@ -93,7 +120,7 @@ def _tokens(text: str, code: str) -> tuple[_Token, ...]:
             bool(whole and whole.fullmatch(match[0].casefold()))
             or any(start < match.end() and match.start() < end for start, end in marked),
         )
-        for match in pattern.finditer(text)
+        for match in _pattern(code).finditer(text)
     )
 
 

@@ -27,6 +27,9 @@ ENDING = 3
 SUMS_FROM = 100
 """From here on sums and differences of two shown numbers, halves and doubles are taken for such."""
 
+LIFETIMES = 150
+"""Years between two shown years that may be said instead of them, at most."""
+
 _ERAS = (543, 621, 622)  # of Buddhist, and of Persian years
 
 
@@ -63,7 +66,7 @@ class Shown:
         years = [other for other in self.ordered if 1000 <= other <= 2600 and other % 1 == 0]
         if value <= 21 and any(year // 100 + 1 == value for year in years):
             return True
-        if any(year + value in self.numbers for year in years if 3 < value < 1000):
+        if any(year + value in self.numbers for year in years if 3 < value < LIFETIMES):
             return True
         if any(value % 10 == 0 and year // 10 * 10 == value for year in years):
             return True
@@ -79,6 +82,10 @@ class Shown:
             return len(word) >= STEM and word[:-1] in self.short
         return word[: max(STEM, len(word) - ENDING)] in self.stems
 
+    def initials(self, letters: str) -> bool:
+        """Whether the texts have words in a row that begin with these letters."""
+        return letters in _initials(self.folded)
+
     def holds(self, phrase: str) -> bool:
         """Whether the texts mention a name; see :func:`mirage.text.mention`."""
         pattern = folded(phrase, self.language)
@@ -92,6 +99,11 @@ class Shown:
         """The share of the n-grams of a folded phrase that stand nowhere in the texts."""
         grams = grams_of(pattern, self.language)
         return len(grams - self.grams) / len(grams) if grams else 0.0
+
+
+@lru_cache(maxsize=512)
+def _initials(words: str) -> str:
+    return "".join(word[0] for word in words.split())
 
 
 @lru_cache(maxsize=512)

@@ -39,8 +39,11 @@ def wrong_answer(item: Answered) -> float | NotComputed:
     """1 where the answer states a wrong answer of the query and not every right one, else 0.
 
     A wrong answer that stands beside the right one is no fault: good answers say what is not meant.
-    Not computed where the query has no :attr:`~mirage.Query.wrong_answers`.
+    Not computed where the query has no :attr:`~mirage.Query.wrong_answers`, and where no passage
+    answers it: there an abstention may say of what else the passages tell.
     """
+    if item.query.answerable is False:
+        return _UNANSWERABLE
     if not item.query.wrong_answers:
         return _NO_WRONG_ANSWERS
     if item.query.answers and all(states(item, forms) for forms in item.query.answers):

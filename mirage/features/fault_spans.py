@@ -7,8 +7,10 @@ goes before recall: what a rule cannot tell from a good paraphrase it leaves alo
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence, Set
 from functools import lru_cache
+from itertools import chain
 from typing import Literal, NamedTuple
 
 from mirage.features._foreign import foreign_stretches
@@ -77,7 +79,7 @@ def spans(item: Answered) -> tuple[Span, ...]:
         reading, {"number" if type_ == "date" else type_ for _, _, type_ in found}
     )
     code, stretches = item.query.language, [place[:2] for place in reading.sentences]
-    sources = (*reading.texts, item.query.text)
+    sources = (item.query.text, *reading.texts)
     found += (
         (start, end, "language")
         for start, end in foreign_stretches(reading.plain, stretches, sources, code)
@@ -105,12 +107,12 @@ def unknown_facts(item: Answered) -> float | NotComputed:
 
 
 def _apart(found: Iterable[tuple[int, int, SpanType]]) -> list[tuple[int, int, SpanType]]:
-    """In order, what overlaps an earlier and longer one left out."""
+    """In order, without what overlaps a clause in another language, or an earlier stretch."""
     rows: list[tuple[int, int, SpanType]] = []
-    for start, end, type_ in sorted(found, key=lambda row: (row[0], -row[1])):
-        if not rows or start >= rows[-1][1]:
+    for start, end, type_ in sorted(found, key=lambda row: (row[2] != "language", *row[:2])):
+        if all(end <= first or start >= last for first, last, _ in rows):
             rows.append((start, end, type_))
-    return rows
+    return sorted(rows)
 
 
 # The answer ---------------------------------------------------------------------------------------
@@ -138,7 +140,7 @@ def _places(plain: str, item: Answered) -> Iterator[tuple[int, int, tuple[str, .
     for sentence in item.parsed.sentences:
         start = plain.find(sentence.text, cursor)
         end = start + len(sentence.text)
-        if start < 0:  # a citation stood within it
+        if start < 0:  # a citation stood within it, or before its full stop
             start, end = _stretch(plain, sentence.text, cursor)
         yield start, end, sentence.citations
         cursor = end
@@ -146,7 +148,11 @@ def _places(plain: str, item: Answered) -> Iterator[tuple[int, int, tuple[str, .
 
 def _stretch(plain: str, text: str, cursor: int) -> tuple[int, int]:
     """The stretch that holds the letters of a text in order, from a place on."""
-    start = -1
+    head = text[:-1].rstrip()
+    start = plain.find(head, cursor)
+    if start >= 0:
+        stop = plain.find(text[-1], start + len(head))
+        return start, max(stop + 1, start + len(head))
     for char in text:
         if char.isspace():
             continue
@@ -186,7 +192,7 @@ _YEARS = range(1000, 2200)
 def _numbers(reading: _Reading) -> Iterator[_Fact]:
     code = reading.item.query.language
     for number in quantities(reading.plain, code):
-        if not _is_label(number, reading):
+        if not _is_label(number, reading) and not _is_halved(number, reading):
             known = not COMMON.isdisjoint(number.values) or reading.shown.number(number.values)
             yield _Fact(number.start, number.end, _number_type(number, reading.plain), known)
 
@@ -209,6 +215,26 @@ def _is_label(number: Quantity, reading: _Reading) -> bool:
     if max(number.values) > len(reading.item.shown):
         return False
     return bool(_passage_word(reading.shown.language).search(text, 0, number.start))
+
+
+NEAR = 16
+"""Characters from a number in words within which a half or a quarter belongs to it."""
+
+
+def _is_halved(number: Quantity, reading: _Reading) -> bool:
+    """Whether a half or a quarter stands beside a number in words: a time, or half as much more."""
+    if not number.spelled:
+        return False
+    around = reading.plain[max(number.start - NEAR, 0) : number.end + NEAR].casefold()
+    return bool(_fraction(reading.shown.language).search(around))
+
+
+@lru_cache(maxsize=64)
+def _fraction(entry: Language) -> re.Pattern[str]:
+    words = [word for word, value in lexicon(entry.code).numbers.items() if value != int(value)]
+    alternatives = "|".join(map(re.escape, words)) or "(?!)"
+    spaced = entry.gram_length > 2
+    return re.compile(rf"(?<!\w)(?:{alternatives})(?!\w)" if spaced else alternatives)
 
 
 @lru_cache(maxsize=64)
@@ -239,7 +265,12 @@ def _wrong_answers(reading: _Reading, faults: Set[SpanType]) -> Iterator[tuple[i
     query, entry = item.query, reading.shown.language
     if query.answerable is False or all(states(item, forms) for forms in query.answers):
         return
-    stated = [form for forms in query.wrong_answers for form in forms if states(item, (form,))]
+    stated = [
+        form
+        for forms in query.wrong_answers
+        for form in forms
+        if states(item, (form,)) and _has_number(reading.plain, form, entry)
+    ]
     for form in stated:
         type_ = _answer_type(form, entry)
         # Where something unknown stands there itself, the wrong answer is only mentioned.
@@ -250,8 +281,14 @@ def _wrong_answers(reading: _Reading, faults: Set[SpanType]) -> Iterator[tuple[i
     lacking = [forms for forms in query.answers if not states(item, forms)]
     if any(values_in(form, entry) for forms in lacking for form in forms):
         return
-    if place := stranger(reading.plain, reading.shown):
+    if place := stranger(reading.plain, [place[0] for place in reading.sentences], reading.shown):
         yield *place, "name"
+
+
+def _has_number(text: str, form: str, entry: Language) -> bool:
+    """Whether a text has the numbers of a form too, where these are in words."""
+    said = values_in(text, entry)
+    return all(not said.isdisjoint(number.values) for number in quantities(form, entry))
 
 
 def _answer_type(form: str, entry: Language) -> SpanType:
@@ -267,10 +304,10 @@ def _place(form: str, text: str) -> tuple[int, int] | None:
     if len(low) != len(text):
         low = text.lower() if len(text.lower()) == len(text) else text
     form = form.casefold()
-    for length in range(len(form), max(len(form) // 2, 1), -1):
-        start = low.find(form[:length])
+    for length in range(len(form), max(2 * len(form) // 3, 1), -1):
+        start = low.find(form[:length].rstrip())
         if start >= 0:
-            return start, start + length
+            return start, start + len(form[:length].rstrip())
     return None
 
 
@@ -290,11 +327,11 @@ def _abstention(code: str) -> re.Pattern[str]:
 # Citations ----------------------------------------------------------------------------------------
 
 
-ELSEWHERE = 0.35
-"""Share of a sentence's n-grams that only another passage holds, for its citation to be wrong."""
+ELSEWHERE = 10
+"""N-grams of a sentence that only another passage has, for its citation to be wrong, at least."""
 
-NOT_HERE = 0.35
-"""Share of them that the cited passages hold, at most."""
+NOT_HERE = 0.4
+"""How many of its own a cited passage has, at most, as a share of those."""
 
 
 def _citation_faults(reading: _Reading) -> Iterator[tuple[int, int, SpanType]]:
@@ -308,24 +345,27 @@ def _citation_faults(reading: _Reading) -> Iterator[tuple[int, int, SpanType]]:
 
 
 def _is_elsewhere(reading: _Reading, start: int, end: int, ids: Sequence[str]) -> bool:
-    """Whether another passage than those cited holds what a sentence says, and they do not."""
-    code, order = reading.item.query.language, reading.item.shown
-    pattern = folded(reading.plain[start:end], reading.shown.language)
-    cited: list[str] = []
-    other: list[str] = []
-    for id_, text in zip(order, reading.texts, strict=True):
-        (cited if id_ in ids else other).append(text)
-    if not cited or not other or not pattern.strip():
-        return False
-    asked = holdings((reading.item.query.text,), code).grams
-    new = grams_of(pattern, reading.shown.language) - asked
-    if len(new) < 8:
-        return False
-    held = holdings(tuple(cited), code).grams
-    lacking = new - held
-    best = max(len(lacking & holdings((text,), code).grams) for text in other)
-    mine = max(len(new & holdings((text,), code).grams) for text in cited)
-    return best > ELSEWHERE * len(new) and mine < NOT_HERE * len(new)
+    """Whether another passage than those cited holds what a sentence says, and they do not.
+
+    What counts is n-grams of which one passage alone has them, and the question not.
+    """
+    entry = reading.shown.language
+    said = grams_of(folded(reading.plain[start:end], entry), entry)
+    own = _own_grams(reading.texts, reading.item.query.text, entry.code)
+    order = reading.item.shown
+    shared = {id_: len(said & grams) for id_, grams in zip(order, own, strict=True)}
+    here = max((shared[id_] for id_ in ids if id_ in shared), default=0)
+    elsewhere = max(shared.values(), default=0)
+    return elsewhere >= ELSEWHERE and here < NOT_HERE * elsewhere
+
+
+@lru_cache(maxsize=512)
+def _own_grams(texts: tuple[str, ...], question: str, code: str) -> tuple[frozenset[str], ...]:
+    """The n-grams of each text that neither another nor the question has."""
+    asked = holdings((question,), code).grams
+    each = [holdings((text,), code).grams - asked for text in texts]
+    shared = {gram for gram, count in Counter(chain(*each)).items() if count > 1}
+    return tuple(grams - shared for grams in each)
 
 
 DEFINITIONS = (Definition("unknown_facts", unknown_facts, Facts("lower", 0, 1, ("passages",))),)

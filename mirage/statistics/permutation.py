@@ -72,45 +72,75 @@ def _as_far(sums: Floats, units: Floats) -> Floats:
 def single_step_p_values(differences: Floats, *, permutations: int = 9999, seed: int = 0) -> Floats:
     """One-sided p-values of paired differences, one a column, corrected for all columns.
 
-    A column is measured by its sum and, as Wilcoxon's test does (1945, Individual Comparisons by
-    Ranking Methods, Biometrics Bulletin 1, 80-83), by its signed ranks, each over the root of its
-    sum of squares: sums see a few large differences better, ranks many small ones. The larger of a
-    column's two measures is compared with the largest over all columns in each of the ways to swap
-    that are drawn (single-step maximum method, Westfall & Young 1993, Resampling-Based Multiple
-    Testing, section 2.6): so p is corrected for their number, and not more than their dependence
-    on each other calls for.
+    A column is measured by its Student's t with the skewness taken out (Hall 1992, On the Removal
+    of Skewness by Transformation, Journal of the Royal Statistical Society B 54, 221-228): a few
+    large gains that weigh up many small losses are a skew and not a fall, and signed ranks, or t
+    itself at a few dozen units, take them for one. A column's measure is compared with the largest
+    over all columns in each of the ways to swap that are drawn (single-step maximum method,
+    Westfall & Young 1993, Resampling-Based Multiple Testing, section 2.6): so p is corrected for
+    their number, and not more than their dependence on each other calls for.
+
+    Ways to swap that come out the same as without swapping count half (mid-p, Lancaster 1961,
+    Significance Tests in Discrete Distributions, Journal of the American Statistical Association
+    56, 223-234): where few units differ, there are few ways, and the plain p-value is far too
+    careful. ``benchmarks/regression.py`` prints how often either is wrong.
 
     Args:
-        differences: ``(units, columns)``; the larger, the stronger the evidence.
+        differences: ``(units, columns)``; the larger, the stronger the evidence; NaN where a unit
+            has none.
         permutations: how many to draw.
         seed: of the draws.
 
     Returns:
-        A p-value a column; 1 for one of zeros.
+        A p-value a column; 1 for one whose mean is not above 0.
 
     Raises:
         SettingError: ``permutations`` is below 1.
     """
     p = np.ones(differences.shape[1])
-    changed = differences.any(axis=0)
+    counts = np.count_nonzero(~np.isnan(differences), axis=0)
+    values = np.nan_to_num(differences, nan=0.0)
+    changed = values.any(axis=0)
     if not changed.any():
         return p
-    units = differences[differences.any(axis=1)][:, changed]
-    measures = np.hstack([units, _signed_ranks(units)])
-    measures /= np.sqrt(np.square(measures).sum(axis=0))
+    units, counts = values[values.any(axis=1)][:, changed], counts[changed]
+    size = units.shape[1]
     rng = np.random.default_rng(seed)
 
     def signs(rows: int) -> Floats:
         return rng.choice([-1.0, 1.0], size=(rows, len(units)))
 
-    observed = measures.sum(axis=0).reshape(2, -1).max(axis=0)
-    # 1e-9: sums of the same numbers in another order are the same sum.
-    as_large = sum(
-        np.count_nonzero(sums.max(axis=1, keepdims=True) >= observed - 1e-9, axis=0)
-        for sums in _sums_by_chance(measures, signs, permutations)
-    )
-    p[changed] = (1 + as_large) / (1 + permutations)
+    def measures(sums: Floats) -> Floats:
+        return _without_skew(sums[:, :size], sums[:, size:], np.square(units).sum(axis=0), counts)
+
+    powers = np.hstack([units, units**3])
+    observed = measures(powers.sum(axis=0)[None])[0]
+    rounding = 1e-6 * (1 + np.abs(observed))
+    rounding[np.isinf(observed)] = 0.0
+    as_large = np.zeros(size)
+    for sums in _sums_by_chance(powers, signs, permutations):
+        largest = measures(sums).max(axis=1, keepdims=True)
+        as_large += np.count_nonzero(largest >= observed - rounding, axis=0) / 2
+        as_large += np.count_nonzero(largest > observed + rounding, axis=0) / 2
+    fell = units.sum(axis=0) > 0
+    p[changed] = np.where(fell, (0.5 + as_large) / (1 + permutations), 1.0)
     return p
+
+
+def _without_skew(sums: Floats, cubes: Floats, squares: Floats, counts: Floats) -> Floats:
+    """Hall's transformed t from the sums of values, cubes and squares; infinite if all are equal.
+
+    With ``w`` the mean over the standard deviation and ``g`` the skewness, it is ``sqrt(n)`` times
+    ``w + g w^2 / 3 + g^2 w^3 / 27 + g / (6 n)``.
+    """
+    mean, square = sums / counts, squares / counts
+    variance = square - mean**2
+    equal = variance <= 1e-9 * square
+    deviation = np.sqrt(np.where(equal, 1.0, variance))
+    skew = (cubes / counts - 3 * mean * square + 2 * mean**3) / deviation**3
+    w = mean / deviation
+    hall = np.sqrt(counts) * (w + skew * w**2 / 3 + skew**2 * w**3 / 27 + skew / (6 * counts))
+    return np.where(equal, np.copysign(np.inf, mean), hall)
 
 
 def _sums_by_chance(
@@ -121,14 +151,6 @@ def _sums_by_chance(
         raise SettingError(f"a permutation test takes 1 permutation or more, not {permutations}")
     for start in range(0, permutations, _BLOCK):
         yield signs(min(_BLOCK, permutations - start)) @ units
-
-
-def _signed_ranks(columns: Floats) -> Floats:
-    """Ranks of the sizes among those that are not 0, with their signs; 0 stays 0."""
-    from scipy.stats import rankdata
-
-    sizes = np.where(columns == 0, np.nan, np.abs(columns))
-    return np.nan_to_num(rankdata(sizes, axis=0, nan_policy="omit")) * np.sign(columns)
 
 
 def holm(p_values: ArrayLike) -> Floats:

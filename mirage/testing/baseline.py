@@ -17,9 +17,11 @@ from mirage._base.files import validated, writing
 from mirage.dataset import MirageDataset
 from mirage.errors import DatasetError, FeatureError, UnknownNameError
 from mirage.features import FeatureSuite, FeatureTable
+from mirage.features.registry import OFFLINE
 from mirage.generation import ModelLike
 from mirage.leaderboard import Leaderboard
 from mirage.models import LanguageCode
+from mirage.testing._gate import gated
 from mirage.testing._inputs import Place, dataset_of, fingerprint, run_of
 from mirage.testing.comparison import DECIMALS
 
@@ -96,7 +98,9 @@ def save_baseline(
         system: what :func:`mirage.respond` takes.
         path: the file; one that is there is replaced.
         on: the queries, as :func:`assert_feature` takes them.
-        suite: the features; those of the leaderboard, or the offline ones by default.
+        suite: the features; by default those that :func:`assert_no_regression` compares, and the
+            leaderboard's, or else the offline ones, so that they can be compared on request. Those
+            that no response has, as the dataset does not provide for them, are left out then.
         model: its name in the file; a run's own, or ``"my-model"``, by default.
         lower_is_better: the features of which a smaller value is the better one, besides those
             whose facts say so (:class:`mirage.features.Facts`). Of any other, more is better.
@@ -111,11 +115,13 @@ def save_baseline(
         FeatureError: a feature fails.
     """
     dataset = dataset_of(on, system)
-    if suite is None:
-        suite = on.suite if isinstance(on, Leaderboard) else FeatureSuite.offline(dataset.language)
-    lower = _lower(suite, dataset.language, lower_is_better)
+    features = suite or _default_suite(dataset, on)
+    lower = _lower(features, dataset.language, lower_is_better)
     run = run_of(system, dataset, model)
-    table = suite.score(dataset, run, progress=False)
+    table = features.score(dataset, run, progress=False)
+    if suite is None:
+        table = table.columns([name for name in table.features if not np.isnan(table[name]).all()])
+        lower = tuple(name for name in lower if name in table.features)
     failed = {response.query_id: response.error or "" for response in run.failed}
     baseline = Baseline(table, dataset.name, fingerprint(dataset), lower, failed, versions())
     with writing(Path(path)):
@@ -151,6 +157,15 @@ def versions() -> dict[str, str]:
         except PackageNotFoundError:  # the library is run from its source
             continue
     return numbers
+
+
+def _default_suite(dataset: MirageDataset, on: Place) -> FeatureSuite:
+    """The features of the gate, and others that may be compared on request."""
+    others = on.suite if isinstance(on, Leaderboard) else FeatureSuite(OFFLINE)
+    by_name = {item.name: item for item in others}
+    return FeatureSuite(
+        {name: by_name.get(name, name) for name in (*gated(dataset), *by_name)}.values()
+    )
 
 
 def _lower(suite: FeatureSuite, language: str, more: Collection[str]) -> tuple[str, ...]:

@@ -10,6 +10,7 @@ import numpy as np
 from mirage._base.arrays import Floats
 from mirage.features import FeatureTable
 from mirage.statistics.permutation import single_step_p_values
+from mirage.testing._gate import more_than_wording
 
 __all__ = ["Change", "Comparison", "compare"]
 
@@ -31,7 +32,7 @@ class Change:
         better: on how many it got better.
         p: chance of an outcome as bad in any feature if nothing got worse but by chance; corrected
             for the number of features.
-        fell: whether the mean got worse.
+        fell: whether the mean got worse, by more than another wording makes of it.
     """
 
     feature: str
@@ -74,10 +75,12 @@ def compare(
     If the later run is no worse, each query's two responses could as well have come the other way
     round, all their features together. What is tested, and how p is corrected for the number of
     features, says :func:`mirage.statistics.single_step_p_values`. The draws are the same in every
-    call.
+    call. What another wording alone changes is taken off before: see
+    :data:`mirage.testing._gate.GATED`.
 
-    A run of the same system that answers anew is called worse with probability ``alpha`` at most.
-    Five queries have to differ, all for the worse, before p can be below 0.05.
+    A run of the same system that answers anew is called worse with a probability of about
+    ``alpha``, mostly less. Four queries have to differ, all for the worse, before p can be below
+    0.05.
 
     Args:
         before: the earlier run.
@@ -89,15 +92,19 @@ def compare(
     sign = np.array([1.0 if name in lower_is_better else -1.0 for name in before.features])
     worsening = sign * (later - earlier)
     worsening[np.abs(worsening) < 1.5 * 10.0**-DECIMALS] = 0.0
-    p_values = single_step_p_values(np.nan_to_num(worsening, nan=0.0))
+    tested = more_than_wording(worsening, before.features)
+    p_values = single_step_p_values(tested)
+    fell = np.nansum(tested, axis=0) > 10.0**-DECIMALS
     changes = [
-        _change(name, worsening[:, j], earlier[:, j], later[:, j], p_values[j])
+        _change(name, worsening[:, j], earlier[:, j], later[:, j], p_values[j], fell[j])
         for j, name in enumerate(before.features)
     ]
     return Comparison(before, after, tuple(changes), worsening)
 
 
-def _change(name: str, worsening: Floats, before: Floats, after: Floats, p: float) -> Change:
+def _change(
+    name: str, worsening: Floats, before: Floats, after: Floats, p: float, fell: bool
+) -> Change:
     both = ~np.isnan(worsening)
     queries = int(both.sum())
     return Change(
@@ -108,5 +115,5 @@ def _change(name: str, worsening: Floats, before: Floats, after: Floats, p: floa
         worse=int((worsening > 0).sum()),
         better=int((worsening < 0).sum()),
         p=float(p),
-        fell=bool(worsening[both].sum() > 0),
+        fell=bool(fell),
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -10,12 +10,15 @@ import numpy as np
 
 from mirage.dataset import MirageDataset
 from mirage.errors import FeatureError, SettingError, UnknownNameError
-from mirage.features import FeatureSuite, FeatureTable
+from mirage.features import FeatureSuite, FeatureTable, canonical_name
+from mirage.features.base import Answered, answered
 from mirage.generation import ModelLike
 from mirage.leaderboard import Leaderboard
 from mirage.models import Run
 from mirage.testing._current_test import record
+from mirage.testing._gate import GATED, default_names, more_than_wording
 from mirage.testing._inputs import Place, dataset_of, run_of
+from mirage.testing._lost_facts import lost_fact
 from mirage.testing._shortfalls import (
     FellShortError,
     Finding,
@@ -38,40 +41,52 @@ def assert_no_regression(
     baseline: Baseline | str | Path,
     alpha: float = 0.05,
     *,
+    features: Collection[str] | None = None,
     on: Place = None,
     suite: FeatureSuite | None = None,
     model: str | None = None,
     allow_failed: int = 0,
-) -> None:
-    """Assert that no feature is worse than in a baseline, but for chance.
+) -> Comparison:
+    """Assert that no fact, support, citation, abstention or language got lost, but for chance.
 
     Responses are compared query by query, all features together; see
-    :func:`mirage.testing.comparison.compare` for the test. A system that answers differently each
-    time, and is as good as before, fails with probability ``alpha`` at most; one that answers the
-    same never does. How small a loss is found depends on the number of queries. Where a tenth of
-    the responses lost their citations, and nothing else changed, that is found in four cases of
-    five with 84 queries, and in one of 200 with the 14 bundled ones, where five have to be worse;
-    where all responses are new as well, it takes 400. ``benchmarks/regression.py`` prints this.
+    :func:`mirage.testing.comparison.compare` for the test. Another wording is no regression:
+    overlap with the reference (``answer_bleu``, ``answer_rougeL``) is compared on request alone,
+    and what true paraphrases differ by in the other features counts as no difference. Of a true
+    answer in other words the gate says nothing, of a false one in the old words it does.
 
-    A query for which the baseline has a feature and the run has none, for the model failed on it,
-    is lost; more than ``allow_failed`` lost queries fail the assertion.
+    A system that answers differently each time, and is as good as before, fails with a probability
+    of about ``alpha``, mostly less; one that answers the same never does. How small a loss is found
+    depends on the number of queries: ``benchmarks/gate.py`` prints it for the bundled ones,
+    ``benchmarks/regression.py`` for 5 to 100.
+
+    A query that the model answered for the baseline and fails on now is lost; so is one that has
+    no value of a feature any more, the language of a text too short to tell excepted. More than
+    ``allow_failed`` lost queries fail the assertion.
 
     Args:
         system: what :func:`mirage.respond` takes.
         baseline: a file that :func:`save_baseline` wrote, or what it returned.
         alpha: the probability of a false alarm, for all features together; above 0 and below 1.
+        features: which of the baseline's features to compare, wording among them. By default
+            language, citations, support, facts and abstention, as far as the queries provide for
+            them, and features of your own and by models that are in the baseline.
         on: the queries that the baseline was saved on: a dataset, or a leaderboard. By default
             the bundled ones of the baseline's language.
-        suite: the features; by default those of a leaderboard, or the library's own by the names
-            in the baseline. A baseline with features of your own needs it.
+        suite: the baseline's features; by default those of a leaderboard, or the library's own by
+            the names in the baseline. A baseline with features of your own needs it.
         model: its name in the message.
         allow_failed: queries that may be lost.
 
+    Returns:
+        The comparison, where no feature is worse.
+
     Raises:
-        FellShortError: a feature is worse; shows which, and the five worst queries. An
-            ``AssertionError``.
+        FellShortError: a feature is worse; shows which, and the five worst queries, with the facts
+            that they lost. An ``AssertionError``.
         DatasetError: the baseline cannot be read, or is of other queries.
         FeatureError: the baseline has other features.
+        UnknownNameError: the baseline lacks one of ``features``.
         MirageError: whatever else is wrong with the model or the queries.
     """
     if not 0 < alpha < 1:
@@ -79,42 +94,64 @@ def assert_no_regression(
     earlier = baseline if isinstance(baseline, Baseline) else read_baseline(baseline)
     dataset = dataset_of(earlier.table.language if on is None else on, system)
     earlier.check(dataset)
-    suite = _suite_like(earlier, suite, on)
+    names = _compared(earlier, features, dataset)
+    suite = _suite_like(earlier, names, suite, on)
     run = run_of(system, dataset, model)
     table = suite.score(dataset, run, progress=False)
-    comparison = compare(earlier.table, table, earlier.lower_is_better)
+    comparison = compare(earlier.table.columns(names), table, earlier.lower_is_better)
     check_lost(_lost(comparison, table, run), "has no features for", run, dataset, allow_failed)
     worse = comparison.regressed(alpha)
     record("mirage.no_regression", _facts(comparison, earlier, run, alpha))
     if worse:
         raise _regressed(comparison, worse, earlier, dataset, run, alpha)
+    return comparison
 
 
-def _suite_like(baseline: Baseline, suite: FeatureSuite | None, on: Place) -> FeatureSuite:
-    """The suite to compare by, with the features of the baseline."""
+def _compared(
+    baseline: Baseline, features: Collection[str] | None, dataset: MirageDataset
+) -> tuple[str, ...]:
+    """The names of the baseline's features to compare."""
     names = baseline.table.features
-    if suite is None and isinstance(on, Leaderboard):
-        suite = on.suite
-    if suite is None:
-        try:
-            return FeatureSuite(names)
-        except (UnknownNameError, FeatureError) as error:
-            raise FeatureError(
-                f"the baseline has a feature that its name alone does not give ({error}): hand "
-                "over the suite that it was saved with, as suite="
-            ) from None
-    if set(suite.names) != set(names):
-        differing = sorted(set(suite.names) ^ set(names))
+    if features is None:
+        return default_names(names, dataset)
+    asked = tuple(dict.fromkeys(map(canonical_name, features)))
+    for name in asked:
+        if name not in names:
+            raise UnknownNameError("feature of the baseline", name, names)
+    if not asked:
+        raise SettingError("features=() compares nothing: name one, or leave it out")
+    return asked
+
+
+def _suite_like(
+    baseline: Baseline, names: Sequence[str], suite: FeatureSuite | None, on: Place
+) -> FeatureSuite:
+    """The features to compare, as the baseline was saved with them."""
+    saved = baseline.table.features
+    if suite is not None and set(suite.names) != set(saved):
+        differing = sorted(set(suite.names) ^ set(saved))
         raise FeatureError(
             f"the baseline and the suite differ in the features {', '.join(differing)}; compare "
             "with the suite that the baseline was saved with, or save it anew with this one"
         )
-    return suite
+    if suite is None and isinstance(on, Leaderboard):
+        suite = on.suite
+    own = {item.name: item for item in suite or ()}
+    try:
+        return FeatureSuite([own.get(name, name) for name in names])
+    except (UnknownNameError, FeatureError) as error:
+        raise FeatureError(
+            f"the baseline has a feature that its name alone does not give ({error}): hand "
+            "over the suite that it was saved with, as suite="
+        ) from None
 
 
 def _lost(comparison: Comparison, table: FeatureTable, run: Run) -> list[Finding]:
     """The queries for which the baseline has a feature, and the run has none."""
     missing = np.isnan(comparison.after.values) & ~np.isnan(comparison.before.values)
+    failed = [run[id_].error is not None for id_ in comparison.before.query_ids]
+    may_lack = [name in GATED and GATED[name].may_lack for name in comparison.before.features]
+    missing &= np.array(failed)[:, None] | ~np.array(may_lack)
     lost = []
     for i in np.flatnonzero(missing.any(axis=1)).tolist():
         id_ = comparison.before.query_ids[i]
@@ -157,12 +194,16 @@ def _regressed(
 ) -> FellShortError:
     names = [change.feature for change in worse]
     features = comparison.before.features
-    size = np.sqrt(np.nan_to_num(comparison.worsening**2).mean(axis=0))  # root mean square
+    worsening = more_than_wording(comparison.worsening, features)
+    size = np.sqrt(np.nan_to_num(worsening**2).mean(axis=0))  # root mean square
     before, after = comparison.before.values, comparison.after.values
     findings = worse_queries(
-        comparison.worsening / np.where(size > 0, size, 1.0),
+        worsening / np.where(size > 0, size, 1.0),
         comparison.before,
-        lambda i, j: f"{features[j]} {number(before[i, j])} → {number(after[i, j])}",
+        lambda i, j: _told(
+            f"{features[j]} {number(before[i, j])} → {number(after[i, j])}",
+            lost_fact(features[j], _item(comparison.before.query_ids[i], dataset, run)),
+        ),
         [features.index(name) for name in names],
     )
     return fell_short(
@@ -171,11 +212,20 @@ def _regressed(
         ("feature", "before", "now", "change", "worse", "better", "p"),
         [(_row(change), change in worse) for change in comparison.changes if change.queries],
         [
-            f"worse, better: of the {len(dataset)} queries; p: corrected for all features",
+            f"worse, better: of the {len(dataset)} queries; p: corrected for all features, after "
+            "what another wording changes",
             *_newer(baseline),
             *worst(findings, f"Queries with worse {' or '.join(names)}", dataset, run),
         ],
     )
+
+
+def _item(query_id: str, dataset: MirageDataset, run: Run) -> Answered:
+    return answered(dataset[query_id], run[query_id])
+
+
+def _told(numbers: str, words: str) -> str:
+    return f"{numbers} ({words})" if words else numbers
 
 
 def _row(change: Change) -> tuple[str, ...]:

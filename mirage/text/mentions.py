@@ -91,6 +91,7 @@ def folded(text: str, entry: Language) -> str:
     return "".join(gap + bare(token) for token in tokens)
 
 
+@lru_cache(maxsize=1 << 15)
 def bare(token: str) -> str:
     """A token without accents and points, with one letter for those that stand for each other."""
     if token.isascii():

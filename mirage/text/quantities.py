@@ -37,6 +37,11 @@ _HAN_POWERS = {"十": 10, "百": 100, "千": 1000, "万": 10**4, "萬": 10**4} |
 }
 
 
+HOURS = 24
+
+UNMISTAKABLE = 6
+"""Letters from which on a month's name is nothing else, even without a day or year beside it."""
+
 LONGEST_WORD = 60
 """Characters of a word that may be a number."""
 
@@ -110,7 +115,7 @@ def _digit_values(number: str) -> Values:
         values.add(float("".join(parts)[:15]))
     if len(parts) == 2:
         values.add(float(f"{parts[0]}.{parts[1]}"))
-        if len(parts[1]) == 2 and int(parts[0]) <= 24 and int(parts[1]) < 60:
+        if len(parts[1]) == 2 and int(parts[0]) <= HOURS and int(parts[1]) < 60:
             values |= _times(int(parts[0]), int(parts[1]))
     elif len(parts) > 2:
         marks = _MARK.findall(number)
@@ -121,14 +126,14 @@ def _digit_values(number: str) -> Values:
 
 def _times(hour: int, minute: int) -> Values:
     """A time on both clocks, as a decimal number; a full hour as its hour too."""
-    hours = {hour, hour % 12, hour % 12 + 12}
+    hours = {hour, hour % 12, hour % 12 + 12} if hour <= HOURS else {hour}
     times = {round(hour + minute / 100, 2) for hour in hours}
     return frozenset(times | (set(map(float, hours)) if minute == 0 else set()))
 
 
 def _parts(number: str) -> set[float]:
     parts = [float(part[:15]) for part in re.split(rf"[{_MARKS}:：]", number)]
-    hours = {parts[0] % 12, parts[0] % 12 + 12} if len(parts) == 2 and parts[0] <= 24 else set()
+    hours = {parts[0] % 12, parts[0] % 12 + 12} if len(parts) == 2 and parts[0] <= HOURS else set()
     return {*parts, *hours}
 
 
@@ -334,14 +339,16 @@ def _composed(parts: Sequence[float]) -> Values:
 
 
 _DAY_BEFORE = re.compile(r"(?<!\d)(?<!\d[.,:])(\d{1,2})(?:[^\W\d]{0,3}|[.ºª°])[^\d.;!?\n]{0,6}\Z")
-_DAY_BEHIND = re.compile(r"[^\d.;!?\n]{0,7}(?<![\d])(\d{1,2})(?![\d.:]\d|\d|[^\W\d]{3})")
+_DAY_BEHIND = re.compile(r"[\s,]{0,3}(?:the\s)?(?<!\d)(\d{1,2})(?![\d.:]\d|\d|[^\W\d]{3})")
 _YEAR_BEHIND = re.compile(r"[^\d;!?\n]{0,12}?(?<!\d)(\d{4})(?!\d)")
 _YEAR_BEFORE = re.compile(r"(?<!\d)(\d{4})[^\d.;!?\n]{0,4}\Z")
 _NUMERIC = re.compile(r"(?<!\d)(\d{1,4})([./-])(\d{1,2})\2(\d{1,4})(?!\d)")
 
 
 def dates(text: str, language: str | Language) -> tuple[Date, ...]:
-    """The dates with the name of a month, or its number as in ``5月3日``, and a day or a year.
+    """The dates with the name of a month, or its number as in ``5月3日``.
+
+    A short name counts with a day or a year beside it only: March, may and mars are words too.
 
     Raises:
         UnknownNameError: no such language.
@@ -357,7 +364,7 @@ def dates(text: str, language: str | Language) -> tuple[Date, ...]:
             year, first = int(before[1]), before.start()
         if day is not None and not 1 <= day <= 31:
             day = None
-        if day or year:
+        if day or year or _numbers_months(entry) or end - start >= UNMISTAKABLE:
             found.append(Date(first, last, day, month, year))
     return tuple(found)
 
@@ -427,15 +434,22 @@ def _month_names(entry: Language) -> re.Pattern[str]:
 
 
 def _month_words(text: str, entry: Language) -> Iterator[tuple[int, int, int]]:
+    months, openers = lexicon(entry.code).months, _openers(entry)
     before: tuple[int, str] | None = None
     for match in WORD.finditer(text):
         word = match[0].casefold()
-        pair = lexicon(entry.code).months.get(f"{before[1]} {word}") if before else None
+        pair = months.get(f"{before[1]} {word}") if before else None
         if before and pair:
             yield before[0], match.end(), pair
         elif month := _month(word, entry):
             yield match.start(), match.end(), month
-        before = match.start(), word
+        before = (match.start(), word) if word in openers else None
+
+
+@lru_cache(maxsize=64)
+def _openers(entry: Language) -> frozenset[str]:
+    """The first words of months of two words."""
+    return frozenset(name.split()[0] for name in lexicon(entry.code).months if " " in name)
 
 
 @lru_cache(maxsize=1 << 15)

@@ -13,7 +13,8 @@ from mirage.testing import read_baseline
 def test_a_baseline_is_saved_for_the_plugin(good: Path, tmp_path: Path) -> None:
     path = tmp_path / "baseline.json"
     done = mirage("baseline", "save", LANGUAGE, good, "--out", path, "--name", "mine")
-    assert done.stdout == f"{path}: 14 queries, 8 features\n"
+    assert done.stdout.startswith(f"{path}: ")
+    assert "answer_match" in read_baseline(path).table.features
     assert read_baseline(path).table.model == "mine"
     chosen = ("--feature", "answer_bleu", "--json")
     done = mirage("baseline", "save", LANGUAGE, good, "--out", path, *chosen)

@@ -55,6 +55,7 @@ def test_without_gold_there_is_no_value_and_a_reason() -> None:
         ("wrong_answer", bare, "no wrong answers"),
         ("reference_recall", bare, "no reference"),
         ("answer_match", unanswerable, "no right answer"),
+        ("wrong_answer", unanswerable, "no right answer"),
     ):
         gap = value(name, "The Nile.", query)
         assert isinstance(gap, NotComputed)

@@ -10,10 +10,12 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.stats import skew
 
 from mirage.errors import SettingError
 from mirage.statistics import holm, permutation_p_values, single_step_p_values
 from mirage.statistics.classification import sentence_weights
+from mirage.statistics.permutation import _without_skew
 
 properties = settings(max_examples=50, deadline=None)
 
@@ -87,17 +89,33 @@ def test_there_has_to_be_a_permutation() -> None:
 
 
 def test_single_step_p_values_by_hand() -> None:
-    # All six for the worse: one of 2^6 ways is as bad, for the sums and for the ranks.
+    # All six for the worse: one of 2^6 ways is as bad, and counts half.
     worse, nothing = np.ones(6), np.zeros(6)
     p = single_step_p_values(np.stack([worse, -worse, nothing], axis=1))
     # Whenever the first column's sum is as large as can be, or the second's: 2 of 2^6.
-    assert p[0] == pytest.approx(2 / 2**6, abs=4 * np.sqrt(1 / 32 / 9999))
+    assert p[0] == pytest.approx(2 / 2**7, abs=4 * np.sqrt(1 / 64 / 9999))
     assert p[1:].tolist() == [1, 1]
     alone = single_step_p_values(worse[:, None], seed=1)
-    assert alone == pytest.approx([1 / 2**6], abs=4 * np.sqrt(1 / 64 / 9999))
-    assert single_step_p_values(np.ones((30, 1)), permutations=99).tolist() == [1 / 100]
+    assert alone == pytest.approx([1 / 2**7], abs=4 * np.sqrt(1 / 128 / 9999))
+    assert single_step_p_values(np.ones((30, 1)), permutations=99).tolist() == [0.5 / 100]
     with pytest.raises(SettingError, match="1 permutation or more, not 0"):
         single_step_p_values(worse[:, None], permutations=0)
+
+
+def test_the_measure_is_halls_transformed_t() -> None:
+    # Hall (1992), with the mean, the standard deviation and the skewness of scipy.
+    sample = np.random.default_rng(5).exponential(size=30) - 0.7
+    w, g, n = sample.mean() / sample.std(), skew(sample), 30
+    by_hand = np.sqrt(n) * (w + g * w**2 / 3 + g**2 * w**3 / 27 + g / (6 * n))
+    squares, counts = np.array([(sample**2).sum()]), np.array([n])
+    sums, cubes = np.array([[sample.sum()]]), np.array([[(sample**3).sum()]])
+    assert _without_skew(sums, cubes, squares, counts)[0, 0] == pytest.approx(by_hand)
+
+
+def test_a_unit_without_a_value_is_no_unit_of_its_column() -> None:
+    values = np.random.default_rng(6).normal(0.3, 1, 20)
+    padded = np.concatenate([values, np.full(30, np.nan)])[:, None]
+    assert single_step_p_values(padded) == pytest.approx(single_step_p_values(values[:, None]))
 
 
 # False positives

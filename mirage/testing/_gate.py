@@ -1,0 +1,107 @@
+"""The gate: which features a run is compared with its baseline in, and what of them is wording."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from types import MappingProxyType
+from typing import NamedTuple
+
+import numpy as np
+
+from mirage._base.arrays import Floats
+from mirage.dataset import MirageDataset
+from mirage.features import feature_names
+from mirage.features.registry import OFFLINE
+
+__all__ = ["GATED", "default_names", "gated", "more_than_wording"]
+
+
+class Gated(NamedTuple):
+    """A feature that the gate compares.
+
+    Attributes:
+        name: the feature's.
+        wording: a difference up to this on one query is none.
+        manner: what all answers may lose alike, by the median query, when they are written in
+            another manner.
+        stands_in: whether it is compared only where no query has short answers.
+        may_lack: whether an answer that is good may have no value.
+    """
+
+    name: str
+    wording: float = 0.0
+    manner: float = 0.0
+    stands_in: bool = False
+    may_lack: bool = False
+
+
+GATED: Mapping[str, Gated] = MappingProxyType(
+    {
+        entry.name: entry
+        for entry in (
+            # The probability of a short answer's language is less than that of a long one's.
+            Gated("target_language", wording=0.2, may_lack=True),
+            # Of two passages that say the same, it will do to cite one.
+            Gated("citation_recall@10", wording=0.5),
+            Gated("citation_map@10"),
+            # Quotations have more of it than paraphrases, terse answers more than long ones.
+            Gated("support_lexical", manner=0.5),
+            Gated("answer_match"),
+            Gated("wrong_answer"),
+            Gated("fact_recall", manner=0.2, stands_in=True),
+            Gated("fact_precision", manner=0.2, stands_in=True),
+            Gated("unknown_facts", manner=0.2),
+            Gated("abstention"),
+            Gated("invention"),
+        )
+    }
+)
+"""What :func:`~mirage.testing.assert_no_regression` compares, in order.
+
+Language, citations, support, facts, abstention; wording is compared on request alone. A feature
+that a dataset cannot have is left out.
+"""
+
+
+def gated(dataset: MirageDataset) -> tuple[str, ...]:
+    """The names of the features that the gate compares on these queries."""
+    known = feature_names()
+    answers = any(query.answers for query in dataset)
+    return tuple(
+        entry.name
+        for entry in GATED.values()
+        if entry.name in known and not (entry.stands_in and answers)
+    )
+
+
+def default_names(names: Iterable[str], dataset: MirageDataset) -> tuple[str, ...]:
+    """Those of a baseline's features that are compared if nobody asks for others.
+
+    They are those of the gate, and what somebody put there who wanted it: features of their own
+    and features that need a model. Where there is nothing else, wording is what was wanted.
+    """
+    names, ours = tuple(names), {*feature_names(), *GATED, *OFFLINE}
+    compared = set(gated(dataset))
+    return tuple(name for name in names if name in compared or name not in ours) or names
+
+
+def more_than_wording(worsening: Floats, names: Iterable[str]) -> Floats:
+    """How much worse each value is than another wording alone makes it.
+
+    Args:
+        worsening: how much worse each value is, ``(queries, features)``; NaN where there is none.
+        names: of the features.
+    """
+    columns = [
+        _beyond(column, GATED.get(name)) for name, column in zip(names, worsening.T, strict=True)
+    ]
+    return np.stack(columns, axis=1)
+
+
+def _beyond(worsening: Floats, entry: Gated | None) -> Floats:
+    if entry is None:
+        return worsening
+    left = np.where(np.abs(worsening) <= entry.wording + 1e-9, worsening * 0.0, worsening)
+    if entry.manner and not np.isnan(left).all():
+        left = left - np.clip(np.nanmedian(left), 0.0, entry.manner)
+    return left

@@ -1,0 +1,26 @@
+"""What a response lost or made up, in words, for the messages of the gate."""
+
+from __future__ import annotations
+
+from mirage.features.answers import states
+from mirage.features.base import Answered
+
+__all__ = ["lost_fact"]
+
+
+def lost_fact(feature: str, item: Answered) -> str:
+    """What is wrong with a response by this feature; empty where numbers say it all."""
+    query = item.query
+    if feature == "answer_match":
+        missing = [forms[0] for forms in query.answers if not states(item, forms)]
+        return f"lost {_quoted(missing)}" if missing else ""
+    if feature == "wrong_answer":
+        wrong = [form for forms in query.wrong_answers for form in forms if states(item, (form,))]
+        return f"says {_quoted(wrong)}" if wrong else ""
+    if feature in ("abstention", "invention") and query.answerable is not None:
+        return "no longer answers" if query.answerable else "answers, and no passage does"
+    return ""
+
+
+def _quoted(texts: list[str]) -> str:
+    return ", ".join(f"“{text}”" for text in texts[:3])
