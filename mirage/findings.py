@@ -3,11 +3,19 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
-from mirage.features import Answered, FeatureSuite, FeatureTable, answered, feature_names
+from mirage.features import (
+    Answered,
+    FeatureSuite,
+    FeatureTable,
+    Span,
+    answered,
+    feature_names,
+    spans,
+)
 from mirage.text import MENTIONED_AT, mention
 
 if TYPE_CHECKING:
@@ -26,6 +34,8 @@ Kind = Literal[
     "nothing of the reference",
     "no citation",
     "wrong citation",
+    "misplaced citation",
+    "denial",
     "unknown fact",
     "no response",
 ]
@@ -33,6 +43,9 @@ Kind = Literal[
 
 QUOTE = 160
 """Characters of a quote, at most."""
+
+READ = 20_000
+"""Characters of a response that are read, which is more than any that answers a question has."""
 
 NAMED = 3
 """Queries or languages that a finding names in a line of text, at most."""
@@ -70,28 +83,28 @@ class Finding:
         return f"{self.words} on {self.count} of {self.of} queries"
 
 
-class PooledFinding(NamedTuple):
+@dataclass(frozen=True)
+class PooledFinding:
     """One fault of a model's responses in several languages.
 
     Attributes:
         kind: what is wrong.
         words: the same in words.
         counts: on how many queries, by language code, most first.
-        of: on how many queries of all languages it could have been.
     """
 
     kind: Kind
     words: str
-    counts: Mapping[str, int]
-    of: int
+    counts: Mapping[str, int] = field(hash=False)
 
     @property
-    def counted(self) -> str:
-        """The words, and on how many queries of how many."""
-        return f"{self.words} on {sum(self.counts.values())} of {self.of} queries"
+    def count(self) -> int:
+        """On how many queries of all languages it is."""
+        return sum(self.counts.values())
 
     def __str__(self) -> str:
-        return f"{self.counted} ({_listed([f'{code} {n}' for code, n in self.counts.items()])})"
+        most = _listed([f"{code} {count}" for code, count in self.counts.items()])
+        return f"{self.words} on {self.count} queries ({most})"
 
 
 def _listed(names: Sequence[str]) -> str:
@@ -120,6 +133,18 @@ def _is_low(value: float, _: Answered) -> bool:
     return value < 0.5
 
 
+_SPANS: Mapping[Kind, Set[str]] = {
+    "misplaced citation": {"citation"},
+    "denial": {"negation"},
+    "unknown fact": {"number", "date", "name"},
+}
+"""Findings that spans are the places of."""
+
+
+def _marked(kind: Kind, item: Answered) -> list[Span]:
+    return [span for span in spans(item) if span.type in _SPANS[kind]]
+
+
 _ELSEWHERE: tuple[Kind, ...] = ("wrong fact", "refusal", "language")
 
 CHECKS = (
@@ -128,7 +153,7 @@ CHECKS = (
         "invention",
         "answers where no passage answers",
         "abstention",
-        _is_low,
+        lambda value, item: value < 0.5 and bool(item.parsed.answer_text.strip()),
         answerable=False,
     ),
     _Check(
@@ -169,6 +194,19 @@ CHECKS = (
         ("refusal",),
     ),
     _Check(
+        "misplaced citation",
+        "cites a passage for what another one says, or none that was shown",
+        "unknown_facts",
+        lambda _, item: bool(_marked("misplaced citation", item)),
+        ("wrong citation",),
+    ),
+    _Check(
+        "denial",
+        "says the opposite of a passage",
+        "unknown_facts",
+        lambda _, item: bool(_marked("denial", item)),
+    ),
+    _Check(
         "unknown fact",
         "states a number, date or name that no shown passage holds",
         "unknown_facts",
@@ -198,11 +236,21 @@ def findings_of(
         FeatureError: the run is in another language, or answers a query that is not in the
             dataset.
     """
+    run = _shortened(run)
     values = _values(dataset, run, table)
     items = {query.id: item for query in dataset if (item := _answered(query, run)) is not None}
     faults = {id_: _faults(items[id_], row) for id_, row in values.items() if id_ in items}
     found = [_finding(check, items, values, faults) for check in CHECKS]
     return tuple(one for one in (*found, _silence(dataset, run)) if one is not None)
+
+
+def _shortened(run: Run) -> Run:
+    if all(len(response.text or "") <= READ for response in run):
+        return run
+    responses = (
+        one if one.text is None else one.model_copy(update={"text": one.text[:READ]}) for one in run
+    )
+    return run.model_copy(update={"responses": tuple(responses)})
 
 
 def _answered(query: Query, run: Run) -> Answered | None:
@@ -272,7 +320,10 @@ def _silence(dataset: MirageDataset, run: Run) -> Finding | None:
 
 
 def _quote(check: _Check, item: Answered) -> str:
-    """The sentence in which the fault is, or else the first one of the answer."""
+    """The places that are wrong, or the sentence, or else the first one of the answer."""
+    if check.kind in _SPANS:
+        texts = dict.fromkeys(" ".join(span.text.split()) for span in _marked(check.kind, item))
+        return _cut(" … ".join(texts))
     sentences = [sentence.text for sentence in item.parsed.sentences] or [item.parsed.answer_text]
     if check.kind == "wrong fact":
         sentences.sort(key=lambda text: not _states_wrong(item, text))
@@ -311,7 +362,7 @@ def _pooled(findings: Mapping[str, Sequence[Finding]]) -> Iterator[PooledFinding
         ours = [(code, one) for code, some in findings.items() for one in some if one.kind == kind]
         ours.sort(key=lambda row: -row[1].count)
         counts = {code: one.count for code, one in ours}
-        yield PooledFinding(kind, words[kind], counts, sum(one.of for _, one in ours))
+        yield PooledFinding(kind, words[kind], counts)
 
 
 def summary(findings: Iterable[Finding | PooledFinding]) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 import re
 from collections.abc import Mapping
 from pathlib import Path
@@ -89,29 +88,29 @@ def test_the_quote_of_a_wrong_fact_is_the_sentence_that_states_it() -> None:
     assert finding.counted == "states a wrong fact on 1 of 1 queries"
 
 
+def test_what_no_passage_holds_is_quoted_alone() -> None:
+    text = "##Answer: It is the Nile, which is 6,650 km long [1], as Herodotus said [7]."
+    dataset = MirageDataset([query("q1")], name="rivers")
+    found = {one.kind: one.quotes["q1"] for one in findings_of(dataset, run({"q1": text}))}
+    assert found == {"misplaced citation": "[7]", "unknown fact": "6,650 … Herodotus"}
+
+
+def test_the_opposite_of_a_passage_is_found() -> None:
+    assert kinds({"q1": "##Answer: The Nile is not the longest river of Africa [1]."}) == {
+        "denial": ("q1",)
+    }
+
+
 def features(columns: Mapping[str, list[float]], ids: tuple[str, ...]) -> FeatureTable:
     values = np.array(list(columns.values())).T
     return FeatureTable("mine", "en", ids, tuple(columns), values)
 
 
 def test_abstention_counts_where_it_is_right_and_where_it_is_wrong() -> None:
-    dataset = MirageDataset(
-        [query("q1"), query("q2"), query("q3", answerable=False), query("q4", answerable=False)],
-        name="rivers",
-    )
-    texts = dict.fromkeys(("q1", "q2", "q3", "q4"), "##Answer: I do not know what it is called.")
-    columns = {"abstention": [0.0, 1.0, 1.0, 0.0], "citation_recall@10": [0.0, 1, math.nan, 1]}
-    from mirage import findings
-
-    answers = run(texts)
-    table = features(columns, tuple(texts))
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(findings, "feature_names", lambda: tuple(columns))
-        found = {one.kind: one for one in findings_of(dataset, answers, table)}
-    assert found["invention"].query_ids == ("q4",)
-    assert found["refusal"].query_ids == ("q1",)
-    assert (found["invention"].of, found["refusal"].of) == (2, 2)
-    assert "no citation" not in found  # whoever does not answer has nothing to cite
+    silent, invented = "##Answer: The passages do not say.", "##Answer: It is the Volta River [2]."
+    assert kinds({"q1": silent}) == {"refusal": ("q1",)}  # who does not answer cites nothing
+    found = kinds({"q1": silent, "q2": invented, "q3": "##Answer:"}, answerable=False)
+    assert found["invention"] == ("q2",)
 
 
 def test_values_of_the_table_go_before_computed_ones() -> None:
@@ -142,7 +141,7 @@ def test_failures_are_told_elsewhere() -> None:
 
 def test_languages_are_pooled_most_first() -> None:
     (one,) = pooled({"en": [finding(1)], "sw": [finding(5)], "de": []})
-    assert str(one) == "answers in another language on 6 of 80 queries (sw 5, en 1)"
+    assert str(one) == "answers in another language on 6 queries (sw 5, en 1)"
 
 
 # In rankings --------------------------------------------------------------------------------------
@@ -183,7 +182,7 @@ def test_a_ranking_tells_findings_and_what_it_is_about(two: MultilingualRanking)
 def test_a_ranking_of_several_languages_tells_it_once(two: MultilingualRanking) -> None:
     text = " ".join(two.to_text().split())
     assert text.count("simulated systems") == 1
-    assert re.search(r"liar states a wrong fact on \d+ of \d+ queries \(.*en 1", text)
+    assert re.search(r"liar states a wrong fact on \d+ queries \(.*en 1", text)
 
 
 def test_other_rankings_say_nothing_of_anchors() -> None:

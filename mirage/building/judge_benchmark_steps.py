@@ -42,11 +42,11 @@ __all__ = [
     "with_passages",
 ]
 
-MARKED_AT = 0.75 * SUPPORTED_AT
+MARKED_AT = SUPPORTED_AT / 2
 """Support by one sentence of a passage from which on :func:`lexical_marks` marks it.
 
-Three quarters of what makes a sentence supported: one sentence seldom carries all that an answer's
-sentence says.
+Half of what makes a sentence supported: one sentence seldom carries all that an answer's sentence
+says.
 """
 
 MARKS = 3

@@ -24,6 +24,12 @@ STEM = 4
 ENDING = 3
 """Letters at a word's end that may differ between its forms."""
 
+LONGEST_STEM = 200
+"""Letters of a word's beginning, at most: a text without blanks is one word."""
+
+SUMMED = 200
+"""Numbers among which sums are formed, at most."""
+
 SUMS_FROM = 100
 """From here on sums and differences of two shown numbers, halves and doubles are taken for such."""
 
@@ -80,7 +86,7 @@ class Shown:
             return True
         if len(word) <= STEM + 1:
             return len(word) >= STEM and word[:-1] in self.short
-        return word[: max(STEM, len(word) - ENDING)] in self.stems
+        return word[: min(max(STEM, len(word) - ENDING), LONGEST_STEM - 1)] in self.stems
 
     def initials(self, letters: str) -> bool:
         """Whether the texts have words in a row that begin with these letters."""
@@ -108,7 +114,7 @@ def _initials(words: str) -> str:
 
 @lru_cache(maxsize=512)
 def _sums(numbers: frozenset[float]) -> frozenset[float]:
-    large = [number for number in numbers if number >= SUMS_FROM / 2]
+    large = sorted(number for number in numbers if number >= SUMS_FROM / 2)[:SUMMED]
     return frozenset(result for a in large for b in large for result in (a + b, abs(a - b), a / 2))
 
 
@@ -136,7 +142,9 @@ def _shown(texts: tuple[str, ...], entry: Language) -> Shown:
         numbers = values_in(texts[0], entry)
         days, months = days_in(texts[0], entry)
         short = frozenset(word[:-1] for word in words if STEM <= len(word) <= STEM + 2) | words
-        stems = frozenset(word[:n] for word in words for n in range(STEM, len(word)))
+        stems = frozenset(
+            word[:n] for word in words for n in range(STEM, min(len(word), LONGEST_STEM))
+        )
         grams = grams_of(whole, entry)
     else:
         each = [_of_text(text, entry) for text in texts]

@@ -185,6 +185,9 @@ def _facts(reading: _Reading) -> list[_Fact]:
 COMMON = frozenset(map(float, (0, 1, 2, 3, 12, 100)))
 """Numbers that one counts with, and says noon and all with; they are no facts."""
 
+BEFORE = 40
+"""Characters before a number among which the word that it goes with is looked for."""
+
 _LIST_NUMBER = re.compile(r"(?:\A|\n)[\s*_#>-]*\Z")
 _YEARS = range(1000, 2200)
 
@@ -210,11 +213,12 @@ def _is_label(number: Quantity, reading: _Reading) -> bool:
     if number.spelled:
         return False
     behind = text[number.end : number.end + 1]
-    if behind in (".", ")", "、", "）") and _LIST_NUMBER.search(text[: number.start]):
+    near = max(0, number.start - BEFORE)
+    if behind in (".", ")", "、", "）") and _LIST_NUMBER.search(text, near, number.start):
         return True
     if max(number.values) > len(reading.item.shown):
         return False
-    return bool(_passage_word(reading.shown.language).search(text, 0, number.start))
+    return bool(_passage_word(reading.shown.language).search(text, near, number.start))
 
 
 NEAR = 16

@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import chain, zip_longest
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -15,7 +16,7 @@ from numpy.typing import NDArray
 
 from mirage.arena import Judgments
 from mirage.dataset import MirageDataset
-from mirage.features import FeatureTable
+from mirage.features import FeatureTable, Span, answered, spans
 from mirage.languages import LANGUAGES, Language
 from mirage.models import Query, Response, Run
 from mirage.report._elements import cut, label, rounded, written
@@ -25,16 +26,26 @@ if TYPE_CHECKING:
     from mirage.ranking import Evidence, Ranking
     from mirage.surrogate.training import TrainingData
 
-__all__ = ["Sample", "Sampling", "blocks", "direction", "response_scores", "sample", "segments"]
+__all__ = [
+    "Sample",
+    "Sampling",
+    "blocks",
+    "direction",
+    "marked",
+    "response_scores",
+    "sample",
+    "segments",
+]
 
-KINDS = ("best", "worst", "failed")
+KINDS = ("best", "worst", "failed", "found")
 
 
 class Sampling(NamedTuple):
     """How much is shown.
 
     Attributes:
-        most: responses of each kind, by model and language.
+        most: best, worst and failed responses of each kind, by model and language.
+        found: others that findings are about.
         response: characters of a response or a reference.
         passage: characters of a passage.
         all_passages: whether passages are shown that no shown response cites and that are not
@@ -42,17 +53,18 @@ class Sampling(NamedTuple):
     """
 
     most: int
+    found: int
     response: int
     passage: int
     all_passages: bool = True
 
 
 SAMPLINGS = (
-    Sampling(5, 6000, 2000),
-    Sampling(3, 3000, 1000),
-    Sampling(3, 2000, 600, all_passages=False),
-    Sampling(2, 1500, 400, all_passages=False),
-    Sampling(1, 900, 250, all_passages=False),
+    Sampling(5, 60, 6000, 2000),
+    Sampling(3, 12, 3000, 1000),
+    Sampling(3, 6, 2000, 600, all_passages=False),
+    Sampling(2, 2, 1500, 400, all_passages=False),
+    Sampling(1, 0, 900, 250, all_passages=False),
 )
 """From all that anyone will read to what still fits where models and languages are many."""
 
@@ -76,7 +88,8 @@ class Sample:
 
     Attributes:
         pages: by language and model, the responses of each kind.
-        queries: by language, the queries to which these are responses.
+        queries: by language, the queries to which these are responses, each with its place ``n``
+            in the dataset.
         notes: what is not shown, a sentence each.
     """
 
@@ -84,22 +97,31 @@ class Sample:
     queries: Mapping[str, Mapping[str, dict[str, Any]]]
     notes: tuple[str, ...]
 
+    def places(self, code: str, model: str) -> dict[str, int]:
+        """The places of the queries to which a response of this model is shown, by id."""
+        kinds = self.pages.get(code, {}).get(model, {})
+        ids = [row["query"] for rows in kinds.values() for row in rows]
+        return {id_: self.queries[code][id_]["n"] for id_ in ids}
+
 
 def sample(rankings: Mapping[str, Ranking]) -> Sample:
     """The most responses that fit; the same ones each time."""
     chosen = {
-        code: {model: _Chosen.of(evidence, evidence.dataset, model) for model in evidence.runs}
+        code: {
+            model: _Chosen.of(evidence, evidence.dataset, model, _found(ranking, model))
+            for model in evidence.runs
+        }
         for code, ranking in rankings.items()
         if (evidence := ranking.evidence) is not None and evidence.dataset is not None
     }
     for sampling in SAMPLINGS:
-        excerpts = list(_excerpts(chosen, sampling.most))
+        excerpts = list(_excerpts(chosen, sampling))
         fitting = _fitting(excerpts, sampling)
         if len(fitting) == len(excerpts):
             break
     return Sample(
         _pages(fitting, sampling, rankings),
-        _queries(fitting, sampling),
+        _queries(fitting, sampling, chosen),
         tuple(_notes(sampling, chosen, len(excerpts) - len(fitting))),
     )
 
@@ -155,7 +177,7 @@ def _correlations(X: NDArray[np.float64], y: NDArray[np.float64]) -> NDArray[np.
 
 @dataclass(frozen=True)
 class _Chosen:
-    """The responses of one model in order, best first, and the failures.
+    """The responses of one model in order, best first, the failures, and those with findings.
 
     In order of their features, or else of the share of judgments that each won.
     """
@@ -163,9 +185,12 @@ class _Chosen:
     run: Run
     queries: Mapping[str, Query]
     ordered: tuple[str, ...]
+    found: tuple[str, ...]
 
     @classmethod
-    def of(cls, evidence: Evidence, dataset: MirageDataset, model: str) -> _Chosen:
+    def of(
+        cls, evidence: Evidence, dataset: MirageDataset, model: str, found: tuple[str, ...]
+    ) -> _Chosen:
         if evidence.ranker is not None and model in evidence.tables:
             table = evidence.tables[model]
             query_ids = table.query_ids
@@ -179,25 +204,42 @@ class _Chosen:
             evidence.runs[model],
             {query.id: query for query in dataset},
             tuple(query_ids[i] for i in order),
+            found,
         )
 
-    def of_kind(self, kind: str, most: int) -> list[tuple[Query, Response]]:
-        """The best, the worst (worst first) or the failed ones; none is both best and worst."""
-        best = min(most, (len(self.ordered) + 1) // 2)
-        worst = min(most, len(self.ordered) - best)
-        ids = {
+    def by_kind(self, sampling: Sampling) -> dict[str, list[tuple[Query, Response]]]:
+        """The best, the worst (worst first), the failed, and others; none is of two kinds."""
+        best = min(sampling.most, (len(self.ordered) + 1) // 2)
+        worst = min(sampling.most, len(self.ordered) - best)
+        ids: dict[str, Sequence[str]] = {
             "best": self.ordered[:best],
             "worst": self.ordered[::-1][:worst],
-            "failed": [response.query_id for response in self.run.failed][:most],
-        }[kind]
-        return [(self.queries[id_], self.run[id_]) for id_ in ids if id_ in self.queries]
+            "failed": [response.query_id for response in self.run.failed][: sampling.most],
+        }
+        shown = set(chain.from_iterable(ids.values()))
+        ids["found"] = [id_ for id_ in self.found if id_ not in shown][: sampling.found]
+        return {
+            kind: [(self.queries[id_], self.run[id_]) for id_ in some if id_ in self.queries]
+            for kind, some in ids.items()
+        }
 
 
-def _excerpts(chosen: Mapping[str, Mapping[str, _Chosen]], most: int) -> Iterator[_Excerpt]:
+def _found(ranking: Ranking, model: str) -> tuple[str, ...]:
+    """The queries that findings name, the first of each finding before the second of any."""
+    assert ranking.evidence is not None  # what is shown comes from it
+    run = ranking.evidence.runs[model]
+    rounds = zip_longest(*(finding.query_ids for finding in ranking.findings.get(model, ())))
+    named = dict.fromkeys(id_ for some in rounds for id_ in some if id_ is not None)
+    return tuple(id_ for id_ in named if run.get(id_) is not None)
+
+
+def _excerpts(
+    chosen: Mapping[str, Mapping[str, _Chosen]], sampling: Sampling
+) -> Iterator[_Excerpt]:
     for code, models in chosen.items():
         for model, order in models.items():
-            for kind in KINDS:
-                for query, response in order.of_kind(kind, most):
+            for kind, some in order.by_kind(sampling).items():
+                for query, response in some:
                     yield _Excerpt(code, model, kind, query, response)
 
 
@@ -257,6 +299,9 @@ def _pages(
         assert evidence is not None  # what is shown comes from it
         kinds = pages.setdefault(item.code, {}).setdefault(item.model, {})
         row = _plain_response(item, sampling)
+        ours = rankings[item.code].findings.get(item.model, ())
+        if faults := [one.words for one in ours if item.query.id in one.query_ids]:
+            row["faults"] = faults
         if item.model in evidence.tables:
             row |= _plain_features(evidence.tables[item.model], item)
         kinds.setdefault(item.kind, []).append(row)
@@ -271,15 +316,17 @@ def _plain_response(item: _Excerpt, sampling: Sampling) -> dict[str, Any]:
     text, row["cut"] = cut(item.response.text, sampling.response)
     places = {id_: place for place, id_ in enumerate(item.query.passage_ids)}
     order = item.query.shown_to(item.response)
+    answer, faults = _spans(item, text)
     row["blocks"] = [
         {
             "kind": block.kind,
             "dir": direction(block.text, item.code),
             "text": [
-                piece
-                if isinstance(piece, str)
-                else [piece.text, [order.index(id_) for id_ in piece.ids]]
-                for piece in segments(block.text, item.code, order)
+                _plain_piece(piece, type_, order)
+                for piece, type_ in marked(
+                    segments(block.text, item.code, order),
+                    _within(block, answer, faults),
+                )
             ],
         }
         for block in blocks(text, item.code, order)
@@ -287,6 +334,25 @@ def _plain_response(item: _Excerpt, sampling: Sampling) -> dict[str, Any]:
     if item.response.shown is not None:
         row["shown"] = [places.get(id_, label(id_)) for id_ in order]
     return row
+
+
+def _spans(item: _Excerpt, text: str) -> tuple[str, tuple[Span, ...]]:
+    """The answer in what is shown of a response, and the places of it that are wrong."""
+    read = answered(item.query, item.response.model_copy(update={"text": text}))
+    return read.parsed.answer, spans(read)
+
+
+def _within(block: Block, answer: str, faults: Sequence[Span]) -> list[tuple[int, int, str]]:
+    """The places in a block, where the answer stands in it in one piece."""
+    at = block.text.find(answer) if block.kind in ("answer", "text") and answer else -1
+    return [] if at < 0 else [(at + span.start, at + span.end, span.type) for span in faults]
+
+
+def _plain_piece(piece: str | Cited, type_: str, order: Sequence[str]) -> str | list[Any]:
+    if isinstance(piece, str):
+        return [piece, None, type_] if type_ else piece
+    places = [order.index(id_) for id_ in piece.ids]
+    return [piece.text, places, type_] if type_ else [piece.text, places]
 
 
 def _plain_features(table: FeatureTable, item: _Excerpt) -> dict[str, Any]:
@@ -303,8 +369,14 @@ def _plain_features(table: FeatureTable, item: _Excerpt) -> dict[str, Any]:
 
 
 def _queries(
-    excerpts: Sequence[_Excerpt], sampling: Sampling
+    excerpts: Sequence[_Excerpt],
+    sampling: Sampling,
+    chosen: Mapping[str, Mapping[str, _Chosen]],
 ) -> dict[str, dict[str, dict[str, Any]]]:
+    places = {
+        code: {id_: n for models in some.values() for n, id_ in enumerate(models.queries)}
+        for code, some in chosen.items()
+    }
     with_text: dict[tuple[str, str], set[str]] = {}
     queries: dict[tuple[str, str], Query] = {}
     for item in excerpts:
@@ -313,7 +385,8 @@ def _queries(
         with_text.setdefault(key, set()).update(_with_text(item, sampling))
     rows: dict[str, dict[str, dict[str, Any]]] = {}
     for (code, id_), query in queries.items():
-        rows.setdefault(code, {})[id_] = _plain_query(query, with_text[code, id_], sampling)
+        row = _plain_query(query, with_text[code, id_], sampling)
+        rows.setdefault(code, {})[id_] = row | {"n": places[code][id_]}
     return rows
 
 
@@ -403,6 +476,36 @@ def segments(text: str, code: str, shown: Sequence[str]) -> list[str | Cited]:
     return [piece for piece in (*pieces, text[done:]) if piece]
 
 
+def marked(
+    pieces: Iterable[str | Cited], faults: Sequence[tuple[int, int, str]]
+) -> Iterator[tuple[str | Cited, str]]:
+    """Pieces of a text, parted where marked places begin and end; each with its type, or none.
+
+    A citation is never parted: it is marked where a place touches it. Places are in order and do
+    not overlap.
+    """
+    at = 0
+    for piece in pieces:
+        whole = piece if isinstance(piece, str) else piece.text
+        ours = [place for place in faults if place[0] < at + len(whole) and place[1] > at]
+        if not isinstance(piece, str):
+            yield piece, ours[0][2] if ours else ""
+        else:
+            yield from _parted(piece, [(max(0, a - at), b - at, type_) for a, b, type_ in ours])
+        at += len(whole)
+
+
+def _parted(text: str, places: Sequence[tuple[int, int, str]]) -> Iterator[tuple[str, str]]:
+    done = 0
+    for start, end, type_ in places:
+        if start > done:
+            yield text[done:start], ""
+        yield text[start:end], type_
+        done = end
+    if text[done:]:
+        yield text[done:], ""
+
+
 @lru_cache(maxsize=64)
 def _brackets(entry: Language) -> re.Pattern[str]:
     pairs = {*LANGUAGES["en"].brackets, *entry.brackets}
@@ -424,7 +527,8 @@ def _notes(
     if answered > 2 * sampling.most:
         yield (
             f"Of each model, at most {sampling.most} best, {sampling.most} worst and "
-            f"{sampling.most} failed responses are shown in each language."
+            f"{sampling.most} failed responses are shown in each language, and at most "
+            f"{sampling.found} others that findings are about."
         )
     yield (
         f"Responses are cut after {sampling.response:,} characters and passages after "

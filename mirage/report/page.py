@@ -19,6 +19,7 @@ from xml.etree.ElementTree import Element
 from mirage.errors import FeatureError, MirageError
 from mirage.ranking import Evidence, MultilingualRanking, Ranking
 from mirage.report import _elements as elements
+from mirage.report import _findings as found
 from mirage.report import _sections as sections
 from mirage.report._elements import Child, label, rounded, tag
 from mirage.report._responses import Sample, sample
@@ -98,7 +99,7 @@ def render(
     agreement = dict.fromkeys(known for part in rankings.values() for known in part.agreement)
     voted = (finding for part in rankings.values() for finding in _measured(part.evidence))
     tables = list(findings([*judges, *voted, *agreement]))
-    report = _Report(rankings, means, sample(rankings))
+    report = _Report(ranking, rankings, means, sample(rankings))
     overview = report.overview(tables, {**left_out, **(details or {})}, importances)
     main = tag(
         "main",
@@ -117,8 +118,13 @@ class _Report:
     """The rankings, with what several parts of the page need to know of them."""
 
     def __init__(
-        self, rankings: Mapping[str, Ranking], means: Mapping[str, float], shown: Sample
+        self,
+        whole: Ranking | MultilingualRanking,
+        rankings: Mapping[str, Ranking],
+        means: Mapping[str, float],
+        shown: Sample,
     ) -> None:
+        self.whole = whole
         self.rankings, self.means, self.sample = rankings, means, shown
         ordered = [*means, *(model for ranking in rankings.values() for model in ranking.models)]
         self.places = {model: place for place, model in enumerate(dict.fromkeys(ordered))}
@@ -147,9 +153,12 @@ class _Report:
     def navigation(self, *, with_judges: bool) -> Element:
         first, ranking = next(iter(self.rankings.items()))
         parts = {"leaderboard": "Leaderboard", "features": "Features", "pairs": "Pairwise"}
+        if ranking.findings and not self.several:
+            parts = {"findings": "Findings", **parts}
         if not any(entry.features for entry in ranking):
             del parts["features"]
-        links = [("#ranks", "Ranks")] if self.several else []
+        links = [("#findings", "Findings")] if self.several and self.whole.findings else []
+        links += [("#ranks", "Ranks")] if self.several else []
         links += [(f"#{first}-{part}", words) for part, words in parts.items()]
         links += [("#judges", "Judges")] if with_judges else []
         links.append(("#provenance", "Provenance"))
@@ -159,6 +168,10 @@ class _Report:
     def overview(
         self, judges: list[Element], details: Mapping[str, object], importances: bool
     ) -> Iterator[Child]:
+        yield from found.about(self.rankings.values())
+        if isinstance(self.whole, MultilingualRanking):
+            names = {code: sections.language(code).name for code in self.rankings}
+            yield found.pooled_findings(self.whole, self.places, names)
         if self.several:
             yield sections.heat_map(self.rankings, self.means, self.places, self.new)
             yield _picker(self.rankings)
@@ -170,7 +183,9 @@ class _Report:
 
     def _panel(self, code: str, ranking: Ranking, importances: bool) -> Element:
         about = code, ranking, self.places, self.new
+        shown = {model: self.sample.places(code, model) for model in ranking.findings}
         parts: list[Child] = [
+            found.findings(code, ranking, self.places, shown),
             sections.leaderboard(*about, failures_shown=3 if self.several else 20),
             sections.features(*about),
         ]
@@ -213,6 +228,7 @@ class _Report:
         return {
             "models": [label(model) for model in self.places],
             "languages": {code: self._language(code) for code in self.rankings},
+            "marks": found.MARKS,
         }
 
     def _language(self, code: str) -> dict[str, Any]:
@@ -237,6 +253,11 @@ class _Report:
                     "answered": entry.answered,
                     "failed": entry.failed,
                     "features": [rounded(entry.features.get(name, math.nan)) for name in names],
+                    "findings": found.plain_findings(
+                        ranking.findings[entry.model], self.sample.places(code, entry.model)
+                    )
+                    if entry.model in ranking.findings
+                    else None,
                 }
                 for entry in ranking
             ],

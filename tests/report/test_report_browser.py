@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -149,7 +150,7 @@ def test_the_page_of_a_model_has_its_responses(browser: Any, one: Path) -> None:
         assert page.title().startswith("mine/first")
         assert not page.locator("#overview").is_visible()
         headings = page.locator("#page h3").all_inner_texts()
-        assert headings == ["Features", "Best responses", "Worst responses", "Failed"]
+        assert headings == ["Findings", "Features", "Best responses", "Worst responses", "Failed"]
         card = page.locator(".card").first
         assert card.locator("h4").get_attribute("dir") == "rtl"
         answer = card.locator(".answer")
@@ -165,6 +166,31 @@ def test_the_page_of_a_model_has_its_responses(browser: Any, one: Path) -> None:
         page.go_back()
         assert page.locator("#overview").is_visible()
         assert page.locator("#page").inner_text() == ""
+
+
+def test_a_finding_leads_to_its_response(browser: Any, one: Path) -> None:
+    with opened(browser, one) as seen:
+        page = seen.page
+        link = page.locator("#overview .findings a").nth(1)
+        id_ = link.inner_text()
+        link.click()
+        card = page.locator(".card:focus")
+        assert card.locator("code").first.inner_text() == id_
+        assert card.is_visible()
+        assert card.locator(".faults").inner_text()
+        page.locator("#page .findings a").last.click()
+        assert page.locator(".card:focus details.passages[open]").count() == 1
+
+
+def test_places_that_are_wrong_are_marked_and_named(browser: Any, tmp_path: Path) -> None:
+    path = tmp_path / "report.html"
+    texts = [f"##Answer: It is 6,6{n} km long, I know from a book [2]." for n in range(10, 22)]
+    write(ranking(texts=texts, models=list("abcdef")), path, importances=False)
+    with opened(browser, path, "#en/5") as seen:
+        card = seen.page.locator(".card").first
+        (words,) = card.locator(".response mark").all_inner_texts()
+        assert re.fullmatch(r"6,6\d\d\s\(a number that is wrong, or .*\)", words)
+        assert card.locator(".legend li").count() == 1
 
 
 def test_languages_can_be_changed(browser: Any, several: Path) -> None:

@@ -12,7 +12,15 @@ from rankings import FEATURES, ranker, ranking
 from mirage import FeatureTable
 from mirage.languages import LANGUAGES
 from mirage.report import _responses as responses
-from mirage.report._responses import Cited, blocks, direction, response_scores, sample, segments
+from mirage.report._responses import (
+    Cited,
+    blocks,
+    direction,
+    marked,
+    response_scores,
+    sample,
+    segments,
+)
 from mirage.text import parse
 
 SHOWN = ("a#0", "b#1", "c#2")
@@ -61,6 +69,60 @@ def test_the_order_is_that_of_the_scores() -> None:
     assert best == sorted(best, reverse=True)
     assert worst == sorted(worst)
     assert max(worst) <= min(best)
+
+
+# What a model is not shown: it stands in no passage of the query and not in its question.
+UNKNOWN = [f"##Answer: It is 6,6{n} km long, I know from a book [2]." for n in range(10, 22)]
+
+
+def test_responses_that_findings_name_are_shown_and_say_so() -> None:
+    made = ranking(models=[*"abcde", "mine"], texts=UNKNOWN)
+    kinds = sample({"en": made})
+    rows = [row for some in kinds.pages["en"]["mine"].values() for row in some]
+    words = "states a number, date or name that no shown passage holds"
+    (finding,) = (one for one in made.findings["mine"] if one.words == words)
+    assert {row["query"] for row in rows if words in row.get("faults", ())} == {*finding.query_ids}
+    assert kinds.places("en", "mine") == {f"q{n}": n for n in range(12)}
+    (block,) = (block for block in rows[0]["blocks"] if block["kind"] == "answer")
+    assert block["text"] == [
+        "It is ",
+        [block["text"][1][0], None, "number"],
+        " km long, I know from a book ",
+        ["[2]", [1]],
+        ".",
+    ]
+
+
+def test_with_few_shown_the_first_of_each_finding_go_before_the_second_of_any(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(responses, "SAMPLINGS", (responses.Sampling(0, 3, 2000, 600),))
+    made = ranking(models=[*"abcde", "mine"], texts=UNKNOWN)
+    firsts = list(dict.fromkeys(one.query_ids[0] for one in made.findings["mine"]))
+    shown = [row["query"] for row in sample({"en": made}).pages["en"]["mine"]["found"]]
+    ids = [id_ for id_ in firsts if id_ not in ("q4", "q9")][:3]  # these failed
+    assert len(shown) == 3
+    assert set(ids) <= {*shown, "q4", "q9"}
+
+
+@given(st.lists(st.text("ab[1] ", max_size=8), max_size=6), st.data())
+def test_marked_places_part_the_text_and_nothing_else(
+    texts: list[str], data: st.DataObject
+) -> None:
+    pieces = [Cited(t, ()) if t.startswith("[") else t for t in texts if t]
+    whole = "".join(texts)
+    ends = sorted(data.draw(st.lists(st.integers(0, len(whole)), max_size=6, unique=True)))
+    faults = [(a, b, "name") for a, b in zip(ends[::2], ends[1::2], strict=False)]
+    found = list(marked(pieces, faults))
+    assert "".join(p if isinstance(p, str) else p.text for p, _ in found) == whole
+    at, types = 0, []
+    for piece, type_ in found:
+        text = piece if isinstance(piece, str) else piece.text
+        inside = [any(a <= i < b for a, b, _ in faults) for i in range(at, at + len(text))]
+        assert any(inside) == bool(type_)
+        assert isinstance(piece, Cited) or all(inside) == any(inside)
+        at += len(text)
+        types.append(type_)
 
 
 def test_without_evidence_nothing_is_shown() -> None:

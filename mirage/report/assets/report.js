@@ -166,6 +166,7 @@ function modelPage(code, entry) {
     h("p", { class: "lead" }, own.name),
     h("dl", { class: "facts" }, facts.map(([term, value]) => [h("dt", {}, term), h("dd", {}, value)])),
     otherLanguages(code, entry),
+    findingList(code, entry),
     own.features.length ? featureTable(own, entry) : null,
     opponents(code, entry),
     responses(own, code, entry),
@@ -183,6 +184,18 @@ function otherLanguages(code, entry) {
     }, h("b", {}, other), ` ${there.rank}`));
   });
   return [h("h3", {}, "Rank by language"), h("ul", { class: "chips" }, links)];
+}
+
+function findingList(code, entry) {
+  if (entry.findings === null) return null;
+  const items = entry.findings.map((one) => h("li", {}, `${one.words} on `,
+    h("b", {}, String(one.count)), ` of ${one.of} queries: `,
+    one.queries.map(([id, n], i) => [i ? ", " : null, n === null ? h("bdi", {}, id)
+      : h("a", { href: `#${code}/${entry.model}/${n}` }, h("bdi", {}, id))]),
+    one.count > one.queries.length ? ` and ${one.count - one.queries.length} more` : null));
+  const none = "No fault was found by the features of its responses.";
+  return [h("h3", {}, "Findings"),
+    items.length ? h("ul", { class: "findings" }, items) : h("p", { class: "hint" }, none)];
 }
 
 function strip(values, own) {
@@ -233,7 +246,10 @@ function opponents(code, entry) {
 
 // Responses ---------------------------------------------------------------------------------------
 
-const KINDS = { best: "Best responses", worst: "Worst responses", failed: "Failed" };
+const KINDS = {
+  best: "Best responses", worst: "Worst responses", failed: "Failed",
+  found: "Others that findings are about",
+};
 let passages = 0;
 
 function responses(own, code, entry) {
@@ -260,12 +276,26 @@ const cutMark = (shown, whole) => whole
     + `${whole.toLocaleString("en")} characters`)
   : null;
 
-// The pieces of a response: text, and the places of passages that it cites.
+// The pieces of a response: text, the places of passages that it cites, and what is wrong there.
 const pieces = (row) => (row.blocks || []).flatMap((block) => block.text)
-  .map((piece) => typeof piece === "string" ? [piece, []] : piece);
+  .map((piece) => typeof piece === "string" ? [piece, [], null]
+    : [piece[0], piece[1] || [], piece[2] || null]);
 
-const contents = (block, id) =>
-  block.text.map((piece) => typeof piece === "string" ? piece : citation(id, ...piece));
+const contents = (block, id) => block.text.map((piece) => {
+  if (typeof piece === "string") return piece;
+  const [text, places, type] = piece;
+  const inside = places ? citation(id, text, places) : text;
+  return type ? fault(inside, type) : inside;
+});
+
+const fault = (inside, type) => h("mark", { class: `fault ${type}`, title: data.marks[type] },
+  inside, h("span", { class: "unseen" }, ` (${data.marks[type]})`));
+
+function legend(row) {
+  const types = Object.keys(data.marks).filter((type) => pieces(row).some((one) => one[2] === type));
+  return types.length ? h("ul", { class: "legend" }, types.map((type) => h("li", {},
+    h("mark", { class: `fault ${type}` }, type), ` ${data.marks[type]}`))) : null;
+}
 
 function responseCard(own, code, query, row) {
   const given = { lang: code, dir: own.direction };
@@ -279,10 +309,13 @@ function responseCard(own, code, query, row) {
         ? h("p", { class: block.kind, dir: own.direction }, h("bdi", {}, contents(block, id)))
         : h("p", { class: block.kind, lang: code, dir: block.dir }, contents(block, id))),
       cutMark(pieces(row).map((piece) => piece[0]).join("").length, row.cut));
-  return h("article", { class: "card" },
+  return h("article", { class: "card", id: `query-${query.n}`, tabindex: "-1" },
     h("p", { class: "hint" }, "Query ", h("code", {}, h("bdi", {}, query.id))),
     h("h4", given, query.text, cutMark(query.text.length, query.cut)),
+    row.faults ? h("ul", { class: "faults", "aria-label": "Findings" },
+      row.faults.map((words) => h("li", {}, words))) : null,
     body,
+    legend(row),
     row.features ? featureList(own, row) : null,
     order.length ? passageList(id, query, order, row, given) : null,
     query.reference === undefined ? null : h("details", {}, h("summary", {}, "Reference"),
@@ -350,7 +383,7 @@ function choose(code) {
 }
 
 function route(moved) {
-  const [, code, place] = location.hash.match(/^#(\w+)\/(\d+)$/) || [];
+  const [, code, place, n] = location.hash.match(/^#(\w+)\/(\d+)(?:\/(\d+))?$/) || [];
   const own = Object.hasOwn(data.languages, code || "") ? data.languages[code] : null;
   const entry = own && own.entries.find((one) => one.model === Number(place));
   overview.hidden = Boolean(entry);
@@ -359,6 +392,13 @@ function route(moved) {
     choose(code);
     page.replaceChildren(...modelPage(code, entry).flat(Infinity).filter(Boolean));
     document.title = `${modelName(entry)} · ${own.name} · Mirage`;
+    const card = n && document.getElementById(`query-${n}`);
+    if (card) {
+      for (const part of card.querySelectorAll("details.passages")) part.open = true;
+      card.scrollIntoView({ behavior: "instant" });
+      card.focus({ preventScroll: true });
+      return;
+    }
     scrollTo(0, 0);
     page.querySelector("h2").focus({ preventScroll: true });
     return;
