@@ -42,11 +42,11 @@ __all__ = [
     "with_passages",
 ]
 
-MARKED_AT = SUPPORTED_AT / 2
+MARKED_AT = 0.75 * SUPPORTED_AT
 """Support by one sentence of a passage from which on :func:`lexical_marks` marks it.
 
-Half of what makes a sentence supported: one sentence seldom carries all that an answer's sentence
-says.
+Three quarters of what makes a sentence supported: one sentence seldom carries all that an answer's
+sentence says.
 """
 
 MARKS = 3

@@ -22,7 +22,7 @@ TASKS = ("faithfulness", "relevance")
 @app.command(
     epilog=example(
         "mirage metaeval labels.jsonl --judge support_lexical",
-        "mirage metaeval MEMERAG/data/memerag_ext --judge support_lexical=0.5",
+        "mirage metaeval MEMERAG/data/memerag_ext --judge support_lexical=0.8",
     )
 )
 def metaeval(

@@ -19,7 +19,9 @@ score says why. For the bundled data from the command line::
 
     inspect eval mirage/integrations/inspect_ai.py@bundled -T language=sw --model openai/gpt-4o
 
-A solver of your own that shows other passages than the prompt does, or another order, sets
+What responses are measured by (the reference, which passages are relevant, short answers) is with
+the scorer alone: no sample has it in its metadata or as its target, which solvers can read. A
+solver of your own that shows other passages than the prompt does, or another order, sets
 ``state.metadata["shown"]`` to their ids. Needs the extra ``inspect``.
 """
 
@@ -66,7 +68,7 @@ def mirage_task(
     return Task(
         dataset=MemoryDataset(samples(dataset, prompt), name=dataset.name),
         solver=generate(),
-        scorer=feature_scorer(suite or FeatureSuite.offline(dataset.language)),
+        scorer=feature_scorer(suite or FeatureSuite.offline(dataset.language), dataset),
         name=dataset.name,
     )
 
@@ -78,13 +80,16 @@ def bundled(language: str) -> Task:
 
 
 def samples(dataset: MirageDataset, prompt: PromptMaker | None = None) -> list[Sample]:
-    """A sample a query: the prompt as input, the reference as target, the query as metadata."""
-    prompts = zip(dataset, map(prompt or RagPrompt(), dataset), strict=True)
+    """A sample a query: the prompt as input, and as metadata the query without gold.
+
+    It has no target; :func:`feature_scorer` knows by the sample's id what is right.
+    """
+    queries = dataset.without_gold()
+    prompts = zip(queries, map(prompt or RagPrompt(), queries), strict=True)
     return [
         Sample(
             id=query.id,
             input=[_MESSAGES[message["role"]](content=message["content"]) for message in messages],
-            target=query.reference or "",
             metadata={"query": query.model_dump(mode="json"), "shown": list(shown)},
         )
         for query, (messages, shown) in prompts
@@ -92,19 +97,25 @@ def samples(dataset: MirageDataset, prompt: PromptMaker | None = None) -> list[S
 
 
 @scorer(metrics={"*": [mean(), stderr()]})
-def feature_scorer(suite: FeatureSuite) -> Scorer:
-    """Scores samples of :func:`samples` by each feature of a suite, one after the other."""
+def feature_scorer(suite: FeatureSuite, dataset: MirageDataset) -> Scorer:
+    """Scores samples of :func:`samples` by each feature of a suite, one after the other.
+
+    Args:
+        suite: the features.
+        dataset: the queries that the samples were made of, with what responses are measured by.
+    """
     # Features need not be safe to call from several threads, and load their models when first used.
     limiter = anyio.CapacityLimiter(1)
 
     async def score_state(state: TaskState, target: Target) -> Score:  # noqa: ARG001
-        return await anyio.to_thread.run_sync(_score, suite, state, limiter=limiter)
+        query = dataset[str(state.sample_id)]
+        return await anyio.to_thread.run_sync(_score, suite, query, state, limiter=limiter)
 
     return score_state
 
 
-def _score(suite: FeatureSuite, state: TaskState) -> Score:
-    output, query = state.output, Query.model_validate(state.metadata["query"])
+def _score(suite: FeatureSuite, query: Query, state: TaskState) -> Score:
+    output = state.output
     text = None if output.error or output.empty else output.completion
     error = output.error or "the model gave no output"
     response = response_to(query, text, error=error, shown=state.metadata["shown"])

@@ -12,7 +12,8 @@
 
 Each feature is a metric, with its mean and standard error over the queries that have it. A feature
 that could not be computed for a query is left out of that query's metrics, and one that could not
-be computed for any is not in the results: neither is a 0. Needs the extra ``lm-eval``.
+be computed for any is not in the results: neither is a 0. The documents hold a prompt and no
+reference: models get them with each request. Needs the extra ``lm-eval``.
 """
 
 from __future__ import annotations
@@ -51,7 +52,7 @@ def mirage_task(
     """
     suite = suite or FeatureSuite.offline(dataset.language)
     prompt = prompt or RagPrompt()
-    docs = datasets.Dataset.from_list([_doc(query, prompt) for query in dataset])
+    docs = datasets.Dataset.from_list([_doc(query, prompt) for query in dataset.without_gold()])
 
     def process_results(doc: Doc, results: Sequence[str]) -> dict[str, float]:
         query = dataset[doc["query_id"]]
@@ -65,7 +66,7 @@ def mirage_task(
             "test_split": "test",
             "output_type": "generate_until",
             "doc_to_text": lambda doc: doc["prompt"],
-            "doc_to_target": lambda doc: doc["reference"],
+            "doc_to_target": "",
             "process_results": process_results,
             "metric_list": [
                 {
@@ -86,5 +87,4 @@ def _doc(query: Query, prompt: PromptMaker) -> Doc:
         "query_id": query.id,
         "prompt": "\n\n".join(message["content"] for message in messages),
         "shown": list(shown),
-        "reference": query.reference or "",
     }

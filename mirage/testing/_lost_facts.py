@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from mirage.features.answers import states
 from mirage.features.base import Answered
+from mirage.features.fault_spans import spans
 
 __all__ = ["lost_fact"]
 
@@ -19,6 +20,9 @@ def lost_fact(feature: str, item: Answered) -> str:
         return f"says {_quoted(wrong)}" if wrong else ""
     if feature in ("abstention", "invention") and query.answerable is not None:
         return "no longer answers" if query.answerable else "answers, and no passage does"
+    if feature in ("unknown_facts", "support_lexical"):
+        made_up = [span.text for span in spans(item) if span.type != "citation"]
+        return f"nothing shown carries {_quoted(made_up)}" if made_up else ""
     return ""
 
 

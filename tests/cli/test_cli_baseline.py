@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from command_line import LANGUAGE, mirage, refusal
+from command_line import LANGUAGE, mirage, refusal, responses
 
+from mirage.models import Query
 from mirage.testing import read_baseline
 
 
@@ -22,3 +23,37 @@ def test_a_baseline_is_saved_for_the_plugin(good: Path, tmp_path: Path) -> None:
     assert "there is no folder" in refusal(
         "baseline", "save", LANGUAGE, good, "--out", tmp_path / "no" / "x.json"
     )
+
+
+def test_a_run_is_checked_against_it(good: Path, tmp_path: Path) -> None:
+    path = tmp_path / "baseline.json"
+    mirage("baseline", "save", LANGUAGE, good, "--out", path)
+    held = mirage("check", LANGUAGE, good, "--baseline", path)
+    assert held.exit_code == 0
+    assert held.stdout.startswith("good is no worse than the baseline in target_language, ")
+    assert "answer_match" in held.stdout
+    assert "answer_bleu" not in held.stdout
+    asked = ("--feature", "answer_bleu", "--json")
+    told = json.loads(mirage("check", LANGUAGE, good, "--baseline", path, *asked).stdout)
+    assert told["held"]
+    assert [row["feature"] for row in told["features"]] == ["answer_bleu"]
+
+
+def test_a_lie_falls_short(good: Path, tmp_path: Path) -> None:
+    path = tmp_path / "baseline.json"
+    mirage("baseline", "save", LANGUAGE, good, "--out", path)
+    worse = responses(tmp_path / "lies.jsonl", lie)
+    done = mirage("check", LANGUAGE, worse, "--baseline", path)
+    assert (done.exit_code, done.stdout) == (1, "")
+    assert "fell short: lies is worse than the baseline in" in done.stderr
+    assert "answer_match" in done.stderr
+    told = mirage("check", LANGUAGE, worse, "--baseline", path, "--json")
+    assert told.exit_code == 1
+    assert json.loads(told.stdout)["held"] is False
+    assert "not JSON" in refusal("check", LANGUAGE, good, "--baseline", good)
+
+
+def lie(query: Query) -> str:
+    if not query.answerable:
+        return query.reference or ""
+    return f"##Answer: {query.wrong_answers[0][0]} [{query.relevant[0]}]"

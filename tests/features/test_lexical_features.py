@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ from hypothesis import strategies as st
 
 from mirage.dataset import MirageDataset
 from mirage.features import SUPPORTED_AT, NotComputed, answered, feature, sentence_support
+from mirage.features._content import held, held_by_sentence
 from mirage.features.lexical import _run_ends
 from mirage.languages import LANGUAGES
 from mirage.models import Passage, Query, Response
@@ -41,41 +43,135 @@ def value(name: str, text: str, query: Query = NILE) -> float:
 # Support ------------------------------------------------------------------------------------------
 
 
-def test_support_by_hand() -> None:
-    # Folded, the sentence is " ab " and so is the passage: 4 characters of 3 kinds. With one added
+def test_wording_by_hand() -> None:
+    # Folded, the sentence is " xb " and so is the passage: 4 characters of 3 kinds. With one added
     # to each count and to the total, a space has (2 + 1) / 8 and each letter (1 + 1) / 8. All of
-    # it is one run.
+    # it is one run, and all its words are held.
     bits = 2 * math.log2(8 / 3) + 2 * math.log2(8 / 2)
-    assert sentence_support("Ab.", ["ab!"], "en") == pytest.approx(bits / (bits + 50))
-    # Half of "abxy" is shared with either of two passages: "ab" and "xy", each with its space.
-    # Counts: 4 spaces and one of each letter, in 8 characters of 5 kinds.
-    space, letter = math.log2(14 / 5), math.log2(14 / 2)
-    run = space + 2 * letter
-    half = run * run / (run + 50)
-    best = half + space * space / (space + 50)  # one passage has " ab" and, apart from it, " "
-    expected = (best + 2 * half) / 2 / (2 * run)
-    assert sentence_support("abxy", ["ab", "xy"], "en") == pytest.approx(expected)
-
-
-def test_a_passage_beside_the_point_costs_no_support() -> None:
-    # " ab " stands whole in the first passage, and the second has its spaces alone: what the best
-    # passage says is what counts. 4 spaces and one of each letter in 8 characters of 5 kinds.
+    expected = 0.6 + 0.4 * bits / (bits + 50)
+    assert sentence_support("Xb.", ["xb!"], "en") == pytest.approx(expected)
+    # A passage beside it costs nothing. 4 spaces and one of each letter in 8 characters of 5 kinds.
     bits = 2 * math.log2(14 / 5) + 2 * math.log2(14 / 2)
-    for passages in (["ab", "cd"], ["cd", "ab"]):
-        assert sentence_support("ab", passages, "en") == pytest.approx(bits / (bits + 50))
+    for passages in (["xb", "cd"], ["cd", "xb"]):
+        expected = 0.6 + 0.4 * bits / (bits + 50)
+        assert sentence_support("xb", passages, "en") == pytest.approx(expected)
 
 
-def test_an_unknown_number_halves_support(monkeypatch: pytest.MonkeyPatch) -> None:
+def matter(sentence: str, passages: list[str], **given: Any) -> float:
+    """The share of the matter, before a part of it counts in full."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("mirage.features.lexical.ENOUGH_MATTER", 1.0)
+        patch.setattr("mirage.features.lexical.MATTER_SHARE", 1.0)
+        return sentence_support(sentence, passages, "en", **given)
+
+
+def test_matter_by_hand() -> None:
+    # Of two words of five letters one is held; the other counts half, for it may be phrasing.
+    passage = ["Heron."]
+    assert matter("The heron zooms.", passage) == pytest.approx(5 / (5 + 5 / 2))
+    # ... or twice, if another shown passage holds it.
+    assert matter("The heron zooms.", passage, others=["zooms"]) == pytest.approx(5 / (5 + 2 * 5))
+    # The question holds "heron", which counts for half as many letters.
+    asked = matter("The heron zooms.", passage, question="Which heron?")
+    assert asked == pytest.approx(2.5 / (2.5 + 5 / 2))
+    # A number counts ten letters, unless the question states it or it is that of an item.
+    assert matter("Heron 7.", passage) == pytest.approx(5 / (5 + 10))
+    assert matter("Heron 7.", ["Heron 7."]) == matter("Heron 7.", passage, question="7?") == 1
+    assert matter("7. Heron", passage) == 1
+
+
+def test_a_word_is_held_in_another_form() -> None:
+    # " da", "dar", "ark", "rke", "ker": "dark" has three of five.
+    assert held("darker", "Dark.", "en") == pytest.approx((3 / 5 - 0.3) / 0.4)
+    assert held("dark", "Darker.", "en") == 1
+    assert held("dark", "Arkansas", "en") < 0.5
+    assert held_by_sentence("dark", "It is dark. It was day.", "en") == (1, 0)
+    assert held("河流", "长河流入大海。", "zh") == 1
+    assert held("河流", "河水流入大海。", "zh") == 0
+
+
+def test_words_far_apart_hold_less_than_together() -> None:
+    far = "The heron fishes. It rains. It snows. It is late. It is cold. Whoever zooms falls."
+    near = "The heron zooms. It rains. It snows. It is late. It is cold. Whoever fishes falls."
+    assert matter("Herons zoom.", [far]) < matter("Herons zoom.", [near])
+
+
+def test_an_unknown_number_halves_the_wording(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("mirage.features.lexical.MATTER_SHARE", 0.0)
     passage = ["The tower was opened in the year 1889 and is 330 metres high."]
-    known, unknown = (
-        sentence_support(f"The tower was opened in the year {year}.", passage, "en")
-        for year in (1889, 1898)
-    )
-    assert known > SUPPORTED_AT > unknown
+
+    def support(year: int, before: str = "") -> float:
+        return sentence_support(f"{before}The tower was opened in the year {year}.", passage, "en")
+
+    listed, unknown = support(1889, "2. "), support(1898)
     monkeypatch.setattr("mirage.features.lexical.UNKNOWN_NUMBER_FACTOR", 1.0)
-    as_if_known = sentence_support("The tower was opened in the year 1898.", passage, "en")
-    assert unknown == as_if_known / 2
-    assert sentence_support("The tower was opened in the year 1889.", passage, "en") == known
+    assert unknown == support(1898) / 2
+    assert listed == support(1889, "2. ")  # an item of a list states no 2
+
+
+def test_more_of_a_passage_is_not_less_support() -> None:
+    passage = ["Divers found the wreck of the ship in 1985, at a depth of 3,800 metres."]
+    said = ["Zebras eat grass.", "Zebras found grass.", "Divers found grass."]
+    said += ["Divers found the wreck.", "Divers found the wreck of the ship in 1985."]
+    supports = [sentence_support(sentence, passage, "en") for sentence in said]
+    assert supports == sorted(supports)
+    assert supports[-1] > SUPPORTED_AT > supports[0]
+
+
+TOLD = {
+    "en": (
+        "Water boils at only about 70 degrees on top of Mount Everest, so food takes longer.",
+        "Up on Everest it's boiling at roughly 70 degrees already, which is why meals take longer.",
+        "Whales sing for hours, and sailors hear their songs across whole oceans.",
+    ),
+    "de": (
+        "Auf dem Gipfel kocht Wasser schon bei etwa 70 Grad, deshalb brauchen Speisen länger.",
+        "Oben am Gipfel reichen rund 70 Grad, bis das Wasser kocht, also dauern Speisen länger.",
+        "Wale singen stundenlang, und Seeleute hören ihre Lieder über ganze Meere hinweg.",
+    ),
+    "ru": (
+        "На вершине вода кипит уже при 70 градусах, поэтому пища готовится дольше.",
+        "Там, на вершине, воде хватает 70 градусов, чтобы закипеть: готовить пищу надо дольше.",
+        "Киты поют часами, и моряки слышат их песни через целые океаны.",
+    ),
+    "ar": (
+        "يغلي الماء على قمة الجبل عند نحو 70 درجة فقط، لذلك يستغرق طهي الطعام وقتا أطول.",
+        "فوق القمة يكفي الماء 70 درجة كي يغلي، فيحتاج الطعام إلى وقت أطول.",
+        "تغني الحيتان ساعات طويلة ويسمع البحارة أغانيها عبر المحيطات.",
+    ),
+    "hi": (
+        "चोटी पर पानी लगभग 70 डिग्री पर ही उबलता है, इसलिए खाना पकने में अधिक समय लगता है।",
+        "वहाँ चोटी पर पानी 70 डिग्री में उबलने लगता है, तो खाना देर से पकता है।",
+        "व्हेल घंटों गाती हैं और नाविक उनके गीत महासागरों के पार सुनते हैं।",
+    ),
+    "zh": (
+        "在山顶上,水只要大约70度就会沸腾,所以煮食物需要更长时间。",
+        "到了山顶,70度水就沸腾了,难怪食物要煮更久。",
+        "鲸鱼会连续唱几个小时,水手隔着大洋也能听见歌声。",
+    ),
+    "ko": (
+        "산꼭대기에서는 물이 약 70도에서 끓기 때문에 음식을 익히는 데 시간이 더 걸린다.",
+        "꼭대기에서는 물이 70도면 끓어서 음식 익히는 시간이 길어져요.",
+        "고래는 몇 시간씩 노래하고 선원들은 바다 건너에서 그 노래를 듣는다.",
+    ),
+    "sw": (
+        "Kileleni maji huchemka kwa nyuzi 70 tu, kwa hiyo chakula huchukua muda mrefu kupikwa.",
+        "Huko kileleni maji yanachemka kwa nyuzi 70, ndiyo maana kupika chakula kunachukua muda.",
+        "Nyangumi huimba kwa saa nyingi, na mabaharia husikia nyimbo zao kupitia bahari.",
+    ),
+}
+
+
+@pytest.mark.parametrize("code", TOLD)
+def test_a_paraphrase_is_nearer_to_a_quote_than_to_an_invention(code: str) -> None:
+    said, told, invented = TOLD[code]
+    # The passage also says something else, as passages do.
+    passage = [f"{said} {TOLD[code][0].replace('70', '100')}"]
+    quote, paraphrase, invention = (
+        sentence_support(text, passage, code) for text in (said, told, invented)
+    )
+    assert quote - paraphrase < paraphrase - invention
+    assert sentence_support(told.replace("70", "38"), passage, code) < paraphrase
 
 
 @settings(max_examples=100, deadline=None)
@@ -112,7 +208,18 @@ def test_support_counts_cited_passages_only() -> None:
 def test_support_is_the_mean_over_sentences() -> None:
     first = value("support_lexical", "The Nile is the longest river in Africa [1].")
     both = value("support_lexical", "The Nile is the longest river in Africa [1]. It is blue.")
-    assert both == pytest.approx(first / 2)
+    # What cites nothing has 0.8 of its support by what the answer cites. New words weigh: of the
+    # first sentence none that the question has not ("river", "longest", "Africa"), but "Nile".
+    blue = 0.8 * sentence_support("It is blue.", [f"Nile\n{NILE['1#0'].text}"], "en")
+    assert both == pytest.approx((first + blue) / 2)
+    assert value("support_lexical", "The Nile is the longest river in Africa.") == 0
+
+
+def test_a_sentence_without_news_weighs_nothing() -> None:
+    said = "The Nile is 6,650 km long [1]."
+    asked = "Which river is the longest in Africa?"
+    assert value("support_lexical", f"{asked} {said}") == value("support_lexical", said)
+    assert value("support_lexical", f"{asked} [1]") > 0  # with no other all weigh the same
 
 
 @pytest.mark.parametrize("name", ["support_lexical", "support_lexical_all", "relevance_lexical"])
@@ -157,7 +264,7 @@ def test_references_are_supported_by_what_they_cite(code: str) -> None:
             right.append(sentence_support(sentence.text, cited, code))
             wrong.append(max(sentence_support(sentence.text, [p.text], code) for p in others))
     assert len(right) >= 12
-    assert np.mean(right) > 1.5 * np.mean(wrong)
+    assert np.mean(right) > 1.4 * np.mean(wrong)
 
 
 # Relevance ----------------------------------------------------------------------------------------

@@ -91,12 +91,11 @@ def test_a_feature_that_no_sample_has_is_unscored_and_not_0() -> None:
     assert math.isnan(score.metrics["stderr"].value)
 
 
-def test_samples_carry_prompt_target_and_query() -> None:
+def test_samples_carry_prompt_and_query() -> None:
     query = MirageDataset.bundled("th")[0]
     sample = samples(MirageDataset.bundled("th"))[0]
     assert sample.id == query.id
-    assert sample.target == query.reference
-    assert Query.model_validate(sample.metadata["query"]) == query
+    assert Query.model_validate(sample.metadata["query"]) == query.without_gold()
     assert sorted(sample.metadata["shown"]) == sorted(query.passage_ids)
     [message] = sample.input
     assert query.text in message.text
@@ -125,6 +124,36 @@ def own_order() -> Solver:
     return solve
 
 
+@solver
+def prying(seen: list[str]) -> Solver:
+    """Keeps all that a solver can read of a sample."""
+
+    async def solve(state: TaskState, generate: Generate) -> TaskState:
+        target = state.target.text
+        seen.append(f"{state.input} {state.metadata} {state.messages} {target} {state.store}")
+        assert target == ""
+        return await generate(state)
+
+    return solve
+
+
+def test_a_solver_sees_no_gold() -> None:
+    plain = MirageDataset.bundled("en")[:2]
+    dataset = MirageDataset(
+        query.model_copy(update={"reference": f"gold-{query.id}", "answers": (("gold answer",),)})
+        for query in plain
+    )
+    seen: list[str] = []
+    log = run(mirage_task(dataset), dataset, solver=prying(seen))
+    assert len(seen) == 2
+    assert all(query.text in text for query, text in zip(dataset, seen, strict=True))
+    assert not any("gold" in text for text in seen)
+    for sample in log.samples or ():
+        assert sample.metadata["query"] == dataset[str(sample.id)].without_gold().model_dump(
+            mode="json"
+        )
+
+
 def test_a_sample_without_an_output_is_unscored() -> None:
     dataset = MirageDataset.bundled("en")[:2]
     log = run(mirage_task(dataset), dataset, solver=silent())
@@ -140,7 +169,9 @@ def test_a_solver_says_what_it_showed() -> None:
     assert first in dataset[0].relevant
     assert samples(dataset)[0].metadata["shown"][0] in others  # the prompt shows another one first
     task = Task(
-        dataset=samples(dataset), solver=[own_order(), generate()], scorer=feature_scorer(suite)
+        dataset=samples(dataset),
+        solver=[own_order(), generate()],
+        scorer=feature_scorer(suite, dataset),
     )
     made = ModelOutput.from_content(MOCK, "##Answer: It is so [1].")
     made.usage = ModelUsage()

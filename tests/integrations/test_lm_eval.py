@@ -112,6 +112,23 @@ def test_the_model_gets_the_prompt_and_no_stop_sequence() -> None:
         assert options == {"until": [], "do_sample": False, "max_gen_toks": 1024}
 
 
+def test_the_model_sees_no_gold() -> None:
+    dataset = MirageDataset(
+        query.model_copy(update={"reference": f"gold-{query.id}", "answers": (("gold answer",),)})
+        for query in MirageDataset.bundled("en")[:3]
+    )
+    seen: list[str] = []
+
+    class Prying(Recorded):
+        def generate_until(self, requests: list[Instance], disable_tqdm: bool = False) -> list[str]:
+            seen.extend(str(vars(request)) for request in requests)
+            return super().generate_until(requests, disable_tqdm)
+
+    run(dataset, model=Prying(dataset))
+    assert len(seen) == 3
+    assert not any("gold" in text or "relevant" in text for text in seen)
+
+
 def test_its_dummy_model_is_scored() -> None:
     dataset = MirageDataset.bundled("de")
     found = run(dataset, model="dummy")

@@ -12,6 +12,7 @@ import pytest
 from labelled import irrcac
 
 from mirage.errors import FeatureError
+from mirage.features import SUPPORTED_AT
 from mirage.metaeval import (
     MEAN,
     AnswerSentence,
@@ -128,7 +129,7 @@ def test_agreement_is_that_of_other_packages(data_dir: Path, task: str) -> None:
 
 @pytest.fixture(scope="module")
 def judged(data_dir: Path) -> MetaEvaluation:
-    """Lexical support, at a threshold by cross-validation, at 0.5, and a score without meaning."""
+    """Lexical support, at a threshold by cross-validation, at 0.8, and a score without meaning."""
     labelled = load(data_dir, "memerag")
     support = evaluate(labelled, "support_lexical", draws=10)["support_lexical"]
     sentences = support.truth.labelled
@@ -143,29 +144,29 @@ def judged(data_dir: Path) -> MetaEvaluation:
     def length_of_id(sentence: AnswerSentence) -> float:
         return float(len(sentence.query.id))
 
-    return evaluate(labelled, [again, score(again, 0.5, name="at 0.5"), length_of_id])
+    return evaluate(labelled, [again, score(again, SUPPORTED_AT, name="at 0.8"), length_of_id])
 
 
 def test_lexical_support_beats_a_published_llm_judge(
     judged: MetaEvaluation, published: dict
 ) -> None:
     judge = published["balanced_accuracy_table5"]["zero_shot"]["gpt-4o-mini"] / 100
-    for name in ("again", "at 0.5"):
-        for code in (*LANGUAGES, MEAN):
+    for name, codes in (("again", (MEAN,)), ("at 0.8", (*LANGUAGES, MEAN))):
+        for code in codes:
             assert judged[name][code].balanced_accuracy > judge
-        assert judged[name][MEAN].roc_auc > 0.69
+        assert judged[name][MEAN].roc_auc > 0.702
         assert judged[name][MEAN].invalid == 0
-    assert judged["at 0.5"][MEAN].balanced_accuracy > 0.63
+    assert judged["at 0.8"][MEAN].balanced_accuracy > 0.63
     assert judged["again"].threshold_source == "cross-validation"
     lower, upper = judged["length_of_id"][MEAN].interval
     assert lower < 0.5 < upper
     assert judged.compare()["again", "length_of_id"].corrected < 0.01
     wrong = {(row.fine, row.judge): row.share for row in judged.errors()}
-    assert wrong["Adds new information", "at 0.5"] < wrong["Nuance shift", "at 0.5"]
+    assert wrong["Adds new information", "at 0.8"] < wrong["Nuance shift", "at 0.8"]
 
 
 def test_support_is_a_poor_probability(judged: MetaEvaluation) -> None:
-    found = judged["at 0.5"].calibration()
+    found = judged["at 0.8"].calibration()
     assert sum(bin.sentences for bin in found.bins) == 1400
     shares = np.array([bin.positive for bin in found.bins if bin.sentences >= 20])
     assert (np.diff(shares) > 0).all()  # it orders sentences well, but

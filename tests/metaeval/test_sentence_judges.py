@@ -35,7 +35,9 @@ def test_support_of_a_sentence_is_that_by_its_passages(cited: tuple[str, ...] | 
     texts = [NILE[id_].text for id_ in (NILE.passage_ids if cited is None else cited)]
     found = ask("support_lexical", [sentence])
     assert found.scores is not None
-    assert found.scores.tolist() == [sentence_support(text, texts, "en")]
+    others = [passage.text for passage in NILE.passages if passage.text not in texts]
+    support = sentence_support(text, texts, "en", question=NILE.text, others=others)
+    assert found.scores.tolist() == [support]
     assert (found.scores[0] == 0) == (cited == ())
 
 

@@ -15,6 +15,7 @@ from mirage import DatasetError, FeatureSuite, Leaderboard, MirageDataset, Unkno
 from mirage.features import Facts, FunctionFeature
 from mirage.models import Query, Response
 from mirage.testing import read_baseline, save_baseline
+from mirage.testing._gate import gated
 
 CITED = FeatureSuite(["citation_recall@10", "citation_map@10"])
 
@@ -36,11 +37,11 @@ def test_what_is_saved_is_read_back(tmp_path: Path, swahili: MirageDataset) -> N
     made = save_baseline(references(swahili), tmp_path / "b.json", on="sw", model="my-rag")
     kept = read_baseline(tmp_path / "b.json")
     assert (kept.table.model, kept.table.language, kept.dataset) == ("my-rag", "sw", "bundled-sw")
-    facts = ("answer_match", "wrong_answer")
-    assert set(kept.table.features) == {*FeatureSuite.offline("sw").names, *facts}
+    assert set(kept.table.features) == {*gated(swahili), *FeatureSuite.offline("sw").names}
     assert kept.table.query_ids == swahili.query_ids
     assert np.array_equal(kept.table.values, made.table.values, equal_nan=True)
-    assert kept.lower_is_better == ("wrong_answer", "english_language")
+    lower = {"wrong_answer", "unknown_facts", "english_language"}
+    assert lower <= set(kept.lower_is_better)
     assert kept.versions["mirage-rag"]
     assert math.isnan(kept.table["citation_recall@10"][-1])  # it has no relevant passage
 
@@ -73,7 +74,8 @@ def test_a_leaderboard_gives_its_queries_and_features(tmp_path: Path) -> None:
         references(board.dataset), tmp_path / "b", on=wider, lower_is_better=["length"]
     )
     assert set(suite.names) < set(kept.table.features)
-    assert kept.lower_is_better == ("wrong_answer", "english_language", "length")
+    lower = {"wrong_answer", "unknown_facts", "english_language", "length"}
+    assert lower <= set(kept.lower_is_better)
 
 
 def length(_: Query, response: Response) -> float:
