@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from mirage.features import (
-    Answered,
     FeatureSuite,
     FeatureTable,
     Span,
@@ -16,7 +15,7 @@ from mirage.features import (
     feature_names,
     spans,
 )
-from mirage.text import MENTIONED_AT, mention
+from mirage.text import MENTIONED_AT, ParsedResponse, mention
 
 if TYPE_CHECKING:
     from mirage.dataset import MirageDataset
@@ -111,6 +110,14 @@ def _listed(names: Sequence[str]) -> str:
     return ", ".join([*names[:NAMED], *(["..."] if len(names) > NAMED else [])])
 
 
+class _Read(NamedTuple):
+    """A response as checks read it: parsed, beside its query, and the places that are wrong."""
+
+    query: Query
+    parsed: ParsedResponse
+    spans: tuple[Span, ...]
+
+
 class _Check(NamedTuple):
     """How a finding follows from a feature of a single response.
 
@@ -120,16 +127,16 @@ class _Check(NamedTuple):
     kind: Kind
     words: str
     feature: str
-    faulty: Callable[[float, Answered], bool]
+    faulty: Callable[[float, _Read], bool]
     unless: tuple[Kind, ...] = ()
     answerable: bool | None = None
 
 
-def _is_zero(value: float, _: Answered) -> bool:
+def _is_zero(value: float, _: _Read) -> bool:
     return value == 0
 
 
-def _is_low(value: float, _: Answered) -> bool:
+def _is_low(value: float, _: _Read) -> bool:
     return value < 0.5
 
 
@@ -141,8 +148,8 @@ _SPANS: Mapping[Kind, Set[str]] = {
 """Findings that spans are the places of."""
 
 
-def _marked(kind: Kind, item: Answered) -> list[Span]:
-    return [span for span in spans(item) if span.type in _SPANS[kind]]
+def _marked(kind: Kind, item: _Read) -> list[Span]:
+    return [span for span in item.spans if span.type in _SPANS[kind]]
 
 
 _ELSEWHERE: tuple[Kind, ...] = ("wrong fact", "refusal", "language")
@@ -238,7 +245,7 @@ def findings_of(
     """
     run = _shortened(run)
     values = _values(dataset, run, table)
-    items = {query.id: item for query in dataset if (item := _answered(query, run)) is not None}
+    items = {query.id: item for query in dataset if (item := _read(query, run)) is not None}
     faults = {id_: _faults(items[id_], row) for id_, row in values.items() if id_ in items}
     found = [_finding(check, items, values, faults) for check in CHECKS]
     return tuple(one for one in (*found, _silence(dataset, run)) if one is not None)
@@ -253,9 +260,12 @@ def _shortened(run: Run) -> Run:
     return run.model_copy(update={"responses": tuple(responses)})
 
 
-def _answered(query: Query, run: Run) -> Answered | None:
+def _read(query: Query, run: Run) -> _Read | None:
     response = run.get(query.id)
-    return None if response is None or response.text is None else answered(query, response)
+    if response is None or response.text is None:
+        return None
+    item = answered(query, response)
+    return _Read(query, item.parsed, spans(item))
 
 
 def _values(
@@ -276,12 +286,12 @@ def _values(
     return values
 
 
-def _applies(check: _Check, item: Answered, row: Mapping[str, float]) -> bool:
+def _applies(check: _Check, item: _Read, row: Mapping[str, float]) -> bool:
     is_kind = check.answerable is None or (item.query.answerable is False) != check.answerable
     return is_kind and not math.isnan(row.get(check.feature, math.nan))
 
 
-def _faults(item: Answered, row: Mapping[str, float]) -> set[Kind]:
+def _faults(item: _Read, row: Mapping[str, float]) -> set[Kind]:
     there = {
         check.kind
         for check in CHECKS
@@ -294,7 +304,7 @@ def _faults(item: Answered, row: Mapping[str, float]) -> set[Kind]:
 
 def _finding(
     check: _Check,
-    items: Mapping[str, Answered],
+    items: Mapping[str, _Read],
     values: Mapping[str, Mapping[str, float]],
     faults: Mapping[str, set[Kind]],
 ) -> Finding | None:
@@ -319,7 +329,7 @@ def _silence(dataset: MirageDataset, run: Run) -> Finding | None:
 # Quotes -------------------------------------------------------------------------------------------
 
 
-def _quote(check: _Check, item: Answered) -> str:
+def _quote(check: _Check, item: _Read) -> str:
     """The places that are wrong, or the sentence, or else the first one of the answer."""
     if check.kind in _SPANS:
         texts = dict.fromkeys(" ".join(span.text.split()) for span in _marked(check.kind, item))
@@ -330,7 +340,7 @@ def _quote(check: _Check, item: Answered) -> str:
     return _cut(sentences[0])
 
 
-def _states_wrong(item: Answered, text: str) -> bool:
+def _states_wrong(item: _Read, text: str) -> bool:
     return any(
         mention(form, text, item.query.language) >= MENTIONED_AT
         for forms in item.query.wrong_answers

@@ -190,6 +190,14 @@ def test_other_rankings_say_nothing_of_anchors() -> None:
     assert Leaderboard.published("sw").findings == {}
 
 
+def test_the_first_pages_show_the_report() -> None:
+    picture = ROOT / "docs" / "assets" / "report.png"
+    assert picture.read_bytes().startswith(b"\x89PNG")
+    assert picture.stat().st_size < 200_000
+    assert "(docs/assets/report.png)" in (ROOT / "README.md").read_text(encoding="utf-8")
+    assert "(assets/report.png)" in (ROOT / "docs" / "index.md").read_text(encoding="utf-8")
+
+
 @pytest.mark.parametrize("page", ["README.md", "docs/index.md"])
 def test_the_first_pages_say_what_the_table_says(page: str) -> None:
     plain = (ROOT / page).read_text(encoding="utf-8").replace("`", "")

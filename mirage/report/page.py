@@ -198,9 +198,9 @@ class _Report:
             columns = _columns(ranking, self.new)
             parts.append(sections.verdicts(code, ranking, evidence.judgments, columns, self.places))
         name = sections.language(code).name
-        heading: list[Child] = [
-            tag("h2", name, " ", tag("span", sections.language(code).native_name, lang=code))
-        ]
+        own = sections.language(code).native_name
+        native = tag("span", own, lang=code) if own != name else None
+        heading: list[Child] = [tag("h2", name, " ", native)]
         if self.several:  # one alone has its title at the top of the page
             heading.append(tag("p", tag("bdi", label(ranking.title)), class_="lead"))
         return tag("section", heading, parts, id=code, class_="panel", aria_label=name)
