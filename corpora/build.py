@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""build.py LANG FILE: turn LANG.txt into JSON Lines.
+"""build.py [LANG ...]: write the bundled benchmark, and its test set, from LANG.txt.
 
 The text format (UTF-8): a block a query.
 
@@ -31,6 +31,12 @@ import re
 import sys
 
 HERE = os.path.dirname(os.path.abspath(__file__))
+PACKAGE = os.path.join(HERE, "..", "mirage", "data")
+TESTS = os.path.join(HERE, "..", "tests", "data", "truth")
+SHIPPED = (
+    *("id", "language", "text", "passages", "relevant", "answerable", "reference"),
+    *("answers", "wrong_answers"),
+)
 KEYS = (
     "Q|P[1-5]|REL|REASON|REF|ANS\\*|ANS|WRONG|MENTIONS|NAMED|TRUE1|TRUE2|TERSE|FALSE|TESTTRUE|"
     "TESTFALSE|ABST1|ABST2|INVENT|TESTABST|TESTINVENT|ORIGIN|NOTE"
@@ -145,7 +151,48 @@ def build(language, folder=HERE):
     return [record(block, language) for block in parse(os.path.join(folder, language + ".txt"))]
 
 
+def write(language, package=PACKAGE, tests=TESTS):
+    """Writes what ships (queries, responses) and, among the tests, what nothing is trained on."""
+    from mirage import MirageDataset
+    from mirage.models import Query
+
+    rows = build(language)
+    queries = [
+        Query(
+            **{key: row[key] for key in SHIPPED if key in row},
+            metadata={key: row[key] for key in ("kind", "origin") if key in row},
+        )
+        for row in rows
+    ]
+    for folder in ("mini", "responses"):
+        os.makedirs(os.path.join(package, folder), exist_ok=True)
+    MirageDataset(queries).to_jsonl(os.path.join(package, "mini", language + ".jsonl"))
+    lines(os.path.join(package, "responses"), language, map(responses, rows))
+    os.makedirs(tests, exist_ok=True)
+    lines(tests, language, ({"query_id": row["id"]} | row["test"] for row in rows))
+
+
+def responses(row):
+    texts = row["responses"]
+    if row["answerable"]:
+        return {"query_id": row["id"]} | texts
+    shortest = min(texts["abstentions"], key=len)
+    return {
+        "query_id": row["id"],
+        "true": texts["abstentions"],
+        "terse": shortest,
+        "false": texts["invention"],
+    }
+
+
+def lines(folder, language, rows):
+    with open(os.path.join(folder, language + ".jsonl"), "w", encoding="utf-8") as handle:
+        for row in rows:
+            handle.write(json.dumps(row, ensure_ascii=False) + "\n")
+
+
 if __name__ == "__main__":
-    with open(sys.argv[2], "w", encoding="utf-8") as handle:
-        for line in build(sys.argv[1]):
-            handle.write(json.dumps(line, ensure_ascii=False) + "\n")
+    for code in sys.argv[1:] or sorted(
+        name[:-4] for name in os.listdir(HERE) if name.endswith(".txt")
+    ):
+        write(code)

@@ -37,6 +37,8 @@ class Language:
         capitals: what a capital within a sentence is a sign of: a name, or any noun; ``none``
             where the script has no capitals.
         digits: the script's own digits 0 to 9, empty where it uses ASCII digits only.
+        prefixes: short words that are written as one with the word behind them, as a regular
+            expression; where three letters or more are left they are no part of that word.
         inner_stops: what a full stop may follow without ending the sentence, where sentencex does
             not know it, as a regular expression: titles (``Bw.``), ordinals (``17.``).
         terminators: the characters that end a sentence.
@@ -60,6 +62,7 @@ class Language:
     gram_length: int = 3
     capitals: Literal["names", "nouns", "none"] = "names"
     digits: str = ""
+    prefixes: str = ""
     inner_stops: str = ""
     terminators: str = ".!?…"
     brackets: tuple[str, ...] = ("[]", "［］", "【】")
@@ -100,6 +103,7 @@ _TABLE = (
         script="Arabic",
         direction="rtl",
         neighbours=("ur",),
+        prefixes="[وف]?(?:[بكل]?ال|لل|[بكل])|[وف]",
         inner_stops="د|أ",
         bleu_tokenizer="intl",
         digits="٠١٢٣٤٥٦٧٨٩",

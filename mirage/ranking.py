@@ -58,6 +58,8 @@ class Entry:
         anchor: whether the model was there before: a training model, or a published one.
         answered: queries with a response; ``None`` for anchors, whose responses are not at hand.
         failures: why the model failed, by query id. A failure is left out of the features' means.
+        unfamiliar: how its features are unlike those of any model that the surrogate learnt from,
+            in words; empty where they are not, or where there is no surrogate.
     """
 
     rank: int
@@ -69,6 +71,7 @@ class Entry:
     anchor: bool = False
     answered: int | None = None
     failures: Mapping[str, str] = field(default_factory=dict, hash=False)
+    unfamiliar: str = ""
 
     @property
     def failed(self) -> int:
@@ -358,8 +361,8 @@ class Ranking:
     def to_pandas(self) -> pd.DataFrame:
         """A frame indexed by model, best first.
 
-        Columns: rank, logit, lower, upper, rank_best, rank_worst, anchor, answered, failed, and
-        one a feature.
+        Columns: rank, logit, lower, upper, rank_best, rank_worst, anchor, answered, failed,
+        unfamiliar, and one a feature.
 
         Raises:
             MissingPackageError: pandas is not installed.
@@ -375,6 +378,7 @@ class Ranking:
             "anchor": [e.anchor for e in self],
             "answered": [e.answered for e in self],
             "failed": [e.failed for e in self],
+            "unfamiliar": [e.unfamiliar for e in self],
             **{name: [e.features.get(name, math.nan) for e in self] for name in names},
         }
         # Int64 is pandas' integer that may be missing.
@@ -652,6 +656,7 @@ def _plain_entry(entry: Entry) -> dict[str, Any]:
         "answered": entry.answered,
         "failed": entry.failed,
         "failures": dict(entry.failures),
+        "unfamiliar": entry.unfamiliar,
     }
 
 

@@ -51,7 +51,7 @@ def features(
     from mirage.features import FeatureSuite, canonical_name
 
     queries = dataset_of(language, dataset)
-    suite = FeatureSuite(feature) if feature else FeatureSuite.offline()
+    suite = FeatureSuite(feature) if feature else FeatureSuite.offline().applicable(queries)
     minimums = {
         canonical_name(text): least for text, least in named_numbers("--min", minimum).items()
     }

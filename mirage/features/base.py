@@ -14,6 +14,7 @@ from mirage.models import Passage, Query, Response
 from mirage.text import ParsedResponse, parse
 
 __all__ = [
+    "GIVEN",
     "MODELS",
     "NOTHING_SHOWN",
     "Answered",
@@ -74,11 +75,24 @@ Need = Literal[
     "answers",
     "wrong answers",
     "answerable",
+    "unanswerable queries",
     "LLM",
     "NLI model",
     "reranker",
 ]
 """What a feature cannot do without: something of the query, or a model."""
+
+GIVEN: Mapping[Need, Callable[[Query], bool]] = {
+    "passages": lambda query: bool(query.passages),
+    "relevant passages": lambda query: bool(query.relevant),
+    "reference": lambda query: bool(query.reference),
+    "reference or relevant passages": lambda query: bool(query.reference or query.relevant),
+    "answers": lambda query: bool(query.answers),
+    "wrong answers": lambda query: bool(query.wrong_answers),
+    "answerable": lambda query: query.answerable is not None,
+    "unanswerable queries": lambda query: query.answerable is False,
+}
+"""Needs that a query may meet, and whether it does."""
 
 MODELS: Mapping[Need, tuple[str, str]] = {
     "LLM": ("LLM(...)", ""),

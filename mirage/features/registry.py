@@ -13,6 +13,7 @@ from mirage.features import (
     answers,
     citations,
     fault_spans,
+    informative,
     language,
     lexical,
     neural,
@@ -44,6 +45,7 @@ DEFINITIONS: Mapping[str, Definition] = MappingProxyType(
             answers,
             fault_spans,
             abstention,
+            informative,
             rated,
             nuggets,
         )
@@ -61,6 +63,14 @@ OFFLINE = (
     "answer_rougeL",
     "support_lexical",
     "relevance_lexical",
+    "answer_match",
+    "wrong_answer",
+    "fact_recall",
+    "fact_precision",
+    "abstention",
+    "invention",
+    "unknown_facts",
+    "passage_coverage",
 )
 """Those that :meth:`FeatureSuite.offline` takes of the features without a model."""
 

@@ -12,7 +12,15 @@ import numpy as np
 
 from mirage._base.progress import progress_bar
 from mirage.errors import FeatureError, SettingError
-from mirage.features.base import Answered, Facts, Feature, FunctionFeature, NotComputed, answered
+from mirage.features.base import (
+    GIVEN,
+    Answered,
+    Facts,
+    Feature,
+    FunctionFeature,
+    NotComputed,
+    answered,
+)
 from mirage.features.registry import OFFLINE, facts, feature
 from mirage.features.table import FeatureTable
 from mirage.languages import Language
@@ -60,11 +68,14 @@ class FeatureSuite:
 
     @classmethod
     def offline(cls, language: str | Language | None = None) -> FeatureSuite:
-        """The eight features that need no model and no network.
+        """The features that need no model and no network.
 
         ``target_language``, ``english_language``, ``citation_recall@10``, ``citation_map@10``,
-        ``answer_bleu``, ``answer_rougeL`` (MIRAGE-Bench, section 4.1), and ``support_lexical``
-        and ``relevance_lexical`` in place of its NLI model and reranker.
+        ``answer_bleu``, ``answer_rougeL`` (MIRAGE-Bench, section 4.1); ``support_lexical`` and
+        ``relevance_lexical`` in place of its NLI model and reranker; and what sees whether an
+        answer is right: ``answer_match``, ``wrong_answer``, ``fact_recall``, ``fact_precision``,
+        ``abstention``, ``invention``, ``passage_coverage``. For a dataset without short answers,
+        or where it is not known which queries can be answered, take :meth:`applicable` of it.
         """
         return cls(OFFLINE, language)
 
@@ -105,6 +116,27 @@ class FeatureSuite:
             rated.fluency(llm),
         )
         return cls(features, language)
+
+    def applicable(self, dataset: MirageDataset) -> FeatureSuite:
+        """The features that can be computed on a dataset: one of its queries or more has what
+        each needs, such as a reference.
+
+        Raises:
+            FeatureError: none of them can.
+        """
+        met = [
+            item
+            for item in self.features
+            if all(
+                need not in GIVEN or any(map(GIVEN[need], dataset)) for need in facts(item).needs
+            )
+        ]
+        if not met:
+            raise FeatureError(
+                f"none of the features {', '.join(self.names)} can be computed on {dataset.name}: "
+                "its queries lack what they need"
+            )
+        return FeatureSuite(met, self.language)
 
     @property
     def names(self) -> tuple[str, ...]:

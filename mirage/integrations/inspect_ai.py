@@ -68,7 +68,9 @@ def mirage_task(
     return Task(
         dataset=MemoryDataset(samples(dataset, prompt), name=dataset.name),
         solver=generate(),
-        scorer=feature_scorer(suite or FeatureSuite.offline(dataset.language), dataset),
+        scorer=feature_scorer(
+            suite or FeatureSuite.offline(dataset.language).applicable(dataset), dataset
+        ),
         name=dataset.name,
     )
 

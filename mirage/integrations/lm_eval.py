@@ -50,7 +50,7 @@ def mirage_task(
         suite: by default :meth:`~mirage.FeatureSuite.offline` for the dataset's language.
         prompt: by default :class:`~mirage.generation.RagPrompt`; its messages become one text.
     """
-    suite = suite or FeatureSuite.offline(dataset.language)
+    suite = suite or FeatureSuite.offline(dataset.language).applicable(dataset)
     prompt = prompt or RagPrompt()
     docs = datasets.Dataset.from_list([_doc(query, prompt) for query in dataset.without_gold()])
 

@@ -63,6 +63,7 @@ class Surrogate(NamedTuple):
     """What a leaderboard of the benchmark consists of; ``provenance`` says where it comes from."""
 
     dataset: MirageDataset
+    suite: FeatureSuite
     ranker: SurrogateRanker
     provenance: dict[str, Any]
 
@@ -108,7 +109,7 @@ def published_tables(outputs: hub.Outputs, language: str) -> dict[str, FeatureTa
 
 
 def surrogate(
-    suite: FeatureSuite,
+    suite: FeatureSuite | None,
     language: str,
     *,
     path: str | Path | None = None,
@@ -130,10 +131,12 @@ def surrogate(
     """
     code = Language.of(language).code
     published = tuple(map(canonical_name, published))
+    splits = _splits(code, path, revisions)
+    if suite is None:
+        suite = FeatureSuite.offline(code).applicable(_dataset(splits, code))
     for name in published:
         if name not in suite.names:
             raise UnknownNameError("feature of the suite", name, suite.names)
-    splits = _splits(code, path, revisions)
     bench, tables = None, None
     if not all(_is_ours(item) for item in suite if item.name not in published):
         bench = _read(splits, code, judge)
@@ -159,7 +162,7 @@ def surrogate(
         kept = _made(folder, inputs, bench.judgments, tables, n_jobs)
     ranker, provenance = kept
     dataset = bench.dataset if bench else _dataset(splits, code)
-    return Surrogate(_only(dataset, ranker.data[code].query_ids), ranker, provenance)
+    return Surrogate(_only(dataset, ranker.data[code].query_ids), suite, ranker, provenance)
 
 
 # The benchmark ------------------------------------------------------------------------------------

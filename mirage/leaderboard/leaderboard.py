@@ -158,7 +158,8 @@ class Leaderboard:
 
         Args:
             language: one of the 18.
-            suite: the features, :meth:`~mirage.FeatureSuite.offline` by default. They are computed
+            suite: the features, by default those of :meth:`~mirage.FeatureSuite.offline` that can
+                be computed on the benchmark. They are computed
                 from the recorded outputs, by the code that also scores a new model.
             path: a folder with copies of the benchmark's datasets, to read in place of the hub.
             revisions: commit hashes by name of the dataset, such as ``nthakur/mirage-bench``. By
@@ -180,10 +181,8 @@ class Leaderboard:
             FeatureError: a feature fails, or some model has it on no query.
             MissingPackageError: the extra is not installed.
         """
-        from mirage.features import FeatureSuite
         from mirage.leaderboard import _official
 
-        suite = FeatureSuite.offline(language) if suite is None else suite
         made = _official.surrogate(
             suite,
             language,
@@ -197,7 +196,8 @@ class Leaderboard:
             progress=progress,
         )
         judge = made.provenance["judge"]
-        board = cls(made.dataset, suite, made.ranker, agreement=known_agreement(judge, language))
+        agreement = known_agreement(judge, language)
+        board = cls(made.dataset, made.suite, made.ranker, agreement=agreement)
         board.provenance = made.provenance
         board.about = OFFICIAL
         return board
@@ -229,7 +229,8 @@ class Leaderboard:
             runs: the responses of every model that was judged.
             judged: what :meth:`PairwiseJudge.compare <mirage.PairwiseJudge.compare>` gives, or
                 judgments.
-            suite: features, ``FeatureSuite.offline(language)`` by default.
+            suite: features, by default those of ``FeatureSuite.offline(language)`` that can be
+                computed on the dataset.
             estimator: of the surrogate, as :class:`~mirage.SurrogateRanker` takes it.
             tournaments: that the surrogate learns from.
             agreement: how far the judge agrees with people, such as
@@ -254,7 +255,9 @@ class Leaderboard:
                 raise UnknownNameError("run of the judged model", model, answers)
         board = cls.__new__(cls)
         board.dataset = dataset
-        board.suite = FeatureSuite.offline(dataset.language) if suite is None else suite
+        board.suite = (
+            FeatureSuite.offline(dataset.language).applicable(dataset) if suite is None else suite
+        )
         _check_suite(dataset, board.suite)
         board.anchors, board.prefix, board.provenance = judgments.models, "", {}
         board.about = ""
@@ -405,6 +408,8 @@ class Leaderboard:
             features=dict(zip(table.features, table.mean().tolist(), strict=True)),
             answered=len(run) - len(failures),
             failures=failures,
+            unfamiliar=prediction.unfamiliar,
+            assumed=prediction.assumed,
         )
 
 
@@ -529,6 +534,8 @@ class _Scored:
     anchor: bool = False
     answered: int | None = None
     failures: Mapping[str, str] = field(default_factory=dict)
+    unfamiliar: str = ""
+    assumed: tuple[str, ...] = ()
 
 
 def _ranking(
@@ -555,6 +562,7 @@ def _ranking(
             anchor=one.anchor,
             answered=one.answered,
             failures=one.failures,
+            unfamiliar=one.unfamiliar,
         )
         for one, rank, (best, worst) in zip(scored, places, between, strict=True)
     ]
@@ -563,11 +571,25 @@ def _ranking(
         language=dataset.language,
         title=f"{dataset.name}: {Language.of(dataset.language).name}, {len(dataset)} queries",
         draws={one.model: one.draws for one in scored},
-        notes=notes,
+        notes=(*notes, *(note for one in scored for note in _notes(one))),
         about=about,
         evidence=evidence,
         agreement=agreement,
     )
+
+
+def _notes(scored: _Scored) -> Iterator[str]:
+    """What makes the place of a model say less than it seems to."""
+    if scored.unfamiliar:
+        yield (
+            f"{scored.model} is unlike any system that this board knows ({scored.unfamiliar}): its "
+            "interval is wider, and its rank says little"
+        )
+    for name in scored.assumed:
+        yield (
+            f"{scored.model} has {name} on no query; it is taken at the mean of the systems that "
+            "the board learnt from"
+        )
 
 
 def _agreement_of(features: Iterable[str], language: str) -> Iterator[HumanAgreement]:

@@ -75,7 +75,9 @@ def write(path: str | os.PathLike[str], artifact: Artifact) -> None:
 
 def _about(part: TrainingData) -> dict[str, Any]:
     own = {name: asdict(entry) for name, entry in part.facts.items()}
-    return {name: getattr(part, name) for name in NAMES} | ({"facts": own} if own else {})
+    about = {name: getattr(part, name) for name in NAMES}
+    more = {"facts": own, "groups": part.groups}
+    return about | {name: entry for name, entry in more.items() if entry}
 
 
 def read(path: str | os.PathLike[str], *, trust: bool = False) -> Artifact:
@@ -181,7 +183,7 @@ def _unpacked(payload: Mapping[str, Any]) -> Artifact:
         for name, (_, wide) in ARRAYS.items():
             fields[name] = payload[f"{code}/{name}"].astype(wide)
         own = {name: _facts(facts) for name, facts in entry.get("facts", {}).items()}
-        data[code] = TrainingData(code, **fields, facts=own)
+        data[code] = TrainingData(code, **fields, facts=own, groups=tuple(entry.get("groups", ())))
     residuals = ({code: payload[f"{code}/{of}"] for code in data} for of in ("of_shared", "of_all"))
     candidate = Candidate(Recipe(**about["recipe"]), *residuals)
     return Artifact(about["estimator"], about["seed"], candidate, data)

@@ -15,6 +15,7 @@ from mirage.errors import UnknownNameError
 
 __all__ = [
     "ESTIMATORS",
+    "LINEAR",
     "NAMES",
     "SELECTED_FROM",
     "Regressor",
@@ -37,7 +38,8 @@ def fit_regressor(
 
     Args:
         name: one of :data:`NAMES`.
-        monotone: 1 for a feature that must not lower the logit as it rises, 0 for any other.
+        monotone: 1 for a feature that must not lower the logit as it rises, -1 for one that must
+            not raise it, 0 for any other.
         X: features of each language, ``(tournaments, models, features)``.
         y: logits of each language, ``(tournaments, models)``.
         seed: of everything random.
@@ -125,7 +127,10 @@ as long as most of the others together. Not LambdaMART: what is selected must no
 extras are installed.
 """
 
+LINEAR = "linear"
+"""A ridge regression with right signs for each language by itself, and nothing shared."""
+
 LAMBDAMART = "lambdamart"
 
-NAMES = (*ESTIMATORS, LAMBDAMART)
+NAMES = (LINEAR, *ESTIMATORS, LAMBDAMART)
 """All estimators; LambdaMART needs the extra ``ltr``."""

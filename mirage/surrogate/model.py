@@ -172,7 +172,7 @@ def fit_model(data: Data, candidate: Candidate, *, seed: int) -> PooledModel:
 
 
 def _fit_shared(data: Data, name: str | None, seed: int) -> PooledModel:
-    monotone = next(iter(data.values())).monotone
+    monotone = _signs(data)
     centres = {code: part.mean_X.mean(axis=0) for code, part in data.items()}
     offsets = {code: float(part.mean_y.mean()) for code, part in data.items()}
     scale = _scale(data)
@@ -185,6 +185,13 @@ def _fit_shared(data: Data, name: str | None, seed: int) -> PooledModel:
             shared = fit_regressor(name, monotone, X, y, seed=seed)
     slopes = dict.fromkeys(data, np.zeros(len(monotone)))
     return PooledModel(shared, scale, centres, offsets, slopes)
+
+
+def _signs(data: Data) -> list[int]:
+    """The direction of each feature, where all languages agree on it."""
+    by_language = np.array([part.monotone for part in data.values()])
+    agree = (by_language == by_language[0]).all(axis=0)
+    return [int(sign) for sign in np.where(agree, by_language[0], 0)]
 
 
 def _tournaments_seen(data: Data) -> int:
@@ -210,11 +217,15 @@ def _held_out_residuals(
 
 
 def _folds(data: Data, seed: int) -> list[set[str]]:
-    """The models of all languages in up to six groups of nearly one size."""
-    models = _model_names(data)
-    shuffled = np.random.default_rng(seed).permutation(len(models))
-    groups = np.array_split(shuffled, min(FOLDS, len(models)))
-    return [{models[i] for i in group} for group in groups]
+    """The models of all languages in up to six parts of nearly one size, groups left whole."""
+    members: dict[str, set[str]] = {}
+    for part in data.values():
+        for row, model in enumerate(part.models):
+            members.setdefault(part.group(row), set()).add(model)
+    groups = sorted(members)
+    shuffled = np.random.default_rng(seed).permutation(len(groups))
+    parts = np.array_split(shuffled, min(FOLDS, len(groups)))
+    return [set().union(*(members[groups[i]] for i in part)) for part in parts]
 
 
 def _model_names(data: Data) -> list[str]:
@@ -251,10 +262,10 @@ def _slopes(Z: Floats, y: Floats, recipe: Recipe, monotone: Sequence[int]) -> Fl
     from scipy.optimize import lsq_linear
 
     assert recipe.alpha is not None
-    least = np.full(len(monotone), -np.inf)
-    if recipe.shared is None:
-        least[np.array(monotone) > 0] = 0.0
+    signs = np.array(monotone) * (recipe.shared is None)
+    least = np.where(signs > 0, 0.0, -np.inf)
+    most = np.where(signs < 0, 0.0, np.inf)
     # Ridge as least squares: a row for each coefficient pulls it to 0.
     rows = np.vstack([Z, np.sqrt(recipe.alpha) * np.eye(len(monotone))])
-    solution = lsq_linear(rows, np.concatenate([y, np.zeros(len(monotone))]), (least, np.inf))
+    solution = lsq_linear(rows, np.concatenate([y, np.zeros(len(monotone))]), (least, most))
     return np.asarray(solution.x)

@@ -2,38 +2,65 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
+import numpy as np
+
+from mirage._base.arrays import Floats
 from mirage.arena import BradleyTerry, Tournaments
 from mirage.dataset import MirageDataset
 from mirage.features import FeatureSuite, FeatureTable
 from mirage.languages import LANGUAGES
+from mirage.models import Response, Run
 from mirage.surrogate.artifacts import write_manifest
-from mirage.surrogate.estimators import one_thread
+from mirage.surrogate.estimators import LINEAR, one_thread
 from mirage.surrogate.ranker import SurrogateRanker
-from mirage.surrogate.simulation import SYSTEMS, judge, simulate
+from mirage.surrogate.simulation import GROUPS, SYSTEMS, System, judge, simulate
 
 __all__ = ["simulated_arena", "write_pretrained"]
 
 TOURNAMENTS = 200
 
 
-def simulated_arena(code: str, *, seed: int = 0) -> tuple[list[FeatureTable], Tournaments]:
-    """Features and tournaments of the simulated systems on the bundled corpus of a language.
+def simulated_arena(
+    code: str,
+    suite: FeatureSuite | None = None,
+    *,
+    systems: Sequence[System] = SYSTEMS,
+    scored_on: MirageDataset | None = None,
+    seed: int = 0,
+) -> tuple[list[FeatureTable], Tournaments]:
+    """Features and tournaments of simulated systems on the bundled corpus of a language.
 
     A tournament draws as many queries as the corpus has: more would pretend to more evidence
-    than there is.
+    than there is. The features are those of :meth:`FeatureSuite.offline
+    <mirage.FeatureSuite.offline>` by default. They are computed on ``scored_on``, the bundled
+    corpus by default, or that corpus without some of what is known of its queries.
     """
     corpora = {other: MirageDataset.bundled(other) for other in LANGUAGES}
     corpus = corpora[code]
-    runs, utilities = simulate(corpora, code, SYSTEMS, seed=seed)
+    runs, utilities = simulate(corpora, code, systems, seed=seed)
     judgments = judge(utilities, [run.model for run in runs], corpus.query_ids, seed=seed)
     tournaments = BradleyTerry().bootstrap(
         judgments, tournaments=TOURNAMENTS, queries=len(corpus), seed=seed
     )
-    suite = FeatureSuite.offline(code)
-    return [suite.score(corpus, run, progress=False) for run in runs], tournaments
+    known = scored_on or corpus
+    return list(_scored(suite or FeatureSuite.offline(code), known, runs)), tournaments
+
+
+def _scored(
+    suite: FeatureSuite, corpus: MirageDataset, runs: Iterable[Run]
+) -> Iterator[FeatureTable]:
+    """A table a run; a text that several systems give is scored once."""
+    known: dict[Response, Floats] = {}
+    for run in runs:
+        new = tuple(response for response in run if response not in known)
+        if new:
+            table = suite.score(corpus, run.model_copy(update={"responses": new}), progress=False)
+            known |= {one: table.select([one.query_id]).values[0] for one in new}
+        values = np.stack([known[run[id_]] for id_ in corpus.query_ids])
+        yield FeatureTable(run.model, run.language, corpus.query_ids, suite.names, values)
 
 
 def write_pretrained(
@@ -52,4 +79,5 @@ def write_pretrained(
 
 def _write_one(folder: Path, code: str) -> None:
     with one_thread():  # sums over several threads differ in their last bits
-        SurrogateRanker().fit(*simulated_arena(code)).save(folder / f"{code}.joblib")
+        ranker = SurrogateRanker(LINEAR).fit(*simulated_arena(code), groups=GROUPS)
+        ranker.save(folder / f"{code}.joblib")

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations, islice
 from math import comb
+from types import MappingProxyType
 from typing import Self
 
 import numpy as np
@@ -15,19 +16,16 @@ from numpy.typing import NDArray
 from mirage._base.arrays import Floats
 from mirage.arena import Tournaments
 from mirage.errors import FeatureError, NotFittedError, SettingError, UnknownNameError
-from mirage.features import FeatureTable
+from mirage.features import FeatureTable, facts
 from mirage.statistics.bootstrap import check_level, draw_queries
 from mirage.statistics.ranks import kendall_tau
 from mirage.surrogate import artifacts
-from mirage.surrogate.estimators import NAMES, SELECTED_FROM
+from mirage.surrogate.estimators import LINEAR, NAMES, SELECTED_FROM
+from mirage.surrogate.familiarity import Familiarity
 from mirage.surrogate.model import Candidate, PooledModel, Recipe, evaluate, fit_model, select
 from mirage.surrogate.training import TrainingData, mean_features, require_values, training_data
 
 __all__ = ["Prediction", "SurrogateRanker", "Validation"]
-
-
-RESIDUALS_FROM_OTHERS = 5
-"""How many models' worth of the residuals of all languages a language's own are mixed with."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,13 +34,18 @@ class Prediction:
 
     ``draws`` (tournaments,) are logits in the tournaments of the training data: the t-th has the
     queries of the t-th tournament, and an error such as the surrogate makes on models that it has
-    not seen. They compare with the t-th logits of the training models.
+    not seen. They compare with the t-th logits of the training models. ``unfamiliar`` says in words
+    how the model's features are unlike those of any training model; empty where they are not.
+    ``assumed`` are the features that the model has on no query and that were taken at their mean
+    over the training models.
     """
 
     model: str
     language: str
     logit: float
     draws: Floats
+    unfamiliar: str = ""
+    assumed: tuple[str, ...] = ()
 
     def interval(self, *, level: float = 0.95) -> tuple[float, float]:
         """Lower and upper percentile of the draws.
@@ -115,8 +118,9 @@ class SurrogateRanker:
     or, better, from several at once: see :mod:`mirage.surrogate.model`.
 
     Args:
-        estimator: a name of :data:`~mirage.surrogate.estimators.NAMES`, ``"forest"`` being the
-            paper's and ``"lambdamart"`` needing the extra ``ltr``; or ``"auto"``, which selects
+        estimator: a name of :data:`~mirage.surrogate.estimators.NAMES`: ``"linear"`` is a ridge
+            regression for each language in which no feature has the wrong sign, ``"forest"`` the
+            paper's, ``"lambdamart"`` needs the extra ``ltr``; or ``"auto"``, which selects
             one of :data:`~mirage.surrogate.estimators.SELECTED_FROM` on held-out models.
         seed: of everything random in fitting and in the draws of predictions.
 
@@ -132,19 +136,27 @@ class SurrogateRanker:
         self._data: dict[str, TrainingData] = {}
         self._candidate: Candidate | None = None
         self._model: PooledModel | None = None
+        self._known: dict[str, Familiarity] = {}
 
     def __repr__(self) -> str:
         state = f", recipe={self.recipe}, languages={list(self._data)}" if self._candidate else ""
         return f"SurrogateRanker({self.estimator!r}, seed={self.seed}{state})"
 
     def fit(
-        self, tables: Sequence[FeatureTable], tournaments: Tournaments | Mapping[str, Tournaments]
+        self,
+        tables: Sequence[FeatureTable],
+        tournaments: Tournaments | Mapping[str, Tournaments],
+        *,
+        groups: Mapping[str, str] = MappingProxyType({}),
     ) -> Self:
         """Learn from tables of models, of one language or several, and their tournaments.
 
         Args:
             tables: a table for every model of the tournaments, with the same features.
             tournaments: those of the tables' language; of several languages, a mapping.
+            groups: by model, what it has in common with others, such as a kind of fault. Models of
+                one group are held out together where errors are measured, so that intervals hold
+                for kinds that were not seen.
 
         Raises:
             FeatureError: tables or tournaments do not fit together, a model has some feature on
@@ -152,13 +164,14 @@ class SurrogateRanker:
             UnknownNameError: a model or a query of the tournaments has no features.
             MissingPackageError: the estimator needs an extra that is not installed.
         """
-        return self.fit_data(training_data(tables, tournaments))
+        return self.fit_data(training_data(tables, tournaments, groups))
 
     def fit_data(self, data: Mapping[str, TrainingData]) -> Self:
         """Learn from numbers that were put together before."""
-        estimators = SELECTED_FROM if self.estimator == "auto" else (self.estimator,)
-        alone = self.estimator != "auto" and len(data) == 1
-        candidate = select(data, estimators if alone else (None, *estimators), seed=self.seed)
+        estimators = {"auto": (None, *SELECTED_FROM), LINEAR: (None,)}.get(
+            self.estimator, (None, self.estimator) if len(data) > 1 else (self.estimator,)
+        )
+        candidate = select(data, estimators, seed=self.seed)
         return self._refitted(data, candidate)
 
     @property
@@ -181,22 +194,23 @@ class SurrogateRanker:
         """The logit of a model, with draws that cover which queries were asked and the surrogate.
 
         The draws take the queries of the training tournaments where the table has them all, and
-        else as many of the table's own, with replacement. To each they add an error from
-        Student's t, scaled to the errors that the recipe made on held-out models. A language's
-        own are mixed with those of all languages, as much as if they came from five more models;
-        degrees of freedom are the number of models so counted, less one. The jackknife+ (Barber et
-        al. 2021, Annals of Statistics 49(1)), which assumes no distribution, has no ends at 95 %
-        for fewer than 19 models: ``benchmarks/intervals.py`` compares them.
+        else as many of the table's own, with replacement. To each they add an error such as the
+        recipe made on held-out models with features like these: see
+        :mod:`mirage.surrogate.familiarity`. The jackknife+ (Barber et al. 2021, Annals of
+        Statistics 49(1)), which assumes no distribution, has no ends at 95 % for fewer than 19
+        models: ``benchmarks/intervals.py`` compares them.
 
         Args:
             table: the model's features; it may have more of them than needed, in any order.
 
         Raises:
-            FeatureError: a feature is missing, or the model has one on no query; nothing is
-                filled in.
+            FeatureError: a feature is missing, or the model has one on no query though the
+                feature needs something that a query may lack. One that needs nothing, such as the
+                language of answers that are all too short to tell, is taken at its mean over the
+                training models.
             UnknownNameError: the table's language was not learnt from.
         """
-        candidate, model = self._fitted()
+        _, model = self._fitted()
         if table.language not in self._data:
             raise UnknownNameError("language of this surrogate", table.language, self._data)
         if missing := [name for name in self.features if name not in table.features]:
@@ -205,16 +219,23 @@ class SurrogateRanker:
                 "was trained on; score the model with a suite that has them"
             )
         part = self._data[table.language]
-        table = table.columns(self.features)
-        require_values(table)
+        table, assumed = _with_values(table.columns(self.features), part)
         if set(part.query_ids) <= set(table.query_ids):
             table, counts = table.select(part.query_ids), part.counts
         else:
             counts = draw_queries(len(table), len(table), len(part.counts), seed=self.seed)
-        logit = float(model.predict(part.language, np.nanmean(table.values, axis=0)))
+        profile = np.nanmean(table.values, axis=0)
+        logit = float(model.predict(part.language, profile))
         draws = model.predict(part.language, mean_features(table.values, counts))
-        draws = draws + _errors(candidate, part, len(draws), [self.seed, *table.model.encode()])
-        return Prediction(table.model, table.language, logit, draws)
+        known = self._familiarity(part.language)
+        draws = draws + known.errors(profile, len(draws), [self.seed, *table.model.encode()])
+        return Prediction(table.model, table.language, logit, draws, known.unlike(profile), assumed)
+
+    def _familiarity(self, language: str) -> Familiarity:
+        if language not in self._known:
+            candidate, _ = self._fitted()
+            self._known[language] = Familiarity.of(self._data[language], candidate.of_all)
+        return self._known[language]
 
     def cross_validate(self, holdout: int = 2, repeats: int = 20, *, n_jobs: int = 1) -> Validation:
         """Predict models that were held out of everything, selection included.
@@ -297,7 +318,7 @@ class SurrogateRanker:
         return ranker._refitted(artifact.data, artifact.candidate)
 
     def _refitted(self, data: Mapping[str, TrainingData], candidate: Candidate) -> Self:
-        self._data, self._candidate = dict(data), candidate
+        self._data, self._candidate, self._known = dict(data), candidate, {}
         self._model = fit_model(self._data, candidate, seed=self.seed)
         return self
 
@@ -307,17 +328,21 @@ class SurrogateRanker:
         return self._candidate, self._model
 
 
-def _errors(candidate: Candidate, part: TrainingData, draws: int, seed: list[int]) -> Floats:
-    """Errors as the recipe makes on models it has not seen, in random order."""
-    from scipy.special import stdtrit
-
-    own = candidate.of_all[part.language]
-    everyone = np.concatenate(list(candidate.of_all.values()))
-    weight = RESIDUALS_FROM_OTHERS if len(candidate.of_all) > 1 else 0
-    scale = np.sqrt((np.sum(own**2) + weight * np.mean(everyone**2)) / (len(own) + weight))
-    # Evenly spread quantiles: the interval does not hang on the luck of few draws.
-    quantiles = (np.random.default_rng(seed).permutation(draws) + 0.5) / draws
-    return np.asarray(scale * stdtrit(max(len(own) + weight - 1, 1), quantiles))
+def _with_values(table: FeatureTable, part: TrainingData) -> tuple[FeatureTable, tuple[str, ...]]:
+    """The table with the training models' means for features that could not be told at all."""
+    without = [
+        j
+        for j, name in enumerate(table.features)
+        if np.isnan(table.values[:, j]).all() and not facts(name, part.facts).needs
+    ]
+    if not without or np.isnan(table.values).all():
+        require_values(table)
+        return table, ()
+    values = table.values.copy()
+    values[:, without] = part.mean_X[:, without].mean(axis=0)
+    filled = replace(table, values=values)
+    require_values(filled)
+    return filled, tuple(table.features[j] for j in without)
 
 
 def shared_models(data: Mapping[str, TrainingData]) -> list[str]:

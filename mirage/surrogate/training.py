@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from types import MappingProxyType
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,6 +31,8 @@ class TrainingData:
         counts: how many times each tournament drew each query, ``(tournaments, queries)``.
         y: logits, ``(tournaments, models)``.
         facts: of features that are not this library's, by name; see :class:`FeatureTable`.
+        groups: what models have in common, such as a kind of fault, a name a model; models of one
+            group are held out together. Empty where every model stands for itself.
     """
 
     language: str
@@ -40,11 +43,19 @@ class TrainingData:
     counts: NDArray[np.int32]
     y: Floats
     facts: Mapping[str, Facts] = field(default_factory=dict)
+    groups: tuple[str, ...] = ()
 
     @cached_property
     def monotone(self) -> list[int]:
-        """1 for a feature that must not lower the logit as it rises, 0 for any other."""
-        return [int(facts(name, self.facts).direction == "higher") for name in self.features]
+        """1 for a feature that must not lower the logit as it rises, -1 for one that must not
+        raise it, 0 for any other."""
+        signs = {True: 1, False: -1, None: 0}
+        known = (facts(name, self.facts) for name in self.features)
+        return [signs[entry.higher_is_better(self.language)] for entry in known]
+
+    def group(self, row: int) -> str:
+        """What a model is held out with; itself by default."""
+        return self.groups[row] if self.groups else self.models[row]
 
     @cached_property
     def X(self) -> Floats:
@@ -79,6 +90,7 @@ class TrainingData:
             models=tuple(self.models[i] for i in rows),
             values=self.values[rows],
             y=self.y[:, rows],
+            groups=tuple(self.groups[i] for i in rows) if self.groups else (),
         )
         # What was computed once is not computed again for each part.
         part.__dict__.update(X=np.ascontiguousarray(self.X[:, rows]), mean_X=self.mean_X[rows])
@@ -90,7 +102,9 @@ class TrainingData:
 
 
 def training_data(
-    tables: Sequence[FeatureTable], tournaments: Tournaments | Mapping[str, Tournaments]
+    tables: Sequence[FeatureTable],
+    tournaments: Tournaments | Mapping[str, Tournaments],
+    groups: Mapping[str, str] = MappingProxyType({}),
 ) -> dict[str, TrainingData]:
     """Put tables and ``tournaments`` together, language by language.
 
@@ -113,13 +127,17 @@ def training_data(
         raise FeatureError(f"no tournaments for the language {missing[0]!r} of the feature tables")
     features = next(iter(by_language.values()))[0].features
     return {
-        code: _of_one_language(code, group, tournaments[code], features)
-        for code, group in by_language.items()
+        code: _of_one_language(code, of_language, tournaments[code], features, groups)
+        for code, of_language in by_language.items()
     }
 
 
 def _of_one_language(
-    code: str, tables: Sequence[FeatureTable], tournaments: Tournaments, features: tuple[str, ...]
+    code: str,
+    tables: Sequence[FeatureTable],
+    tournaments: Tournaments,
+    features: tuple[str, ...],
+    groups: Mapping[str, str],
 ) -> TrainingData:
     by_model = {table.model: table for table in tables}
     values = []
@@ -136,8 +154,17 @@ def _of_one_language(
         require_values(table)
         values.append(table.select(tournaments.query_ids).values)
         own |= table.facts
-    names = (tournaments.models, features, tournaments.query_ids)
-    return TrainingData(code, *names, np.stack(values), tournaments.counts, tournaments.logits, own)
+    return TrainingData(
+        code,
+        tournaments.models,
+        features,
+        tournaments.query_ids,
+        np.stack(values),
+        tournaments.counts,
+        tournaments.logits,
+        own,
+        tuple(groups.get(model, model) for model in tournaments.models) if groups else (),
+    )
 
 
 def require_values(table: FeatureTable) -> None:

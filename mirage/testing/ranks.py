@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 
 import numpy as np
 
@@ -54,6 +55,9 @@ def assert_ranks(
         model: its name; of a ranking, that of the only model in it that is no anchor.
         allow_failed: queries that the model may fail on.
 
+    A model that is unlike any system that the board knows (:attr:`Entry.unfamiliar
+    <mirage.Entry.unfamiliar>`) is said to be so: in the error, and in a warning where it holds.
+
     Raises:
         FellShortError: it is not; shows the five worst queries. An ``AssertionError``.
         UnknownNameError: no such model in the ranking.
@@ -73,7 +77,10 @@ def assert_ranks(
     place = {"model": entry.model, "rank": entry.rank, "of": len(ranking)}
     place["logit"] = entry.logit if math.isfinite(entry.logit) else None
     asked = {"at_least": at_least, "p_better": p_better, "confidence": confidence}
-    record("mirage.ranks", {**place, **asked, "held": held})
+    unlike = {"unfamiliar": entry.unfamiliar} if entry.unfamiliar else {}
+    record("mirage.ranks", {**place, **asked, "held": held, **unlike})
+    if held and entry.unfamiliar:
+        warnings.warn(_unlike(entry), stacklevel=3)
     if not held:
         raise _ranks_too_low(ranking, entry, other, p_better, confidence)
 
@@ -113,10 +120,18 @@ def _ranks_too_low(
     evidence = ranking.evidence
     return fell_short(
         f"{entry.model} is better than {other.model} with a confidence of {p_better:.2f}, and "
-        f"{confidence:g} was asked; it ranks {entry.rank} of {len(ranking)}",
+        f"{confidence:g} was asked; it ranks {entry.rank} of {len(ranking)}"
+        + (f". {_unlike(entry)}" if entry.unfamiliar else ""),
         ("model", "rank", "logit", "95 % interval"),
         rows,
         () if evidence is None else _below(evidence, entry.model, other),
+    )
+
+
+def _unlike(entry: Entry) -> str:
+    return (
+        f"{entry.model} is unlike any system that this board knows ({entry.unfamiliar}), so its "
+        "rank says little"
     )
 
 

@@ -11,22 +11,18 @@ from mirage.arena import BradleyTerry
 from mirage.dataset import MirageDataset
 from mirage.languages import LANGUAGES
 from mirage.models import Run
-from mirage.surrogate.simulation import (
-    ANCHORS,
-    FAULTS,
-    SYSTEMS,
-    WEIGHTS,
-    System,
-    judge,
-    simulate,
-)
-from mirage.text import ParsedResponse, parse
+from mirage.surrogate.drafts import MANNERS, WEIGHTS, bundled_texts
+from mirage.surrogate.faults import FAULTS
+from mirage.surrogate.simulation import ANCHORS, GROUPS, SYSTEMS, System, judge, named, simulate
+from mirage.text import MENTIONED_AT, ParsedResponse, mention, parse
 
 CORPORA = {code: MirageDataset.bundled(code) for code in LANGUAGES}
 
 
-def answers(code: str, faults: dict[str, float]) -> tuple[Run, np.ndarray]:
-    runs, utilities = simulate(CORPORA, code, [System("s", faults)], seed=0)
+def answers(
+    code: str, faults: dict[str, float], manner: str = "reference"
+) -> tuple[Run, np.ndarray]:
+    runs, utilities = simulate(CORPORA, code, [System("s", faults, manner)], seed=0)
     return runs[0], utilities[0]
 
 
@@ -34,11 +30,46 @@ def parsed(code: str, run: Run, query_id: str) -> ParsedResponse:
     return parse(run[query_id].text or "", code, CORPORA[code][query_id].passage_ids)
 
 
-def test_there_are_thirty_systems_and_more_with_every_kind_of_fault() -> None:
-    assert len(SYSTEMS) >= 30
-    assert len({system.name for system in SYSTEMS}) == len(SYSTEMS)
-    assert {kind for system in SYSTEMS for kind in system.faults} == set(FAULTS)
-    assert set(ANCHORS) <= {system.name for system in SYSTEMS}
+def test_every_fault_is_done_to_every_manner() -> None:
+    names = {system.name for system in SYSTEMS}
+    assert len(names) == len(SYSTEMS)
+    assert set(MANNERS) <= names
+    assert {named(kind, manner) for kind in FAULTS for manner in MANNERS} - names == {
+        named("garbled", manner) for manner in MANNERS if manner != "reference"
+    }
+    assert set(ANCHORS) <= names
+    assert GROUPS["uncited-terse"] == GROUPS["uncited"] != GROUPS["terse"]
+
+
+WORDED_FAULTS = ("wrong-number", "cut-off", "truncated")  # what they cost hangs on the text
+
+
+@pytest.mark.parametrize("manner", MANNERS)
+def test_the_judge_never_sees_the_manner(manner: str) -> None:
+    for code in ("en", "ja"):
+        assert np.array_equal(answers(code, {}, manner)[1], answers(code, {})[1])
+        for kind in set(FAULTS) - set(WORDED_FAULTS):
+            ours, theirs = answers(code, {kind: 1.0}, manner), answers(code, {kind: 1.0})
+            clean = answers(code, {}, manner)[0], answers(code, {})[0]
+            both = [  # where a fault finds nothing to spoil it costs nothing
+                ours[0][id_].text != clean[0][id_].text
+                and theirs[0][id_].text != clean[1][id_].text
+                for id_ in CORPORA[code].query_ids
+            ]
+            assert np.array_equal(ours[1][both], theirs[1][both]), kind
+
+
+def test_manners_differ_in_wording_and_say_what_was_written() -> None:
+    for code in ("en", "sw", "th"):
+        runs = [answers(code, {}, manner)[0] for manner in MANNERS]
+        for query in CORPORA[code]:
+            texts = {parsed(code, run, query.id).answer_text for run in runs}
+            assert len(texts) >= (4 if query.answerable else 3), query.id
+        written = bundled_texts(code)["q01"]
+        assert (
+            parsed(code, runs[list(MANNERS).index("terse")], "q01").sentences
+            == parse(written.terse, code, CORPORA[code]["q01"].passage_ids).sentences
+        )
 
 
 @pytest.mark.parametrize("code", LANGUAGES)
@@ -48,7 +79,12 @@ def test_without_a_fault_the_reference_is_answered_in_full(code: str) -> None:
         reference = parse(query.reference or "", code, query.passage_ids)
         response = parsed(code, run, query.id)
         assert response.citations == reference.citations
-        assert response.sentences == reference.sentences
+        # A full stop of an abbreviation at the end goes behind the citation, and is lost there.
+        said, asked = (
+            ["".join(s.text.split()).replace(".", "") for s in one.sentences]
+            for one in (response, reference)
+        )
+        assert "".join(said) == "".join(asked)
         assert response.well_formed
     assert np.allclose(
         utilities,
@@ -81,10 +117,14 @@ def test_faults_do_what_their_names_say(code: str) -> None:
         assert not set(parsed(code, wrong, query.id).citations) & set(query.relevant)
         assert set(parsed(code, over, query.id).citations) == set(query.passage_ids)
         text = parsed(code, entity, query.id).answer_text
-        assert query.wrong_answers[0][0] in text
-        assert query.answers[0][0] not in text
+        stated = [
+            any(mention(form, text, code) >= MENTIONED_AT for form in forms)
+            for forms in query.answers
+        ]
+        assert not all(stated), (query.id, text)
         full = parse(query.reference or "", code, query.passage_ids)
-        assert len(parsed(code, short, query.id).sentences) < len(full.sentences)
+        half = max(1, len(full.sentences) // 2)
+        assert len(parsed(code, short, query.id).sentences) == half
 
 
 @pytest.mark.parametrize("code", ["ar", "bn", "en", "fa", "zh"])
@@ -108,7 +148,7 @@ def test_a_share_hits_that_many_queries_and_a_larger_one_the_same_and_more() -> 
     for share in (0.2, 0.5, 1.0):
         run, _ = answers("sw", {"format-broken": share})
         hits.append({a.query_id for a, b in zip(run, clean, strict=True) if a.text != b.text})
-    assert [len(hit) for hit in hits] == [3, 7, 14]
+    assert [len(hit) for hit in hits] == [8, 20, 40]
     assert hits[0] < hits[1] < hits[2]
 
 
