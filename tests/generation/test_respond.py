@@ -19,7 +19,16 @@ from hypothesis import strategies as st
 
 from mirage.dataset import MirageDataset, read_run, write_run
 from mirage.errors import DatasetError, GenerationError, SettingError, UnknownNameError
-from mirage.generation import CallableGenerator, Generator, ReplayGenerator, respond
+from mirage.generation import (
+    CallableGenerator,
+    Generator,
+    HTTPGenerator,
+    OpenAIGenerator,
+    Prompt,
+    RagPrompt,
+    ReplayGenerator,
+    respond,
+)
 from mirage.generation.base import answered, run_in_batches
 from mirage.models import Passage, Query, Response, Run
 
@@ -532,6 +541,21 @@ def test_who_is_examined_gets_no_gold() -> None:
         "m", gold, lambda batch: [answered(q, system(q)) for q in batch], 2, None, progress=False
     )
     assert len(seen) == 5
+
+    def asked_for(query: Query) -> Prompt:
+        system(query)
+        return RagPrompt()(query)
+
+    nobody = "http://127.0.0.1:9"  # the discard port: no service is there
+    for generator in (
+        HTTPGenerator(nobody, request=lambda query: {"query": system(query)}, retries=0),
+        OpenAIGenerator(
+            "m", prompt=asked_for, base_url=nobody, api_key="k", retries=0, cache=False
+        ),
+    ):
+        with pytest.raises(GenerationError):
+            generator.run(gold, progress=False)
+    assert len(seen) == 7
     for query in seen:
         assert query == gold["a"].without_gold()
         assert (query.relevant, query.reference, query.answerable) == ((), None, None)
