@@ -40,6 +40,9 @@ if TYPE_CHECKING:
 
 __all__ = ["Entry", "Evidence", "MultilingualRanking", "Ranking"]
 
+UNFAMILIAR = "(?)"
+"""Stands before the name of a model that is unlike any that the surrogate learnt from."""
+
 UNDETERMINED = "und"
 """The language of judgments that come without queries (ISO 639-2)."""
 
@@ -343,7 +346,8 @@ class Ranking:
     def to_text(self) -> str:
         """A table of at most 80 columns; ``*`` marks the models that are not anchors.
 
-        Longer names are cut. Below stand failures, findings, what the ranking is about, and notes.
+        ``(?)`` marks those that are unlike any model that the surrogate learnt from. Longer names
+        are cut. Below stand failures, findings, what the ranking is about, and notes.
         """
         return to_text(self._table())
 
@@ -390,7 +394,7 @@ class Ranking:
             title=self.title,
             header=tuple(word.replace("95", f"{100 * self.level:g}") for word in RANKED),
             rows=tuple(
-                ranked_cells(e.rank, e.model, e.logit, e.interval, e.rank_interval) for e in self
+                ranked_cells(e.rank, _named(e), e.logit, e.interval, e.rank_interval) for e in self
             ),
             marked=tuple(map(self._is_new, self)),
             notes=(
@@ -618,6 +622,11 @@ def _failure_note(entry: Entry, most: int) -> str:
     reasons = ", ".join(f"{query_id} ({_short(reason)})" for query_id, reason in shown)
     more = f", and {entry.failed - len(shown)} more" if entry.failed > len(shown) else ""
     return f"{entry.model}: {entry.failed} of {total} queries failed: {reasons}{more}"
+
+
+def _named(entry: Entry) -> str:
+    """The name in a table; with a mark where nobody like it was seen before."""
+    return f"{UNFAMILIAR} {entry.model}" if entry.unfamiliar else entry.model
 
 
 def _finding_notes(findings: Mapping[str, Sequence[Finding | PooledFinding]]) -> Iterator[str]:

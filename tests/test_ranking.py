@@ -8,6 +8,7 @@ import math
 import sys
 import unicodedata
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
@@ -59,6 +60,14 @@ def full() -> Ranking:
         Entry(1, "anchor/good", 1.0, (0.5, 1.5), (1, 2), {"f": 1.0}, True),
     ]
     return Ranking([*anchors, own], language="sw", title="maswali", notes=["A note."])
+
+
+def test_a_model_that_is_like_no_other_is_marked() -> None:
+    words = "high citation recall, low overlap"
+    made = Ranking([replace(entry, unfamiliar=words) for entry in full()], language="sw")
+    assert "(?) mine" in made.to_text()
+    assert "**(?) mine**" in made.to_markdown()
+    assert "(?)" not in full().to_text()
 
 
 # Order and lookup ---------------------------------------------------------------------------------
@@ -318,6 +327,7 @@ def test_json_has_everything() -> None:
         "answered": 12,
         "failed": 2,
         "failures": {"q03": "TimeoutError: too slow", "q07": "KeyError: '<b>'"},
+        "unfamiliar": "",
         "findings": [],
     }
     assert plain["entries"][0]["answered"] is None
@@ -330,7 +340,7 @@ def test_pandas_frame() -> None:
     assert list(frame.index) == ["anchor/good", "mine", "anchor/bad"]
     assert list(frame.columns) == [
         "rank", "logit", "lower", "upper", "rank_best", "rank_worst", "anchor", "answered",
-        "failed", "f", "g",
+        "failed", "unfamiliar", "f", "g",
     ]  # fmt: skip
     mine = frame.loc["mine"]
     assert (mine["rank"], mine["lower"], mine["rank_worst"]) == (2, -1.0, 3)

@@ -31,6 +31,9 @@ LINKED = 30
 OPEN = 3
 """Models whose findings are shown without being asked for, at most."""
 
+UNLIKE = "is unlike any system that this board knows, so that its rank says little: "
+"""What comes before the words of :attr:`Entry.unfamiliar <mirage.ranking.Entry.unfamiliar>`."""
+
 _UNQUOTED = ("no citation", "wrong citation")  # what is missing cannot be quoted
 
 
@@ -57,6 +60,8 @@ def findings(
     for model, some in ranking.findings.items():
         page = f"#{code}/{places[model]}"
         items = [_item(code, one, page, shown.get(model, {})) for one in some]
+        if strange := ranking[model].unfamiliar:
+            items.insert(0, tag("li", UNLIKE, tag("bdi", cut(strange, 500)[0]), class_="strange"))
         parts.append(_part(model, page, some, items, len(ranking.findings)))
     heading = tag("h3", "Findings", id=f"{code}-findings")
     return tag("section", heading, parts, class_="findings")

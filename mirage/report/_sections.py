@@ -99,11 +99,27 @@ def model_head(first: str) -> list[Child]:
     return [sortable(first, first="up", aria_sort="ascending"), name]
 
 
-def model_row(first: Element, model: str, href: str, new: bool, cells: Iterable[Child]) -> Element:
+def model_row(
+    first: Element,
+    model: str,
+    href: str,
+    new: bool,
+    cells: Iterable[Child],
+    unfamiliar: str = "",
+) -> Element:
     """A row of such a table, with the name of a model that leads to its page."""
     link = tag("a", tag("bdi", breakable(model)), href=href)
     mark = tag("span", "new", class_="mark") if new else None
-    name = tag("th", link, mark, scope="row", class_="name", data_v=label(model).casefold())
+    strange = tag("span", "unfamiliar", class_="mark warn", title=unfamiliar)
+    name = tag(
+        "th",
+        link,
+        mark,
+        strange if unfamiliar else None,
+        scope="row",
+        class_="name",
+        data_v=label(model).casefold(),
+    )
     return tag("tr", first, name, cells, class_="new" if new else None)
 
 
@@ -140,7 +156,8 @@ def leaderboard(
             ends = "—" if entry.rank_interval is None else "{} to {}".format(*entry.rank_interval)
             cells.append(tag("td", ends, class_="number wide"))
         rank, href = number(entry.rank, str(entry.rank)), f"#{code}/{places[entry.model]}"
-        rows.append(model_row(rank, entry.model, href, entry.model in new, cells))
+        new_too = entry.model in new
+        rows.append(model_row(rank, entry.model, href, new_too, cells, entry.unfamiliar))
     id_ = f"{code}-table"
     board = table(head, rows, id=id_, class_="sortable leaderboard")
     return tag(

@@ -252,6 +252,7 @@ class _Report:
                     "new": entry.model in self.new,
                     "answered": entry.answered,
                     "failed": entry.failed,
+                    "unfamiliar": elements.cut(entry.unfamiliar, 500)[0],
                     "features": [rounded(entry.features.get(name, math.nan)) for name in names],
                     "findings": found.plain_findings(
                         ranking.findings[entry.model], self.sample.places(code, entry.model)

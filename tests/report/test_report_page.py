@@ -83,6 +83,20 @@ def test_it_says_what_the_ranking_is_about(tmp_path: Path) -> None:
     assert page.index('class="about"') < page.index('id="en-findings"')
 
 
+def test_a_model_that_is_like_no_other_is_marked(tmp_path: Path) -> None:
+    made = ranking()
+    entries = [replace(e, unfamiliar="low <overlap>" * (e.model == "mine")) for e in made]
+    page = written(Ranking(entries, language="en", evidence=made.evidence), tmp_path / "r.html")
+    assert page.count(">unfamiliar</span>") == 1
+    assert page.index("so that its rank says little: <bdi>low &lt;") < page.index(
+        'id="en-leaderboard"'
+    )
+    assert [row["unfamiliar"] for row in data_of(page)["languages"]["en"]["entries"]][:2] == [
+        "low <overlap>",
+        "",
+    ]
+
+
 def test_many_models_keep_their_findings_behind_a_click(tmp_path: Path) -> None:
     page = written(ranking(models=list("abcd")), tmp_path / "r.html")
     opening = page[page.index('id="en-findings"') : page.index('id="en-leaderboard"')]
