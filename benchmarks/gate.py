@@ -26,8 +26,8 @@ from joblib import Parallel, delayed
 
 from mirage import FeatureSuite, FeatureTable, MirageDataset, Query, Response, Run
 from mirage.languages import LANGUAGES
-from mirage.testing._gate import gated
 from mirage.testing.comparison import compare
+from mirage.testing.gate import gated
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "corpora"))
 import build

@@ -81,7 +81,7 @@ class Query(Record):
     nobody knows. ``answers`` are the short answers that a right response gives, all of them, each
     in the forms that it may have: ``(("11", "eleven"),)``; a text stands for its only form.
     ``wrong_answers`` are false ones that a response may give in their place. ``metadata`` is the
-    user's own: it is kept, and never read by the features.
+    user's own: it is kept, never read by the features, and not shown to systems.
     """
 
     id: Id
@@ -106,11 +106,11 @@ class Query(Record):
     def without_gold(self) -> Self:
         """The query as a system that is examined gets it: without what it is measured by.
 
-        Neither ``relevant``, ``reference``, ``answerable`` nor the answers are in it.
+        Neither ``relevant``, ``reference``, ``answerable`` nor the answers are in it, nor
+        ``metadata``, which may tell as much: the bundled queries say there that no passage answers.
         """
-        return self.model_copy(
-            update={name: type(self).model_fields[name].get_default() for name in GOLD}
-        )
+        hidden = {name: type(self).model_fields[name].get_default() for name in GOLD}
+        return self.model_copy(update={**hidden, "metadata": {}})
 
     @property
     def passage_ids(self) -> tuple[str, ...]:

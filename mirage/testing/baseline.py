@@ -21,9 +21,9 @@ from mirage.features.registry import OFFLINE
 from mirage.generation import ModelLike
 from mirage.leaderboard import Leaderboard
 from mirage.models import LanguageCode
-from mirage.testing._gate import gated
 from mirage.testing._inputs import Place, dataset_of, fingerprint, run_of
 from mirage.testing.comparison import DECIMALS
+from mirage.testing.gate import gated
 
 __all__ = ["Baseline", "read_baseline", "save_baseline", "versions"]
 

@@ -10,7 +10,7 @@ import numpy as np
 from mirage._base.arrays import Floats
 from mirage.features import FeatureTable
 from mirage.statistics.permutation import single_step_p_values
-from mirage.testing._gate import more_than_wording
+from mirage.testing.gate import more_than_wording
 
 __all__ = ["Change", "Comparison", "compare"]
 
@@ -76,7 +76,7 @@ def compare(
     round, all their features together. What is tested, and how p is corrected for the number of
     features, says :func:`mirage.statistics.single_step_p_values`. The draws are the same in every
     call. What another wording alone changes is taken off before: see
-    :data:`mirage.testing._gate.GATED`.
+    :data:`mirage.testing.gate.GATED`.
 
     A run of the same system that answers anew is called worse with a probability of about
     ``alpha``, mostly less. Four queries have to differ, all for the worse, before p can be below

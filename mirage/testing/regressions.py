@@ -16,7 +16,6 @@ from mirage.generation import ModelLike
 from mirage.leaderboard import Leaderboard
 from mirage.models import Run
 from mirage.testing._current_test import record
-from mirage.testing._gate import GATED, default_names, more_than_wording
 from mirage.testing._inputs import Place, dataset_of, run_of
 from mirage.testing._lost_facts import lost_fact
 from mirage.testing._shortfalls import (
@@ -31,6 +30,7 @@ from mirage.testing._shortfalls import (
 )
 from mirage.testing.baseline import Baseline, read_baseline, versions
 from mirage.testing.comparison import Change, Comparison, compare
+from mirage.testing.gate import GATED, default_names, more_than_wording
 
 __all__ = ["assert_no_regression"]
 

@@ -513,6 +513,7 @@ def test_who_is_examined_gets_no_gold() -> None:
                 answerable=True,
                 answers=["x"],
                 wrong_answers=["y"],
+                metadata={"kind": "near_miss"},
             )
         ]
     )
@@ -559,5 +560,5 @@ def test_who_is_examined_gets_no_gold() -> None:
     for query in seen:
         assert query == gold["a"].without_gold()
         assert (query.relevant, query.reference, query.answerable) == ((), None, None)
-        assert (query.answers, query.wrong_answers) == ((), ())
+        assert (query.answers, query.wrong_answers, query.metadata) == ((), (), {})
         assert query.passages == gold["a"].passages

@@ -135,7 +135,7 @@ def test_fixtures_assertions_and_the_junit_file(
     outcome = run_pytest("--junitxml=junit.xml", "--strict-markers", "-p", "no:cacheprovider")
     outcome.assert_outcomes(passed=5, failed=1)
     # Swahili once and German twice: by the fixture, and by the assertion that got the function.
-    assert len(asked(pytester)) == 3 * 14
+    assert len(asked(pytester)) == 3 * 40
 
     found = properties(pytester.path / "junit.xml")
     ((name, facts),) = found["test_feature"]
@@ -176,7 +176,7 @@ def test_under_xdist_a_model_is_asked_once(
     )
     outcome = run_pytest("-n", "2", "--junitxml=junit.xml", program=True)
     outcome.assert_outcomes(passed=6, failed=4)
-    assert len(asked(pytester)) == 14
+    assert len(asked(pytester)) == 40
     found = properties(pytester.path / "junit.xml")
     assert len(found) == 10
     for test, ((_, facts),) in found.items():
@@ -207,7 +207,7 @@ def test_a_run_that_was_cut_off_is_resumed_from_the_cache(
     run_pytest().assert_outcomes(passed=1)
     assert asked(pytester) == [f"sw/{query.id}" for query in mirage.MirageDataset.bundled("sw")]
     (kept,) = (pytester.path / ".pytest_cache/d/mirage").glob("my-rag-*.jsonl")
-    assert len(kept.read_text().splitlines()) == 14
+    assert len(kept.read_text().splitlines()) == 40
 
 
 def test_without_a_cache_there_is_nothing_to_resume_from() -> None:
