@@ -103,7 +103,12 @@ class PooledFinding:
 
     def __str__(self) -> str:
         most = _listed([f"{code} {count}" for code, count in self.counts.items()])
-        return f"{self.words} on {self.count} queries ({most})"
+        return f"{self.words} on {self.count} {self.unit} ({most})"
+
+    @property
+    def unit(self) -> str:
+        """What is counted."""
+        return "query" if self.count == 1 else "queries"
 
 
 def _listed(names: Sequence[str]) -> str:

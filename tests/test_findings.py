@@ -142,6 +142,8 @@ def test_failures_are_told_elsewhere() -> None:
 def test_languages_are_pooled_most_first() -> None:
     (one,) = pooled({"en": [finding(1)], "sw": [finding(5)], "de": []})
     assert str(one) == "answers in another language on 6 queries (sw 5, en 1)"
+    (one,) = pooled({"en": [finding(1)]})
+    assert str(one) == "answers in another language on 1 query (en 1)"
 
 
 # In rankings --------------------------------------------------------------------------------------

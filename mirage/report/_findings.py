@@ -122,7 +122,7 @@ def _pooled_item(finding: PooledFinding, place: int, names: Mapping[str, str]) -
         tag("a", f"{names[code]} {count}", href=f"#{code}/{place}")
         for code, count in finding.counts.items()
     )
-    return tag("li", _counted(finding, " queries: "), _separated(links))
+    return tag("li", _counted(finding, f" {finding.unit}: "), _separated(links))
 
 
 def _counted(finding: Finding | PooledFinding, after: str) -> list[Child]:

@@ -214,7 +214,7 @@ def tags(page: str) -> list[str]:
 
 @pytest.mark.parametrize("start", range(0, 200, 20))
 def test_hostile_strings_change_nothing_of_the_page(start: int, tmp_path: Path) -> None:
-    some = STRINGS[start : start + 20]
+    some = [text[:50_000] for text in STRINGS[start : start + 20]]
     options = {"importances": False}
     hostile = ranking("ar", some, texts=some, title=some[0], notes=some)
     harmless = ranking("ar", list("abcdefghijklmnopqrst"), texts=["x"] * 20, notes=["x"] * 20)
