@@ -57,7 +57,11 @@ class MirageDataset(Sequence[Query]):
 
     @classmethod
     def bundled(cls, language: str) -> MirageDataset:
-        """The small corpus that ships with the library: 14 parallel queries a language."""
+        """The benchmark that ships with the library: 40 parallel queries a language.
+
+        Thirty have passages that answer them, one to four of the five that are shown; ten have
+        none. ``metadata["kind"]`` says what each asks for, such as ``two_passages``.
+        """
         code = Language.of(language).code
         source = resources.files("mirage") / "data" / "mini" / f"{code}.jsonl"
         rows = parse_rows(source.read_text(encoding="utf-8"), f"bundled {code}")

@@ -185,7 +185,7 @@ def test_the_reader_of_comparisons_sees_them() -> None:
 
 
 # The simulated arena answers in a wrong language: English, or Spanish where it is English.
-WRONG_LANGUAGES = {("surrogate.simulation", "en"), ("surrogate.simulation", "es")}
+WRONG_LANGUAGES = {("surrogate.drafts", "en"), ("surrogate.drafts", "es")}
 
 
 def test_no_code_asks_which_language_it_has() -> None:

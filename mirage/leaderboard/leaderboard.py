@@ -112,7 +112,8 @@ class Leaderboard:
     def bundled(cls, language: str | None = None) -> Leaderboard | MultilingualLeaderboard:
         """The leaderboard that ships with the library: bundled corpus, pretrained surrogate.
 
-        The anchors are simulated systems with known faults, such as ``anchor/uncited``. Without
+        The anchors are simulated systems, such as ``anchor/uncited``, most of them with a known
+        fault. Without
         a language: one leaderboard for each of the 18.
         """
         if language is None:

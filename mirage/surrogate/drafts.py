@@ -179,7 +179,7 @@ def _long(scene: Scene) -> Draft:
     return scene.parsed(scene.texts.true[0], headings=True, reason=_reference(scene).reason)
 
 
-def _conversational(scene: Scene) -> Draft:
+def _casual(scene: Scene) -> Draft:
     return scene.parsed(scene.texts.true[1])
 
 
@@ -211,13 +211,13 @@ MANNERS: Mapping[str, Callable[[Scene], Draft]] = MappingProxyType(
         "reference": _reference,
         "plain": _plain,
         "long": _long,
-        "conversational": _conversational,
+        "casual": _casual,
         "terse": _terse,
         "quoting": _quoting,
     }
 )
 """How a faultless system may write: as the reference does, with and without headings; longer;
-conversationally; in few words; in the words of the passages."""
+casually; in few words; in the words of the passages."""
 
 
 def faultless(scene: Scene) -> Draft:

@@ -40,7 +40,9 @@ ROWS = 1000
 ROWS_PER_MODEL = 10
 """Most of these rows that are one model's in one language: they are nearly the same."""
 
-FOLDS = 6
+FOLDS, FOLDS_OF_GROUPS = 6, 12
+"""Parts in which models are held out; more of them where models have groups, so that few whole
+groups are out at a time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,14 +219,15 @@ def _held_out_residuals(
 
 
 def _folds(data: Data, seed: int) -> list[set[str]]:
-    """The models of all languages in up to six parts of nearly one size, groups left whole."""
+    """The models of all languages in parts of nearly one size, groups left whole."""
     members: dict[str, set[str]] = {}
     for part in data.values():
         for row, model in enumerate(part.models):
             members.setdefault(part.group(row), set()).add(model)
     groups = sorted(members)
     shuffled = np.random.default_rng(seed).permutation(len(groups))
-    parts = np.array_split(shuffled, min(FOLDS, len(groups)))
+    grouped = any(part.groups for part in data.values())
+    parts = np.array_split(shuffled, min(FOLDS_OF_GROUPS if grouped else FOLDS, len(groups)))
     return [set().union(*(members[groups[i]] for i in part)) for part in parts]
 
 

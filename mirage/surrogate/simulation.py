@@ -37,11 +37,16 @@ class System:
     manner: str = "reference"
 
 
+FULLY = ("reference", "casual", "terse")
+"""The manners to which a fault is done on all queries; to the others it is on a quarter."""
+
+
 def _with_one_fault() -> Iterator[System]:
-    """Every fault done to every manner, on all queries; nothing is left of a manner in garble."""
+    """Every fault done to every manner; nothing is left of a manner in garble."""
     for kind in FAULTS:
         for manner in MANNERS if kind != "garbled" else ("reference",):
-            yield System(named(kind, manner), {kind: 1.0}, manner)
+            share = 1.0 if manner in FULLY else 0.25
+            yield System(named(kind, manner), {kind: share}, manner)
 
 
 def named(kind: str, manner: str) -> str:
@@ -49,29 +54,35 @@ def named(kind: str, manner: str) -> str:
     return kind if manner == "reference" else f"{kind}-{manner}"
 
 
-def _mixtures(number: int, seed: int) -> Iterator[System]:
-    """Systems with one to four kinds of fault, each on a tenth of the queries or more."""
+def _mixtures(
+    name: str, number: int, most: int, shares: Sequence[float], seed: int
+) -> Iterator[System]:
+    """Systems with one to ``most`` kinds of fault, each on one of the shares of the queries."""
     rng = np.random.default_rng(seed)
+    kinds = [kind for kind in FAULTS if kind != "garbled"]
     for i in range(number):
-        kinds = rng.choice(list(FAULTS), size=rng.integers(1, 5), replace=False)
-        shares = rng.choice([0.1, 0.2, 0.4, 0.6, 0.8], size=len(kinds))
-        faults = dict(zip(map(str, kinds), shares.tolist(), strict=True))
-        yield System(f"mixture-{i + 1:02d}", faults, str(rng.choice(list(MANNERS))))
+        some = rng.choice(kinds, size=rng.integers(1, most + 1), replace=False)
+        faults = zip(map(str, some), rng.choice(shares, size=len(some)).tolist(), strict=True)
+        yield System(f"{name}-{i + 1:02d}", dict(faults), str(rng.choice(list(MANNERS))))
 
 
 SYSTEMS: tuple[System, ...] = (
     *(System(manner, {}, manner) for manner in MANNERS),
     *_with_one_fault(),
-    *_mixtures(50, seed=0),
+    *_mixtures("mixture", 30, 4, (0.2, 0.4, 0.6, 0.8), seed=0),
+    *_mixtures("light", 60, 3, (0.05, 0.1, 0.15, 0.2, 0.3), seed=1),
 )
-"""The systems that the pretrained surrogates learn from."""
+"""The systems that the pretrained surrogates learn from.
+
+Most systems that people build have few faults on few queries, so many of these are light.
+"""
 
 GROUPS: Mapping[str, str] = {
     system.name: "+".join(system.faults) or "faultless" for system in SYSTEMS
 }
 """The kinds of fault of each system: what is held out together, whatever the manner."""
 
-_MANNERS_WITH_FAULTS = ("conversational", "terse")
+_MANNERS_WITH_FAULTS = ("casual", "terse")
 
 ANCHORS = (
     *MANNERS,
