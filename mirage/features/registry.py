@@ -20,6 +20,7 @@ from mirage.features import (
     nuggets,
     overlap,
     rated,
+    similarity,
 )
 from mirage.features.base import MODELS, AnsweredFeature, Definition, Facts, Feature
 
@@ -48,6 +49,7 @@ DEFINITIONS: Mapping[str, Definition] = MappingProxyType(
             informative,
             rated,
             nuggets,
+            similarity,
         )
         for definition in file.DEFINITIONS
     }

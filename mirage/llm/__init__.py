@@ -3,6 +3,7 @@
 from mirage.llm.budget import Budget, Price, Usage
 from mirage.llm.cache import Cache
 from mirage.llm.client import LLM, Completion, Connection, Message, estimate_tokens
+from mirage.llm.embeddings import embed_all
 from mirage.llm.estimates import Estimate
 from mirage.llm.questions import Form, Outcome, Question, ask_all
 
@@ -20,5 +21,6 @@ __all__ = [
     "Question",
     "Usage",
     "ask_all",
+    "embed_all",
     "estimate_tokens",
 ]

@@ -1,17 +1,19 @@
-"""Chat completions from OpenAI, Azure, and every server that speaks their protocol."""
+"""Chat completions and embeddings from OpenAI, Azure, and servers that speak their protocol."""
 
 from __future__ import annotations
 
 import asyncio
 import hashlib
 import json
+import math
 import os
 import threading
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, nullcontext
 from dataclasses import asdict, dataclass
+from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar, cast
 from urllib.parse import quote, urlsplit
 
 from mirage.errors import BudgetError, LLMError, SettingError
@@ -26,12 +28,16 @@ if TYPE_CHECKING:
 
 __all__ = ["LLM", "Completion", "Connection", "Message", "estimate_tokens"]
 
+T = TypeVar("T")
+U = TypeVar("U")
+
 Message = Mapping[str, str]
 """One message of a chat: ``{"role": "user", "content": "..."}``."""
 
 _OPENAI = "https://api.openai.com/v1"
 _LIMITS = ("max_tokens", "max_completion_tokens")
 _OURS = ("model", "messages", "stream", "n")  # what parameters may not set
+_OF_CHATS = (*_LIMITS, "temperature")  # what means nothing where embeddings are asked for
 _IDLE_CONNECTIONS = 20  # httpx's default; its pool looks at each of them at every request
 _ABSURD = 2**40  # tokens that no request can have
 _ROLE_TOKENS = 16  # at most, for what a chat template writes around a message
@@ -70,7 +76,7 @@ def _by_size(size: int) -> int:
 
 
 class LLM:
-    """A model behind a chat-completions endpoint; what to ask, how often, and at what cost.
+    """A model behind an endpoint for chats or embeddings; what to ask, how often, at what cost.
 
     Args:
         model: the endpoint's name for the model (for Azure, the deployment).
@@ -253,11 +259,34 @@ class LLM:
         request = [self.endpoint, self._azure, self.model, chat, self.parameters, sample]
         return hashlib.sha256(json.dumps(request, sort_keys=True).encode()).digest()
 
+    def embedding_digest(self, text: str) -> bytes:
+        """SHA-256 of what identifies the embedding of a text: endpoint, model, text, settings."""
+        settings = self._embedding_settings()
+        request = ["embedding", self.endpoint, self._azure, self.model, text, settings]
+        return hashlib.sha256(json.dumps(request, sort_keys=True).encode()).digest()
+
+    def _embedding_settings(self) -> dict[str, Any]:
+        return {name: value for name, value in self.parameters.items() if name not in _OF_CHATS}
+
     def _count(self, **used: float) -> None:
         """Add to ``usage``, which threads may share."""
         with self._counting:
             for name, number in used.items():
                 setattr(self.usage, name, getattr(self.usage, name) + number)
+
+
+class _Request(NamedTuple, Generic[T]):
+    """What is posted, and how what comes back is read.
+
+    ``size`` is how many bytes of text it holds, ``most`` how many tokens of input and output it
+    may cost. ``read`` gets the answer and the tokens that it used.
+    """
+
+    path: str
+    body: Mapping[str, Any]
+    size: int
+    most: tuple[int, int]
+    read: Callable[[Mapping[str, Any], tuple[int, int]], T]
 
 
 class Connection:
@@ -288,52 +317,107 @@ class Connection:
         if llm.cache is not None and (answer := llm.cache.get(key)) is not None:
             llm._count(cached=1)
             return Completion(**answer, cached=True)
-        async with self._slots:
-            answered = await self._answered(messages)
-        if isinstance(answered, Exception):
-            # Raised here, and not where others are caught: those may hold secrets.
-            raise answered
+        answered = await self._answered(messages, self._chat)
         if llm.cache is not None:
             answer = {name: fact for name, fact in asdict(answered).items() if name != "cached"}
             llm.cache.put(key, llm.model, answer)
         return answered
 
-    async def _answered(self, messages: Sequence[Message]) -> Completion | LLMError:
+    async def embed(self, texts: Sequence[str]) -> list[list[float]]:
+        """The embedding of each text, from the cache where it was asked for before.
+
+        The others are asked for in one request. Of the parameters of the :class:`LLM`, temperature
+        and limits are not sent: they are for chats.
+
+        Raises:
+            LLMError: there was no answer; says why, and after how many attempts.
+            BudgetError: the budget does not allow the call, or another attempt at it.
+        """
+        llm = self.llm
+        keys = {text: llm.embedding_digest(text) for text in texts}
+        known: dict[str, list[float]] = {}
+        for text, key in keys.items():
+            if llm.cache is not None and (entry := llm.cache.get(key)) is not None:
+                known[text] = entry["embedding"]
+        llm._count(cached=len(known))
+        if new := [text for text in keys if text not in known]:
+            vectors = await self._answered(new, self._embedding)
+            for text, vector in zip(new, vectors, strict=True):
+                known[text] = vector
+                if llm.cache is not None:
+                    llm.cache.put(keys[text], llm.model, {"embedding": vector})
+        return [known[text] for text in texts]
+
+    async def _answered(
+        self, asked: Sequence[U], request: Callable[[Sequence[U]], _Request[T]]
+    ) -> T:
+        async with self._slots:
+            answered = await self._retried(asked, request)
+        if isinstance(answered, Exception):
+            # Raised here, and not where others are caught: those may hold secrets.
+            raise answered
+        return answered
+
+    async def _retried(
+        self, asked: Sequence[U], request: Callable[[Sequence[U]], _Request[T]]
+    ) -> T | LLMError:
         """The answer, or why there is none."""
         llm = self.llm
         try:
-            size = sum(len(message["content"].encode()) for message in messages)
+            made = request(asked)
         except UnicodeEncodeError as error:
             return llm._error(f"not asked: the prompt has text that is not Unicode ({error})")
-        body = {"model": llm.model, "messages": messages, **llm.parameters}
         try:
-            return await llm.retries.call(lambda seconds: self._attempt(body, size, seconds))
+            return await llm.retries.call(lambda seconds: self._attempt(made, seconds))
         except BudgetError as error:
             return error
         except (TransientError, LLMError) as error:
             return llm._error(str(error), error.status)
 
-    async def _attempt(self, body: Mapping[str, Any], size: int, seconds: float) -> Completion:
-        """Send a request with so many bytes of prompt once, and count what it costs."""
+    def _chat(self, messages: Sequence[Message]) -> _Request[Completion]:
         llm = self.llm
-        price = llm.price or Price(0, 0)
-        most = size + _ROLE_TOKENS * len(body["messages"]), llm._longest
+        size = sum(len(message["content"].encode()) for message in messages)
+        most = size + _ROLE_TOKENS * len(messages), llm._longest
+        body = {"model": llm.model, "messages": messages, **llm.parameters}
+        return _Request(
+            "/chat/completions",
+            body,
+            size,
+            most,
+            lambda answer, used: _completion(answer, used, llm._secrets),
+        )
+
+    def _embedding(self, texts: Sequence[str]) -> _Request[list[list[float]]]:
+        llm = self.llm
+        size = sum(len(text.encode()) for text in texts)
+        most = size + _ROLE_TOKENS * len(texts), 0
+        # In base64, which the SDK prefers, not every server can send it.
+        asked = {"model": llm.model, "input": list(texts), "encoding_format": "float"}
+        return _Request(
+            "/embeddings",
+            llm._embedding_settings() | asked,
+            size,
+            most,
+            lambda answer, _: _vectors(answer, len(texts), llm._secrets),
+        )
+
+    async def _attempt(self, request: _Request[T], seconds: float) -> T:
+        """Send a request once, and count what it costs."""
+        llm = self.llm
+        price, most = llm.price or Price(0, 0), request.most
         need = sum(most), price.cost(*most)
         async with llm.budget.call(*need) if llm.budget else nullcontext(Hold(*need)) as hold:
             llm._count(calls=1)
-            answer = decoded(await self._send(body, seconds, hold))
+            answer = decoded(await self._send(request, seconds, hold))
             if not isinstance(answer, dict):
                 excerpt = llm._secrets.excerpt(answer)
                 raise TransientError(f"the answer is not a JSON object but {excerpt}")
-            used = _tokens(answer, size)
+            used = _tokens(answer, request.size)
             hold.tokens, hold.cost = sum(used), price.cost(*used)
         llm._count(prompt_tokens=used[0], completion_tokens=used[1], cost=hold.cost)
-        completion = _completion(answer, used, llm._secrets)
-        if llm._secrets.key_in(completion.text):
-            raise LLMError("the answer repeats the key, and is not kept")
-        return completion
+        return request.read(answer, used)
 
-    async def _send(self, body: Mapping[str, Any], seconds: float, hold: Hold) -> bytes:
+    async def _send(self, request: _Request[Any], seconds: float, hold: Hold) -> bytes:
         """The server's answer; the hold is given back where it can have cost nothing.
 
         Raises:
@@ -347,7 +431,10 @@ class Connection:
             # httpx's own timeouts are for one read: a server that drips would never reach them.
             async with asyncio.timeout(seconds):
                 response = await self._client.post(
-                    "/chat/completions", cast_to=httpx.Response, body=body, options=self._options
+                    request.path,
+                    cast_to=httpx.Response,
+                    body=request.body,
+                    options=self._options,
                 )
             return response.content
         except TimeoutError:
@@ -373,7 +460,7 @@ def _completion(answer: Mapping[str, Any], used: tuple[int, int], secrets: Secre
 
     Raises:
         TransientError: it has none, or one without a text.
-        LLMError: the model, or a filter before it, would not answer.
+        LLMError: the model, or a filter before it, would not answer; or it gave the key away.
     """
     try:
         choice = answer["choices"][0]
@@ -394,14 +481,37 @@ def _completion(answer: Mapping[str, Any], used: tuple[int, int], secrets: Secre
         (text + reason).encode()
     except UnicodeEncodeError as error:
         raise TransientError(f"the answer has text that is not Unicode ({error})") from None
+    if secrets.key_in(text):
+        raise LLMError("the answer repeats the key, and is not kept")
     return Completion(text, reason, *used)
+
+
+def _vectors(answer: Mapping[str, Any], count: int, secrets: Secrets) -> list[list[float]]:
+    """The embeddings in an answer, in the order of the texts.
+
+    Raises:
+        TransientError: they are not as many, not of one length, or no numbers.
+    """
+    try:
+        entries = {entry["index"]: entry["embedding"] for entry in answer["data"]}
+        vectors = [[float(number) for number in entries[i]] for i in range(count)]
+    except (LookupError, TypeError, ValueError, OverflowError):
+        raise TransientError(
+            f"the answer has no {count} embeddings: {secrets.excerpt(answer)}"
+        ) from None
+    sound = vectors and len({len(vector) for vector in vectors}) == 1
+    if not sound or not vectors[0] or not all(map(math.isfinite, chain(*vectors))):
+        raise TransientError("the answer has embeddings that are not finite numbers of one length")
+    return vectors
 
 
 def _tokens(answer: Mapping[str, Any], size: int) -> tuple[int, int]:
     """The tokens of input and output that an answer reports, estimated where it does not."""
     usage = answer.get("usage")
     usage = usage if isinstance(usage, dict) else {}
-    used = usage.get("prompt_tokens"), usage.get("completion_tokens")
+    # Embeddings have no output.
+    written = usage.get("completion_tokens", 0 if "data" in answer else None)
+    used = usage.get("prompt_tokens"), written
     if all(type(number) is int and 0 <= number < _ABSURD for number in used):
         return cast(tuple[int, int], used)
     try:

@@ -112,7 +112,7 @@ def _unigram(texts: Sequence[str], pair: str) -> Any:
     core.normalizer = normalizers.NFKC()
     core.pre_tokenizer = pre_tokenizers.Metaspace()
     trainer = trainers.UnigramTrainer(
-        vocab_size=3000, special_tokens=special, unk_token="<unk>", show_progress=False
+        vocab_size=6000, special_tokens=special, unk_token="<unk>", show_progress=False
     )
     core.train_from_iterator(texts, trainer)
     core.post_processor = processors.TemplateProcessing(

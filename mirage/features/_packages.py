@@ -1,0 +1,52 @@
+"""Packages of extras, and models that they load: what is missing is said, with what to do."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from mirage.errors import FeatureError, missing_package
+
+__all__ = ["STAYS", "attempt", "package", "place_of"]
+
+STAYS = (
+    "a neural model cannot be sent to another process: it is large, and uses every core or the GPU "
+    "already, so use one process (n_jobs=1)"
+)
+"""Why a model is not pickled."""
+
+
+def package(name: str, extra: str = "neural") -> Any:
+    """A package that an extra installs.
+
+    Raises:
+        MissingPackageError: it is not installed.
+    """
+    try:
+        return import_module(name)
+    except ModuleNotFoundError as error:
+        raise missing_package(error.name or name, extra) from error
+
+
+def place_of(model: str | Path) -> str:
+    """The name of a model on the hub, or the whole path of the folder that holds one."""
+    return str(Path(model).resolve()) if Path(model).is_dir() else str(model)
+
+
+def attempt(name: str, load: Callable[[], Any]) -> Any:
+    """What ``load`` gives, where the model ``name`` can be loaded.
+
+    Raises:
+        FeatureError: it cannot; says why, and what to do without a network.
+    """
+    try:
+        return load()
+    except Exception as error:  # of half a dozen libraries
+        why = " ".join(str(error).split()) or type(error).__name__
+        raise FeatureError(
+            f"model {name!r} cannot be loaded ({why}); give a model's name on the Hugging Face hub "
+            "or a folder that holds one. Without a network, fetch it beforehand where there is "
+            f"one (hf download {name}) and bring the folder"
+        ) from error

