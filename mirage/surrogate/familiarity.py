@@ -38,6 +38,7 @@ class Familiarity:
         squares: squared residuals on the models when they were held out, ``(models,)``.
         overall: mean squared residual over all languages.
         nearest: the distance of each model to the nearest one of another group, sorted.
+        models: how many there are, with five more where there are other languages.
     """
 
     features: tuple[str, ...]
@@ -46,6 +47,7 @@ class Familiarity:
     squares: Floats
     overall: float
     nearest: Floats
+    models: int
 
     @classmethod
     def of(cls, part: TrainingData, residuals: Mapping[str, Floats]) -> Familiarity:
@@ -64,6 +66,7 @@ class Familiarity:
             residuals[part.language] ** 2,
             float(np.mean(everyone**2)),
             np.sort(apart.min(axis=1)),
+            len(part.models) + (RESIDUALS_FROM_ALL if len(residuals) > 1 else 0),
         )
 
     def errors(self, profile: Floats, draws: int, seed: Sequence[int]) -> Floats:
@@ -72,8 +75,9 @@ class Familiarity:
         Student's t, scaled by squared residuals of held-out models: each weighs
         ``exp(-(d / h)^2 / 2)`` at the distance d, h being the median distance of a model to the
         nearest of another group, and the mean over all models and languages weighs as five more.
-        Degrees of freedom are the effective number of residuals (Kish 1965), less one. Beyond the
-        distance within which nine of ten models have another one, the scale grows in proportion.
+        Degrees of freedom are the effective number of residuals (Kish 1965), or that of models
+        with five more for other languages if that is less, less one. Beyond the distance within
+        which nine of ten models have another one, the scale grows in proportion.
         """
         from scipy.special import stdtrit
 
@@ -83,7 +87,8 @@ class Familiarity:
         square = (weights @ self.squares + RESIDUALS_FROM_ALL * self.overall) / total
         far = max(float(np.quantile(self.nearest, FAR)), 1e-9)
         scale = np.sqrt(square) * max(1.0, apart.min() / far)
-        effective = weights.sum() ** 2 / max((weights**2).sum(), 1e-300) + RESIDUALS_FROM_ALL
+        near = weights.sum() ** 2 / max((weights**2).sum(), 1e-300)
+        effective = min(near + RESIDUALS_FROM_ALL, self.models)
         # Evenly spread quantiles: the interval does not hang on the luck of few draws.
         quantiles = (np.random.default_rng(seed).permutation(draws) + 0.5) / draws
         return np.asarray(scale * stdtrit(max(effective - 1, 1), quantiles))

@@ -112,9 +112,15 @@ def test_eighteen_ship_and_are_small() -> None:
 def test_known_answers_come_in_their_order(code: str) -> None:
     ranker = SurrogateRanker.pretrained(code)
     data = ranker.data[code]
-    order = ("reference", "truncated", "uncited", "wrong-language", "refusal", "garbled")
-    logits = [ranker.predict(data.table(data.models.index(name))).logit for name in order]
-    assert all(a > b for a, b in pairwise(logits)), dict(zip(order, logits, strict=True))
+    for order in (
+        ("reference", "uncited", "wrong-entity", "garbled"),
+        ("terse", "answered-anyway", "lying", "garbled"),
+        ("casual", "uncited-casual", "wrong-entity-casual"),
+        ("quoting", "dumping", "garbled"),
+        ("long", "wrong-language", "garbled"),
+    ):
+        logits = [ranker.predict(data.table(data.models.index(name))).logit for name in order]
+        assert all(a > b for a, b in pairwise(logits)), dict(zip(order, logits, strict=True))
     assert set(ANCHORS) <= set(data.models)
 
 
@@ -126,7 +132,7 @@ def test_a_kind_of_fault_never_seen_still_costs(code: str) -> None:
     for kind in ("uncited", "refusal", "wrong-language", "garbled", "off-topic"):
         assert kind in FAULTS
         seen = [system.name for system in SYSTEMS if kind not in system.faults]
-        ranker = SurrogateRanker(str(pretrained.recipe.shared)).fit_data({code: data.of(seen)})
+        ranker = SurrogateRanker(pretrained.estimator).fit_data({code: data.of(seen)})
         faulty = data.table(data.models.index(kind))
         assert ranker.predict(faulty).logit < ranker.predict(clean).logit
 

@@ -275,14 +275,33 @@ def test_errors_are_students_with_a_degree_less_than_models(languages: int) -> N
     )
     prediction = ranker.predict(unvarying(np.full(3, 0.5)))
     errors = np.sort(prediction.draws - prediction.logit)
-    # All languages together count as five models more.
-    expected = student.ppf((np.arange(40) + 0.5) / 40, df=4 if languages == 1 else 9)
     residuals = evaluate(ranker.data, ranker.recipe, seed=0).of_all
-    squares = residuals["sw"] ** 2
-    if languages == 2:
-        mean = np.mean([residuals[code] ** 2 for code in codes])
-        squares = np.append(squares, [mean] * 5)
-    assert errors == pytest.approx(expected * np.sqrt(squares.mean()), abs=1e-9)
+    squares, profiles = residuals["sw"] ** 2, ranker.data["sw"].mean_X
+    spread = profiles.std(axis=0)
+    apart = np.sqrt((((profiles - 0.5) / spread) ** 2).mean(axis=1))
+    between = np.sqrt((((profiles[:, None] - profiles) / spread) ** 2).mean(axis=2))
+    nearest = np.sort(between + np.diag([np.inf] * 5), axis=1)[:, 0]
+    # Near models count for more; the mean over all of all languages counts as five.
+    weights = np.exp(-((apart / np.median(nearest)) ** 2) / 2)
+    overall = np.mean(np.concatenate([residuals[code] for code in codes]) ** 2)
+    scale = np.sqrt((weights @ squares + 5 * overall) / (weights.sum() + 5))
+    scale *= max(1, apart.min() / np.quantile(nearest, 0.9))
+    effective = weights.sum() ** 2 / (weights**2).sum() + 5
+    df = min(effective, 5 if languages == 1 else 10) - 1
+    expected = scale * student.ppf((np.arange(40) + 0.5) / 40, df=df)
+    assert errors == pytest.approx(expected, abs=1e-9)
+
+
+def test_a_model_unlike_all_others_is_said_to_be_so_and_less_is_known_of_it() -> None:
+    tables, boot = arena(models=12)
+    ranker = SurrogateRanker("linear").fit(tables, boot)
+    means = ranker.data["sw"].mean_X
+    middle = ranker.predict(unvarying(means.mean(axis=0)))
+    away = means.mean(axis=0) + 8 * means.std(axis=0) * np.array([1, 0, 0])
+    far = ranker.predict(unvarying(away))
+    assert middle.unfamiliar == ""
+    assert far.unfamiliar.startswith(f"high {ranker.features[0]}")
+    assert np.ptp(far.interval()) > 2 * np.ptp(middle.interval())
 
 
 def test_a_feature_farther_off_than_three_deviations_says_no_more() -> None:
