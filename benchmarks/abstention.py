@@ -3,7 +3,7 @@
 Ours: the test set of the bundled benchmark, an abstention against the true, false and invented
 answers, in 18 languages. Real outputs: NoMIRACL's recorded answers of 11 LLMs in 8 languages, where
 "I don't know" and "Yes, answer is present" are the labels; those with neither or both have none.
-False alarms: answers that people call right (HalluQA, in Chinese). Peer: the set phrases alone.
+False alarms: answers that GPT-4 calls right (HalluQA, in Chinese). Peer: the set phrases alone.
 
     python benchmarks/abstention.py        # needs MIRAGE_DATA for real outputs; half a minute
 """

@@ -9,9 +9,9 @@ one (a tie counts half).
 
 - The texts of ``corpora/``: of each answerable query a long and a conversational true answer, and
   a false one; all written by hand.
-- HalluQA (Cheng et al. 2023, arXiv 2310.03368): answers of models to Chinese questions, labelled
-  by people as right or hallucinated (in the folder that MIRAGE_DATA names); of every sixth
-  question, to be done in a minute or two.
+- HalluQA (Cheng et al. 2023, arXiv 2310.03368): answers of 24 models to Chinese questions, right
+  or hallucinated as GPT-4 judged (in the folder that MIRAGE_DATA names); of every sixth question,
+  to be done in a minute or two.
 
 Nothing is fitted to either.
 """
@@ -124,7 +124,7 @@ def corpus(code: str) -> Iterator[tuple[Answered, bool]]:
 
 
 def halluqa() -> Iterator[tuple[Answered, bool]]:
-    """Answers of models to Chinese questions, and whether people took them for right."""
+    """Answers of models to Chinese questions, and whether GPT-4 took them for right."""
     with (DATA / "halluqa" / "zh.jsonl").open(encoding="utf-8") as lines:
         for row in map(json.loads, lines):
             if int(row["query_id"]) % 6:
