@@ -48,11 +48,16 @@ def _bm25s() -> None:
 needs_bm25s = pytest.mark.usefixtures("_bm25s")
 
 
+# Fourteen of the bundled questions: two without an answer, and twelve whose references have ten
+# words or more in every language.
+ASKED = tuple(f"q{number:02}" for number in (1, 2, 3, 6, 9, 10, 11, 13, 14, 16, 18, 20, 22, 23))
+
+
 def bundled(code: str) -> tuple[MirageDataset, BM25]:
-    """The bundled questions without their passages, and all passages as a corpus."""
+    """The questions of ``ASKED`` without their passages, and all bundled passages as a corpus."""
     dataset = MirageDataset.bundled(code)
     corpus = {passage.id: passage for query in dataset for passage in query.passages}
-    bare = [query.model_copy(update={"passages": ()}) for query in dataset]
+    bare = [dataset[id_].model_copy(update={"passages": ()}) for id_ in ASKED]
     return MirageDataset(bare, name=dataset.name), BM25(corpus.values(), code)
 
 
@@ -205,7 +210,7 @@ def test_real_questions_get_five_passages_one_of_them_relevant(data_dir: Path, c
 def test_words_are_counted_in_every_script() -> None:
     assert count_words("Nairobi is the capital, isn’t it?", "en") == 7
     assert count_words("ナイル川はアフリカを流れています。", "ja") == pytest.approx(
-        16 / 2.08, rel=0.01
+        16 / 2.01, rel=0.01
     )
     counts = {
         code: sum(count_words(query.reference or "", code) for query in MirageDataset.bundled(code))
@@ -404,16 +409,15 @@ def rows_of(path: Path) -> list[dict[str, Any]]:
 def test_every_question_is_accounted_for(server: ChatServer, tmp_path: Path, code: str) -> None:
     server.answer = Endpoint(code)
     built = build(server, code, tmp_path)
-    ids = MirageDataset.bundled(code).query_ids
     counts = built.counts
-    assert set(built.answered_by) | set(built.dropped) == set(ids)
+    assert set(built.answered_by) | set(built.dropped) == set(ASKED)
     assert not set(built.answered_by) & set(built.dropped)
     assert Counter(built.answered_by.values()) == {"terse": 4, "org/long": 4}
     assert (counts["questions"], counts["no relevant passage"]) == (14, 2)
     assert (counts["changes over time"], counts["undecided"], counts["short answer"]) == (1, 1, 1)
     assert (counts["failed"], counts["not sampled"], counts["kept"]) == (0, 1, 8)
-    assert built.dropped[ids[2]].detail.startswith("terse: ")
-    assert "no verdict in 6 answers" in built.dropped[ids[1]].detail
+    assert built.dropped[ASKED[2]].detail.startswith("terse: ")
+    assert "no verdict in 6 answers" in built.dropped[ASKED[1]].detail
 
     rows = rows_of(tmp_path / FILE)
     assert len(rows) == len(built.sentences) == counts["sentences"] >= 8
@@ -423,12 +427,14 @@ def test_every_question_is_accounted_for(server: ChatServer, tmp_path: Path, cod
     assert "org/long" not in (tmp_path / FILE).read_text(encoding="utf-8")  # annotators are blind
     corpus = {p.id: p.text for query in MirageDataset.bundled(code) for p in query.passages}
     marks = [mark for row in rows for mark in row["support"]]
-    assert len(marks) > len(rows) / 2
+    # References say in words of their own what the passages say; of all that are bundled, 44 % of
+    # the sentences have a mark in Chinese, the fewest, and 81 % in Arabic.
+    assert sum(bool(row["support"]) for row in rows) >= len(rows) / 3
     assert all(mark["sentence"] in corpus[mark["passage"]] for mark in marks)
 
     provenance = json.loads((tmp_path / PROVENANCE).read_text(encoding="utf-8"))
     assert provenance == json.loads(json.dumps(built.provenance()))
-    assert provenance["dropped"][ids[0]] == {"reason": "changes over time", "detail": ""}
+    assert provenance["dropped"][ASKED[0]] == {"reason": "changes over time", "detail": ""}
     assert provenance["settings"]["time filter"] == "filter"
     assert f"sentences: {len(rows)}" in str(built)
     assert re.search(r"changes over time +1 +11\n", str(built))
@@ -568,7 +574,7 @@ def test_what_failed_is_told_and_asked_again(server: ChatServer, tmp_path: Path)
     up = False
 
     def flaky(query: Query) -> str:
-        if not up and endpoint.corpus.query_ids.index(query.id) in (3, 4):
+        if not up and query.id in ASKED[3:5]:
             raise OSError("connection lost")
         return endpoint.corpus[query.id].reference or ""
 
