@@ -102,8 +102,8 @@ class UnknownNameError(MirageError, KeyError, ValueError):
 
     def __init__(self, kind: str, name: object, known: Iterable[str]) -> None:
         self.kind, self.name, self.known = kind, name, tuple(known)
-        near = difflib.get_close_matches(str(name), self.known, n=1, cutoff=0.4)
-        hint = f"did you mean {near[0]!r}?" if near else f"known: {_shorten(self.known)}"
+        near = _nearest(str(name), self.known)
+        hint = f"known: {_shorten(self.known)}" if near is None else f"did you mean {near!r}?"
         super().__init__(f"unknown {kind} {name!r}; {hint}")
 
     def __str__(self) -> str:
@@ -112,6 +112,18 @@ class UnknownNameError(MirageError, KeyError, ValueError):
     def __reduce__(self) -> tuple[type[UnknownNameError], tuple[object, ...], dict[str, object]]:
         # Errors travel between processes; by default they are rebuilt from their message alone.
         return type(self), (self.kind, self.name, self.known), {"args": self.args}
+
+
+def _nearest(name: str, known: tuple[str, ...], least: float = 0.4) -> str | None:
+    """The name most like it, the first of several: by ``q1`` one means ``q01``, not ``q31``."""
+    alike = difflib.SequenceMatcher(b=name)
+
+    def likeness(other: str) -> float:
+        alike.set_seq1(other)
+        return alike.ratio()
+
+    best = max(known, key=likeness, default=None)
+    return None if best is None or likeness(best) < least else best
 
 
 def _shorten(names: tuple[str, ...], most: int = 20) -> str:

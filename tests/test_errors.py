@@ -23,6 +23,15 @@ def test_an_unknown_name_hints_at_the_nearest_and_reads_well() -> None:
     assert isinstance(error, ValueError)
 
 
+def test_of_names_that_are_equally_near_the_first_is_meant() -> None:
+    queries = [f"q{number:02}" for number in range(1, 41)]
+    assert str(UnknownNameError("query", "q1", queries)).endswith("did you mean 'q01'?")
+    assert str(UnknownNameError("query", "Nile", queries)).startswith(
+        "unknown query 'Nile'; known:"
+    )
+    assert str(UnknownNameError("query", "Nile", [])).startswith("unknown query 'Nile'")
+
+
 def test_an_unknown_name_survives_the_way_between_processes() -> None:
     with pytest.raises(UnknownNameError) as caught:
         Language.of("Kiswahili")
