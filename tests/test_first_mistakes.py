@@ -56,7 +56,7 @@ def test_something_that_cannot_answer(leaderboard: Leaderboard, model: Any) -> N
 
 
 def test_a_long_list_of_texts_is_not_all_in_the_message(leaderboard: Leaderboard) -> None:
-    answers: Any = ["an answer that is long " * 50] * 14
+    answers: Any = ["an answer that is long " * 50] * 40
     assert CHOICES in sentence(lambda: leaderboard.rank(answers))
 
 
@@ -146,7 +146,7 @@ def test_a_function_that_returns_no_text(
     leaderboard: Leaderboard, function: Any, kind: str, instead: str
 ) -> None:
     message = sentence(lambda: leaderboard.rank(function, model="mine"))
-    start = "model 'mine' failed on all 14 queries of bundled-sw; the first failure, on 'q01': "
+    start = "model 'mine' failed on all 40 queries of bundled-sw; the first failure, on 'q01': "
     assert message.startswith(f"{start}the response is of type {kind}, not str; {instead}")
 
 
@@ -265,7 +265,7 @@ def test_a_json_array_in_place_of_json_lines(tmp_path: Path) -> None:
 
 def test_a_response_to_a_query_that_is_not_there(leaderboard: Leaderboard) -> None:
     assert sentence(lambda: leaderboard.rank({"q1": "x"}, model="mine")) == (
-        "unknown query of bundled-sw, answered by model 'mine': 'q1'; did you mean 'q14'?"
+        "unknown query of bundled-sw, answered by model 'mine': 'q1'; did you mean 'q01'?"
     )
 
 

@@ -34,7 +34,7 @@ def test_a_sound_dataset(queries: Path) -> None:
     assert done.exit_code == 0
     (found,) = json.loads(done.stdout)
     described = BUNDLED.describe()
-    assert found["languages"] == {LANGUAGE: 14}
+    assert found["languages"] == {LANGUAGE: 40}
     for name in ("queries", "passages", "with_reference", "answerable", "unanswerable"):
         assert found[name] == described[name]
     assert found["problems"] == []
@@ -121,7 +121,7 @@ def test_a_benchmark_is_the_librarys(trec: Path, tmp_path: Path) -> None:
             trec / "topics.tsv", trec / "qrels.txt", trec / "passages.jsonl", language=LANGUAGE
         ).dataset
     )
-    assert "12 queries in 'sw'; 2 dropped: no judgment" in printed.stderr
+    assert "30 queries in 'sw'; 10 dropped: no judgment" in printed.stderr
 
 
 def test_what_mirage_bench_took_of_miracl(data_dir: Path) -> None:
@@ -146,7 +146,7 @@ def test_what_build_refuses(trec: Path) -> None:
 def test_there_and_back_again(trec: Path, tmp_path: Path) -> None:
     back = tmp_path / "back.jsonl"
     done = mirage("data", "convert", "--from", "trec", *trec_options(trec), "--out", back)
-    assert done.stdout == f"{back}: 14 queries in 'sw'\n"
+    assert done.stdout == f"{back}: 40 queries in 'sw'\n"
     again = MirageDataset.from_jsonl(back)
     for query in BUNDLED:
         if not query.relevant:

@@ -84,9 +84,11 @@ def test_votes_are_read_as_the_judge_reads_them(
         return ("[[A]]", "[[B]]", "[[C]]", "[[A]]", "no verdict")[draw % 5]
 
     server.answer = answer
-    dataset = MirageDataset.bundled(LANGUAGE)
+    dataset = MirageDataset(list(MirageDataset.bundled(LANGUAGE))[:10], name="few")
     paths = [
-        responses(tmp_path / f"{name}.jsonl", lambda query, n=n: first_passage(query)[: 90 + n])
+        responses(
+            tmp_path / f"{name}.jsonl", lambda query, n=n: first_passage(query)[: 90 + n], dataset
+        )
         for n, name in enumerate(MODELS)
     ]
     runs = [read_run(path, language=LANGUAGE) for path in paths]

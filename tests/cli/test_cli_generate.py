@@ -35,7 +35,7 @@ def test_responses_go_to_standard_output(server: ChatServer, tmp_path: Path) -> 
     path.write_text(done.stdout)
     run = read_run(path, language=LANGUAGE)
     assert [response.query_id for response in run] == list(QUERIES.query_ids)
-    assert done.stderr.strip() == "m: 14 of 14 queries answered"
+    assert done.stderr.strip() == "m: 40 of 40 queries answered"
 
 
 def test_responses_go_to_a_file_and_a_summary_to_standard_output(
@@ -43,11 +43,11 @@ def test_responses_go_to_a_file_and_a_summary_to_standard_output(
 ) -> None:
     path = tmp_path / "run.jsonl"
     done = generated(server, "--out", path)
-    assert done.stdout.strip() == f"{path}: m: 14 of 14 queries answered"
-    assert len(read_run(path, language=LANGUAGE)) == 14
+    assert done.stdout.strip() == f"{path}: m: 40 of 40 queries answered"
+    assert len(read_run(path, language=LANGUAGE)) == 40
     again = generated(server, "--out", path, "--json")
-    assert json.loads(again.stdout) == {"model": "m", "queries": 14, "failed": 0, "failures": {}}
-    assert len(server.requests) == 14
+    assert json.loads(again.stdout) == {"model": "m", "queries": 40, "failed": 0, "failures": {}}
+    assert len(server.requests) == 40
 
 
 def test_queries_that_fail_fall_short_and_are_asked_again(
@@ -58,17 +58,17 @@ def test_queries_that_fail_fall_short_and_are_asked_again(
     short = generated(server, *options, "--json")
     assert short.exit_code == 1
     assert len(json.loads(short.stdout)["failures"]) == 3
-    assert "fell short: 3 of 14 queries have no answer" in short.stderr
+    assert "fell short: 3 of 40 queries have no answer" in short.stderr
     assert generated(server, *options).exit_code == 0
-    assert len(server.requests) == 17
+    assert len(server.requests) == 43
 
 
 def test_the_cache_and_doing_without_it(server: ChatServer) -> None:
     generated(server)
     generated(server)
-    assert len(server.requests) == 14
+    assert len(server.requests) == 40
     generated(server, "--no-cache")
-    assert len(server.requests) == 28
+    assert len(server.requests) == 80
 
 
 def test_the_budget_is_kept(server: ChatServer) -> None:

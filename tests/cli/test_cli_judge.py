@@ -26,10 +26,10 @@ def test_a_dry_run_says_what_it_takes_and_asks_nothing(
     for option in ("--dry-run", "--estimate"):
         done = judged(server, files, option)
         assert done.exit_code == 0
-        assert done.stdout.startswith("14 calls (and 0 answers from the cache)")
+        assert done.stdout.startswith("40 calls (and 0 answers from the cache)")
     priced = judged(server, files, "--dry-run", "--json", "--price", "1,2", "--both-orders")
     estimate = json.loads(priced.stdout)
-    assert estimate["calls"] == 28
+    assert estimate["calls"] == 80
     assert estimate["cost"] == pytest.approx(
         (estimate["prompt_tokens"] + 2 * estimate["completion_tokens"]) / 1e6
     )
@@ -42,10 +42,10 @@ def test_votes_go_to_standard_output_and_from_there_to_fit(
     server.answer = lambda _: "[[A]]"
     done = judged(server, files, "--both-orders")
     assert done.exit_code == 0
-    assert "28 calls" in done.stderr.splitlines()[0]  # before the first call
-    assert len(done.stdout.splitlines()) == 28
+    assert "80 calls" in done.stderr.splitlines()[0]  # before the first call
+    assert len(done.stdout.splitlines()) == 80
     fitted = json.loads(mirage("fit", "-", "--json", stdin=done.stdout).stdout)
-    assert fitted["title"] == "14 judgments on 14 queries"
+    assert fitted["title"] == "40 judgments on 40 queries"
     assert [row["logit"] for row in fitted["entries"]] == [0, 0]  # either order, another winner
 
 
@@ -55,16 +55,16 @@ def test_votes_go_to_a_file_that_is_gone_on_from(
     server.answer = lambda _: "[[A]]"
     path = tmp_path / "votes.jsonl"
     done = judged(server, files, "--out", path, "--json", "--no-cache")
-    assert json.loads(done.stdout)["judgments"] == 14
+    assert json.loads(done.stdout)["judgments"] == 40
     judged(server, files, "--out", path, "--no-cache")
-    assert len(server.requests) == 14
+    assert len(server.requests) == 40
 
 
 def test_votes_without_a_verdict_fall_short(server: ChatServer, files: list[Path]) -> None:
     server.answer = lambda _: "[[A]]" if len(server.requests) % 2 else Reply("no", status=400)
     short = judged(server, files, "--concurrency", 1)
     assert short.exit_code == 1
-    assert "7 of 14 votes failed or name no verdict" in short.stderr
+    assert "20 of 40 votes failed or name no verdict" in short.stderr
 
 
 def test_what_judge_needs(server: ChatServer, files: list[Path]) -> None:
@@ -80,10 +80,10 @@ def test_a_report_has_the_ranking_the_responses_and_the_judge(
     server.answer = lambda _: "[[A]]"
     votes, page = tmp_path / "votes.jsonl", tmp_path / "ranking.html"
     done = judged(server, files, "--both-orders", "--out", votes, "--report", page)
-    assert "14 judgments, 14 ties" in done.stdout
+    assert "40 judgments, 40 ties" in done.stdout
     assert "Every judgment is a tie" in done.stdout.replace("\n", " ")
     written = page.read_text(encoding="utf-8")
-    for words in ("Judgments by pair", "0 / 14 / 0", "Position", "##Answer"):
+    for words in ("Judgments by pair", "0 / 40 / 0", "Position", "##Answer"):
         assert words in written
 
 

@@ -154,7 +154,7 @@ def test_standard_input_is_read_once_named_so_and_forgotten(
     monkeypatch.setattr("tempfile.tempdir", None)
     piped = responses(tmp_path / "x.jsonl").read_text("utf-8")
     scored = mirage("features", LANGUAGE, "-", "--name", "mine", stdin=piped)
-    assert scored.stdout.startswith("mine: 14 queries")
+    assert scored.stdout.startswith("mine: 40 queries")
     assert refusal("fit", "-", stdin='{"a": 1').startswith("standard input, line 1: not JSON")
     twice = refusal("features", LANGUAGE, "-", "-", "--name", "a", "--name", "b", stdin=piped)
     assert "can be read once only" in twice
@@ -187,7 +187,7 @@ def test_an_output_that_lacks_letters_gets_escapes() -> None:
         check=True,
         env={"PYTHONIOENCODING": "latin-1", "PYTHONPATH": ":".join(sys.path)},
     )
-    assert len(done.stdout.splitlines()) == 14
+    assert len(done.stdout.splitlines()) == 40
     assert b"\\u" in done.stdout
 
 
@@ -248,8 +248,8 @@ def test_ctrl_c_keeps_what_came_and_the_same_command_goes_on(
     asked = len(server.requests)
     options = ("--model", "m", "--base-url", server.url, "--out", path)
     assert mirage("generate", LANGUAGE, *options).exit_code == 0
-    assert len(server.requests) == asked + 13
-    assert len(read_run(path, language=LANGUAGE)) == 14
+    assert len(server.requests) == asked + 39
+    assert len(read_run(path, language=LANGUAGE)) == 40
 
 
 @pytest.mark.parametrize(

@@ -53,7 +53,7 @@ def test_a_trained_surrogate_ranks(arena: tuple[list[Path], Path], tmp_path: Pat
     assert ranker.estimator == "ridge"
     assert "--trust" in refusal("surrogate", "show", own)
     shown = mirage("surrogate", "show", own, "--trust").stdout
-    assert "sw: 14 queries, 30 tournaments" in shown
+    assert "sw: 40 queries, 30 tournaments" in shown
     assert max(map(len, shown.splitlines())) <= 80
 
 
