@@ -10,12 +10,12 @@ from mirage.text import split_sentences
 
 
 def my_rag(query: Query) -> str:
-    """Quote from the passage that shares most words with the question, and cite it.
+    """Quote from the passage whose title shares most words with the question, and cite it.
 
     Words are what stands between spaces. Is that a good idea in Chinese, Japanese and Thai?
     """
     words = set(query.text.lower().split())
-    best = max(query.passages, key=lambda p: len(words & set(p.text.lower().split())))
+    best = max(query.passages, key=lambda p: len(words & set(p.title.lower().split())))
     first, *_ = split_sentences(best.text, query.language)
     return f"##Reason: [{best.id}]\n##Answer: {first} [{best.id}]"
 

@@ -5,6 +5,8 @@
 Both answer the same questions, so their features can be held side by side, question by question.
 """
 
+import numpy as np
+
 from mirage import Leaderboard, Passage, Query
 from mirage.text import split_sentences
 
@@ -44,9 +46,9 @@ if __name__ == "__main__":
         up, down = (change[:, column] > 0).sum(), (change[:, column] < 0).sum()
         print(f"{feature:20}{before:8.2f}{after:8.2f}{up:12}{down:10}")
 
-    answer = tables["new"].features.index("answer_rougeL")
-    row = change[:, answer].argmin()
+    answer = tables["new"].features.index("answer_match")
+    row = np.nanargmin(change[:, answer])  # where no passage answers there is nothing to match
     query = ranking.evidence.dataset[int(row)]
-    print(f"\n{query.text} ({query.id}, answer_rougeL {change[row, answer]:+.2f})")
+    print(f"\n{query.text} ({query.id}, answer_match {change[row, answer]:+.2f})")
     for name in ("old", "new"):
         print(f"\n{name}:\n{ranking.evidence.runs[name][query.id].text}")

@@ -24,6 +24,8 @@ QUERIES = (
         passages=PASSAGES,
         relevant=("help/12#0",),
         reference="##Answer: You can return unworn shoes within 30 days [help/12#0].",
+        answerable=True,
+        answers=(("30 days", "thirty days"),),
     ),
     Query(  # nobody wrote a reference yet
         id="q2",

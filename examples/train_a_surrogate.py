@@ -22,7 +22,7 @@ def my_rag(query: Query) -> str:
 if __name__ == "__main__":
     corpora = {code: MirageDataset.bundled(code) for code in LANGUAGES}
     dataset = corpora["de"]
-    runs, utilities = simulate(corpora, "de", SYSTEMS[:20], seed=0)
+    runs, utilities = simulate(corpora, "de", SYSTEMS[:200:10], seed=0)
     verdicts = judge(utilities, [run.model for run in runs], dataset.query_ids, seed=0)
 
     tournaments = BradleyTerry().bootstrap(verdicts, tournaments=200, queries=len(dataset))

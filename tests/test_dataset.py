@@ -40,7 +40,7 @@ def test_bundled() -> None:
     bundled = MirageDataset.bundled("sw")
     assert bundled.language == "sw"
     assert bundled.name == "bundled-sw"
-    assert bundled.query_ids == tuple(f"q{number:02}" for number in range(1, 15))
+    assert bundled.query_ids == tuple(f"q{number:02}" for number in range(1, 41))
     assert bundled["q01"].text == "Ni mto upi ulio mrefu zaidi barani Afrika?"
 
 
@@ -468,13 +468,13 @@ def test_a_sample_is_reproducible_and_in_order() -> None:
     assert len(set(drawn.query_ids)) == 6
     assert list(drawn.query_ids) == sorted(drawn.query_ids)
     assert len({bundled.sample(6, seed=seed).query_ids for seed in range(10)}) > 5
-    assert bundled.sample(14) == bundled
+    assert bundled.sample(40) == bundled
     assert drawn.name == "bundled-en"
 
 
 def test_a_sample_draws_every_query_as_often() -> None:
     bundled = MirageDataset.bundled("en")
-    drawn = [id_ for seed in range(400) for id_ in bundled.sample(7, seed=seed).query_ids]
+    drawn = [id_ for seed in range(400) for id_ in bundled.sample(20, seed=seed).query_ids]
     # Binomial(400, 1/2): 200 expected, standard deviation 10.
     assert all(150 < drawn.count(id_) < 250 for id_ in bundled.query_ids)
 

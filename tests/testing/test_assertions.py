@@ -213,7 +213,10 @@ def test_a_model_ranks_above_a_worse_one_and_not_above_a_better_one(
 def test_the_confidence_is_p_better(uncited: Texts) -> None:
     board = Leaderboard.bundled("sw")
     ranking = board.rank(uncited, model="my-rag")
-    for other in ("anchor/uncited", "anchor/reference", "anchor/hallucinated"):
+    # Seven of thirty answers without citations are surely better than thirty, and worse than none.
+    assert ranking.p_better("my-rag", "anchor/uncited") > 0.9
+    assert ranking.p_better("my-rag", "anchor/reference") < 0.5
+    for other in ("anchor/reference", "anchor/verbose", "anchor/over-cited"):
         p_better = ranking.p_better("my-rag", other)
         assert 0 < p_better < 1
         assert_ranks(ranking, other, p_better)

@@ -15,7 +15,7 @@ from mirage.models import Response
 from mirage.surrogate.simulation import System, simulate
 from mirage.testing import FellShortError, assert_no_regression, save_baseline
 
-COPIES = 8  # 112 queries: the bundled 14, each asked eight times
+COPIES = 3  # 120 queries: the bundled 40, each asked three times
 CITED = FeatureSuite(["citation_recall@10", "citation_map@10"])
 VARYING = System(
     "varying", dict.fromkeys(("truncated", "over-cited", "wrongly-cited", "padded"), 1 / 7)
@@ -38,7 +38,7 @@ DATASET = MirageDataset(
 
 
 def generated(seed: int) -> Run:
-    """What the system answers to the 112 queries; each seed gives other faults."""
+    """What the system answers to the 120 queries; each seed gives other faults."""
     responses = []
     for copy in range(COPIES):
         (run,), _ = simulate(CORPORA, "sw", [VARYING], seed=seed * COPIES + copy)
