@@ -642,14 +642,13 @@ def parsed_reference(query: dict[str, Any]) -> ParsedResponse:
 
 @pytest.mark.parametrize("path", sorted(MINI.glob("*.jsonl")), ids=lambda path: path.stem)
 def test_bundled_references(path: Path) -> None:
-    english = {query["id"]: parsed_reference(query) for query in bundled("en")}
     for query in bundled(path.stem):
         parsed = parsed_reference(query)
         assert parsed.well_formed, query["id"]
         assert "[" not in parsed.answer_text
         cited = [sentence.citations for sentence in parsed.sentences]
-        assert {id_ for ids_ in cited for id_ in ids_} <= set(query.get("relevant", ()))
-        assert cited == [sentence.citations for sentence in english[query["id"]].sentences]
+        # Every language says it in sentences of its own, and cites all that answers the question.
+        assert {id_ for ids_ in cited for id_ in ids_} == set(query.get("relevant", ()))
 
 
 def nomiracl(data_dir: Path) -> Iterator[tuple[str, list[str], str]]:

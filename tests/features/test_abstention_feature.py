@@ -8,7 +8,7 @@ from mirage.features import NotComputed, answered, feature
 from mirage.models import Passage, Query, Response
 
 
-def value(text: str, answerable: bool | None) -> float | NotComputed:
+def value(text: str, answerable: bool | None, name: str = "abstention") -> float | NotComputed:
     query = Query(
         id="q1",
         language="de",
@@ -17,7 +17,7 @@ def value(text: str, answerable: bool | None) -> float | NotComputed:
         answerable=answerable,
     )
     item = answered(query, Response(query_id="q1", text=text))
-    (result,) = feature("abstention").compute([item])
+    (result,) = feature(name).compute([item])
     return result
 
 
@@ -40,3 +40,26 @@ def test_nothing_is_computed_where_nobody_knows() -> None:
     result = value("Anna Berg.", None)
     assert isinstance(result, NotComputed)
     assert "whether a passage answers" in result.reason
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("##Reason: Kein Abschnitt sagt es.\n##Answer: Anna Berg baute ihn [1].", 1),
+        ("##Reason: Anna Berg.\n##Answer: Das steht nicht in den Texten.", 0),
+        ("I don't know.", 0),
+        ("", 1),
+    ],
+)
+def test_an_invention_is_an_answer_that_no_passage_gives(text: str, expected: int) -> None:
+    assert value(text, False, "invention") == expected
+
+
+@pytest.mark.parametrize(
+    ("answerable", "reason"),
+    [(True, "a passage answers the query"), (None, "does not say whether a passage answers")],
+)
+def test_nothing_is_invented_where_a_passage_answers(answerable: bool | None, reason: str) -> None:
+    result = value("Anna Berg.", answerable, "invention")
+    assert isinstance(result, NotComputed)
+    assert reason in result.reason

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -263,8 +264,11 @@ def test_references_are_supported_by_what_they_cite(code: str) -> None:
             cited = [query[passage].text for passage in sentence.citations]
             right.append(sentence_support(sentence.text, cited, code))
             wrong.append(max(sentence_support(sentence.text, [p.text], code) for p in others))
-    assert len(right) >= 12
-    assert np.mean(right) > 1.4 * np.mean(wrong)
+    assert len(right) >= 30
+    # The other passages tell the same of something else, in the same words: the best of them
+    # holds much of a true sentence too, but hardly ever as much as what the sentence cites.
+    assert np.mean(np.array(right) > wrong) >= 0.9
+    assert np.mean(right) > 1.25 * np.mean(wrong)
 
 
 # Relevance ----------------------------------------------------------------------------------------
@@ -302,13 +306,14 @@ def test_nothing_in_common_is_zero() -> None:
 
 
 @pytest.mark.parametrize("code", LANGUAGES)
-def test_relevant_passages_are_nearer(code: str) -> None:
+def test_passages_on_the_question_are_nearer_than_those_on_another(code: str) -> None:
+    # Which of the passages on it answers a question, its words do not tell in the bundled data.
     near: dict[bool, list[float]] = {True: [], False: []}
-    for query in MirageDataset.bundled(code):
-        if not query.relevant:
-            continue
-        for passage in query.passages:
-            nearness = value("relevance_lexical", f"So [{passage.id}].", query)
-            near[passage.id in query.relevant].append(nearness)
-    assert np.mean(near[True]) > np.mean(near[False]) + 0.1
-    assert max(near[True] + near[False]) == 1
+    dataset = MirageDataset.bundled(code)[:11]
+    for query, other in pairwise(dataset):
+        mixed = query.model_copy(update={"passages": (*query.passages, *other.passages)})
+        for passage in mixed.passages:
+            nearness = value("relevance_lexical", f"So [{passage.id}].", mixed)
+            near[passage in query.passages].append(nearness)
+    assert np.mean(near[True]) > np.mean(near[False]) + 0.3
+    assert max(near[True]) == 1

@@ -38,6 +38,8 @@ from mirage.llm import LLM, Cache
 from mirage.models import Passage, Query, Response, Run
 
 LONGEST = 128
+QUERIES = 14
+"""Of a language: as many as small vocabularies have room for the characters of."""
 SCRIPTS = ("en", "ar", "hi", "te", "th", "ja", "ko", "zh", "ru")
 PAPER = (
     "target_language",
@@ -62,7 +64,9 @@ class Zoo:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        texts = [p.text for c in SCRIPTS for q in MirageDataset.bundled(c) for p in q.passages]
+        texts = [
+            p.text for c in SCRIPTS for q in MirageDataset.bundled(c)[:QUERIES] for p in q.passages
+        ]
         self.tokenizers = {
             # XLM-RoBERTa's and DeBERTa's kind, with the templates of both, and BERT's.
             "xlm-roberta": _unigram(texts, "<s> $A </s> </s> $B </s>"),
@@ -197,11 +201,11 @@ def shapes(zoo: Zoo) -> Callable[[Any], list[tuple[int, int]]]:
 
 
 def natural_pairs(*codes: str) -> list[Pair]:
-    """Every passage of the bundled corpora before the question, and before the reference."""
+    """Passages of the bundled corpora before the question, and before the reference."""
     return [
         (passage.text, text)
         for code in codes
-        for query in MirageDataset.bundled(code)
+        for query in MirageDataset.bundled(code)[:QUERIES]
         for passage in query.passages
         for text in (query.text, answered_reference(query).sentences[0].text)
     ]
@@ -251,7 +255,7 @@ def test_logits_are_those_of_a_plain_loop(zoo: Zoo, reranker: Path) -> None:
         encoder = CrossEncoder(str(folder), activation_fn=Identity(), device="cpu")
         named_route = [float(encoder.predict([pair])[0]) for pair in pairs]
         np.testing.assert_allclose(scores, named_route, rtol=0, atol=1e-5)
-        assert scores.max() > 1  # no sigmoid
+        assert np.abs(scores).max() > 1  # no sigmoid
 
 
 def test_models_may_be_objects(nli: Path, tmp_path: Path) -> None:
@@ -715,7 +719,7 @@ def grades(request: Any) -> str:
 
 def repeating(responses: int) -> tuple[MirageDataset, list[Run]]:
     """Two runs with as many responses together, to twelve questions again and again."""
-    queries = [query for query in MirageDataset.bundled("en") if query.answerable]
+    queries = [query for query in MirageDataset.bundled("en")[:QUERIES] if query.answerable]
     assert len(queries) == 12
     made = (
         query.model_copy(update={"id": str(i)})

@@ -113,7 +113,7 @@ def test_a_surrogate_never_lowers_a_logit_for_more_of_it(tmp_path: Path) -> None
     assert training_data(unknown, tournaments)["en"].monotone == [0]
     free = SurrogateRanker("monotone_forest").fit(unknown, tournaments)
     assert free.predict(tables[0]).logit > free.predict(tables[-1]).logit
-    for own, monotone in ((Shouted.facts, [0]), (Facts("none"), [0]), (Facts("higher"), [1])):
+    for own, monotone in ((Shouted.facts, [-1]), (Facts("none"), [0]), (Facts("higher"), [1])):
         turned = [replace(table, facts={"calm": own}) for table in tables]
         assert training_data(turned, tournaments)["en"].monotone == monotone
 
@@ -165,6 +165,8 @@ def test_the_guide_says_of_each_feature_what_its_definition_says() -> None:
         ends = f"{known.low:g} to {known.high:g}"
         assert values == ("a logit" if ends == "-inf to inf" else ends)
         others = (f", {way} in {code}" for code, way in known.direction_by_language.items())
-        assert better == known.direction + "".join(others)
-        extra = f" (extra `{known.extra}`)" if known.extra else ""
+        direction = "neither" if known.direction == "none" else known.direction
+        assert better == direction + "".join(others)
+        own = ", or none" if "embedder" in known.needs else ""  # anybody's own will do too
+        extra = f" (extra `{known.extra}`{own})" if known.extra else ""
         assert needs == (", ".join(known.needs) or "-") + extra

@@ -73,13 +73,10 @@ def test_scores_are_those_of_the_formula(code: str, k1: float, b: float) -> None
 def test_questions_find_their_passages_where_words_have_no_spaces(code: str) -> None:
     dataset = MirageDataset.bundled(code)
     index = BM25({p.id: p for query in dataset for p in query.passages}.values(), code)
-    found = [
-        bool({hit.passage.id for hit in index.search(query.text, 5)} & set(query.relevant))
-        for query in dataset
-        if query.relevant
-    ]
-    assert len(found) == 12
-    assert all(found)
+    best = [(query, index.search(query.text, 1)) for query in dataset]
+    own = [bool(hits) and hits[0].passage.id in query.passage_ids for query, hits in best]
+    assert len(own) == 40
+    assert sum(own) > 26  # at random: 1; in the languages with spaces: 29 to 38
 
 
 @needs_bm25s

@@ -1,0 +1,209 @@
+"""Facts of a reference, of an answer and of passages: weights by hand, in five scripts."""
+
+from __future__ import annotations
+
+import math
+from itertools import product
+from typing import NamedTuple
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mirage.features import NotComputed, answered, feature
+from mirage.models import Passage, Query, Response
+
+NUMBER = 4
+ONE_OF_THREE = math.log(4 / 1.5) ** 2
+"""What a word weighs that one of three passages holds."""
+
+NONE_OF_THREE = math.log(4 / 0.5) ** 2
+"""What a word weighs that only the reference holds."""
+
+
+class Case(NamedTuple):
+    """A question, three passages, of which the first answers it, and answers."""
+
+    question: str
+    passages: tuple[str, ...]
+    reference: str
+    reworded: str
+    wrong: str
+    wrong_number: str
+
+
+CASES = {
+    "en": Case(
+        question="Which is the longest river in Africa?",
+        passages=(
+            "The Nile covers 6,600 kilometres and reaches the sea in Egypt.",
+            "The Congo crosses the equator twice on its way.",
+            "The Zambezi plunges over Victoria Falls.",
+        ),
+        reference="The Nile, with 6,600 kilometres.",
+        reworded="The river is called the Nile; it has 6600 kilometres.",
+        wrong="It is the Congo.",
+        wrong_number="The Nile, with 4,700 kilometres.",
+    ),
+    "ru": Case(
+        question="Какая река самая длинная в Африке?",
+        passages=(
+            "Нил тянется на 6600 километров и впадает в море в Египте.",
+            "Конго дважды пересекает экватор.",
+            "Замбези образует водопад Виктория.",
+        ),
+        reference="Это Нил, 6600 километров.",
+        reworded="Длина Нила равна 6600 километрам.",
+        wrong="Это Конго.",
+        wrong_number="Это Нил, 4700 километров.",
+    ),
+    "ar": Case(
+        question="ما أطول نهر في أفريقيا؟",
+        passages=(
+            "يمتد النيل مسافة 6600 كيلومتر ويصب في البحر في مصر.",
+            "يعبر الكونغو خط الاستواء مرتين.",
+            "يشكل الزامبيزي شلالات فيكتوريا.",
+        ),
+        reference="النيل، وطوله 6600 كيلومتر.",
+        reworded="إنه النيل ويبلغ ٦٦٠٠ كيلومتر.",
+        wrong="إنه الكونغو.",
+        wrong_number="النيل، وطوله 4700 كيلومتر.",
+    ),
+    "hi": Case(
+        question="अफ़्रीका की सबसे लंबी नदी कौन-सी है?",
+        passages=(
+            "नील 6600 किलोमीटर बहकर मिस्र में समुद्र से मिलती है।",
+            "कांगो भूमध्य रेखा को दो बार पार करती है।",
+            "ज़ाम्बेज़ी पर विक्टोरिया जलप्रपात है।",
+        ),
+        reference="नील, जो 6600 किलोमीटर है।",
+        reworded="वह नील है, ६६०० किलोमीटर की।",
+        wrong="वह कांगो है।",
+        wrong_number="नील, जो 4700 किलोमीटर है।",
+    ),
+    "ja": Case(
+        question="アフリカで一番長いのはどれですか。",
+        passages=(
+            "ナイルは6600キロを流れ、エジプトで海に注ぐ。",
+            "コンゴは赤道を二度横切る。",
+            "ザンベジにはビクトリアの滝がある。",
+        ),
+        reference="ナイル、6600キロ。",
+        reworded="６６００キロのナイル。",
+        wrong="コンゴ。",
+        wrong_number="ナイル、4700キロ。",
+    ),
+}
+
+
+def query_of(code: str) -> Query:
+    case = CASES[code]
+    return Query(
+        id="q",
+        language=code,
+        text=case.question,
+        passages=tuple(Passage(id=str(n), text=text) for n, text in enumerate(case.passages)),
+        relevant=("0",),
+        reference=f"##Reason: [0].\n##Answer: {case.reference} [0]",
+    )
+
+
+def value(name: str, text: str, query: Query) -> float | NotComputed:
+    response = Response(query_id=query.id, text=f"##Reason: So.\n##Answer: {text}")
+    return feature(name).compute([answered(query, response)])[0]
+
+
+@pytest.mark.parametrize(("code", "manner"), [*product(CASES, ("reference", "reworded"))])
+def test_facts_count_in_any_wording(code: str, manner: str) -> None:
+    text, query = getattr(CASES[code], manner), query_of(code)
+    assert value("fact_recall", text, query) == pytest.approx(1)
+    assert value("fact_precision", text, query) == pytest.approx(1)
+
+
+@pytest.mark.parametrize("code", CASES)
+def test_what_another_passage_says_is_no_fact_of_the_answer(code: str) -> None:
+    text, query = CASES[code].wrong, query_of(code)
+    assert value("fact_recall", text, query) == 0
+    assert value("fact_precision", text, query) == 0
+
+
+@pytest.mark.parametrize("code", ["en", "ru", "hi"])
+def test_a_wrong_number_costs_what_a_number_weighs(code: str) -> None:
+    # Two words, the river and its kilometres, are right; the number is not.
+    text, query = CASES[code].wrong_number, query_of(code)
+    share = 2 * ONE_OF_THREE / (2 * ONE_OF_THREE + NUMBER)
+    assert value("fact_recall", text, query) == pytest.approx(share)
+    assert value("fact_precision", text, query) == pytest.approx(share)
+
+
+def test_a_word_that_only_the_reference_holds_counts_for_precision_alone() -> None:
+    text, query = CASES["ar"].wrong_number, query_of("ar")
+    words = 2 * ONE_OF_THREE
+    assert value("fact_recall", text, query) == pytest.approx(words / (words + NUMBER))
+    words += NONE_OF_THREE  # "and its length"
+    assert value("fact_precision", text, query) == pytest.approx(words / (words + NUMBER))
+
+
+def test_phrasing_counts_for_nothing_and_numbers_always_count() -> None:
+    query = query_of("en")
+    assert value("fact_precision", "Happily delighted, my friend: Nile!", query) == 1
+    assert value("fact_precision", "Nile, 12.", query) == pytest.approx(
+        ONE_OF_THREE / (ONE_OF_THREE + NUMBER)
+    )
+    assert value("fact_recall", "The longest river in Africa.", query) == 0  # the question again
+
+
+@pytest.mark.parametrize("code", CASES)
+def test_who_says_nothing_says_nothing_wrong_and_repeats_nothing(code: str) -> None:
+    query = query_of(code)
+    assert value("fact_recall", "", query) == 0
+    assert value("fact_precision", "", query) == 1
+    assert value("passage_coverage", "", query) == 0
+
+
+@pytest.mark.parametrize("code", CASES)
+def test_who_copies_all_passages_covers_them_and_an_answer_covers_little(code: str) -> None:
+    query, case = query_of(code), CASES[code]
+    assert value("passage_coverage", "\n".join(case.passages), query) == 1
+    assert value("fact_recall", "\n".join(case.passages), query) == pytest.approx(1)
+    short = value("passage_coverage", case.reference, query)
+    assert isinstance(short, float)
+    assert short < 0.25
+
+
+def test_coverage_by_hand() -> None:
+    # English n-grams have 3 + 2 characters: "abcdef ghij" has seven of them, "abcdef g" four.
+    query = Query(id="q", language="en", text="x", passages=(Passage(id="0", text="abcdef ghij"),))
+    assert value("passage_coverage", "Abcdef g", query) == 4 / 7
+    assert value("passage_coverage", "abcdef ghij klmnop", query) == 1
+
+
+@pytest.mark.parametrize(
+    ("name", "changes", "reason"),
+    [
+        ("fact_recall", {"reference": None}, "reference"),
+        ("fact_recall", {"relevant": ()}, "no relevant passage"),
+        ("fact_precision", {"relevant": ()}, "no relevant passage"),
+        ("fact_recall", {"reference": "##Answer: The longest river."}, "words are the question's"),
+        ("passage_coverage", {"passages": (), "relevant": ()}, "no texts of passages"),
+    ],
+)
+def test_where_there_is_no_value(name: str, changes: dict[str, object], reason: str) -> None:
+    result = value(name, "The Nile.", query_of("en").model_copy(update=changes))
+    assert isinstance(result, NotComputed)
+    assert reason in result.reason
+
+
+def test_precision_needs_no_reference() -> None:
+    query = query_of("en").model_copy(update={"reference": None})
+    assert value("fact_precision", "The Nile, 6600 kilometres.", query) == pytest.approx(1)
+    assert value("fact_precision", "The Congo.", query) == 0
+
+
+@given(st.sampled_from([*CASES]), st.text(max_size=60))
+def test_values_are_shares_whatever_is_said(code: str, text: str) -> None:
+    query = query_of(code)
+    for name in ("fact_recall", "fact_precision", "passage_coverage"):
+        share = value(name, text, query)
+        assert isinstance(share, (int, float))
+        assert 0 <= share <= 1 + 1e-12
