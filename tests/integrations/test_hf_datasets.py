@@ -44,7 +44,7 @@ def test_types_do_not_depend_on_what_is_there() -> None:
     assert to_datasets(bare).features == to_datasets(MirageDataset.bundled("yo")).features
     assert dataset_from(to_datasets(bare)) == bare
     both = hf.concatenate_datasets([to_datasets(bare), to_datasets(MirageDataset.bundled("yo"))])
-    assert len(dataset_from(both)) == 15
+    assert len(dataset_from(both)) == 41
 
 
 def test_a_run_comes_back_equal() -> None:

@@ -83,7 +83,9 @@ def test_the_harness_knows_which_way_is_better() -> None:
         dataset = MirageDataset.bundled(language)
         better = run(dataset, suite)["higher_is_better"][dataset.name]
         others = dict.fromkeys(suite.names, True)
-        assert better == others | {"english_language": english, "length": None}
+        others |= dict.fromkeys(("invention", "unknown_facts", "wrong_answer"), False)
+        others |= {"english_language": english, "passage_coverage": None, "length": None}
+        assert better == others
 
 
 def length(_: Query, response: Response) -> float:
@@ -133,4 +135,4 @@ def test_its_dummy_model_is_scored() -> None:
     dataset = MirageDataset.bundled("de")
     found = run(dataset, model="dummy")
     assert found["results"]["bundled-de"]["citation_recall@10,none"] == 0
-    assert found["n-samples"]["bundled-de"] == {"original": 14, "effective": 14}
+    assert found["n-samples"]["bundled-de"] == {"original": 40, "effective": 40}
