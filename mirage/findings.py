@@ -12,10 +12,9 @@ from mirage.features import (
     FeatureTable,
     Span,
     answered,
-    feature_names,
     spans,
 )
-from mirage.text import MENTIONED_AT, ParsedResponse, mention
+from mirage.text import ParsedResponse, mentioned
 
 if TYPE_CHECKING:
     from mirage.dataset import MirageDataset
@@ -276,8 +275,8 @@ def _read(query: Query, run: Run) -> _Read | None:
 def _values(
     dataset: MirageDataset, run: Run, table: FeatureTable | None
 ) -> Mapping[str, Mapping[str, float]]:
-    """By query, the features that checks are about and that can be had."""
-    wanted = [name for name in dict.fromkeys(c.feature for c in CHECKS) if name in feature_names()]
+    """By query, the features that checks are about."""
+    wanted = list(dict.fromkeys(check.feature for check in CHECKS))
     missing = [name for name in wanted if table is None or name not in table.features]
     tables = [] if table is None else [table]
     if missing:
@@ -346,11 +345,8 @@ def _quote(check: _Check, item: _Read) -> str:
 
 
 def _states_wrong(item: _Read, text: str) -> bool:
-    return any(
-        mention(form, text, item.query.language) >= MENTIONED_AT
-        for forms in item.query.wrong_answers
-        for form in forms
-    )
+    query = item.query
+    return any(mentioned(forms, text, query.language) for forms in query.wrong_answers)
 
 
 def _cut(text: str) -> str:

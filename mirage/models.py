@@ -68,8 +68,8 @@ class Passage(Record):
     title: str = ""
 
 
-GOLD = frozenset({"relevant", "reference", "answerable", "answers", "wrong_answers"})
-"""The fields of a :class:`Query` that responses are measured by."""
+GOLD = frozenset({"relevant", "reference", "answerable", "answers", "wrong_answers", "metadata"})
+"""The fields of a :class:`Query` that responses are measured by, or that may tell as much."""
 
 
 class Query(Record):
@@ -109,8 +109,9 @@ class Query(Record):
         Neither ``relevant``, ``reference``, ``answerable`` nor the answers are in it, nor
         ``metadata``, which may tell as much: the bundled queries say there that no passage answers.
         """
-        hidden = {name: type(self).model_fields[name].get_default() for name in GOLD}
-        return self.model_copy(update={**hidden, "metadata": {}})
+        fields = type(self).model_fields
+        nothing = {name: fields[name].get_default(call_default_factory=True) for name in GOLD}
+        return self.model_copy(update=nothing)
 
     @property
     def passage_ids(self) -> tuple[str, ...]:

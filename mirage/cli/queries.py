@@ -25,9 +25,9 @@ def queries(
     """
     from mirage.models import GOLD
 
-    dataset, hidden = dataset_of(language, None), {*GOLD, "metadata"}
+    dataset, gold = dataset_of(language, None), set(GOLD)
     if as_json:
-        out_json([query.model_dump(exclude=hidden) for query in dataset])
+        out_json([query.model_dump(exclude=gold) for query in dataset])
         return
     for query in dataset:
-        out(query.model_dump_json(exclude=hidden))
+        out(query.model_dump_json(exclude=gold))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mirage.features.answers import states
+from mirage.features.answers import states, states_all
 from mirage.features.base import Answered, Definition, Facts, NotComputed
 from mirage.text import ABSTAINS_AT, abstains
 
@@ -39,7 +39,7 @@ def _abstains(item: Answered) -> bool:
     not known for certain, but the Congo, I think": there the signs have to be clear.
     """
     query = item.query
-    if query.answerable and query.answers and all(states(item, a) for a in query.answers):
+    if query.answerable and states_all(item):
         return False
     doubtful = query.answerable and any(states(item, wrong) for wrong in query.wrong_answers)
     sure = abstains(item.parsed.answer_text, query.language, question=query.text)

@@ -7,15 +7,14 @@ to stand together, see :func:`mirage.text.mention`.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from functools import lru_cache
 
 from mirage.features.base import Answered, Definition, Facts, NotComputed
 from mirage.features.overlap import reference_answer
 from mirage.languages import Language
-from mirage.text import MENTIONED_AT, mention, tokenize
+from mirage.text import mentioned, tokenize
 
-__all__ = ["answer_match", "reference_recall", "states", "wrong_answer"]
+__all__ = ["answer_match", "reference_recall", "states", "states_all", "wrong_answer"]
 
 _NO_ANSWERS = NotComputed("the query has no short answers")
 _NO_WRONG_ANSWERS = NotComputed("the query has no wrong answers to look for")
@@ -46,15 +45,20 @@ def wrong_answer(item: Answered) -> float | NotComputed:
         return _UNANSWERABLE
     if not item.query.wrong_answers:
         return _NO_WRONG_ANSWERS
-    if item.query.answers and all(states(item, forms) for forms in item.query.answers):
+    if states_all(item):
         return 0.0
     return float(any(states(item, forms) for forms in item.query.wrong_answers))
 
 
-def states(item: Answered, forms: Sequence[str]) -> bool:
+def states(item: Answered, forms: tuple[str, ...]) -> bool:
     """Whether the answer states a short answer in one of its forms."""
-    text, language = item.parsed.answer_text, item.query.language
-    return any(mention(form, text, language) >= MENTIONED_AT for form in forms)
+    return mentioned(forms, item.parsed.answer_text, item.query.language)
+
+
+def states_all(item: Answered) -> bool:
+    """Whether it states every right answer of the query; not where the query has none."""
+    answers = item.query.answers
+    return bool(answers) and all(states(item, forms) for forms in answers)
 
 
 def reference_recall(item: Answered) -> float | NotComputed:

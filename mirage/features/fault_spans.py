@@ -17,7 +17,7 @@ from mirage.features._foreign import foreign_stretches
 from mirage.features._names import names, stranger
 from mirage.features._negations import negation_faults
 from mirage.features._shown import Shown, evidence, grams_of, holdings, shown_texts
-from mirage.features.answers import states
+from mirage.features.answers import states, states_all
 from mirage.features.base import NOTHING_SHOWN, Answered, Definition, Facts, NotComputed
 from mirage.languages import LANGUAGES, Language
 from mirage.text.citations import Citation, Passages, citations
@@ -267,7 +267,7 @@ def _wrong_answers(reading: _Reading, faults: Set[SpanType]) -> Iterator[tuple[i
     """Wrong answers in place of a right one; where there is none, what seems to stand there."""
     item = reading.item
     query, entry = item.query, reading.shown.language
-    if query.answerable is False or all(states(item, forms) for forms in query.answers):
+    if query.answerable is False or not query.answers or states_all(item):
         return
     stated = [
         form

@@ -13,7 +13,7 @@ from types import MappingProxyType
 from mirage.dataset import MirageDataset
 from mirage.languages import LANGUAGES, Language
 from mirage.models import Passage, Query
-from mirage.text import MENTIONED_AT, Sentence, mention, parse, split_sentences, tokenize
+from mirage.text import Sentence, mentioned, parse, split_sentences, tokenize
 
 __all__ = ["MANNERS", "WEIGHTS", "Draft", "Quality", "Scene", "Texts", "bundled_texts", "faultless"]
 
@@ -140,10 +140,7 @@ class Scene:
 
     def stated(self, text: str) -> list[bool]:
         """Whether a text states each right answer, in one of its forms."""
-        return [
-            any(mention(form, text, self.query.language) >= MENTIONED_AT for form in forms)
-            for forms in self.query.answers
-        ]
+        return [mentioned(forms, text, self.query.language) for forms in self.query.answers]
 
     def at(self, query: Query) -> Scene:
         """The same with another query."""

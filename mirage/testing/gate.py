@@ -11,7 +11,6 @@ import numpy as np
 from mirage._base.arrays import Floats
 from mirage.dataset import MirageDataset
 from mirage.features import feature_names
-from mirage.features.registry import OFFLINE
 
 __all__ = ["GATED", "default_names", "gated", "more_than_wording"]
 
@@ -65,13 +64,8 @@ that a dataset cannot have is left out.
 
 def gated(dataset: MirageDataset) -> tuple[str, ...]:
     """The names of the features that the gate compares on these queries."""
-    known = feature_names()
     answers = any(query.answers for query in dataset)
-    return tuple(
-        entry.name
-        for entry in GATED.values()
-        if entry.name in known and not (entry.stands_in and answers)
-    )
+    return tuple(entry.name for entry in GATED.values() if not (entry.stands_in and answers))
 
 
 def default_names(names: Iterable[str], dataset: MirageDataset) -> tuple[str, ...]:
@@ -80,7 +74,7 @@ def default_names(names: Iterable[str], dataset: MirageDataset) -> tuple[str, ..
     They are those of the gate, and what somebody put there who wanted it: features of their own
     and features that need a model. Where there is nothing else, wording is what was wanted.
     """
-    names, ours = tuple(names), {*feature_names(), *GATED, *OFFLINE}
+    names, ours = tuple(names), set(feature_names())
     compared = set(gated(dataset))
     return tuple(name for name in names if name in compared or name not in ours) or names
 

@@ -7,7 +7,7 @@ in its length, and the same result every time. Texts come out in Unicode's NFC f
 
 from mirage.text.abstentions import ABSTAINS_AT, abstains
 from mirage.text.citations import cite_by_id
-from mirage.text.mentions import MENTIONED_AT, mention
+from mirage.text.mentions import MENTIONED_AT, mention, mentioned
 from mirage.text.responses import ParsedResponse, parse
 from mirage.text.sentences import Sentence, split_sentences
 from mirage.text.tokens import tokenize
@@ -20,6 +20,7 @@ __all__ = [
     "abstains",
     "cite_by_id",
     "mention",
+    "mentioned",
     "parse",
     "split_sentences",
     "tokenize",

@@ -12,7 +12,7 @@ from mirage.languages import Language
 from mirage.text.numbers import numbers, without_numbers
 from mirage.text.tokens import tokenize
 
-__all__ = ["MENTIONED_AT", "bare", "folded", "mention", "stem"]
+__all__ = ["MENTIONED_AT", "bare", "folded", "mention", "mentioned", "stem"]
 
 SHORT = 4
 """Of a phrase with so few n-grams or fewer, none may lack."""
@@ -33,8 +33,8 @@ def mention(phrase: str, text: str, language: str | Language) -> float:
     where a character is a syllable or a word) found within one stretch of the text that is half as
     long again as the phrase. So endings, a title left out and small differences of spelling cost
     little, and letters from all over the text count for nothing. A phrase of four n-grams or fewer
-    that is not there whole is at most 0.7. Case, width, accents and marks
-    that a script may leave out are folded.
+    that is not there whole is at most 0.7. Case, width, accents and marks that a script may leave
+    out are folded.
 
     Args:
         phrase: a name, a number, a few words; only that much is compared well.
@@ -61,6 +61,16 @@ def mention(phrase: str, text: str, language: str | Language) -> float:
     share = most / len(grams)
     # Nile and Niger, with their article, differ in one of four.
     return share if most == len(grams) or len(grams) > SHORT else min(share, 0.7)
+
+
+@lru_cache(maxsize=4096)
+def mentioned(forms: tuple[str, ...], text: str, language: str) -> bool:
+    """Whether a text mentions something in one of the forms that it may have.
+
+    Raises:
+        UnknownNameError: no such language.
+    """
+    return any(mention(form, text, language) >= MENTIONED_AT for form in forms)
 
 
 def _densest(text: str, grams: set[str], width: int) -> int:
