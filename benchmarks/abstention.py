@@ -20,7 +20,9 @@ from pathlib import Path
 from statistics import mean
 from typing import NamedTuple
 
-from mirage import MirageDataset, Response
+from truth import written
+
+from mirage import MirageDataset, Query, Response
 from mirage.features import answered
 from mirage.features.abstention import abstention
 from mirage.languages import LANGUAGES
@@ -29,7 +31,6 @@ from mirage.text import ABSTAINS_AT, abstains, parse
 from mirage.text.abstentions import signs
 
 DATA = Path(os.environ.get("MIRAGE_DATA", "../shared/data"))
-CORPORA = Path(__file__).parents[1] / "corpora"
 PRESENT, UNKNOWN = "yes, answer is present", "i don't know"
 
 
@@ -41,16 +42,19 @@ class Case(NamedTuple):
     abstains: bool
 
 
-def held_out(code: str) -> Iterator[Case]:
-    """The test set of one language."""
-    sys.path.insert(0, str(CORPORA))
-    from build import build
+def test_set(code: str) -> Iterator[tuple[Query, str, str]]:
+    """Each text of the test set of one language: its query, what it is, and itself."""
+    texts = written(code)
+    for query in MirageDataset.bundled(code):
+        for kind, text in texts[query.id].items():
+            yield query, kind, text
 
-    for query in build(code):
-        ids = [passage["id"] for passage in query["passages"]]
-        for kind, text in query["test"].items():
-            answer = parse(text, code, ids).answer_text
-            yield Case(answer, query["text"], kind == "abstention")
+
+def held_out(code: str) -> Iterator[Case]:
+    """The test set of one language, as the detector reads it."""
+    for query, kind, text in test_set(code):
+        answer = parse(text, code, query.passage_ids).answer_text
+        yield Case(answer, query.text, kind == "abstention")
 
 
 def recorded(code: str) -> Iterator[Case]:
@@ -66,19 +70,11 @@ def recorded(code: str) -> Iterator[Case]:
             yield Case(text, questions[query_id], unknown)
 
 
-def by_feature(code: str) -> list[bool]:
+def by_feature(code: str) -> Iterator[bool]:
     """Whether the feature takes each text of :func:`held_out` for an abstention."""
-    corpus = MirageDataset.bundled(code)
-    sys.path.insert(0, str(CORPORA))
-    from build import build
-
-    said = []
-    for row in build(code):
-        query = corpus[row["id"]]
-        for text in row["test"].values():
-            right = abstention(answered(query, Response(query_id=query.id, text=text)))
-            said.append((right == 1) is not query.answerable)
-    return said
+    for query, _, text in test_set(code):
+        right = abstention(answered(query, Response(query_id=query.id, text=text)))
+        yield (right == 1) is not query.answerable
 
 
 def f1(cases: list[Case], said: list[bool]) -> float:
@@ -114,7 +110,7 @@ def main() -> None:
     if "--real" not in sys.argv:
         ours = {code: row(code, list(held_out(code))) for code in LANGUAGES}
         table("F1 on the test set", ours)
-        seen = {code: f1(list(held_out(code)), by_feature(code)) for code in LANGUAGES}
+        seen = {code: f1(list(held_out(code)), list(by_feature(code))) for code in LANGUAGES}
         print(f"  by the feature: mean {mean(seen.values()):.3f}, worst {min(seen.values()):.3f}")
         print("  " + "  ".join(f"{code} {value:.2f}" for code, value in seen.items()))
     if not DATA.exists():

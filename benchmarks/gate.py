@@ -19,20 +19,17 @@ import re
 import sys
 from collections import Counter
 from collections.abc import Mapping
-from pathlib import Path
 
 import numpy as np
 from joblib import Parallel, delayed
 
 from mirage import FeatureSuite, FeatureTable, MirageDataset, Query, Response, Run
 from mirage.languages import LANGUAGES
+from mirage.surrogate.drafts import Texts, bundled_texts
 from mirage.testing.comparison import compare
 from mirage.testing.gate import gated
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "corpora"))
-import build
-
-Texts = Mapping[str, str]
+Responses = Mapping[str, str]
 
 CITATION = re.compile(r"\s?\[[^\]]+\]")
 SHARE, ALPHA = 0.1, 0.05
@@ -59,34 +56,22 @@ CHANGES = {
 Row = tuple[str, str, str]
 
 
-def dataset_of(rows: list[dict[str, object]], code: str) -> MirageDataset:
-    """The queries of one language."""
-    fields = Query.model_fields
-    queries = [Query.model_validate({k: v for k, v in row.items() if k in fields}) for row in rows]
-    return MirageDataset(queries, name=f"corpora-{code}")
-
-
-def texts_of(rows: list[dict[str, object]], manner: str, base: str = "") -> dict[str, str]:
+def texts_of(dataset: MirageDataset, manner: str, base: str = "") -> dict[str, str]:
     """The responses of one manner; a liar and an inventor keep to ``base`` in all else."""
-    return {row["id"]: _text(row, manner, base) for row in rows}
+    written = bundled_texts(dataset.language)
+    return {query.id: _text(query, written[query.id], manner, base) for query in dataset}
 
 
-def _text(row: dict, manner: str, base: str) -> str:
-    written = row["responses"]
-    if manner == "false" and row["answerable"]:
-        return written["false"]
-    if manner == "inventing" and not row["answerable"]:
-        return written["invention"]
+def _text(query: Query, texts: Texts, manner: str, base: str) -> str:
+    if manner == ("false" if query.answerable else "inventing"):
+        return texts.false
     manner = base or manner
     if manner == "reference":
-        return row["reference"]
-    several = written["true" if row["answerable"] else "abstentions"]
-    if manner == "terse":
-        return written["terse"] if row["answerable"] else min(several, key=len)
-    return several[int(manner[-1]) - 1]
+        return query.reference or ""
+    return texts.terse if manner == "terse" else texts.true[int(manner[-1]) - 1]
 
 
-def spoiled(texts: Texts, seed: int) -> dict[str, str]:
+def spoiled(texts: Responses, seed: int) -> dict[str, str]:
     """The responses after each citation was lost with probability 0.1."""
     rng = np.random.default_rng(seed)
     return {
@@ -97,17 +82,16 @@ def spoiled(texts: Texts, seed: int) -> dict[str, str]:
 
 def alarms_in(code: str, seeds: int) -> Counter[Row]:
     """Alarms of one language: by change, pair, and feature or ``any``."""
-    rows = build.build(code)
-    dataset = dataset_of(rows, code)
+    dataset = MirageDataset.bundled(code)
     suite = FeatureSuite(gated(dataset))
     lower = [name for name, facts in suite.facts.items() if facts.direction_in(code) == "lower"]
 
-    def scored(texts: Texts, queries: MirageDataset = dataset) -> FeatureTable:
+    def scored(texts: Responses, queries: MirageDataset = dataset) -> FeatureTable:
         responses = tuple(Response(query_id=query.id, text=texts[query.id]) for query in queries)
         run = Run(model="m", language=code, responses=responses)
         return suite.score(queries, run, progress=False)
 
-    def rescored(before: FeatureTable, old: Texts, new: Texts) -> FeatureTable:
+    def rescored(before: FeatureTable, old: Responses, new: Responses) -> FeatureTable:
         changed = [place for place, id_ in enumerate(dataset.query_ids) if old[id_] != new[id_]]
         if not changed:
             return before
@@ -118,11 +102,11 @@ def alarms_in(code: str, seeds: int) -> Counter[Row]:
     found: Counter[Row] = Counter()
     for change, pairs in CHANGES.items():
         for first, second in pairs:
-            old = texts_of(rows, first)
+            old = texts_of(dataset, first)
             before = scored(old)
             for seed in range(seeds if second == "lost" else 1):
                 base = first if second in ("false", "inventing") else ""
-                new = spoiled(old, seed) if second == "lost" else texts_of(rows, second, base)
+                new = spoiled(old, seed) if second == "lost" else texts_of(dataset, second, base)
                 worse = compare(before, rescored(before, old, new), lower).regressed(ALPHA)
                 pair = f"{first} → {second}"
                 found[change, pair, "runs"] += 1

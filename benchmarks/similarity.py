@@ -7,8 +7,8 @@ against false ones, of ``answer_similarity`` with multilingual-e5-small and of t
 need no model: over all texts, and the share of queries on which the true text is above the false
 one (a tie counts half).
 
-- The texts of ``corpora/``: of each answerable query a long and a conversational true answer, and
-  a false one; all written by hand.
+- The texts of the bundled benchmark: of each answerable query a long and a conversational true
+  answer, and a false one; all written by hand.
 - HalluQA (Cheng et al. 2023, arXiv 2310.03368): answers of 24 models to Chinese questions, right
   or hallucinated as GPT-4 judged (in the folder that MIRAGE_DATA names); of every sixth question,
   to be done in a minute or two.
@@ -18,7 +18,6 @@ Nothing is fitted to either.
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import os
 import sys
@@ -30,6 +29,7 @@ from pathlib import Path
 import numpy as np
 from sklearn.metrics import roc_auc_score
 
+from mirage import MirageDataset
 from mirage.features import (
     Answered,
     Feature,
@@ -41,6 +41,7 @@ from mirage.features import (
 )
 from mirage.languages import LANGUAGES
 from mirage.models import Passage, Query, Response
+from mirage.surrogate.drafts import bundled_texts
 
 HERE = Path(__file__).resolve().parent
 DATA = Path(os.environ.get("MIRAGE_DATA", HERE.parents[1] / "shared" / "data"))
@@ -102,25 +103,12 @@ def show(name: str, row: np.ndarray) -> None:
 
 def corpus(code: str) -> Iterator[tuple[Answered, bool]]:
     """The true and the false answers of the 40 queries of a language."""
-    spec = importlib.util.spec_from_file_location("build", HERE.parent / "corpora" / "build.py")
-    assert spec is not None
-    assert spec.loader is not None
-    build = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(build)
-    for record in build.build(code):
-        if not record["answerable"]:
-            continue
-        query = Query(
-            id=record["id"],
-            language=code,
-            text=record["text"],
-            passages=tuple(Passage(**passage) for passage in record["passages"]),
-            relevant=tuple(record["relevant"]),
-            reference=record["reference"],
-        )
-        told = record["responses"]
-        for text, label in (*((text, True) for text in told["true"]), (told["false"], False)):
-            yield answered(query, Response(query_id=query.id, text=text)), label
+    texts = bundled_texts(code)
+    for query in MirageDataset.bundled(code):
+        if query.answerable:
+            told = texts[query.id]
+            for text, label in (*((text, True) for text in told.true), (told.false, False)):
+                yield answered(query, Response(query_id=query.id, text=text)), label
 
 
 def halluqa() -> Iterator[tuple[Answered, bool]]:

@@ -2,10 +2,10 @@
 
     python benchmarks/support_bias.py [--test] [language ...]
 
-The texts are those of ``corpora/``. True are a quote (the relevant passage's sentence that is most
-like the reference), the reference, a long and a conversational answer and a terse one. Not borne
-out are an answer with a wrong form in the reference's words ("swap"), sentences of another query's
-passages that cite a relevant one ("alien"), and these behind the reference and behind the
+The texts are those of the bundled benchmark. True are a quote (the relevant passage's sentence that
+is most like the reference), the reference, a long and a conversational answer and a terse one. Not
+borne out are an answer with a wrong form in the reference's words ("swap"), sentences of another
+query's passages that cite a relevant one ("alien"), and these behind the reference and behind the
 conversational answer. A lie of its own words often cites the passage that it repeats, and is then
 supported by it: it is printed, and is no part of the area. With ``--test`` the held-out texts take
 the place of the long and the conversational answer and of the lie.
@@ -22,7 +22,6 @@ languages were looked at afterwards.
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import os
 import random
@@ -34,13 +33,16 @@ from typing import Any
 
 import numpy as np
 from sklearn.metrics import roc_auc_score
+from truth import written
 
+from mirage import MirageDataset
 from mirage.features import Answered, NotComputed, answered
 from mirage.features.base import passage_text
 from mirage.features.lexical import _wording, sentence_support, support_lexical, support_lexical_all
 from mirage.languages import LANGUAGES
 from mirage.metaeval import LabelledSentences
 from mirage.models import Passage, Query, Response
+from mirage.surrogate.drafts import bundled_texts
 from mirage.text import split_sentences, tokenize
 
 HERE = Path(__file__).resolve().parent
@@ -130,53 +132,42 @@ def before_all(item: Answered) -> float:
 
 def cases(code: str, test: bool) -> Iterator[tuple[Query, dict[str, str]]]:
     """Queries with the texts of each kind."""
-    spec = importlib.util.spec_from_file_location("build", HERE.parent / "corpora" / "build.py")
-    assert spec is not None
-    assert spec.loader is not None
-    build = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(build)
-    records, draw = build.build(code), random.Random(0)
-    for record in records:
-        if not record["answerable"]:
+    queries, draw = list(MirageDataset.bundled(code)), random.Random(0)
+    texts, unseen = bundled_texts(code), written(code) if test else {}
+    for query in queries:
+        if not query.answerable:
             continue
-        query = Query(
-            id=record["id"],
-            language=code,
-            text=record["text"],
-            passages=tuple(Passage(**passage) for passage in record["passages"]),
-            relevant=tuple(record["relevant"]),
-            reference=record["reference"],
-        )
-        reference = record["reference"].split("##Answer: ")[1]
+        reference = (query.reference or "").split("##Answer: ")[1]
         first = query.relevant[0]
-        other = draw.choice([other for other in records if other["id"] != record["id"]])
+        other = draw.choice([other for other in queries if other.id != query.id])
         alien = " ".join(
-            f"{draw.choice(split_sentences(passage['text'], code))} [{first}]"
-            for passage in draw.sample(other["passages"], 2)
+            f"{draw.choice(split_sentences(passage.text, code))} [{first}]"
+            for passage in draw.sample(other.passages, 2)
         )
-        given = record["responses"]
-        long, conv, lie = (*given["true"], given["false"])
+        told = texts[query.id]
+        long, conv, lie = (*told.true, told.false)
         if test:
-            long = conv = record["test"]["true"]
-            lie = record["test"]["false"]
-        texts = {
-            "quote": quote(query, reference, record["answers"]),
+            long = conv = unseen[query.id]["true"]
+            lie = unseen[query.id]["false"]
+        kinds = {
+            "quote": quote(query, reference),
             "reference": reference,
             "long": long,
             "conv": conv,
-            "terse": given["terse"],
+            "terse": told.terse,
             "lie": lie,
             "alien": alien,
             "ref+alien": f"{reference} {alien}",
             "conv+alien": f"{conv} {alien}",
         }
-        swapped = swap(reference, record["answers"], record["wrong_answers"])
-        yield query, texts | ({"swap": swapped} if swapped != reference else {})
+        swapped = swap(reference, query)
+        yield query, kinds | ({"swap": swapped} if swapped != reference else {})
 
 
-def quote(query: Query, reference: str, answers: list[list[str]]) -> str:
+def quote(query: Query, reference: str) -> str:
     """The sentence of a relevant passage that is most like the reference, with a citation."""
-    like = trigrams(reference + " " + " ".join(forms[0] for forms in answers), query.language)
+    answers = " ".join(forms[0] for forms in query.answers)
+    like = trigrams(f"{reference} {answers}", query.language)
     choice = [
         (s, p) for p in query.relevant for s in split_sentences(query[p].text, query.language)
     ]
@@ -194,9 +185,10 @@ def trigrams(text: str, code: str) -> set[str]:
     return {folded[i : i + 3] for i in range(len(folded) - 2)}
 
 
-def swap(text: str, answers: list[list[str]], wrong: list[list[str]]) -> str:
+def swap(text: str, query: Query) -> str:
     """The text with a wrong form in the place of every right one."""
-    for forms in answers if wrong else []:
+    wrong = query.wrong_answers
+    for forms in query.answers if wrong else ():
         found = [form for form in sorted(forms, key=len, reverse=True) if form in text]
         text = text.replace(found[0], wrong[0][0]) if found else text
     return text

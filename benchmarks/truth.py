@@ -56,8 +56,8 @@ ORDERINGS = (
 )
 """The better system, the worse one."""
 
-TRUTH_ABOVE_LIES = tuple(pair for pair in ORDERINGS if "lie" in pair[1] or "wrong" in pair[1])
-TRUTH_ABOVE_LIES = tuple(pair for pair in TRUTH_ABOVE_LIES if "true, wrongly" not in pair[1])
+UNTRUE = (*LIES, "lie, wrongly cited", "anchor/wrong-entity")
+TRUTH_ABOVE_LIES = tuple(pair for pair in ORDERINGS if pair[1] in UNTRUE)
 
 Draws = Mapping[str, np.ndarray]
 
