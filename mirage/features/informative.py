@@ -7,10 +7,17 @@ what passages say, and what few of them say counts most.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from functools import lru_cache
 
-from mirage.features.base import Answered, Definition, Facts, NotComputed, passage_text
+from mirage.features.base import (
+    Answered,
+    Definition,
+    Facts,
+    NotComputed,
+    passage_text,
+    passage_texts,
+)
 from mirage.features.overlap import reference_answer
 from mirage.languages import Language
 from mirage.models import Query
@@ -66,7 +73,7 @@ def fact_precision(item: Answered) -> float | NotComputed:
     reference = reference_answer(item)
     if not isinstance(reference, NotComputed):
         sources = (*sources, reference)
-    told = _matter(item.parsed.answer_text, item.query, (*_shown(item.query), *sources))
+    told = _matter(item.parsed.answer_text, item.query, (*_passages(item.query), *sources))
     language = item.query.language
     return _share(told, lambda thing: any(_holds(s, thing, language) for s in sources))
 
@@ -77,14 +84,16 @@ def passage_coverage(item: Answered) -> float | NotComputed:
     The recall of the passages' n-grams of characters, two longer than the language's own length:
     a short answer repeats little, and whoever copies all passages everything.
     """
-    passages, language = _shown(item.query), item.query.language
+    passages, language = passage_texts(item, item.shown), item.query.language
+    if isinstance(passages, NotComputed):
+        return passages
     if not passages:
         return _NO_PASSAGES
     shown = _runs_of(passages, language)
     return len(shown & _runs(item.parsed.answer_text, language)) / max(1, len(shown))
 
 
-def _shown(query: Query) -> tuple[str, ...]:
+def _passages(query: Query) -> tuple[str, ...]:
     return tuple(map(passage_text, query.passages))
 
 
@@ -99,7 +108,7 @@ def _share(weights: dict[str, float], holds: Callable[[str], bool]) -> float:
 
 def _matter(text: str, query: Query, sources: tuple[str, ...]) -> dict[str, float]:
     """Numbers and informative words of a text that sources hold, with their weights."""
-    language, passages = query.language, _shown(query)
+    language, passages = query.language, _passages(query)
     ordinary = lexicon(language).function_words
     weights = dict.fromkeys(numbers(text) - numbers(query.text), NUMBER_WEIGHT)
     for word in _words(text, language):
@@ -164,7 +173,7 @@ def _runs(text: str, language: str) -> frozenset[str]:
 
 
 @lru_cache(maxsize=4096)
-def _runs_of(texts: Iterable[str], language: str) -> frozenset[str]:
+def _runs_of(texts: tuple[str, ...], language: str) -> frozenset[str]:
     return frozenset().union(*(_runs(text, language) for text in texts))
 
 

@@ -178,6 +178,17 @@ def test_coverage_by_hand() -> None:
     assert value("passage_coverage", "abcdef ghij klmnop", query) == 1
 
 
+def test_coverage_is_of_the_passages_that_were_shown() -> None:
+    passages = (Passage(id="0", text="abcdef ghij"), Passage(id="1", text="klmnop qrst"))
+    query = Query(id="q", language="en", text="x", passages=passages)
+    item = answered(query, Response(query_id="q", text="abcdef ghij", shown=("0",)))
+    assert feature("passage_coverage").compute([item]) == [1]
+    strange = answered(query, Response(query_id="q", text="abcdef ghij", shown=("2",)))
+    (gap,) = feature("passage_coverage").compute([strange])
+    assert isinstance(gap, NotComputed)
+    assert "'2'" in gap.reason
+
+
 @pytest.mark.parametrize(
     ("name", "changes", "reason"),
     [
