@@ -37,4 +37,4 @@ if __name__ == "__main__":
     print("what it goes by:", ", ".join(list(ranker.importances())[:3]), "\n")
 
     print(Leaderboard(dataset, suite, ranker).rank(my_rag, model="my-rag"))
-    # ranker.save("mine.joblib"), and later SurrogateRanker.load("mine.joblib", trust=True)
+    # ranker.save("mine.npz"), and later SurrogateRanker.load("mine.npz", trust=True)

@@ -454,8 +454,7 @@ def test_the_provenance_says_what_it_was_made_from(copy: Path, arena: Arena) -> 
     (folder,) = kept()
     assert folder.name.startswith(f"{CODE}-")
     assert {file.name for file in folder.iterdir()} == {
-        "surrogate.joblib",
-        "manifest.json",
+        "surrogate.npz",
         "provenance.json",
     }
     stored = json.loads((folder / "provenance.json").read_text("utf-8"))
@@ -528,7 +527,7 @@ def test_a_surrogate_that_was_changed_on_disk_is_made_again(
 ) -> None:
     first = board_of(copy, SMALL)
     (folder,) = kept()
-    artifact = folder / "surrogate.joblib"
+    artifact = folder / "surrogate.npz"
     content = artifact.read_bytes()
     for damage in (lambda: artifact.write_bytes(b"no"), (folder / "provenance.json").unlink):
         damage()

@@ -176,13 +176,13 @@ def runs_of(language: str, paths: Sequence[Path], names: Sequence[str] | None) -
 def ranker_of(path: Path, trust: bool) -> SurrogateRanker:
     """The surrogate in a file."""
     from mirage.surrogate import SurrogateRanker
-    from mirage.surrogate.artifacts import MANIFEST
+    from mirage.surrogate.artifacts import ships
 
     file = file_of(path)
-    if not trust and not (file.parent / MANIFEST).is_file():
+    if not trust and not ships(file):
         raise ArtifactError(
-            f"{path}: reading a surrogate runs code that the file brings along; say --trust if you "
-            "made it or trust who did"
+            f"{path}: is none of the surrogates that ship; say --trust if you made it or trust who "
+            "did, for it decides which model stands above which, and one in joblib runs code"
         )
     return SurrogateRanker.load(file, trust=trust)
 

@@ -34,9 +34,7 @@ AllowFailed = Annotated[int, option("N", "Queries that a model may fail on befor
 
 Jobs = Annotated[int, option("N", "Processes to use; -1 is one a core.")]
 Seed = Annotated[int, option("N", "Of everything random.")]
-Trust = Annotated[
-    bool, flag("Read a surrogate that no manifest names; such a file can run code.", "--trust")
-]
+Trust = Annotated[bool, flag("Read a surrogate that is none of those that ship.", "--trust")]
 Validate = Annotated[bool, flag("Also predict models that are held out.", "--validate")]
 
 # What is printed ----------------------------------------------------------------------------------

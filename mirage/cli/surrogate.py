@@ -28,7 +28,7 @@ commands = group("surrogate", "Train surrogates, look into them, and check those
 
 @commands.command(
     epilog=example(
-        "mirage surrogate train sw a.jsonl b.jsonl c.jsonl --judgments votes.jsonl --out sw.joblib"
+        "mirage surrogate train sw a.jsonl b.jsonl c.jsonl --judgments votes.jsonl --out sw.npz"
     )
 )
 def train(
@@ -100,20 +100,20 @@ def show(
 def verify(
     folder: Annotated[
         Path | None,
-        argument("FOLDER", "Artifacts beside their manifest.  [default: those that ship]"),
+        argument("FOLDER", "Surrogates in joblib.  [default: those that ship]"),
     ] = None,
     as_json: options.Json = False,
 ) -> None:
-    """Check the SHA-256 of surrogates against their manifest.
+    """Check by their SHA-256 that surrogates are those that ship; no file is opened.
 
-    Falls short (status 1) where one was changed, is missing or is in no manifest.
+    Falls short (status 1) where one was changed, is missing or does not ship.
     """
     from mirage.surrogate import artifacts
 
     faults = artifacts.verify(None if folder is None else place_of(folder))
     wrong = [fault for fault in faults.values() if fault]
     plain = {name: {"sound": not why, "reason": why or None} for name, why in faults.items()}
-    text = f"{len(faults) - len(wrong)} of {len(faults)} surrogates are as their manifest says"
+    text = f"{len(faults) - len(wrong)} of {len(faults)} surrogates are those that ship"
     out_either(text, plain, as_json)
     fall_short(wrong)
 

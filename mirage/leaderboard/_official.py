@@ -27,7 +27,7 @@ from mirage.languages import Language
 from mirage.llm.cache import default_cache_path
 from mirage.models import Judgment, Run
 from mirage.sources import hub
-from mirage.surrogate.artifacts import write_manifest
+from mirage.surrogate.artifacts import read_arrays
 from mirage.surrogate.ranker import SurrogateRanker
 
 __all__ = ["Benchmark", "Surrogate", "load", "published_tables", "surrogate"]
@@ -36,7 +36,7 @@ TOURNAMENTS, QUERIES_DRAWN = 200, 100
 HELD_OUT, SPLITS = 2, 20
 """The validation that goes into the provenance: models held out at a time, and how often."""
 
-ARTIFACT, PROVENANCE = "surrogate.joblib", "provenance.json"
+ARTIFACT, PROVENANCE = "surrogate.npz", "provenance.json"
 
 _LOG = logging.getLogger("mirage.hub")
 
@@ -267,7 +267,7 @@ def _kept(folder: Path) -> tuple[SurrogateRanker, dict[str, Any]] | None:
         return None
     try:
         provenance: dict[str, Any] = json.loads((folder / PROVENANCE).read_text("utf-8"))
-        return SurrogateRanker.load(folder / ARTIFACT), provenance
+        return SurrogateRanker.restored(read_arrays(folder / ARTIFACT)), provenance
     except (ArtifactError, OSError, ValueError) as error:
         _LOG.warning("%s: cannot be used, and is made again (%s)", folder, error)
         return None
@@ -320,7 +320,6 @@ def _store(folder: Path, ranker: SurrogateRanker, provenance: Mapping[str, Any])
         new = Path(temporary) / folder.name
         new.mkdir()
         ranker.save(new / ARTIFACT)
-        write_manifest(new)
         text = json.dumps(provenance, indent=1, ensure_ascii=False)
         (new / PROVENANCE).write_text(text + "\n", encoding="utf-8")
         shutil.rmtree(folder, ignore_errors=True)  # one that could not be read

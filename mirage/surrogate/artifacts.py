@@ -2,6 +2,10 @@
 
 A pickled scikit-learn regressor is tied to the version that wrote it. The numbers it was fitted to
 are not, and fitting takes less than a second, so an artifact holds the numbers and loading refits.
+
+What users save is arrays and JSON (``.npz``), in which nothing can run. What ships is in joblib,
+which can run code as it is read: it is opened where its SHA-256 stands in the manifest that ships
+inside the package, and any other file in joblib only where it is trusted.
 """
 
 from __future__ import annotations
@@ -10,23 +14,33 @@ import hashlib
 import io
 import json
 import os
+import zipfile
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
-from functools import partial
 from importlib import resources
-from importlib.resources.abc import Traversable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from mirage.errors import ArtifactError
+from mirage.errors import ArtifactError, MissingPackageError
 from mirage.features import Facts
 from mirage.languages import LANGUAGES, Language
 from mirage.surrogate.model import Candidate, Recipe
 from mirage.surrogate.training import TrainingData
 
-__all__ = ["MANIFEST", "Artifact", "read", "read_pretrained", "verify", "write", "write_manifest"]
+__all__ = [
+    "MANIFEST",
+    "Artifact",
+    "read",
+    "read_arrays",
+    "read_pretrained",
+    "ships",
+    "verify",
+    "write",
+    "write_joblib",
+    "write_manifest",
+]
 
 FORMAT = 1
 MANIFEST = "manifest.json"
@@ -39,6 +53,12 @@ ARRAYS = {
     "counts": (np.uint16, np.int32),
     "y": (np.float32, np.float64),
 }
+RESIDUALS = ("of_shared", "of_all")
+
+MOST_BYTES = 2**30
+"""What the arrays of a file may have together once they are unpacked."""
+
+_ZIP = b"PK\x03\x04"  # with which an .npz begins
 
 
 @dataclass(frozen=True)
@@ -51,10 +71,37 @@ class Artifact:
     data: Mapping[str, TrainingData]
 
 
+# Writing ------------------------------------------------------------------------------------------
+
+
 def write(path: str | os.PathLike[str], artifact: Artifact) -> None:
-    """Write an artifact with joblib, compressed; the same artifact gives the same bytes."""
+    """Write an artifact as arrays and JSON, in which nothing can run.
+
+    Raises:
+        ArtifactError: the file cannot be written.
+    """
+    payload = _packed(artifact)
+    try:
+        with open(path, "wb") as file:
+            np.savez_compressed(file, allow_pickle=False, **payload)
+    except OSError as error:
+        raise ArtifactError(f"{os.fspath(path)}: cannot be written ({error.strerror})") from None
+
+
+def write_joblib(path: str | os.PathLike[str], artifact: Artifact) -> None:
+    """Write an artifact that ships, compressed; the same artifact gives the same bytes."""
     import joblib
 
+    joblib.dump(_packed(artifact), Path(path), compress=("zlib", 9))
+
+
+def write_manifest(folder: Path) -> None:
+    """Write the SHA-256 of every artifact that is to ship from a folder beside them."""
+    digests = {path.name: _digest(path.read_bytes()) for path in sorted(folder.glob("*.joblib"))}
+    (folder / MANIFEST).write_text(json.dumps(digests, indent=1) + "\n", encoding="utf-8")
+
+
+def _packed(artifact: Artifact) -> dict[str, Any]:
     candidate = artifact.candidate
     # All that is no array is one JSON text: pickling would write equal strings once or twice,
     # depending on whether they are one object.
@@ -70,7 +117,7 @@ def write(path: str | os.PathLike[str], artifact: Artifact) -> None:
         arrays |= {"of_shared": candidate.of_shared[code], "of_all": candidate.of_all[code]}
         for name, array in arrays.items():
             payload[f"{code}/{name}"] = np.ascontiguousarray(array)
-    joblib.dump(payload, Path(path), compress=("zlib", 9))
+    return payload
 
 
 def _about(part: TrainingData) -> dict[str, Any]:
@@ -80,16 +127,37 @@ def _about(part: TrainingData) -> dict[str, Any]:
     return about | {name: entry for name, entry in more.items() if entry}
 
 
-def read(path: str | os.PathLike[str], *, trust: bool = False) -> Artifact:
-    """Read an artifact; without ``trust`` only if the manifest beside it has its SHA-256.
+# Reading ------------------------------------------------------------------------------------------
 
-    The bytes are checked before joblib sees them. What is raised is as for
+
+def read(path: str | os.PathLike[str], *, trust: bool = False) -> Artifact:
+    """Read an artifact; without ``trust`` only one that ships, which its SHA-256 shows.
+
+    The bytes are checked before anything opens them. What is raised is as for
     :meth:`mirage.SurrogateRanker.load`.
     """
-    path = Path(path)
-    if not path.is_file():
-        raise ArtifactError(f"{path}: no such file")
-    return _read(str(path), path, path.parent / MANIFEST, trust)
+    content = _content(Path(path))
+    if not trust and _digest(content) not in _shipped().values():
+        raise ArtifactError(
+            f"{os.fspath(path)}: is none of the surrogates that ship. Pass trust=True if you made "
+            "it or trust who did: it decides which model stands above which, and "
+            + (
+                "nothing in it can run"
+                if content.startswith(_ZIP)
+                else "to read a joblib file is to run the code that it brings along"
+            )
+        )
+    reader = _arrays if content.startswith(_ZIP) else _pickled
+    return _opened(os.fspath(path), content, reader)
+
+
+def read_arrays(path: Path) -> Artifact:
+    """Read an artifact of arrays and JSON, and nothing else, wherever it comes from.
+
+    Raises:
+        ArtifactError: no such file, or it is no such artifact.
+    """
+    return _opened(str(path), _content(path), _arrays)
 
 
 def read_pretrained(code: str) -> Artifact:
@@ -100,77 +168,106 @@ def read_pretrained(code: str) -> Artifact:
         ArtifactError: the installation lacks it, or it was changed.
     """
     name = f"{Language.of(code).code}.joblib"
-    source = PRETRAINED / name
-    if not source.is_file():
-        raise ArtifactError(f"the surrogate {name} is missing: install mirage-rag again")
-    return _read(name, source, PRETRAINED / MANIFEST, trust=False)
+    content, fault = _checked(name)
+    if fault:
+        raise ArtifactError(f"{fault}: install mirage-rag again")
+    return _opened(name, content, _pickled)
 
 
-def write_manifest(folder: Path) -> None:
-    """Write the SHA-256 of every artifact of a folder beside them."""
-    digests = {path.name: _digest(path.read_bytes()) for path in sorted(folder.glob("*.joblib"))}
-    (folder / MANIFEST).write_text(json.dumps(digests, indent=1) + "\n", encoding="utf-8")
+def ships(path: Path) -> bool:
+    """Whether a file is, byte for byte, one of those that ship; it is not opened.
+
+    Raises:
+        ArtifactError: no such file, or the installation lacks its manifest.
+    """
+    return _digest(_content(path)) in _shipped().values()
 
 
 def verify(folder: Path | None = None) -> dict[str, str]:
-    """What is wrong with each artifact of a folder, or of those that ship; empty where nothing is.
+    """What is wrong with each surrogate of a folder, or of the package; empty where nothing is.
 
-    In a folder these are the files that its manifest names, and those that it does not name.
+    Nothing is opened: a file is sound if its SHA-256 is that of the surrogate of its name that
+    ships. A manifest that lies beside the files proves nothing, and is not read.
 
     Raises:
-        ArtifactError: the folder has no manifest, or something else in its place.
+        ArtifactError: the folder has no joblib file, or the installation lacks its manifest.
     """
     if folder is None:
-        return {code: _fault(partial(read_pretrained, code)) for code in LANGUAGES}
-    manifest = folder / MANIFEST
-    if not manifest.is_file():
-        raise ArtifactError(
-            f"{folder}: there is no {MANIFEST}; `mirage surrogate rebuild` writes one"
-        )
-    try:
-        names = set(json.loads(manifest.read_text("utf-8")))
-    except (ValueError, TypeError) as error:
-        raise ArtifactError(f"{manifest}: is no manifest ({error})") from None
-    names |= {path.name for path in folder.glob("*.joblib")}
-    return {name: _fault(partial(read, folder / name)) for name in sorted(names)}
+        return {code: _checked(f"{code}.joblib")[1] for code in LANGUAGES}
+    files = sorted(folder.glob("*.joblib"))
+    if not files:
+        raise ArtifactError(f"{folder}: there is no surrogate (NAME.joblib) in it")
+    digests = _shipped()
+    return {
+        file.name: ""
+        if _digest(_content(file)) == digests.get(file.name)
+        else f"{file}: is not the surrogate {file.name} that ships with this version"
+        if file.name in digests
+        else f"{file}: no surrogate of this name ships"
+        for file in files
+    }
 
 
-def _fault(reader: Callable[[], Artifact]) -> str:
-    try:
-        reader()
-    except ArtifactError as error:
-        return str(error)
-    return ""
-
-
-def _read(name: str, source: Traversable, manifest: Traversable, trust: bool) -> Artifact:
-    import joblib
-
+def _checked(name: str) -> tuple[bytes, str]:
+    """What a shipped artifact has in it, and what is wrong with it."""
+    source = PRETRAINED / name
+    if not source.is_file():
+        return b"", f"the surrogate {name} is missing"
     content = source.read_bytes()
-    if not trust:
-        _check(name, content, manifest)
+    wrong = _shipped().get(name) != _digest(content)
+    why = f"{name}: its SHA-256 is not the one in {MANIFEST}, so it was changed or cut short"
+    return content, why if wrong else ""
+
+
+def _shipped() -> dict[str, str]:
+    """The SHA-256 of what ships, by name of the file."""
     try:
-        return _unpacked(joblib.load(io.BytesIO(content)))
-    except Exception as error:  # unpickling foreign bytes raises anything
-        raise ArtifactError(f"{name}: no surrogate that this version reads ({error})") from error
+        digests = json.loads((PRETRAINED / MANIFEST).read_text("utf-8"))
+    except (OSError, ValueError) as error:
+        raise ArtifactError(
+            f"{MANIFEST} of the surrogates that ship cannot be read ({error}): install "
+            "mirage-rag again"
+        ) from None
+    return {str(name): str(digest) for name, digest in digests.items()}
 
 
-def _check(name: str, content: bytes, manifest: Traversable) -> None:
-    digests = json.loads(manifest.read_text("utf-8")) if manifest.is_file() else {}
-    digest = digests.get(Path(name).name)
-    if digest is None:
-        raise ArtifactError(
-            f"{name}: there is no {MANIFEST} beside it that names it; reading a joblib file runs "
-            "code that it brings along, so pass trust=True only if you made it or trust who did"
-        )
-    if digest != _digest(content):
-        raise ArtifactError(
-            f"{name}: its SHA-256 is not the one in {MANIFEST}, so it was changed or cut short"
-        )
+def _content(path: Path) -> bytes:
+    if not path.is_file():
+        raise ArtifactError(f"{path}: no such file")
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise ArtifactError(f"{path}: cannot be read ({error.strerror})") from None
 
 
 def _digest(content: bytes) -> str:
     return hashlib.sha256(content).hexdigest()
+
+
+def _opened(name: str, content: bytes, payload: Callable[[bytes], Mapping[str, Any]]) -> Artifact:
+    try:
+        return _unpacked(payload(content))
+    except MissingPackageError:
+        raise
+    except Exception as error:  # foreign bytes raise anything
+        raise ArtifactError(f"{name}: no surrogate that this version reads ({error})") from error
+
+
+def _pickled(content: bytes) -> Mapping[str, Any]:
+    import joblib
+
+    payload: Mapping[str, Any] = joblib.load(io.BytesIO(content))
+    return payload
+
+
+def _arrays(content: bytes) -> Mapping[str, Any]:
+    with zipfile.ZipFile(io.BytesIO(content)) as archive:
+        size = sum(entry.file_size for entry in archive.infolist())
+    if size > MOST_BYTES:
+        raise ValueError(f"it would unpack to {size} bytes")
+    with np.load(io.BytesIO(content), allow_pickle=False) as arrays:
+        payload = {name: arrays[name] for name in arrays.files}
+    return payload | {name: payload[name].item() for name in ("format", "about")}
 
 
 def _unpacked(payload: Mapping[str, Any]) -> Artifact:
@@ -184,10 +281,46 @@ def _unpacked(payload: Mapping[str, Any]) -> Artifact:
             fields[name] = payload[f"{code}/{name}"].astype(wide)
         own = {name: _facts(facts) for name, facts in entry.get("facts", {}).items()}
         data[code] = TrainingData(code, **fields, facts=own, groups=tuple(entry.get("groups", ())))
-    residuals = ({code: payload[f"{code}/{of}"] for code in data} for of in ("of_shared", "of_all"))
-    candidate = Candidate(Recipe(**about["recipe"]), *residuals)
-    return Artifact(about["estimator"], about["seed"], candidate, data)
+    residuals = ({code: payload[f"{code}/{of}"] for code in data} for of in RESIDUALS)
+    artifact = Artifact(
+        about["estimator"], about["seed"], Candidate(Recipe(**about["recipe"]), *residuals), data
+    )
+    _check(artifact)
+    return artifact
 
 
 def _facts(entry: Mapping[str, Any]) -> Facts:
     return Facts(**{**entry, "needs": tuple(entry["needs"])})  # JSON has lists only
+
+
+def _check(artifact: Artifact) -> None:
+    """Refuse numbers and names that do not fit together.
+
+    Raises:
+        ValueError: says which.
+    """
+    if not artifact.data or len({part.features for part in artifact.data.values()}) != 1:
+        raise ValueError("it has no languages, or they do not have the same features")
+    for code, part in artifact.data.items():
+        Language.of(code)
+        models, tournaments = len(part.models), len(part.y)
+        shapes = {
+            "values": (models, len(part.query_ids), len(part.features)),
+            "counts": (tournaments, len(part.query_ids)),
+            "y": (tournaments, models),
+        }
+        sizes = {name: getattr(part, name).shape for name in shapes}
+        of = artifact.candidate
+        residuals = of.of_shared[code], of.of_all[code]
+        texts = (*part.models, *part.features, *part.query_ids, *part.groups)
+        sound = (
+            sizes == shapes
+            and min(models, tournaments, len(part.features)) > 0
+            and len(part.groups) in (0, models)
+            and all(isinstance(text, str) for text in texts)
+            and all(array.shape == (models,) for array in residuals)
+            and all(np.isfinite(array).all() for array in (part.y, *residuals))
+            and not np.isinf(part.values).any()
+        )
+        if not sound:
+            raise ValueError(f"the names and numbers of {code!r} do not fit together")

@@ -13,7 +13,7 @@ from mirage.dataset import MirageDataset
 from mirage.features import FeatureSuite, FeatureTable
 from mirage.languages import LANGUAGES
 from mirage.models import Response, Run
-from mirage.surrogate.artifacts import write_manifest
+from mirage.surrogate.artifacts import write_joblib, write_manifest
 from mirage.surrogate.estimators import LINEAR, one_thread
 from mirage.surrogate.ranker import SurrogateRanker
 from mirage.surrogate.simulation import GROUPS, SYSTEMS, System, judge, simulate
@@ -80,4 +80,4 @@ def write_pretrained(
 def _write_one(folder: Path, code: str) -> None:
     with one_thread():  # sums over several threads differ in their last bits
         ranker = SurrogateRanker(LINEAR).fit(*simulated_arena(code), groups=GROUPS)
-        ranker.save(folder / f"{code}.joblib")
+        write_joblib(folder / f"{code}.joblib", ranker.artifact)

@@ -15,7 +15,14 @@ from numpy.typing import NDArray
 
 from mirage._base.arrays import Floats
 from mirage.arena import Tournaments
-from mirage.errors import FeatureError, NotFittedError, SettingError, UnknownNameError
+from mirage.errors import (
+    ArtifactError,
+    FeatureError,
+    MissingPackageError,
+    NotFittedError,
+    SettingError,
+    UnknownNameError,
+)
 from mirage.features import FeatureTable, facts
 from mirage.statistics.bootstrap import check_level, draw_queries
 from mirage.statistics.ranks import kendall_tau
@@ -288,9 +295,15 @@ class SurrogateRanker:
         return {self.features[i]: float(rise[i]) for i in order}
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write what was learnt from and the chosen recipe; :meth:`load` refits from them."""
-        candidate, _ = self._fitted()
-        artifacts.write(path, artifacts.Artifact(self.estimator, self.seed, candidate, self._data))
+        """Write what was learnt from and the chosen recipe; :meth:`load` refits from them.
+
+        The file holds arrays and JSON (``.npz``), in which nothing can run, whatever its name.
+
+        Raises:
+            ArtifactError: the file cannot be written.
+            NotFittedError: nothing was fitted or loaded.
+        """
+        artifacts.write(path, self.artifact)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str], *, trust: bool = False) -> Self:
@@ -298,24 +311,43 @@ class SurrogateRanker:
 
         Args:
             path: the file.
-            trust: read it though its SHA-256 is in no manifest beside it. Reading a joblib file
-                runs code that the file brings along: trust only files of your own.
+            trust: read it though it is none of those that ship, which their SHA-256 in the
+                package shows. Trust what you made, or who made it: a surrogate decides which model
+                stands above which, and reading one in joblib, as earlier versions wrote them, runs
+                code that it brings along.
 
         Raises:
-            ArtifactError: no such file, not one of ours, not what the manifest says, or in no
-                manifest and not trusted.
+            ArtifactError: no such file, not a surrogate, or not trusted.
+            MissingPackageError: the estimator needs an extra that is not installed.
         """
-        return cls._restored(artifacts.read(path, trust=trust))
+        return cls.restored(artifacts.read(path, trust=trust))
 
     @classmethod
     def pretrained(cls, language: str) -> Self:
         """The surrogate that ships for a language: trained on the simulated arena."""
-        return cls._restored(artifacts.read_pretrained(language))
+        return cls.restored(artifacts.read_pretrained(language))
+
+    @property
+    def artifact(self) -> artifacts.Artifact:
+        """What is kept of it on disk: what was learnt from, and the chosen recipe."""
+        candidate, _ = self._fitted()
+        return artifacts.Artifact(self.estimator, self.seed, candidate, self._data)
 
     @classmethod
-    def _restored(cls, artifact: artifacts.Artifact) -> Self:
-        ranker = cls(artifact.estimator, seed=artifact.seed)
-        return ranker._refitted(artifact.data, artifact.candidate)
+    def restored(cls, artifact: artifacts.Artifact) -> Self:
+        """The surrogate of an artifact, refitted.
+
+        Raises:
+            ArtifactError: it cannot be refitted from what the artifact holds.
+            MissingPackageError: the estimator needs an extra that is not installed.
+        """
+        try:
+            ranker = cls(artifact.estimator, seed=artifact.seed)
+            return ranker._refitted(artifact.data, artifact.candidate)
+        except MissingPackageError:
+            raise
+        except Exception as error:  # numbers of others fail anywhere
+            raise ArtifactError(f"the surrogate cannot be refitted ({error})") from error
 
     def _refitted(self, data: Mapping[str, TrainingData], candidate: Candidate) -> Self:
         self._data, self._candidate, self._known = dict(data), candidate, {}

@@ -12,7 +12,7 @@ from command_line import LANGUAGE, mirage, refusal
 from mirage.dataset import MirageDataset, write_run
 from mirage.languages import LANGUAGES
 from mirage.surrogate import SurrogateRanker
-from mirage.surrogate.artifacts import MANIFEST, PRETRAINED
+from mirage.surrogate.artifacts import MANIFEST, PRETRAINED, write_manifest
 from mirage.surrogate.simulation import SYSTEMS, judge, simulate
 
 FEW = ("reference", "quoting", "uncited", "refusal", "off-topic", "garbled")
@@ -100,34 +100,25 @@ def test_one_that_ships_is_shown(tmp_path: Path) -> None:
 def test_those_that_ship_are_what_the_manifest_says() -> None:
     done = mirage("surrogate", "verify")
     assert (done.exit_code, done.stderr) == (0, "")
-    assert done.stdout == "18 of 18 surrogates are as their manifest says\n"
+    assert done.stdout == "18 of 18 surrogates are those that ship\n"
 
 
-def test_a_changed_a_missing_and_an_unknown_surrogate_fall_short(tmp_path: Path) -> None:
+def test_a_changed_and_an_unknown_surrogate_fall_short(tmp_path: Path) -> None:
     for code in ("sw", "en"):
         shutil.copy(str(PRETRAINED / f"{code}.joblib"), tmp_path)
-    manifest = json.loads((PRETRAINED / MANIFEST).read_text())
-    kept = {name: manifest[name] for name in ("sw.joblib", "en.joblib", "yo.joblib")}
-    (tmp_path / MANIFEST).write_text(json.dumps(kept))
     shutil.copy(tmp_path / "en.joblib", tmp_path / "own.joblib")
     with (tmp_path / "sw.joblib").open("ab") as file:
         file.write(b"more")
+    write_manifest(tmp_path)  # its own, which proves nothing
     short = mirage("surrogate", "verify", tmp_path, "--json")
     assert short.exit_code == 1
     sound = {name: one["sound"] for name, one in json.loads(short.stdout).items()}
-    assert sound == {
-        "en.joblib": True,
-        "own.joblib": False,
-        "sw.joblib": False,
-        "yo.joblib": False,
-    }
-    assert short.stderr.count("fell short: ") == 3
+    assert sound == {"en.joblib": True, "own.joblib": False, "sw.joblib": False}
+    assert short.stderr.count("fell short: ") == 2
 
 
 def test_what_verify_refuses(tmp_path: Path) -> None:
-    assert "there is no manifest.json" in refusal("surrogate", "verify", tmp_path)
-    (tmp_path / MANIFEST).write_text("{")
-    assert "is no manifest" in refusal("surrogate", "verify", tmp_path)
+    assert "there is no surrogate" in refusal("surrogate", "verify", tmp_path)
     assert "no such file" in refusal("surrogate", "verify", tmp_path / "none")
 
 
@@ -144,4 +135,4 @@ def test_rebuild_writes_where_it_is_told(tmp_path: Path, monkeypatch: pytest.Mon
     monkeypatch.setattr(pretraining, "write_pretrained", one)
     done = mirage("surrogate", "rebuild", tmp_path / "new", "--jobs", 1, "--json")
     assert json.loads(done.stdout)["surrogates"] == ["sw.joblib"]
-    assert mirage("surrogate", "verify", tmp_path / "new").exit_code == 0
+    assert (tmp_path / "new" / MANIFEST).is_file()

@@ -5,21 +5,28 @@ from __future__ import annotations
 import json
 import shutil
 import sys
+from contextlib import suppress
+from dataclasses import replace
 from importlib import resources
+from io import BytesIO
 from itertools import pairwise
 from pathlib import Path
 
 import joblib
 import numpy as np
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from mirage.errors import ArtifactError, NotFittedError, UnknownNameError
 from mirage.features import FeatureSuite
 from mirage.languages import LANGUAGES
 from mirage.surrogate import SurrogateRanker
-from mirage.surrogate.artifacts import write_manifest
+from mirage.surrogate.artifacts import verify, write_joblib, write_manifest
 from mirage.surrogate.pretraining import write_pretrained
 from mirage.surrogate.simulation import ANCHORS, FAULTS, SYSTEMS
+
+SOME = ("reference", "uncited", "wrong-entity", "garbled")
 
 PRETRAINED = Path(str(resources.files("mirage.surrogate") / "pretrained"))
 
@@ -30,31 +37,48 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
+@pytest.fixture(scope="session")
+def small_artifact(tmp_path_factory: pytest.TempPathFactory) -> bytes:
+    """A surrogate of four models and eight tournaments."""
+    data = SurrogateRanker.pretrained("sw").data["sw"].of(SOME)
+    few = replace(data, y=data.y[:8], counts=data.counts[:8])
+    path = tmp_path_factory.mktemp("small") / "own.npz"
+    SurrogateRanker("linear").fit_data({"sw": few}).save(path)
+    return path.read_bytes()
+
+
 @pytest.mark.parametrize("code", ["sw", "te"])
 def test_what_is_saved_comes_back(code: str, tmp_path: Path) -> None:
     ranker = SurrogateRanker.pretrained(code)
-    ranker.save(tmp_path / "again.joblib")
-    again = SurrogateRanker.load(tmp_path / "again.joblib", trust=True)
+    ranker.save(tmp_path / "again.npz")
+    write_joblib(tmp_path / "again.joblib", ranker.artifact)
     table = ranker.data[code].table(3)
-    assert again.recipe == ranker.recipe
-    assert np.array_equal(again.predict(table).draws, ranker.predict(table).draws)
+    for name in ("again.npz", "again.joblib"):
+        again = SurrogateRanker.load(tmp_path / name, trust=True)
+        assert again.recipe == ranker.recipe
+        assert np.array_equal(again.predict(table).draws, ranker.predict(table).draws)
     assert (tmp_path / "again.joblib").read_bytes() == (PRETRAINED / f"{code}.joblib").read_bytes()
 
 
-def test_a_file_that_no_manifest_names_is_not_read(folder: Path) -> None:
-    with pytest.raises(ArtifactError, match=r"no manifest\.json beside it .* trust=True"):
-        SurrogateRanker.load(folder / "sw.joblib")
-    write_manifest(folder)
+def test_what_is_saved_can_run_nothing(tmp_path: Path) -> None:
+    """Whatever it is named: the bytes are numpy's, which reads them without pickle."""
+    SurrogateRanker.pretrained("sw").save(tmp_path / "own.joblib")
+    with np.load(tmp_path / "own.joblib", allow_pickle=False) as arrays:
+        assert {arrays[name].dtype.kind for name in arrays.files} <= set("fiuU")
+
+
+def test_without_trust_only_what_ships_is_read(folder: Path) -> None:
     assert SurrogateRanker.load(folder / "sw.joblib").features == FeatureSuite.offline("sw").names
-
-
-def test_a_changed_file_is_not_read(folder: Path) -> None:
-    write_manifest(folder)
+    SurrogateRanker.pretrained("sw").save(folder / "own.npz")
+    with pytest.raises(ArtifactError, match=r"that ship.* nothing in it can run"):
+        SurrogateRanker.load(folder / "own.npz")
     content = bytearray((folder / "sw.joblib").read_bytes())
     content[len(content) // 2] ^= 1
     (folder / "sw.joblib").write_bytes(content)
-    with pytest.raises(ArtifactError, match=r"SHA-256 is not the one in manifest\.json"):
+    write_manifest(folder)  # which says that the file is as it should be, and proves nothing
+    with pytest.raises(ArtifactError, match=r"none of the surrogates that ship.* code"):
         SurrogateRanker.load(folder / "sw.joblib")
+    assert "is not the surrogate sw.joblib that ships" in verify(folder)["sw.joblib"]
 
 
 class _Trap:
@@ -63,11 +87,79 @@ class _Trap:
 
 
 def test_code_in_a_file_does_not_run_before_the_file_is_trusted(tmp_path: Path) -> None:
+    """Not even where a manifest beside it vouches for it."""
     path = tmp_path / "evil.joblib"
     joblib.dump(_Trap(), path)
+    write_manifest(tmp_path)
     with pytest.raises(ArtifactError):
         SurrogateRanker.load(path)
+    assert verify(tmp_path)["evil.joblib"]
+    trapped = np.array([_Trap()], dtype=object)
+    with (tmp_path / "evil.npz").open("wb") as file:
+        np.savez(file, allow_pickle=True, about=trapped, format=1)
+    with pytest.raises(ArtifactError, match="allow_pickle=False"):
+        SurrogateRanker.load(tmp_path / "evil.npz", trust=True)
     assert not hasattr(sys, "mirage_was_here")
+
+
+@pytest.mark.parametrize("manifest", [b"{", b"[1]", b"null", b"\xff\xfe", b'{"sw.joblib": 3}', b""])
+def test_a_manifest_beside_a_file_is_not_even_read(folder: Path, manifest: bytes) -> None:
+    (folder / "manifest.json").write_bytes(manifest)
+    assert SurrogateRanker.load(folder / "sw.joblib").recipe
+    assert verify(folder) == {"sw.joblib": ""}
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(places=st.lists(st.tuples(st.floats(0, 1), st.integers(1, 255)), min_size=1, max_size=4))
+def test_damage_is_an_artifact_error_or_none(
+    places: list[tuple[float, int]], small_artifact: bytes, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    path = tmp_path_factory.getbasetemp() / "damaged.npz"
+    content = bytearray(small_artifact)
+    for where, bits in places:
+        content[int(where * (len(content) - 1))] ^= bits
+    path.write_bytes(content)
+    with suppress(ArtifactError):
+        SurrogateRanker.load(path, trust=True)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"about": "[]"},
+        {"about": "{"},
+        {"about": 3},
+        {"format": 2},
+        {"sw/y": np.zeros((3, 1))},
+        {"sw/y": np.full((8, 4), np.nan)},
+        {"sw/values": np.zeros(0)},
+        {"sw/of_all": np.zeros((2, 2))},
+        {"sw/counts": np.zeros((1, 1), np.uint16)},
+    ],
+)
+def test_numbers_that_do_not_fit_are_refused(
+    change: dict[str, object], small_artifact: bytes, tmp_path: Path
+) -> None:
+    with np.load(BytesIO(small_artifact)) as arrays:
+        payload = {name: arrays[name] for name in arrays.files}
+    with (tmp_path / "own.npz").open("wb") as file:
+        np.savez(file, **(payload | change))  # type: ignore[arg-type]
+    with pytest.raises(ArtifactError):
+        SurrogateRanker.load(tmp_path / "own.npz", trust=True)
+
+
+def test_a_file_that_would_fill_the_memory_is_not_unpacked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, small_artifact: bytes
+) -> None:
+    monkeypatch.setattr("mirage.surrogate.artifacts.MOST_BYTES", 1000)
+    (tmp_path / "own.npz").write_bytes(small_artifact)
+    with pytest.raises(ArtifactError, match="would unpack to"):
+        SurrogateRanker.load(tmp_path / "own.npz", trust=True)
+
+
+def test_a_folder_that_cannot_be_written_says_so(tmp_path: Path) -> None:
+    with pytest.raises(ArtifactError, match="cannot be written"):
+        SurrogateRanker.pretrained("sw").save(tmp_path / "none" / "own.npz")
 
 
 def test_what_is_no_surrogate_says_so(tmp_path: Path) -> None:
@@ -140,7 +232,7 @@ def test_a_kind_of_fault_never_seen_still_costs(code: str) -> None:
 @pytest.mark.slow
 def test_the_shipped_surrogate_was_trained_on_what_the_code_simulates(tmp_path: Path) -> None:
     write_pretrained(tmp_path, ["hi"])
-    rebuilt = SurrogateRanker.load(tmp_path / "hi.joblib").data["hi"]
+    rebuilt = SurrogateRanker.load(tmp_path / "hi.joblib", trust=True).data["hi"]
     shipped = SurrogateRanker.pretrained("hi").data["hi"]
     # Features and verdicts are the same everywhere; what was fitted, with the same versions.
     assert np.array_equal(rebuilt.values, shipped.values, equal_nan=True)
