@@ -37,6 +37,8 @@ class Language:
         capitals: what a capital within a sentence is a sign of: a name, or any noun; ``none``
             where the script has no capitals.
         digits: the script's own digits 0 to 9, empty where it uses ASCII digits only.
+        articles: words that question answering does not count in an answer.
+        endings: whether words take endings, case or particle, where no dictionary has them.
         prefixes: short words that are written as one with the word behind them, as a regular
             expression; where three letters or more are left they are no part of that word.
         inner_stops: what a full stop may follow without ending the sentence, where sentencex does
@@ -62,6 +64,8 @@ class Language:
     gram_length: int = 3
     capitals: Literal["names", "nouns", "none"] = "names"
     digits: str = ""
+    articles: tuple[str, ...] = ()
+    endings: bool = False
     prefixes: str = ""
     inner_stops: str = ""
     terminators: str = ".!?…"
@@ -120,6 +124,7 @@ _TABLE = (
         code="bn",
         name="Bengali",
         native_name="বাংলা",
+        endings=True,
         capitals="none",
         script="Bengali",
         inner_stops="ড|ডা|মো",
@@ -147,6 +152,7 @@ _TABLE = (
         code="en",
         name="English",
         native_name="English",
+        articles=("a", "an", "the"),
         neighbours=("nl",),
         reason_headings=_words("Reason, Reasons, Reasoning"),
         answer_headings=_words("Answer, Final Answer"),
@@ -171,6 +177,7 @@ _TABLE = (
         code="fa",
         name="Persian",
         native_name="فارسی",
+        endings=True,
         capitals="none",
         script="Arabic",
         direction="rtl",
@@ -187,6 +194,7 @@ _TABLE = (
         code="fi",
         name="Finnish",
         native_name="suomi",
+        endings=True,
         neighbours=("et",),
         inner_stops=r"\d{1,2}",
         reason_headings=_words("Perustelu, Perustelut, Syy"),
@@ -253,6 +261,7 @@ _TABLE = (
         code="ko",
         name="Korean",
         native_name="한국어",
+        endings=True,
         capitals="none",
         script="Hangul",
         # Words carry their particles, so characters come nearer to morphemes than words do.
@@ -268,6 +277,7 @@ _TABLE = (
         code="ru",
         name="Russian",
         native_name="русский",
+        endings=True,
         script="Cyrillic",
         neighbours=("uk", "bg", "be"),
         reason_headings=_words("Причина, Обоснование, Объяснение, Рассуждение"),
@@ -292,6 +302,7 @@ _TABLE = (
         code="te",
         name="Telugu",
         native_name="తెలుగు",
+        endings=True,
         capitals="none",
         script="Telugu",
         inner_stops="డా|శ్రీ",

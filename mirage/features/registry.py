@@ -20,6 +20,7 @@ from mirage.features import (
     nuggets,
     overlap,
     rated,
+    short_answers,
     similarity,
 )
 from mirage.features.base import MODELS, AnsweredFeature, Definition, Facts, Feature
@@ -49,6 +50,7 @@ DEFINITIONS: Mapping[str, Definition] = MappingProxyType(
             informative,
             rated,
             nuggets,
+            short_answers,
             similarity,
         )
         for definition in file.DEFINITIONS
