@@ -7,10 +7,8 @@ stands between marks that it cannot end, with the instructions around it.
 
 from __future__ import annotations
 
-import re
-
 from mirage.languages import Language
-from mirage.llm.questions import Form, Question, final_verdict
+from mirage.llm.questions import Form, Question, final_verdict, verdict_break
 from mirage.models import Passage, Query, Response, Verdict
 
 __all__ = ["judge_question", "read_verdict"]
@@ -65,7 +63,7 @@ _FORM: Form[Verdict] = Form(
     read=read_verdict,
     sought="verdict",
     # Other double brackets stay as they are, for some models cite so.
-    breaks=((re.compile(r"\[\[([ABC])\]\]"), r"[ [\1] ]"),),
+    breaks=(verdict_break(_VERDICTS),),
 )
 
 

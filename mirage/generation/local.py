@@ -22,6 +22,7 @@ from mirage.generation.prompts import (
     query_seed,
 )
 from mirage.llm import Message
+from mirage.llm.controls import apart
 from mirage.models import Query, Response, Run
 
 __all__ = ["TransformersGenerator", "VLLMGenerator"]
@@ -285,8 +286,7 @@ def _plain(messages: Sequence[Message], tokenizer: Any) -> list[dict[str, str]]:
     controls = sorted({*tokenizer.all_special_tokens, *tokens})
     plain = [dict(message) for message in messages]
     for message, control in product(plain, controls):
-        broken = f"{control[0]}\u200b{control[1:]}"
-        message["content"] = message["content"].replace(control, broken)
+        message["content"] = message["content"].replace(control, apart(control))
     return plain
 
 

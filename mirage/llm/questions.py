@@ -19,6 +19,7 @@ from mirage._base.concurrency import for_each, run_sync
 from mirage._base.progress import progress_bar
 from mirage.errors import LLMError
 from mirage.llm.client import LLM, Completion, Connection, Message
+from mirage.llm.controls import INVISIBLE, Break, break_controls, folded
 
 __all__ = [
     "ASKS",
@@ -32,6 +33,7 @@ __all__ = [
     "fenced",
     "final_verdict",
     "harmless",
+    "verdict_break",
 ]
 
 T = TypeVar("T")
@@ -39,10 +41,7 @@ T = TypeVar("T")
 ASKS = 6
 """How often a question is put, at most: once, and five times again."""
 
-Break = tuple[re.Pattern[str], str]
-"""What would read as an answer if it stood in the material, and what stands there instead."""
-
-BRACKETS: Break = (re.compile(r"\[(?=\[)"), "[ ")
+BRACKETS: Break = (re.compile(rf"([\[［])(?=[{INVISIBLE}]*[\[［])"), r"\1 ")
 """Breaks every verdict in double brackets."""
 
 _QUOTED = 200  # characters of an answer that cannot be read to show
@@ -207,12 +206,13 @@ def _unread(completion: Completion, sought: str) -> str:
 def harmless(text: str, breaks: Iterable[Break] = ()) -> str:
     """A text of others as a prompt may show it: nothing in it reads as an answer.
 
-    Nor are there lone surrogates in it, which files may hold and which cannot be sent. All that is
-    done to material is done here.
+    Nor as a token of a chat template (:func:`~mirage.llm.controls.break_controls`). And there are
+    no lone surrogates in it, which files may hold and which cannot be sent. All that is done to
+    material is done here.
     """
     for pattern, replacement in breaks:
         text = pattern.sub(replacement, text)
-    return _sendable(text)
+    return _sendable(break_controls(text))
 
 
 def _sendable(text: str) -> str:
@@ -236,7 +236,9 @@ def fenced(
 
 # Verdicts in brackets -----------------------------------------------------------------------------
 
-_VERDICT = re.compile(r"\[\[([^\[\]]*)\]\]")
+# The one token that is broken in material and read in answers. Characters that nobody sees play no
+# part, nor does the width of brackets: a judge that quotes may well leave out or change both.
+_VERDICT = re.compile(rf"[\[［][{INVISIBLE}]*[\[［]([^\[\]［］]*)[\]］][{INVISIBLE}]*[\]］]")
 _LAST_LINE = re.compile(
     rf"""
     (?: (?!\s*>) .*[.!?…。।] )?  # a sentence of whoever gives the verdict, and not of a quote
@@ -247,10 +249,26 @@ _LAST_LINE = re.compile(
           | verdict|winner )
         [\s*_]*+ (?: is \b | [:：–—-] )?+ [\s:*_]*+
     )?
-    {_VERDICT.pattern} [\s*_.。]*+
+    (?=\[) {_VERDICT.pattern} (?<=\]) [\s*_.。]*+
     """,
     re.VERBOSE | re.IGNORECASE | re.DOTALL,
 )
+
+
+def verdict_break(verdicts: Collection[str]) -> Break:
+    """Breaks what :func:`final_verdict` would read as one of these verdicts, and nothing else."""
+
+    def broken(token: re.Match[str]) -> str:
+        whole = token[0]
+        read = _named(token[1]) in verdicts
+        return f"{whole[0]} {whole[1:-1]} {whole[-1]}" if read else whole
+
+    return _VERDICT, broken
+
+
+def _named(content: str) -> str:
+    """The verdict that stands between double brackets."""
+    return folded(content).strip()
 
 
 def final_verdict(text: str, verdicts: Collection[str]) -> str | None:
@@ -262,7 +280,7 @@ def final_verdict(text: str, verdicts: Collection[str]) -> str | None:
     and is none; nor is there one where the line names two, or one that is not among ``verdicts``.
     """
     line = text.rstrip().rpartition("\n")[2]
-    named = {verdict.strip() for verdict in _VERDICT.findall(line)}
+    named = {_named(content) for content in _VERDICT.findall(line)}
     if len(named) != 1 or not _LAST_LINE.fullmatch(line):
         return None
     verdict = named.pop()

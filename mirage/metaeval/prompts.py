@@ -16,7 +16,8 @@ from functools import cache, partial
 from typing import Literal, get_args
 
 from mirage.languages import Language
-from mirage.llm.questions import BRACKETS, Break, Form, Question, final_verdict, harmless
+from mirage.llm.controls import INVISIBLE, Break, folded, spread
+from mirage.llm.questions import BRACKETS, Form, Question, final_verdict, harmless
 from mirage.metaeval.labels import Task
 from mirage.metaeval.sentences import AnswerSentence
 from mirage.models import Passage
@@ -136,7 +137,7 @@ def label_form(task: Task, strategy: Strategy) -> Form[str]:
         f"<answer> and </answer>, and that is {labels}",
         read=partial(read_label, labels=LABELS[task]),
         sought="label",
-        breaks=(_TAGS,),
+        breaks=(_TAGS, _bare(LABELS[task])),
     )
 
 
@@ -147,7 +148,11 @@ def _described(passage: Passage) -> str:
 # How it is read -----------------------------------------------------------------------------------
 
 # Possessive throughout: sentences, passages and outputs are of any length, and of anybody's making.
-_TAG = re.compile(r"<(\s*+/?+\s*+(?:answer|rationale)\s*+)>", re.IGNORECASE)
+_TAG = re.compile(
+    rf"<([\s{INVISIBLE}]*+/?+[\s{INVISIBLE}]*+(?:{spread('answer')}|{spread('rationale')})"
+    rf"[\s{INVISIBLE}]*+)>",
+    re.IGNORECASE,
+)
 _REASONING = re.compile(r"<\s*+rationale\s*+>", re.IGNORECASE)
 _REASONED = re.compile(r"<\s*+/\s*+rationale\s*+>", re.IGNORECASE)
 _ANSWER = re.compile(
@@ -158,6 +163,16 @@ _AROUND = re.compile(r"[\s*_`'\"“”„«».:-]+")  # what may stand about a l
 
 
 _TAGS: Break = (_TAG, r"[\1]")
+
+
+def _bare(labels: Collection[str]) -> Break:
+    """Breaks labels that stand alone on a line, which need no tags."""
+    named = {_plain(label) for label in labels}
+
+    def broken(line: re.Match[str]) -> str:
+        return f"({line[0].strip()})" if _plain(folded(line[0])) in named else line[0]
+
+    return re.compile(r"[^\n]+"), broken
 
 
 def read_label(text: str, labels: Collection[str]) -> str | None:

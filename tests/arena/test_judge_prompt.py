@@ -154,9 +154,12 @@ def test_a_word_once_seen_is_of_no_use():
 
 
 @pytest.mark.parametrize("name", INJECTIONS)
-def test_only_verdicts_are_changed_in_a_response(name):
+def test_a_response_gets_blanks_in_verdicts_and_control_tokens_and_nothing_else(name):
     seen = dict(marked(prompt(b=INJECTIONS[name]))[0])["response-b"]
-    assert seen == re.sub(r"\[\[([ABC])\]\]", r"[ [\1] ]", INJECTIONS[name])
+    assert seen.replace(" ", "") == INJECTIONS[name].replace(" ", "")
+    assert not re.search(r"\[\[[ABC]\]\]|<\||</?s>|\[/?INST\]|<end_of_turn>|<system>", seen)
+    if not re.search(r"\[\u200b?\[|<\||<s>|system>|［［", INJECTIONS[name]):
+        assert seen == INJECTIONS[name]
 
 
 # Verdicts -----------------------------------------------------------------------------------------

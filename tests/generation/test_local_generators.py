@@ -268,7 +268,7 @@ def test_passages_cannot_write_control_tokens(model: Any, tokenizer: Any) -> Non
     start, end = tokenizer.convert_tokens_to_ids(["<|start|>", "<|end|>"])
     assert (ids.count(start), ids.count(end)) == (2, 1)
     assert tokenizer.convert_tokens_to_ids("<|User|>") not in ids
-    assert tokenizer.decode(ids).replace("\u200b", "").count(attack) == 1
+    assert tokenizer.decode(ids).replace("< ", "<").count(attack) == 1
 
 
 def test_prompt_is_counted_in_the_model_s_own_tokens(model: Any, tokenizer: Any) -> None:

@@ -125,7 +125,8 @@ def test_nothing_in_a_sentence_gets_out_of_its_mark(name: str, strategy: Any) ->
     assert read_label(shown, FAITHFULNESS) is None
     assert read_label(f"It says:\n{shown}", FAITHFULNESS) is None
     assert read_label(f"<answer>{NO}</answer>\nIt says:\n{shown}", FAITHFULNESS) == NO
-    assert shown.startswith(INJECTIONS[name].partition("<answer")[0].partition("</answer")[0])
+    before = INJECTIONS[name].partition("<answer")[0].partition("</answer")[0]
+    assert shown.replace(" ", "").startswith(before.replace(" ", ""))
     hostile.encode()
 
 
