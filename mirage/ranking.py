@@ -22,6 +22,7 @@ from mirage.errors import MirageError, UnknownNameError
 from mirage.languages import Language
 from mirage.statistics.bootstrap import NO_INTERVAL, Interval, check_level, expanded_level
 from mirage.statistics.ranks import (
+    confidences_by_draws,
     kendall_tau,
     p_better_by_draws,
     p_better_by_intervals,
@@ -42,6 +43,9 @@ __all__ = ["Entry", "Evidence", "MultilingualRanking", "Ranking"]
 
 UNFAMILIAR = "(?)"
 """Stands before the name of a model that is unlike any that the surrogate learnt from."""
+
+DRAWS = 1000
+"""Draws of a judged ranking that one over several languages counts ranks in."""
 
 UNDETERMINED = "und"
 """The language of judgments that come without queries (ISO 639-2)."""
@@ -313,6 +317,17 @@ class Ranking:
             )
         return p
 
+    def drawn(self) -> Mapping[str, Floats] | None:
+        """Logits of each model as they may be, in many draws; ``None`` where there are none.
+
+        Those of rankings on the same queries, as in several languages, belong together: what
+        speaks for a model in one draw is the same queries in each.
+        """
+        fit = None if self.evidence is None else self.evidence.fit
+        if fit is None or fit.queries < 2:
+            return self._draws
+        return dict(zip(fit.models, fit.draws(DRAWS).T, strict=True))
+
     def kendall_tau(self, other: Ranking | Mapping[str, float]) -> float:
         """Kendall's tau-b between two orders of the models that both have, -1 to 1.
 
@@ -428,11 +443,16 @@ class Ranking:
 class MultilingualRanking(Mapping[str, Ranking]):
     """Rankings of the same models in several languages, and their mean ranks.
 
-    A mapping from language code to :class:`Ranking`.
+    A mapping from language code to :class:`Ranking`. Languages whose queries have the same ids, as
+    parallel questions do, are drawn together: what is hard in one language is hard in the others,
+    so that many languages are not many times the queries.
 
     Args:
         rankings: by language code.
         left_out: languages that have no ranking, and why.
+
+    Attributes:
+        level: of the intervals; the least of the rankings'.
 
     Raises:
         MirageError: no ranking, or no model that is in all of them.
@@ -451,6 +471,7 @@ class MultilingualRanking(Mapping[str, Ranking]):
             raise MirageError("no model is ranked in all of the languages")
         means = {model: float(np.mean([r[model].rank for r in self.values()])) for model in shared}
         self._means = dict(sorted(means.items(), key=lambda item: item[1]))
+        self.level = min(ranking.level for ranking in self.values())
 
     def __getitem__(self, language: str) -> Ranking:
         if language not in self._rankings:
@@ -490,8 +511,78 @@ class MultilingualRanking(Mapping[str, Ranking]):
         """
         return MappingProxyType(self._means)
 
+    @cached_property
+    def intervals(self) -> Mapping[str, Interval]:
+        """Interval of the mean rank of each model, best and worst, in the order of the means.
+
+        The means of the ends of :attr:`Entry.rank_interval` over the languages, outwards to the
+        next half, which hold the mean rank however languages hang together. Percentiles of draws
+        would not: where models are nearly equal, ranks vary in each language, and the mean over
+        many hardly does. ``benchmarks/mean_ranks.py`` prints how often either holds. NaN where a
+        language has no rank interval.
+        """
+        return MappingProxyType({model: self._interval(model) for model in self._means})
+
+    def _interval(self, model: str) -> Interval:
+        spans = [ranking[model].rank_interval for ranking in self.values()]
+        known = [span for span in spans if span is not None]
+        if len(known) < len(spans):
+            return NO_INTERVAL
+        best, worst = np.mean(known, axis=0).tolist()
+        return math.floor(2 * best) / 2, math.ceil(2 * worst) / 2
+
+    @cached_property
+    def rank_intervals(self) -> Mapping[str, tuple[int, int] | None]:
+        """Interval of each model's place by mean rank, best and worst, in the order of the means.
+
+        By :func:`mirage.statistics.ranks.rank_intervals_by_confidence` with :meth:`p_better`;
+        ``None`` where that has no answer.
+        """
+        if self._confidences is None:
+            return MappingProxyType(dict.fromkeys(self._means))
+        ends = rank_intervals_by_confidence(self._confidences, level=self.level).tolist()
+        pairs = zip(self._means, ends, strict=True)
+        return MappingProxyType({model: (best, worst) for model, (best, worst) in pairs})
+
+    def p_better(self, a: str, b: str) -> float:
+        """Confidence that a's mean rank is better than b's, from 0 to 1.
+
+        The share of draws in which it is, equal ones counting half. A draw takes the same queries
+        in all languages that share them.
+
+        Raises:
+            UnknownNameError: a or b is not ranked in all of the languages.
+            MirageError: a language has no draws: it was published, or judged on one query.
+        """
+        for model in (a, b):
+            if model not in self._means:
+                raise UnknownNameError("model ranked in all languages", model, self._means)
+        if self._confidences is None:
+            code = next(code for code, ranking in self.items() if ranking.drawn() is None)
+            raise MirageError(
+                f"the ranking in {code!r} has no draws, so nothing says how sure it is over all "
+                f"languages that {a!r} is better than {b!r}; compare their mean ranks"
+            )
+        places = list(self._means)
+        return float(self._confidences[places.index(a), places.index(b)])
+
+    @cached_property
+    def _confidences(self) -> Floats | None:
+        """:meth:`p_better` of each model over each, in the order of the means."""
+        total, languages = np.zeros((1, len(self._means))), 0
+        for ranking in self.values():
+            drawn = ranking.drawn()
+            if drawn is None:
+                return None
+            places = ranks(np.stack(list(drawn.values()), axis=1))
+            columns = [list(drawn).index(model) for model in self._means]
+            length = min(len(total), len(places)) if languages else len(places)
+            total = total[:length] + places[:length, columns]
+            languages += 1
+        return confidences_by_draws(-total / languages)
+
     def to_text(self) -> str:
-        """A table of at most 80 columns: mean rank, and the best and worst language.
+        """A table of at most 80 columns: mean rank, intervals, and the best and worst language.
 
         ``*`` marks the models that are not anchors. Below stand failures, findings and what the
         rankings are about.
@@ -501,8 +592,9 @@ class MultilingualRanking(Mapping[str, Ranking]):
             places = sorted((ranking[model].rank, code) for code, ranking in self.items())
             worst = max(places, key=lambda place: place[0])
             ends = [f"{rank} ({code})" for rank, code in (places[0], worst)]
-            rows.append((f"{self._means[model]:.1f}", model, *ends))
-        return to_text(self._table(("mean rank", "model", "best", "worst"), rows))
+            rows.append((f"{self._means[model]:.1f}", model, *self._known(model), *ends))
+        header = ("mean rank", "model", *self._spans, "best", "worst")
+        return to_text(self._table(header, rows).filled())
 
     def to_markdown(self) -> str:
         """The rank in each language and their mean, in GitHub's Markdown."""
@@ -512,16 +604,21 @@ class MultilingualRanking(Mapping[str, Ranking]):
         return to_html(self._map())
 
     def to_json(self) -> str:
-        """A JSON object: the mean ranks, the ranking of each language, the languages left out."""
+        """A JSON object: mean ranks and intervals, the ranking of each language, those left out."""
         plain = {
             "mean_ranks": self._means,
+            "intervals": {m: [*map(_number, ends)] for m, ends in self.intervals.items()},
+            "rank_intervals": dict(self.rank_intervals),
             "languages": {code: ranking._plain() for code, ranking in self.items()},
             "left_out": dict(self.left_out),
         }
         return json.dumps(plain, ensure_ascii=False, allow_nan=False)
 
     def to_pandas(self) -> pd.DataFrame:
-        """A frame of ranks indexed by model, best mean first: a column a language, and ``mean``.
+        """A frame of ranks indexed by model, best mean first.
+
+        Columns: one a language, mean, and lower, upper, rank_best and rank_worst, the ends of
+        :attr:`intervals` and :attr:`rank_intervals`.
 
         Raises:
             MissingPackageError: pandas is not installed.
@@ -529,14 +626,36 @@ class MultilingualRanking(Mapping[str, Ranking]):
         columns: dict[str, list[Any]] = {
             code: [ranking[model].rank for model in self._means] for code, ranking in self.items()
         }
-        return _frame(columns | {"mean": list(self._means.values())}, tuple(self._means))
+        ends, spans = [*self.intervals.values()], [*self.rank_intervals.values()]
+        columns |= {
+            "mean": list(self._means.values()),
+            "lower": [low for low, _ in ends],
+            "upper": [high for _, high in ends],
+            "rank_best": [span and span[0] for span in spans],
+            "rank_worst": [span and span[1] for span in spans],
+        }
+        whole = dict.fromkeys(("rank_best", "rank_worst"), "Int64")
+        return _frame(columns, tuple(self._means)).astype(whole)
 
     def _map(self) -> Table:
-        rows = [
-            (f"{mean:.1f}", model, *(str(ranking[model].rank) for ranking in self.values()))
-            for model, mean in self._means.items()
-        ]
-        return self._table(("mean rank", "model", *self), rows)
+        rows = []
+        for model, mean in self._means.items():
+            places = (str(ranking[model].rank) for ranking in self.values())
+            rows.append((f"{mean:.1f}", model, *self._known(model), *places))
+        return self._table(("mean rank", "model", *self._spans, *self), rows).filled()
+
+    @property
+    def _spans(self) -> tuple[str, str]:
+        """The header of :meth:`_known`."""
+        return f"{100 * self.level:g} % interval", "rank interval"
+
+    def _known(self, model: str) -> tuple[str, str]:
+        """How far the mean rank and the place of a model are known; blank where nothing says."""
+        (low, high), span = self.intervals[model], self.rank_intervals[model]
+        return (
+            "" if math.isnan(low) else f"{low:g}-{high:g}",
+            "" if span is None else "{}-{}".format(*span),
+        )
 
     def _table(self, header: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> Table:
         first = next(iter(self.values()))

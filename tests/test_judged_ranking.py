@@ -18,6 +18,7 @@ from scipy.stats import t as student
 from mirage import BradleyTerry, Judgment, Judgments, Ranking, Response, Run, Vote
 from mirage.arena import Judged
 from mirage.errors import JudgmentError, MirageError, SettingError
+from mirage.ranking import MultilingualRanking
 from mirage.report import render
 from mirage.statistics.bootstrap import expanded_level
 from mirage.statistics.ranks import confidences_by_t, rank_intervals_by_confidence
@@ -72,6 +73,36 @@ def test_two_models_by_hand() -> None:
     level = 2 * ranking.p_better("x", "y") - 1 - 1e-6
     surer = Ranking.from_judgments(rows, bradley_terry=BradleyTerry(ridge=0), level=level)
     assert [entry.rank_interval for entry in surer] == [(1, 1), (2, 2)]
+
+
+def test_the_same_questions_in_another_language_make_nothing_surer() -> None:
+    rows, codes = arena(4, 14), ("ar", "bn", "fi", "sw", "yo")
+    alone = MultilingualRanking({"ar": Ranking.from_judgments(rows)})
+    parallel = MultilingualRanking({code: Ranking.from_judgments(rows) for code in codes})
+    apart = MultilingualRanking(
+        {
+            code: Ranking.from_judgments(
+                row.model_copy(update={"query_id": f"{code}-{row.query_id}"}) for row in rows
+            )
+            for code in codes
+        }
+    )
+    b, c = alone["ar"].models[1:3]
+    assert 0.6 < alone.p_better(b, c) < 0.9
+    assert parallel.p_better(b, c) == alone.p_better(b, c)
+    assert apart.p_better(b, c) > alone.p_better(b, c) + 0.05
+
+
+def test_draws_on_the_same_queries_go_together() -> None:
+    # Two languages whose verdicts agree on each query: their errors are one error.
+    rows = arena(3, 20)
+    noisy = [*rows, *arena(3, 20, seed=1)]
+    first, second = (BradleyTerry().fit(some).draws(4000) for some in (rows, noisy))
+    shared = np.corrcoef(first[:, 0], second[:, 0])[0, 1]
+    assert 0.4 < shared < 0.95
+    others = [row.model_copy(update={"query_id": f"x{row.query_id}"}) for row in noisy]
+    apart = BradleyTerry().fit(others).draws(4000)
+    assert abs(np.corrcoef(first[:, 0], apart[:, 0])[0, 1]) < 0.3
 
 
 def test_logits_are_those_of_choix() -> None:

@@ -418,7 +418,58 @@ def test_languages_as_markup_json_and_frame() -> None:
     assert plain["mean_ranks"] == {"anchor": 1.75, "mine": 2.0, "third": 2.25}
     assert plain["languages"]["sw"]["entries"][0]["model"] == "third"
     frame = over.to_pandas()
-    assert frame.loc["third"].tolist() == [3, 1, 2, 3, 2.25]
+    assert frame.loc["third"].tolist()[:5] == [3, 1, 2, 3, 2.25]
+    assert frame[["lower", "upper", "rank_best", "rank_worst"]].isna().all(axis=None)
+    assert plain["intervals"]["third"] == [None, None]
+
+
+def drawn_in_two_languages() -> MultilingualRanking:
+    """Draws by hand: the ranks of a, b and c are in each column of (4 draws, languages)."""
+    spans = {"ar": [(1, 2), (1, 3), (3, 3)], "sw": [(1, 1), (2, 3), (2, 3)]}
+    draws = {
+        "ar": {"a": [3, 3, 2, 3], "b": [2, 2, 3, 2], "c": [1, 1, 1, 1]},
+        "sw": {"a": [3, 3, 3, 3], "b": [1, 1, 2, 1], "c": [2, 2, 1, 2]},
+    }
+    rankings = {}
+    for code, of_language in draws.items():
+        entries = [
+            Entry(place, name, -place, (-9, 9), span)
+            for place, (name, span) in enumerate(zip("abc", spans[code], strict=True), 1)
+        ]
+        columns = {name: np.array(logits, float) for name, logits in of_language.items()}
+        rankings[code] = Ranking(entries, language=code, draws=columns, level=0.5)
+    return MultilingualRanking(rankings)
+
+
+def test_how_sure_mean_ranks_are_by_hand() -> None:
+    over = drawn_in_two_languages()
+    # Means of the ends, (1, 1.5), (1.5, 3), (2.5, 3): outwards to the next half.
+    assert dict(over.intervals) == {"a": (1, 1.5), "b": (1.5, 3), "c": (2.5, 3)}
+    # Mean ranks in the draws: a 1, 1, 1.5, 1; b 2.5, 2.5, 1.5, 2.5; c 2.5, 2.5, 3, 2.5.
+    assert over.p_better("a", "b") == (3 + 0.5) / 4
+    assert over.p_better("b", "c") == (1 + 3 * 0.5) / 4
+    assert over.p_better("c", "a") == 0
+    assert over.p_better("a", "a") == 0.5
+    # At a level of 0.5, sure is more than 0.75.
+    assert dict(over.rank_intervals) == {"a": (1, 1), "b": (2, 3), "c": (2, 3)}
+    assert over.level == 0.5
+    lines = str(over).splitlines()
+    assert " ".join(lines[1].split()) == "mean rank model 50 % interval rank interval best worst"
+    assert lines[2].split() == ["*", "1.0", "a", "1-1.5", "1-1", "1", "(ar)", "1", "(ar)"]
+    plain = strictly(over.to_json())
+    assert (plain["intervals"]["b"], plain["rank_intervals"]["b"]) == ([1.5, 3], [2, 3])
+    frame = over.to_pandas()
+    assert frame.loc["b", ["lower", "upper", "rank_best", "rank_worst"]].tolist() == [1.5, 3, 2, 3]
+    with pytest.raises(UnknownNameError, match="model ranked in all languages"):
+        over.p_better("a", "d")
+
+
+def test_without_draws_nobody_says_how_sure_mean_ranks_are() -> None:
+    over = several()
+    assert set(over.rank_intervals.values()) == {None}
+    assert all(math.isnan(low) for low, _ in over.intervals.values())
+    with pytest.raises(MirageError, match="the ranking in 'ar' has no draws"):
+        over.p_better("mine", "third")
 
 
 def test_no_language_or_no_shared_model_is_an_error() -> None:

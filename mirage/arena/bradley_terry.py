@@ -16,6 +16,7 @@ from mirage.arena import estimation
 from mirage.arena.judgments import Judgments, JudgmentsLike, as_judgments
 from mirage.errors import JudgmentError, SettingError, UnknownNameError
 from mirage.statistics.bootstrap import NO_INTERVAL, draw_queries, middle
+from mirage.statistics.clusters import multipliers
 from mirage.statistics.ranks import (
     confidences_by_t,
     p_better_by_draws,
@@ -34,6 +35,8 @@ Ties = Literal["half", "drop", "davidson"]
 
 _CELLS = 1 << 18  # numbers in the win matrices of the tournaments that are fitted at a time
 _DENSE = 1 << 23  # numbers in the win matrices of all queries, beyond which rows are counted
+
+_MULTIPLIED = 4096  # queries whose multipliers are held at a time
 
 
 @dataclass(frozen=True)
@@ -85,15 +88,23 @@ class BradleyTerry:
         )
         groups = estimation.bound_groups(wins)
         information = estimation.information(wins, logits, self.ridge, nu)
+        present = np.unique(columns.query).tolist()
+        influence = None
+        if len(present) * len(wins) <= _DENSE:
+            influence = estimation.influences(
+                wins, logits, columns.query, columns.a, columns.b, columns.score, self.ridge, nu
+            )
         return BradleyTerryFit(
             models=columns.models,
             logits=logits,
             covariance=covariance,
-            queries=int(np.count_nonzero(np.bincount(columns.query))),
+            queries=len(present),
             separated=_pick(columns.models, estimation.separated(wins)),
             log_nu=nu,
             unbound=_pick(columns.models, _outside_the_largest(groups, len(wins))),
             uncertainty=covariance + estimation.separation_covariance(information, groups),
+            query_ids=tuple(columns.query_ids[i] for i in present),
+            influence=influence,
         )
 
     def bootstrap(
@@ -230,6 +241,9 @@ class BradleyTerryFit:
             the likelihood leaves open (:func:`mirage.arena.estimation.bound_groups`).
         uncertainty: the covariance, and what is not known of the distances that the likelihood
             leaves open (:func:`mirage.arena.estimation.separation_covariance`).
+        query_ids: the queries with judgments.
+        influence: by how much each of them moves the logits, ``(queries, models)``
+            (:func:`mirage.arena.estimation.influences`); ``None`` where these are too many numbers.
     """
 
     models: tuple[str, ...]
@@ -240,6 +254,8 @@ class BradleyTerryFit:
     log_nu: float | None
     unbound: tuple[str, ...]
     uncertainty: Floats
+    query_ids: tuple[str, ...]
+    influence: Floats | None
 
     def __repr__(self) -> str:
         return f"BradleyTerryFit(models={len(self.models)}, queries={self.queries})"
@@ -287,7 +303,9 @@ class BradleyTerryFit:
     def draws(self, n: int, *, seed: int = 0) -> Floats:
         """Logits as they may be, ``(n, models)``: Student's t with the :attr:`uncertainty`.
 
-        NaN where there is only one query.
+        NaN where there is only one query. Fits to judgments on the same queries, as in several
+        languages, are drawn together: what speaks for a model in one draw is the same queries in
+        each fit (:func:`mirage.statistics.clusters.multipliers`).
 
         Args:
             n: how many.
@@ -296,12 +314,19 @@ class BradleyTerryFit:
         if self.queries < 2:
             return np.full((n, len(self.models)), np.nan)
         rng = np.random.default_rng(seed)
-        values, vectors = np.linalg.eigh(self.uncertainty)
-        normal = rng.standard_normal((n, len(values))) * np.sqrt(np.maximum(values, 0))
         degrees = self.queries - 1
         scale: Floats = np.sqrt(rng.chisquare(degrees, (n, 1)) / degrees)
-        errors: Floats = normal @ vectors.T / scale
-        return self.logits + errors
+        errors, rest = np.zeros((n, len(self.logits))), self.uncertainty
+        if self.influence is not None:
+            by_query = self.influence * np.sqrt(self.queries / degrees)
+            for start in range(0, self.queries, _MULTIPLIED):
+                some = slice(start, start + _MULTIPLIED)
+                errors += multipliers(self.query_ids[some], n, seed=seed) @ by_query[some]
+            rest = rest - by_query.T @ by_query  # the ridge's part
+        values, vectors = np.linalg.eigh(rest)
+        normal = rng.standard_normal((n, len(values))) * np.sqrt(np.maximum(values, 0))
+        errors += normal @ vectors.T
+        return np.asarray(self.logits + errors / scale)
 
     def win_probability(self, a: str, b: str) -> float:
         """Probability that a is preferred to b on a query, half of ties going to each."""

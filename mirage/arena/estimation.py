@@ -37,6 +37,7 @@ __all__ = [
     "comparison_pieces",
     "fit_bradley_terry",
     "fit_davidson",
+    "influences",
     "information",
     "newton",
     "penalised_information",
@@ -274,6 +275,28 @@ def sandwich(
     return (covariance + covariance.T) / 2
 
 
+def influences(
+    wins: Floats,
+    logits: Floats,
+    query: _Column,
+    a: _Column,
+    b: _Column,
+    score: _Column,
+    ridge: float = 0.0,
+    log_nu: float | None = None,
+) -> Floats:
+    """By how much each query moves the logits, to first order: ``(queries, models)``.
+
+    Row g is ``A^-1 g`` with the terms of :func:`sandwich`, which is the sum of their outer products
+    but for its factor and the ridge. Rows are those of the sorted queries that have judgments.
+    """
+    bread, expected, tie_probability = _information(wins, logits, ridge, log_nu)
+    cluster = np.unique(query, return_inverse=True)[1]
+    places, values = _gradients(a, b, score, expected, tie_probability)
+    gradients = _added(cluster, places, values, len(bread))
+    return np.asarray(np.linalg.solve(bread, gradients.T)[: len(logits)].T, dtype=np.float64)
+
+
 def information(
     wins: Floats, logits: Floats, ridge: float = 0.0, log_nu: float | None = None
 ) -> Floats:
@@ -314,25 +337,30 @@ def cluster_meat(
     size = len(expected) + (tie_probability is not None)
     meat = np.zeros((size, size))
     for rows in _query_blocks(query):
-        first, second = a[rows].astype(np.intp), b[rows].astype(np.intp)
         cluster = np.unique(query[rows], return_inverse=True)[1]
-        residual = score[rows] - expected[first, second]
-        places, values = [first, second], [residual, -residual]
-        if tie_probability is not None:
-            places.append(np.full_like(first, size - 1))
-            values.append((score[rows] == 0.5) - tie_probability[first, second])
-        meat += _gram(cluster, places, values, size)
+        gradients = _gradients(a[rows], b[rows], score[rows], expected, tie_probability)
+        meat += _gram(cluster, *gradients, size)
     return meat
+
+
+def _gradients(
+    a: _Column, b: _Column, score: _Column, expected: Floats, tie_probability: Floats | None
+) -> tuple[list[Ints], list[Floats]]:
+    """The parameters that judgments pull at, and how strongly, a column for each."""
+    first, second = a.astype(np.intp), b.astype(np.intp)
+    residual = score - expected[first, second]
+    places, values = [first, second], [residual, -residual]
+    if tie_probability is not None:
+        places.append(np.full_like(first, len(expected)))
+        values.append((score == 0.5) - tie_probability[first, second])
+    return places, values
 
 
 def _gram(cluster: Ints, places: list[Ints], values: list[Floats], size: int) -> Floats:
     """G'G for the matrix G, a row a cluster, that adds up ``values`` at ``places``."""
     height = int(cluster.max()) + 1
     if height * size <= 32 * len(cluster):
-        flat = np.zeros(height * size)
-        for place, value in zip(places, values, strict=True):
-            flat += np.bincount(cluster * size + place, value, len(flat))
-        dense = flat.reshape(height, size)
+        dense = _added(cluster, places, values, size)
         return np.asarray(dense.T @ dense)
     from scipy.sparse import csr_array  # few models a query: G is nearly all zeros
 
@@ -340,6 +368,14 @@ def _gram(cluster: Ints, places: list[Ints], values: list[Floats], size: int) ->
     entries = (np.concatenate(values), (rows, np.concatenate(places)))
     sparse = csr_array(entries, shape=(height, size))
     return np.asarray((sparse.T @ sparse).toarray())
+
+
+def _added(cluster: Ints, places: list[Ints], values: list[Floats], size: int) -> Floats:
+    """The matrix, a row a cluster, that adds up ``values`` at ``places``."""
+    flat = np.zeros((int(cluster.max()) + 1) * size)
+    for place, value in zip(places, values, strict=True):
+        flat += np.bincount(cluster * size + place, value, len(flat))
+    return flat.reshape(-1, size)
 
 
 def _query_blocks(query: _Column) -> Iterator[slice | Ints]:

@@ -28,7 +28,7 @@ from mirage.languages import LANGUAGES, Language
 from mirage.leaderboard._published import published_ranking
 from mirage.models import HumanAgreement, Run
 from mirage.ranking import Entry, Evidence, MultilingualRanking, Ranking
-from mirage.statistics.ranks import rank_intervals, ranks
+from mirage.statistics.ranks import confidences_by_draws, rank_intervals_by_confidence, ranks
 
 if TYPE_CHECKING:
     from mirage.features import FeatureSuite, FeatureTable
@@ -551,7 +551,8 @@ def _ranking(
     if not scored:
         raise DatasetError("nothing to rank: there is no model, and the leaderboard has no anchors")
     places = ranks(np.array([one.logit for one in scored]))
-    between = rank_intervals(np.stack([one.draws for one in scored], axis=1)).tolist()
+    confidence = confidences_by_draws(np.stack([one.draws for one in scored], axis=1))
+    between = rank_intervals_by_confidence(confidence).tolist()
     entries = [
         Entry(
             rank=int(rank),

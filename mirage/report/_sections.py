@@ -14,7 +14,7 @@ from mirage.report._elements import Child, breakable, cut, label, tag
 
 if TYPE_CHECKING:
     from mirage.arena import Judgments
-    from mirage.ranking import Entry, Ranking
+    from mirage.ranking import Entry, MultilingualRanking, Ranking
 
 __all__ = [
     "definitions",
@@ -225,17 +225,22 @@ def _failures(entry: Entry, most: int) -> Element:
 
 
 def heat_map(
-    rankings: Mapping[str, Ranking],
-    means: Mapping[str, float],
+    rankings: MultilingualRanking,
     places: Mapping[str, int],
     new: set[str],
 ) -> Element:
     """The rank of each model in each language, best mean first (Figure 4 of the paper)."""
-    head = [*model_head("Mean"), *map(_language_head, rankings)]
+    head, means = model_head("Mean"), rankings.mean_ranks
+    spans = _spans(rankings)
+    head += [column(words, class_="number wide") for words in spans]
+    head += map(_language_head, rankings)
     rows = []
     for model, mean in means.items():
         hrefs = {code: f"#{code}/{places[model]}" for code in rankings}
-        cells = [_rank_cell(part[model], len(part), hrefs[code]) for code, part in rankings.items()]
+        cells = [tag("td", ends[model], class_="number wide") for ends in spans.values()]
+        cells += [
+            _rank_cell(part[model], len(part), hrefs[code]) for code, part in rankings.items()
+        ]
         first, href = number(mean, f"{mean:.1f}"), next(iter(hrefs.values()))
         rows.append(model_row(first, model, href, model in new, cells))
     ranks = table(head, rows, id="ranks-table", class_="sortable heat")
@@ -243,6 +248,11 @@ def heat_map(
         f"Rank of each model in each of {len(rankings)} languages, 1 being the best, and the mean "
         "of its ranks. The stronger the colour, the better."
     )
+    if spans:
+        hint += (
+            " An interval is of the mean, and a rank interval of the place by it; the same "
+            "questions in several languages count once."
+        )
     left_out = len(places) - len(means)
     words = f"{left_out} models that are not in all languages are left out here."
     return tag(
@@ -252,6 +262,20 @@ def heat_map(
         *scrolling(ranks, "Ranks in every language", hint),
         tag("p", words, class_="hint") if left_out else None,
     )
+
+
+def _spans(rankings: MultilingualRanking) -> dict[str, dict[str, str]]:
+    """The columns that say how sure mean ranks are, as far as that is known: cells by model."""
+    means = {
+        model: "" if math.isnan(low) else f"{low:g} to {high:g}"
+        for model, (low, high) in rankings.intervals.items()
+    }
+    places = {
+        model: "" if span is None else "{} to {}".format(*span)
+        for model, span in rankings.rank_intervals.items()
+    }
+    columns = {f"{100 * rankings.level:g} % interval": means, "Rank interval": places}
+    return {words: cells for words, cells in columns.items() if any(cells.values())}
 
 
 def _language_head(code: str) -> Element:

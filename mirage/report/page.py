@@ -172,9 +172,9 @@ class _Report:
         if isinstance(self.whole, MultilingualRanking):
             names = {code: sections.language(code).name for code in self.rankings}
             yield found.pooled_findings(self.whole, self.places, names)
-        if self.several:
-            yield sections.heat_map(self.rankings, self.means, self.places, self.new)
-            yield _picker(self.rankings)
+            if self.several:
+                yield sections.heat_map(self.whole, self.places, self.new)
+                yield _picker(self.rankings)
         for code, ranking in self.rankings.items():
             yield self._panel(code, ranking, importances)
         if judges:

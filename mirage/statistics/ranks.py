@@ -17,6 +17,7 @@ from mirage.statistics.bootstrap import Interval, check_level, middle
 
 __all__ = [
     "DECIMALS",
+    "confidences_by_draws",
     "confidences_by_t",
     "kendall_tau",
     "p_better_by_draws",
@@ -86,6 +87,12 @@ def rank_intervals_by_confidence(confidence: Floats, *, level: float = 0.95) -> 
     check_level(level)
     sure = confidence > (1 + level) / 2
     return np.stack([1 + sure.sum(axis=0), len(sure) - sure.sum(axis=1)], axis=1)
+
+
+def confidences_by_draws(draws: Floats) -> Floats:
+    """:func:`p_better_by_draws` of each column over each, ``(models, models)``."""
+    columns = list(draws.T)
+    return np.array([[p_better_by_draws(a, b) for b in columns] for a in columns])
 
 
 def confidences_by_t(logits: Floats, covariance: Floats, degrees: float) -> Floats:

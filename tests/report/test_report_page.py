@@ -148,6 +148,15 @@ def test_several_languages_have_a_heat_map_and_a_panel_each(tmp_path: Path) -> N
     data = data_of(page)
     assert data["models"] == list(several.mean_ranks)
     assert data["languages"]["ar"]["direction"] == "rtl"
+    ranks = page.partition('id="ranks"')[2].partition("</table>")[0]
+    for words in ("95 % interval", "Rank interval"):
+        assert words in ranks
+    best = next(iter(several.mean_ranks))
+    low, high = several.intervals[best]
+    place = several.rank_intervals[best]
+    assert place is not None
+    assert f'<td class="number wide">{low:g} to {high:g}</td>' in ranks
+    assert f'<td class="number wide">{place[0]} to {place[1]}</td>' in ranks
 
 
 @pytest.mark.parametrize("code", ["sw", "yo", "de"])
