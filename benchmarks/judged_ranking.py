@@ -6,8 +6,8 @@ deviation is in the second column), so that verdicts on one query hang together.
 all queries together would give: the logits fitted to the probabilities of a preference, over all
 deviates. Each row prints, over arenas, the share of 95 % intervals that hold the true logit, of
 those that are shown; the share of rank intervals that hold the true rank, that of the model for
-which it is lowest, and their mean width; then the same shares where intervals are expanded
-percentiles of 500 tournaments (``tournaments=500``); below 20 queries these are not shown.
+which it is lowest, and their mean width; then the same shares where intervals come from 500
+tournaments (``tournaments=500``).
 
     python benchmarks/judged_ranking.py             # a minute
 """

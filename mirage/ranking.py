@@ -15,12 +15,12 @@ import numpy as np
 from mirage._base.arrays import Floats, Ints
 from mirage._base.tables import RANKED, Table, frame_of, ranked_cells, to_html, to_markdown, to_text
 from mirage.arena.bradley_terry import BradleyTerry, BradleyTerryFit, Tournaments
-from mirage.arena.cautions import FEW_QUERIES, cautions
+from mirage.arena.cautions import cautions
 from mirage.arena.judgments import Judgments, JudgmentsLike, as_judgments
 from mirage.arena.verdicts import Judged
 from mirage.errors import MirageError, UnknownNameError
 from mirage.languages import Language
-from mirage.statistics.bootstrap import NO_INTERVAL, Interval, check_level, expanded_level
+from mirage.statistics.bootstrap import NO_INTERVAL, Interval
 from mirage.statistics.ranks import (
     confidences_by_draws,
     kendall_tau,
@@ -193,11 +193,9 @@ class Ranking:
             bradley_terry: the model to fit, ``BradleyTerry()`` by default.
             agreement: how far the judge agrees with people, such as
                 :attr:`PairwiseJudge.agreement <mirage.PairwiseJudge.agreement>`.
-            tournaments: where it is above 0, logits are the means, and intervals the expanded
-                percentiles (:func:`mirage.statistics.bootstrap.expanded_level`), of so many
+            tournaments: where it is above 0, logits are the means, and intervals those, of so many
                 tournaments on as many queries as were judged (:meth:`BradleyTerry.bootstrap
-                <mirage.BradleyTerry.bootstrap>`). On fewer than 20 queries they would be too
-                narrow, and none is shown.
+                <mirage.BradleyTerry.bootstrap>`).
             level: of the intervals.
             seed: of the tournaments.
             progress: show a progress bar of the tournaments on stderr, if that is a terminal.
@@ -211,7 +209,7 @@ class Ranking:
         columns = as_judgments(judgments)
         model = BradleyTerry() if bradley_terry is None else bradley_terry
         fit = model.fit(columns)
-        numbers = _by_t(fit, level)
+        numbers = _by_t(fit, fit.logits, level)
         if tournaments:
             drawn = model.bootstrap(
                 columns, tournaments=tournaments, queries=None, seed=seed, progress=progress
@@ -225,7 +223,6 @@ class Ranking:
             _judged_entries(fit.models, numbers, hidden, answers),
             language=language or UNDETERMINED,
             title=f"{named}{len(columns)} judgments on {fit.queries} queries",
-            draws=numbers.draws,
             confidence=numbers.confidence,
             notes=cautions(fit, columns, said.votes, said.skipped),
             evidence=Evidence(
@@ -678,42 +675,27 @@ class _Numbers(NamedTuple):
 
     logits: Floats
     ends: Floats
-    rank_ends: Ints | None
-    draws: Mapping[str, Floats] | None = None
-    confidence: Mapping[str, Mapping[str, float]] | None = None
+    rank_ends: Ints
+    confidence: Mapping[str, Mapping[str, float]]
 
 
-def _by_t(fit: BradleyTerryFit, level: float) -> _Numbers:
+def _by_t(fit: BradleyTerryFit | Tournaments, logits: Floats, level: float) -> _Numbers:
     rows = zip(fit.models, fit.confidences.tolist(), strict=True)
     confidence = {model: dict(zip(fit.models, row, strict=True)) for model, row in rows}
-    return _Numbers(
-        fit.logits,
-        fit.interval(level=level),
-        fit.rank_interval(level=level),
-        confidence=confidence,
-    )
+    ends, rank_ends = fit.interval(level=level), fit.rank_interval(level=level)
+    return _Numbers(logits, ends, rank_ends, confidence)
 
 
 def _by_tournaments(drawn: Tournaments, fit: BradleyTerryFit, level: float) -> _Numbers:
-    draws = dict(zip(drawn.models, drawn.logits.T, strict=True))
-    if fit.queries < FEW_QUERIES:
-        check_level(level)
-        return _Numbers(drawn.mean, np.full((len(draws), 2), np.nan), None, draws)
-    expanded = expanded_level(level, fit.queries)
-    ends = drawn.interval(level=expanded)
-    if fit.unbound:  # tournaments repeat what never varied, and would be sure of the order
-        return _by_t(fit, level)._replace(logits=drawn.mean, ends=ends)
-    confidence = np.array(
-        [[p_better_by_draws(a, b) for b in draws.values()] for a in draws.values()]
-    )
-    rank_ends = rank_intervals_by_confidence(confidence, level=expanded)
-    return _Numbers(drawn.mean, ends, rank_ends, draws)
+    # Tournaments repeat what never varied, and would be sure of the order.
+    numbers = _by_t(fit if fit.unbound else drawn, drawn.mean, level)
+    return numbers._replace(ends=drawn.interval(level=level))
 
 
 def _judged_entries(
     models: Sequence[str], numbers: _Numbers, hidden: Sequence[str], answers: Mapping[str, Run]
 ) -> Iterator[Entry]:
-    places, spans = ranks(numbers.logits).tolist(), numbers.rank_ends
+    places, spans = ranks(numbers.logits).tolist(), numbers.rank_ends.tolist()
     for i, (model, logit, (low, high)) in enumerate(
         zip(models, numbers.logits.tolist(), numbers.ends.tolist(), strict=True)
     ):
@@ -724,7 +706,7 @@ def _judged_entries(
             model,
             logit,
             NO_INTERVAL if model in hidden else (low, high),
-            None if spans is None else (int(spans[i, 0]), int(spans[i, 1])),
+            (spans[i][0], spans[i][1]),
             answered=None if run is None else len(run) - len(failures),
             failures=failures,
         )

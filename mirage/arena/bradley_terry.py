@@ -15,12 +15,10 @@ from mirage._base.tables import RANKED, Table, frame_of, ranked_cells, to_text
 from mirage.arena import estimation
 from mirage.arena.judgments import Judgments, JudgmentsLike, as_judgments
 from mirage.errors import JudgmentError, SettingError, UnknownNameError
-from mirage.statistics.bootstrap import NO_INTERVAL, draw_queries, middle
+from mirage.statistics.bootstrap import NO_INTERVAL, draw_queries, draws_covariance
 from mirage.statistics.clusters import multipliers
 from mirage.statistics.ranks import (
     confidences_by_t,
-    p_better_by_draws,
-    rank_intervals,
     rank_intervals_by_confidence,
     ranks,
     t_intervals,
@@ -34,6 +32,7 @@ __all__ = ["BradleyTerry", "BradleyTerryFit", "Ties", "Tournaments"]
 Ties = Literal["half", "drop", "davidson"]
 
 _CELLS = 1 << 18  # numbers in the win matrices of the tournaments that are fitted at a time
+_MOSTLY = 0.5  # share of tournaments with a model separated, from which they say nothing of it
 _DENSE = 1 << 23  # numbers in the win matrices of all queries, beyond which rows are counted
 
 _MULTIPLIED = 4096  # queries whose multipliers are held at a time
@@ -118,16 +117,17 @@ class BradleyTerry:
     ) -> Tournaments:
         """Logits from many tournaments, each on queries drawn with replacement.
 
-        As in the paper (MIRAGE-Bench, arXiv 2410.13716): a tournament draws
-        ``queries`` of the judged queries (``None``: as many as there are), and every judgment on
-        a query enters as often as the query was drawn. All tournaments are fitted together.
+        As in the paper (MIRAGE-Bench, arXiv 2410.13716): a tournament draws ``queries`` of the
+        judged queries, "a maximum of 100" there, and every judgment on a query enters as often as
+        the query was drawn. Never are more drawn than were judged: that would be evidence that
+        nobody gave. All tournaments are fitted together.
         Where a tournament happens to separate or cut off a model, the ridge decides, and
         :attr:`Tournaments.separated` says so.
 
         Args:
             judgments: as :meth:`fit` takes them.
             tournaments: how many.
-            queries: drawn in each.
+            queries: drawn in each at most; ``None`` for as many as were judged.
             seed: of the draws.
             progress: show a progress bar on stderr, if that is a terminal.
 
@@ -140,15 +140,16 @@ class BradleyTerry:
             raise SettingError(
                 f"a bootstrap needs 1 tournament and 1 query or more, not {tournaments}, {queries}"
             )
-        columns = self._counted(judgments)
+        columns = _with_queries_of_rows(self._counted(judgments))
         sampler = _Sampler.of(columns)
         tied = int(sampler.ties.sum())
         self._check(sampler.pooled, tied, columns)
         start, start_nu = self._solve(sampler.pooled, np.float64(tied))
         if start_nu is not None:
             start = np.append(start, start_nu)
-        drawn = len(columns.query_ids) if queries is None else queries
-        counts = draw_queries(len(columns.query_ids), drawn, tournaments, seed=seed)
+        judged = len(columns.query_ids)
+        drawn = judged if queries is None else min(queries, judged)
+        counts = draw_queries(judged, drawn, tournaments, seed=seed)
         models = len(columns.models)
         logits = np.empty((tournaments, models))
         log_nu = None if start_nu is None else np.empty(tournaments)
@@ -359,7 +360,7 @@ class Tournaments:
 
     Attributes:
         models: names, in the order of all arrays here.
-        query_ids: the queries that could be drawn.
+        query_ids: the queries that could be drawn: those with judgments that count.
         counts: how many times each tournament drew each query, int32 ``(tournaments, queries)``.
         logits: ``(tournaments, models)``, natural-log odds; each row sums to 0.
         separated: bool ``(tournaments, models)``: in this tournament the model won every
@@ -383,7 +384,7 @@ class Tournaments:
 
     def __str__(self) -> str:
         title = f"{len(self)} tournaments: {len(self.models)} models, {len(self.query_ids)} queries"
-        unbound = _pick(self.models, np.any(self.separated, axis=0, keepdims=True)[0])
+        unbound = _pick(self.models, self._unbound)
         spans = self.rank_interval().tolist()
         return to_text(_table(title, self.models, self.mean, self.interval(), unbound, spans))
 
@@ -401,22 +402,50 @@ class Tournaments:
         """
         return ranks(self.logits)
 
-    def interval(self, *, level: float = 0.95) -> Floats:
-        """Bootstrap percentiles of each logit, lower and upper: ``(models, 2)``.
+    @property
+    def covariance(self) -> Floats:
+        """Covariance of the mean logits, ``(models, models)``; NaN where there is one query.
 
-        The percentile interval (Efron & Tibshirani 1993, An Introduction to the Bootstrap,
-        chapter 13).
+        That of :func:`mirage.statistics.bootstrap.draws_covariance`: of as many queries as were
+        judged, however many a tournament draws.
         """
-        return middle(self.logits, level).T
+        return draws_covariance(self.logits, self.counts)
+
+    def interval(self, *, level: float = 0.95) -> Floats:
+        """Lower and upper end for each logit, ``(models, 2)``.
+
+        Student's t about the mean, with the :attr:`covariance` and one degree of freedom less
+        than there are queries: percentiles of tournaments hold a logit too rarely where queries
+        are few, and too often where fewer are drawn than were judged
+        (``benchmarks/intervals.py``). NaN for models that are separated in half of the tournaments
+        or more, and where there is only one query.
+        """
+        ends = t_intervals(self.mean, self.covariance, len(self.query_ids) - 1, level=level)
+        ends[self._unbound] = np.nan
+        return ends
 
     def rank_interval(self, *, level: float = 0.95) -> Ints:
-        """Bootstrap percentiles of each rank, best and worst, rounded outwards: ``(models, 2)``."""
-        return rank_intervals(self.logits, level=level)
+        """Best and worst rank of each model, ``(models, 2)``.
+
+        By :func:`mirage.statistics.ranks.rank_intervals_by_confidence` with :attr:`confidences`.
+        """
+        return rank_intervals_by_confidence(self.confidences, level=level)
+
+    @property
+    def confidences(self) -> Floats:
+        """:meth:`p_better` of each model over each, ``(models, models)``."""
+        return confidences_by_t(self.mean, self.covariance, len(self.query_ids) - 1)
 
     def p_better(self, a: str, b: str) -> float:
-        """Share of tournaments in which a ranks before b; equal ranks count half."""
-        i, j = _index(self.models, a), _index(self.models, b)
-        return p_better_by_draws(self.logits[:, i], self.logits[:, j])
+        """Confidence that a's logit is larger than b's: one-sided, from the same t as intervals.
+
+        0.5 for a model against itself, NaN where there is only one query.
+        """
+        return float(self.confidences[_index(self.models, a), _index(self.models, b)])
+
+    @property
+    def _unbound(self) -> NDArray[np.bool_]:
+        return np.asarray(self.separated.mean(axis=0) >= _MOSTLY)
 
     @property
     def win_matrix(self) -> Floats:
@@ -480,6 +509,15 @@ class _Sampler:
         return np.stack(
             [estimation.win_matrix(j.a, j.b, j.score, models, row[j.query]) for row in counts]
         )
+
+
+def _with_queries_of_rows(judgments: Judgments) -> Judgments:
+    """The same judgments, without the queries that have none of them."""
+    present, query = np.unique(judgments.query, return_inverse=True)
+    if len(present) == len(judgments.query_ids):
+        return judgments
+    names = tuple(judgments.query_ids[i] for i in present.tolist())
+    return replace(judgments, query_ids=names, query=query.astype(np.int32))
 
 
 def _blocks(length: int, size: int, progress: bool) -> Iterator[slice]:

@@ -42,7 +42,9 @@ class Arena:
         queries: int | None = 100,
         seed: int = 0,
     ) -> Arena:
-        """The arena of these tables and judgments, with ``tournaments`` of so many queries.
+        """The arena of these tables and judgments, with ``tournaments`` of so many queries at most.
+
+        Never are more drawn than were judged (:meth:`mirage.BradleyTerry.bootstrap`).
 
         Raises:
             JudgmentError: as :meth:`mirage.arena.BradleyTerry.bootstrap`.

@@ -379,7 +379,7 @@ class Leaderboard:
     def _anchors(self) -> list[_Scored]:
         data, judged = self.ranker.data[self.dataset.language], self._judged
         fit = judged.evidence.fit if judged and judged.evidence else None
-        models, logits, draws = data.models, data.mean_y, data.y
+        models, logits, draws = data.models, data.mean_y, data.draws
         if fit is not None and fit.queries > 1:
             # Tournaments repeat what never varied: whoever won them all would look certain.
             models, logits, draws = fit.models, fit.logits, fit.draws(len(data.y))

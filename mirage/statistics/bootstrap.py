@@ -16,12 +16,13 @@ __all__ = [
     "bootstrap",
     "check_level",
     "draw_queries",
-    "expanded_level",
+    "draws_covariance",
     "middle",
     "percentiles",
     "ratio",
     "resampled",
     "sums_by_query",
+    "widened",
 ]
 
 Interval = tuple[float, float]
@@ -84,22 +85,44 @@ def middle(drawn: Floats | Ints, level: float) -> Floats:
     return np.asarray(np.quantile(drawn, [(1 - level) / 2, (1 + level) / 2], axis=0))
 
 
-def expanded_level(level: float, queries: int) -> float:
-    """The level at which percentiles of the bootstrap hold the truth as often as ``level`` says.
+def draws_covariance(draws: Floats, counts: NDArray[np.int32]) -> Floats:
+    """Covariance of estimates from what they were on queries drawn with replacement.
 
-    Percentiles are too near to each other where queries are few: they are those of a normal
-    distribution whose variance lacks a factor of n / (n - 1), where Student's t is due. The
-    expanded percentile interval makes up for both (Hesterberg 2015, What Teachers Should Know
-    About the Bootstrap, American Statistician 69, 371-386).
+    It is that of the draws, times ``m / (n - 1)`` where ``m`` of ``n`` queries were drawn: with
+    ``m = n`` draws vary less than estimates do, by a factor of ``(n - 1) / n``, and with fewer
+    they vary more (Rao & Wu 1988, Resampling Inference with Complex Survey Data, Journal of the
+    American Statistical Association 83, 231-241). NaN with fewer than two queries.
 
     Args:
-        level: the share of intervals that is to hold the truth.
-        queries: drawn from; two or more.
+        draws: the estimates, ``(draws, estimates)``.
+        counts: how often each draw has each query, ``(draws, queries)``.
     """
-    from scipy.special import ndtr, stdtrit
+    about = draws - draws.mean(axis=0)
+    return np.asarray(about.T @ about / max(len(draws) - 1, 1) * _scale(counts) ** 2)
 
-    reach = stdtrit(queries - 1, (1 + level) / 2) * np.sqrt(queries / (queries - 1))
-    return float(1 - 2 * ndtr(-reach))
+
+def widened(draws: Floats, counts: NDArray[np.int32], *, level: float = 0.95) -> Floats:
+    """Draws, moved away from their mean until their percentiles hold the truth.
+
+    The middle ``level`` is then as wide as Student's t makes it with one degree of freedom less
+    than there are queries, from the covariance of :func:`draws_covariance`; percentiles of few
+    queries are too near to each other (Hesterberg 2015, What Teachers Should Know About the
+    Bootstrap, American Statistician 69, 371-386). Arguments as of :func:`draws_covariance`; NaN
+    with fewer than two queries.
+    """
+    from scipy.special import ndtri, stdtrit
+
+    check_level(level)
+    mean = draws.mean(axis=0)
+    tail = (1 + level) / 2
+    reach = stdtrit(max(counts.shape[1] - 1, 1), tail) / ndtri(tail)
+    return np.asarray(mean + _scale(counts) * reach * (draws - mean))
+
+
+def _scale(counts: NDArray[np.int32]) -> float:
+    """The factor on the deviations of draws."""
+    queries = counts.shape[1]
+    return float(np.sqrt(counts[0].sum() / (queries - 1))) if queries > 1 else np.nan
 
 
 def ratio(above: Floats, below: Floats) -> Floats:

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from mirage._base.arrays import Floats, Ints
-from mirage.statistics.bootstrap import Interval, check_level, middle
+from mirage.statistics.bootstrap import Interval, check_level
 
 __all__ = [
     "DECIMALS",
@@ -23,7 +23,6 @@ __all__ = [
     "p_better_by_draws",
     "p_better_by_intervals",
     "p_better_by_t",
-    "rank_intervals",
     "rank_intervals_by_confidence",
     "ranks",
     "t_intervals",
@@ -44,17 +43,6 @@ def ranks(logits: ArrayLike) -> Ints:
         for row in rounded.reshape(-1, models)
     ]
     return np.asarray(better, dtype=np.intp).reshape(rounded.shape) + 1
-
-
-def rank_intervals(draws: ArrayLike, *, level: float = 0.95) -> Ints:
-    """Percentiles of each model's rank, best and worst, rounded outwards: ``(models, 2)``.
-
-    Args:
-        draws: logits, ``(draws, models)``.
-        level: share of the draws that an interval holds, as :func:`check_level` has it.
-    """
-    best, worst = middle(ranks(draws), level)
-    return np.stack([np.floor(best), np.ceil(worst)], axis=1).astype(np.intp)
 
 
 def t_intervals(

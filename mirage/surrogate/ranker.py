@@ -24,7 +24,7 @@ from mirage.errors import (
     UnknownNameError,
 )
 from mirage.features import FeatureTable, facts
-from mirage.statistics.bootstrap import check_level, draw_queries
+from mirage.statistics.bootstrap import check_level, draw_queries, widened
 from mirage.statistics.ranks import kendall_tau
 from mirage.surrogate import artifacts
 from mirage.surrogate.estimators import LINEAR, NAMES, SELECTED_FROM
@@ -233,7 +233,7 @@ class SurrogateRanker:
             counts = draw_queries(len(table), len(table), len(part.counts), seed=self.seed)
         profile = np.nanmean(table.values, axis=0)
         logit = float(model.predict(part.language, profile))
-        draws = model.predict(part.language, mean_features(table.values, counts))
+        draws = widened(model.predict(part.language, mean_features(table.values, counts)), counts)
         known = self._familiarity(part.language)
         draws = draws + known.errors(profile, len(draws), [self.seed, *table.model.encode()])
         return Prediction(table.model, table.language, logit, draws, known.unlike(profile), assumed)

@@ -14,6 +14,7 @@ from mirage._base.arrays import Floats
 from mirage.arena import Tournaments
 from mirage.errors import FeatureError, UnknownNameError
 from mirage.features import Facts, FeatureTable, facts
+from mirage.statistics.bootstrap import widened
 
 __all__ = ["TrainingData", "training_data"]
 
@@ -75,6 +76,14 @@ class TrainingData:
     def mean_y(self) -> Floats:
         """Mean logits over the tournaments, ``(models,)``."""
         return np.asarray(self.y.mean(axis=0))
+
+    @cached_property
+    def draws(self) -> Floats:
+        """Logits whose percentiles are intervals, ``(tournaments, models)``.
+
+        Those of the tournaments, by :func:`mirage.statistics.bootstrap.widened`.
+        """
+        return widened(self.y, self.counts)
 
     def table(self, row: int) -> FeatureTable:
         """The features of one model, as a table."""

@@ -190,6 +190,30 @@ def test_intervals_cover_though_verdicts_within_a_query_repeat():
     assert 0.93 < np.mean(inside) < 0.97
 
 
+@pytest.mark.parametrize(("queries", "drawn"), [(5, 100), (20, 100), (20, None), (100, 25)])
+def test_intervals_of_tournaments_hold_however_many_queries_are_drawn(queries, drawn):
+    inside, wrong = [], []
+    for seed in range(120):
+        boot = BradleyTerry().bootstrap(
+            draw(LOGITS, queries, seed), queries=drawn, tournaments=100, seed=seed, progress=False
+        )
+        ends = boot.interval()
+        shown = ~np.isnan(ends[:, 0])
+        inside.extend(((ends[:, 0] <= LOGITS) & (ends[:, 1] >= LOGITS))[shown])
+        wrong.append(boot.p_better("m003", "m002") > 0.95)
+    assert 0.93 < np.mean(inside) < 0.98
+    assert np.mean(wrong) < 0.05
+
+
+def test_queries_without_judgments_are_not_drawn():
+    some = rows_at(TIED, TIED.query < 5)
+    boot = BradleyTerry().bootstrap(some, tournaments=50)
+    assert boot.query_ids == TIED.query_ids[:5]
+    assert (boot.counts.sum(axis=1) == 5).all()
+    tied = by_hand("x>y", "y>x", "x>y", "x=y", "y=x")
+    assert len(BradleyTerry("drop").bootstrap(tied, tournaments=5).query_ids) == 3
+
+
 def test_one_query_gives_no_spread():
     fit = BradleyTerry().fit(draw(LOGITS, 1, seed=0, ties=0.5))
     assert np.isfinite(fit.logits).all()
@@ -312,7 +336,8 @@ def test_tournaments_are_reproducible_and_equal_single_fits(arena, ties, seed):
     again = model.bootstrap(judgments, tournaments=3, queries=6, seed=seed)
     assert np.array_equal(boot.counts, again.counts)
     assert np.array_equal(boot.logits, again.logits)
-    assert (boot.counts.sum(axis=1) == 6).all()
+    drawn = min(6, len(boot.query_ids))  # never more than were judged
+    assert (boot.counts.sum(axis=1) == drawn).all()
     assert np.abs(boot.logits.sum(axis=1)).max() < 1e-9
     for counts, logits, alone in zip(boot.counts, boot.logits, boot.separated, strict=True):
         rows = np.repeat(np.arange(len(judgments)), counts[judgments.query])
@@ -467,13 +492,19 @@ def test_tournaments_report():
     assert len(boot) == 60
     assert boot.query_ids == TIED.query_ids
     assert boot.mean == pytest.approx(boot.logits.mean(axis=0))
-    expected = np.percentile(boot.logits, [5, 95], axis=0).T
+    # 20 of 40 queries are drawn: logits vary by sqrt(39 / 20) more than those of 40 queries do.
+    reach = student.ppf(0.95, df=39) * np.sqrt(20 / 39) * boot.logits.std(axis=0, ddof=1)
+    expected = np.stack([boot.mean - reach, boot.mean + reach], axis=1)
     assert boot.interval(level=0.9) == pytest.approx(expected)
+    difference = boot.logits[:, 0] - boot.logits[:, 1]
+    error = np.sqrt(20 / 39) * difference.std(ddof=1)
+    p = student.cdf(difference.mean() / error, df=39)
+    assert boot.p_better("m000", "m001") == pytest.approx(p)
     before = boot.logits[:, None, :] > boot.logits[:, :, None] + 1e-9
     assert np.array_equal(boot.ranks, 1 + before.sum(axis=2))
-    low, high = boot.rank_interval(level=0.9).T
-    within = (low <= boot.ranks) & (boot.ranks <= high)
-    assert (within.mean(axis=0) >= 0.9).all()
+    sure = boot.confidences > 0.95
+    assert boot.rank_interval(level=0.9)[:, 0].tolist() == (1 + sure.sum(axis=0)).tolist()
+    assert boot.rank_interval(level=0.9)[:, 1].tolist() == (7 - sure.sum(axis=1)).tolist()
     by_loop = [[1 / (1 + np.exp(-(x - y))) for y in boot.logits.T] for x in boot.logits.T]
     assert boot.win_matrix == pytest.approx(np.mean(by_loop, axis=2))
     frame = boot.to_pandas()
@@ -486,8 +517,8 @@ def test_equal_logits_share_ranks():
     logits = np.array([[1.0, -1.0], [1e-13, -1e-13], [-1.0, 1.0], [2.0, -2.0]])
     boot = Tournaments(("x", "y"), ("q",), np.ones((4, 1), np.int32), logits, logits > 9)
     assert boot.ranks.tolist() == [[1, 2], [1, 1], [2, 1], [1, 2]]
-    assert boot.p_better("x", "y") == (1 + 0.5 + 0 + 1) / 4
-    assert boot.p_better("y", "x") == (0 + 0.5 + 1 + 0) / 4
+    assert np.isnan(boot.p_better("x", "y"))  # there is one query
+    assert np.isnan(boot.interval()).all()
 
 
 def test_fit_report():

@@ -12,13 +12,11 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from scipy import stats
 
-from mirage.errors import SettingError
 from mirage.statistics.ranks import (
     kendall_tau,
     p_better_by_draws,
     p_better_by_intervals,
     p_better_by_t,
-    rank_intervals,
     ranks,
 )
 
@@ -40,36 +38,6 @@ def test_ranks_are_scipys(logits: Any) -> None:
     assert np.array_equal(ranks(logits), expected)
     assert np.array_equal(ranks(logits[0]), expected[0])
     assert np.array_equal(ranks(logits[None]), expected[None])
-
-
-# Rank intervals
-
-
-def test_rank_intervals_by_hand() -> None:
-    # In 40 draws model 0 is best 38 times, model 1 twice; model 2 is always last.
-    draws = np.tile([2.0, 1.0, 0.0], (40, 1))
-    draws[:2] = [1.0, 2.0, 0.0]
-    assert rank_intervals(draws).tolist() == [[1, 2], [1, 2], [3, 3]]
-    assert rank_intervals(draws, level=0.5).tolist() == [[1, 1], [2, 2], [3, 3]]
-
-
-def test_rank_intervals_are_rounded_outwards() -> None:
-    # One of 40 draws: the percentiles of the ranks are 1 to 1.025 and 1.975 to 2.
-    draws = np.tile([2.0, 1.0], (40, 1))
-    draws[0] = [1.0, 2.0]
-    assert np.quantile(ranks(draws), [0.025, 0.975], axis=0) == pytest.approx(
-        np.array([[1, 1.975], [1.025, 2]])
-    )
-    assert rank_intervals(draws).tolist() == [[1, 2], [1, 2]]
-    # Of 20 draws of three models, 90 % leave out less than one at either end: all ranks stay.
-    draws = np.tile([2.0, 1.0, 0.0], (20, 1))
-    draws[0], draws[1] = [0.0, 2.0, 1.0], [1.0, 0.0, 2.0]
-    assert rank_intervals(draws, level=0.9).tolist() == [[1, 3], [1, 3], [1, 3]]
-
-
-def test_a_level_is_a_share() -> None:
-    with pytest.raises(SettingError, match="share between 0 and 1"):
-        rank_intervals(np.zeros((3, 2)), level=95)
 
 
 # Confidence
