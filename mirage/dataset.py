@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Sized
 from functools import cached_property
 from importlib import resources
 from pathlib import Path
@@ -14,6 +14,7 @@ from mirage._base.files import parse_rows, read_rows, validated, write_records
 from mirage.errors import DatasetError, UnknownNameError
 from mirage.languages import Language
 from mirage.models import Query, Response, Run
+from mirage.text import parse, tokenize
 
 __all__ = ["MirageDataset", "read_run", "write_run"]
 
@@ -203,25 +204,56 @@ class MirageDataset(Sequence[Query]):
         """The same queries as a system gets them; see :meth:`mirage.Query.without_gold`."""
         return self._with([query.without_gold() for query in self._queries])
 
-    def describe(self) -> dict[str, Any]:
-        """What is in the dataset, as plain numbers."""
+    def describe(self, *, tokens: Callable[[str], Sized] | None = None) -> dict[str, Any]:
+        """What is in the dataset, as plain numbers.
+
+        Those of Table 1 of MIRAGE-Bench (arXiv 2410.13716, section 3.1) are among them: queries,
+        mean tokens of a query, mean relevant and non-relevant passages, and mean tokens of the
+        reference's context (its reason section) and answer, each with its citations. A mean is
+        over the queries that have what it is of, and ``None`` where none has.
+
+        Args:
+            tokens: splits a text, by default :func:`mirage.text.tokenize`: words, or characters
+                where a script has no spaces. The paper counts those of GPT-4o,
+                ``tiktoken.get_encoding("o200k_base").encode``, which are shorter.
+        """
         n = len(self)
         shown = [len(query.passages) for query in self]
         answerable = [query.answerable for query in self if query.answerable is not None]
+        split = tokens or (lambda text: tokenize(text, self.language))
+        references = [
+            parse(query.reference, self.language, query.passage_ids)
+            for query in self
+            if query.reference is not None
+        ]
         return {
             "name": self.name,
             "language": self.language,
             "queries": n,
+            "query_tokens": _mean(len(split(query.text)) for query in self),
             "passages": sum(shown),
             "passages_per_query": sum(shown) / n,
             "relevant_per_query": sum(len(query.relevant) for query in self) / n,
-            "with_reference": sum(query.reference is not None for query in self),
+            "non_relevant_per_query": _mean(
+                len(set(query.passage_ids) - set(query.relevant))
+                for query in self
+                if query.relevant or query.answerable is False
+            ),
+            "with_reference": len(references),
+            "reason_tokens": _mean(len(split(one.reason)) for one in references if one.reason),
+            "answer_tokens": _mean(len(split(one.answer)) for one in references if one.answer),
+            "with_answers": sum(bool(query.answers) for query in self),
             "answerable": sum(answerable),
             "unanswerable": len(answerable) - sum(answerable),
         }
 
     def _with(self, queries: Sequence[Query]) -> MirageDataset:
         return MirageDataset(queries, name=self.name)
+
+
+def _mean(values: Iterable[int]) -> float | None:
+    known = list(values)
+    return sum(known) / len(known) if known else None
 
 
 def _check_addition(query: Query, queries: Mapping[str, Query], where: str) -> None:

@@ -489,9 +489,17 @@ def test_describe() -> None:
     shown = (Passage(id="1", text="x"), Passage(id="2", text="y"))
     mixed = MirageDataset(
         [
-            Query(id="a", language="yo", text="?", passages=shown, relevant=("1",), reference="r"),
+            Query(
+                id="a",
+                language="yo",
+                text="ta ni?",
+                passages=shown,
+                relevant=("1",),
+                reference="##Reason: a b c [1]\n##Answer: d e [1][2]",
+                answers=[["d"]],
+            ),
             Query(id="b", language="yo", text="?", passages=shown[:1], answerable=False),
-            Query(id="c", language="yo", text="?", answerable=True, reference=""),
+            Query(id="c", language="yo", text="ki", answerable=True, reference="x"),
             Query(id="d", language="yo", text="?", relevant=("8", "9"), answerable=False),
         ],
         name="mixed",
@@ -500,13 +508,21 @@ def test_describe() -> None:
         "name": "mixed",
         "language": "yo",
         "queries": 4,
+        "query_tokens": 3 / 4,
         "passages": 3,
         "passages_per_query": 0.75,
         "relevant_per_query": 0.75,
+        "non_relevant_per_query": (1 + 1 + 0) / 3,
         "with_reference": 2,
+        "reason_tokens": 4,
+        "answer_tokens": (4 + 1) / 2,
+        "with_answers": 1,
         "answerable": 1,
         "unanswerable": 2,
     }
+    assert mixed.describe(tokens=str)["query_tokens"] == (6 + 1 + 2 + 1) / 4
+    bare = MirageDataset([Query(id="a", language="yo", text="?")]).describe()
+    assert {bare[name] for name in ("answer_tokens", "non_relevant_per_query")} == {None}
 
 
 def test_equality_and_repr() -> None:
