@@ -234,6 +234,7 @@ IN_MODULE = {
     "integrations.deepeval": {"MissingTestCaseParamsError"},
     "llm.cache": {"OperationalError", "_DamageError"},
     "llm.client": {"TransientError"},
+    "llm.limits": {"TransientError"},
     "llm.retries": {"TransientError"},
     "surrogate.artifacts": {"ValueError"},
 }

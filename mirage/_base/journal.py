@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import logging
 import os
 from collections.abc import Iterable
 from pathlib import Path
@@ -12,13 +11,14 @@ from typing import IO, Generic, Self, TypeVar
 from pydantic import BaseModel
 
 from mirage._base.files import read_rows, validated, write_records, writing
+from mirage._base.logs import logger
 from mirage.errors import DatasetError
 
 __all__ = ["Journal"]
 
 R = TypeVar("R", bound=BaseModel)
 
-_LOG = logging.getLogger("mirage")
+_LOG = logger("mirage")
 
 
 class Journal(Generic[R]):

@@ -6,7 +6,6 @@ pairs are worth asking about, in :mod:`mirage.arena.adaptive`.
 
 from __future__ import annotations
 
-import logging
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -14,6 +13,7 @@ from pathlib import Path
 from typing import get_args
 
 from mirage._base.journal import Journal
+from mirage._base.logs import logger
 from mirage._base.progress import progress_bar
 from mirage.arena._voting import Voting, place, shown
 from mirage.arena.adaptive import AdaptivePairs
@@ -28,7 +28,7 @@ from mirage.models import HumanAgreement, Run, Vote
 
 __all__ = ["PairwiseJudge"]
 
-_LOG = logging.getLogger("mirage.arena")
+_LOG = logger("mirage.arena")
 
 
 class PairwiseJudge:

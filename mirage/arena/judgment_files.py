@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import logging
 from pathlib import Path
 from typing import get_args
 
 from mirage._base.files import read_rows, validated
+from mirage._base.logs import logger
 from mirage.arena._votes import tabulate
 from mirage.arena.verdicts import Judged, Votes, judgments_of
 from mirage.errors import DatasetError, UnknownNameError
@@ -14,7 +14,7 @@ from mirage.models import Judgment, Vote
 
 __all__ = ["read_judged", "read_votes"]
 
-_LOG = logging.getLogger("mirage.arena")
+_LOG = logger("mirage.arena")
 _LOST = ("invalid", "failed")
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 import traceback
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, contextmanager
@@ -12,6 +11,7 @@ from typing import Any, Protocol, runtime_checkable
 
 from mirage._base.concurrency import for_each, run_sync
 from mirage._base.journal import Journal
+from mirage._base.logs import logger
 from mirage._base.progress import progress_bar
 from mirage.dataset import MirageDataset
 from mirage.errors import DatasetError, GenerationError, MirageError, UnknownNameError
@@ -28,7 +28,7 @@ __all__ = [
     "run_in_batches",
 ]
 
-_LOG = logging.getLogger("mirage.generation")
+_LOG = logger("mirage.generation")
 
 
 @runtime_checkable

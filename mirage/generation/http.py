@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from mirage.dataset import MirageDataset
-from mirage.errors import GenerationError, SettingError
+from mirage.errors import GenerationError, LLMError, SettingError
 from mirage.generation.base import answered, run_concurrently
 from mirage.generation.prompts import ANSWER_TOKENS, PromptMaker, RagPrompt
 from mirage.llm import LLM
 from mirage.llm.endpoints import checked_url, tls
+from mirage.llm.limits import MOST_BYTES, PACKING, limited
 from mirage.llm.retries import Retries, TransientError, decoded, transient_status
 from mirage.llm.secrets import Secrets
 from mirage.models import Query, Response, Run
@@ -112,8 +113,8 @@ class HTTPGenerator:
         name: what the run calls the model, by default the host.
         concurrency: requests under way at a time.
 
-    ``timeout``, ``total_timeout``, ``retries`` and ``backoff`` are as in :class:`mirage.LLM`. JSON
-    without the text is final.
+    ``timeout``, ``total_timeout``, ``retries``, ``backoff`` and ``max_bytes`` are as in
+    :class:`mirage.LLM`. JSON without the text is final.
 
     Raises:
         SettingError: a setting that makes no sense, or an address with a password or a query.
@@ -133,6 +134,7 @@ class HTTPGenerator:
         total_timeout: float = 900.0,
         retries: int = 5,
         backoff: float = 1.0,
+        max_bytes: int = MOST_BYTES,
     ) -> None:
         if concurrency < 1 or retries < 0 or timeout <= 0 or total_timeout <= 0 or backoff < 0:
             raise SettingError(
@@ -146,6 +148,7 @@ class HTTPGenerator:
         self._method = method
         self._secrets = Secrets(None, headers or {})
         self._retries = Retries(retries, backoff, timeout, total_timeout)
+        self._limit = limited(max_bytes)
 
     def __repr__(self) -> str:
         return f"HTTPGenerator({self.url!r}, name={self.name!r})"
@@ -160,11 +163,17 @@ class HTTPGenerator:
     async def _connect(self) -> AsyncIterator[Callable[[Query], Awaitable[Response]]]:
         import httpx
 
-        headers = {k: value.get_secret_value() for k, value in self._secrets.headers.items()}
+        own = {k: value.get_secret_value() for k, value in self._secrets.headers.items()}
         limits = httpx.Limits(max_connections=self.concurrency)
         # One request's time is limited as a whole: httpx's own timeouts are for one read each.
         trusted = tls(httpx.AsyncClient)
-        client = httpx.AsyncClient(headers=headers, timeout=None, limits=limits, verify=trusted)
+        client = httpx.AsyncClient(
+            headers=PACKING | own,
+            timeout=None,
+            limits=limits,
+            verify=trusted,
+            event_hooks={"response": [self._limit]},
+        )
         with self._secrets.out_of_logs():
             async with client:
 
@@ -197,6 +206,8 @@ class HTTPGenerator:
                 answer = await client.request(self._method, self.url, json=body)
         except TimeoutError:
             raise TransientError(f"no complete answer within {seconds:.3g} s") from None
+        except LLMError as error:  # it is too long
+            raise GenerationError(str(error)) from None
         except httpx.RequestError as error:
             reason = self._secrets.excerpt(f"{type(error).__name__}: {error}".removesuffix(": "))
             raise TransientError(f"no connection, or it was lost ({reason})") from None

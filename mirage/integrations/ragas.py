@@ -24,10 +24,10 @@ statistics unless the environment has ``RAGAS_DO_NOT_TRACK=true``. Needs the ext
 from __future__ import annotations
 
 import asyncio
-import logging
 import math
 from typing import Any
 
+from mirage._base.logs import logger
 from mirage.dataset import MirageDataset
 from mirage.errors import DatasetError, missing_package
 from mirage.features import FeatureSuite
@@ -44,7 +44,7 @@ except ImportError as error:
 
 __all__ = ["FeatureMetric", "read"]
 
-_LOG = logging.getLogger("mirage.integrations.ragas")
+_LOG = logger("mirage.integrations.ragas")
 _NO_RESPONSE = "the sample has no response"
 
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import logging
 import platform
 import shutil
 from collections.abc import Collection, Mapping, Sequence
@@ -19,6 +18,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from mirage._base.logs import logger
 from mirage.arena import BradleyTerry, Judgments
 from mirage.dataset import MirageDataset
 from mirage.errors import ArtifactError, MirageError, UnknownNameError
@@ -38,7 +38,7 @@ HELD_OUT, SPLITS = 2, 20
 
 ARTIFACT, PROVENANCE = "surrogate.npz", "provenance.json"
 
-_LOG = logging.getLogger("mirage.hub")
+_LOG = logger("mirage.hub")
 
 
 class Benchmark(NamedTuple):

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-import logging
 import os
+import re
 import sqlite3
 import threading
 import time
@@ -15,16 +15,18 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
+from mirage._base.logs import logger
 from mirage.errors import SettingError
 
 __all__ = ["Cache", "default_cache_path"]
 
 T = TypeVar("T")
 
-_LOG = logging.getLogger("mirage.llm")
+_LOG = logger("mirage.llm")
 _BUSY_S = 10.0  # how long a write waits for those of other processes
 _APPLICATION = 0x4D495247  # "MIRG", in the header of the file: the table in it is ours
 _CORRUPT = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
+_LACKING = re.compile(r"no such (table|column)|has \d+ columns|constraint failed|not supported")
 
 # SQLite has no checksums of its own: a page that was overwritten may look like an answer.
 _TABLE = """
@@ -118,7 +120,7 @@ class Cache:
             for _ in range(3):
                 try:
                     return work(self._opened())
-                except (sqlite3.Error, OSError) as error:
+                except (sqlite3.Error, OSError, ValueError) as error:
                     if not _is_damage(error):
                         self._tell("%s: cannot be used (%s); answers are not kept", error)
                         return None
@@ -179,7 +181,10 @@ class _DamageError(sqlite3.DatabaseError):
 
 def _is_damage(error: Exception) -> bool:
     code = getattr(error, "sqlite_errorcode", 0) & 0xFF  # the rest of the bits are details
-    return isinstance(error, _DamageError) or code in _CORRUPT
+    # ValueError: text that is not Unicode, in an answer or in SQLite's own message. And where our
+    # table lacks a column, the text that defines it was overwritten.
+    foreign = isinstance(error, ValueError) or _LACKING.search(str(error)) is not None
+    return foreign or isinstance(error, _DamageError) or code in _CORRUPT
 
 
 def _inode(path: Path) -> int:

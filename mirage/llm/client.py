@@ -20,6 +20,7 @@ from mirage.errors import BudgetError, LLMError, SettingError
 from mirage.llm.budget import Budget, Hold, Price, Usage
 from mirage.llm.cache import Cache, default_cache_path
 from mirage.llm.endpoints import checked_url, tls
+from mirage.llm.limits import MOST_BYTES, PACKING, limited
 from mirage.llm.retries import Retries, TransientError, decoded, transient_status
 from mirage.llm.secrets import Secrets
 
@@ -99,6 +100,8 @@ class LLM:
             statuses (400, 401, 403, 404, ...), a filtered answer, a refusal and a used-up quota
             are final.
         backoff: seconds of the first wait, at most; see :class:`~mirage.llm.retries.Retries`.
+        max_bytes: the longest answer of the server that is read, in bytes and unpacked: 8 MiB by
+            default. A longer one fails the call, for good.
         cache: where to keep answers: a path, a :class:`Cache`, ``True`` for
             :func:`~mirage.llm.cache.default_cache_path`, ``False`` for nowhere.
         budget: what may be spent; several models may share one. A cap on tokens or money needs a
@@ -128,6 +131,7 @@ class LLM:
         total_timeout: float = 900.0,
         retries: int = 5,
         backoff: float = 1.0,
+        max_bytes: int = MOST_BYTES,
         cache: bool | str | Path | Cache = True,
         budget: Budget | None = None,
         price: Price | None = None,
@@ -170,6 +174,7 @@ class LLM:
         self._longest = max(limits, default=0)
         self.concurrency = concurrency
         self.retries = Retries(retries, backoff, timeout, total_timeout)
+        self._limit = limited(max_bytes)
         self.cache = _cache(cache)
         self.budget, self.price = budget, price
         self.usage = Usage()
@@ -220,6 +225,7 @@ class LLM:
                 limits=pool,
                 timeout=None,
                 follow_redirects=False,  # our headers are for this host
+                event_hooks={"response": [self._limit]},
                 verify=tls(openai.DefaultAsyncHttpxClient.__mro__[1]),  # httpx's, or httpx2's
             ),
         )
@@ -239,6 +245,7 @@ class LLM:
         lines = os.environ.get("OPENAI_CUSTOM_HEADERS", "").split("\n")
         foreign += [line.partition(":")[0].strip() for line in lines if ":" in line]
         headers: dict[str, str | Omit] = {} if self._own else {name: Omit() for name in foreign}
+        headers |= PACKING
         headers["Authorization"] = Omit()
         if self._secrets.key is not None:
             key = self._secrets.key.get_secret_value()
@@ -444,6 +451,8 @@ class Connection:
             raise _status_error(error, self.llm._secrets) from None
         except (openai.APIConnectionError, OSError) as error:
             cause = error.__cause__ or error
+            if isinstance(cause, LLMError | TransientError):
+                raise cause from None
             reason = f"{type(cause).__name__}: {cause}".removesuffix(": ")
             if type(cause).__name__ == "ConnectError":  # httpx's or httpx2's
                 hold.give_back()
@@ -460,12 +469,13 @@ def _completion(answer: Mapping[str, Any], used: tuple[int, int], secrets: Secre
 
     Raises:
         TransientError: it has none, or one without a text.
-        LLMError: the model, or a filter before it, would not answer; or it gave the key away.
+        LLMError: the model, or a filter before it, would not answer; it called a tool; or it gave
+            the key away.
     """
     try:
         choice = answer["choices"][0]
         message = choice["message"]
-        text, reason = message.get("content"), choice.get("finish_reason") or ""
+        text, reason = _text(message.get("content")), choice.get("finish_reason") or ""
     except (LookupError, TypeError, AttributeError):
         raise TransientError(f"the answer has no choice: {secrets.excerpt(answer)}") from None
     if reason == "content_filter":
@@ -474,6 +484,11 @@ def _completion(answer: Mapping[str, Any], used: tuple[int, int], secrets: Secre
         raise LLMError(f"the model refused: {secrets.excerpt(message['refusal'])}")
     if reason == "length" and not (isinstance(text, str) and text.strip()):
         raise LLMError("max_tokens were used up before any text was written; give more")
+    if not isinstance(text, str) and (message.get("tool_calls") or message.get("function_call")):
+        raise LLMError(
+            f"the model called a tool, and wrote no text: {secrets.excerpt(choice)}; ask without "
+            "tools"
+        )
     if not isinstance(text, str):
         raise TransientError(f"the answer has no text: {secrets.excerpt(choice)}")
     reason = str(reason)
@@ -484,6 +499,15 @@ def _completion(answer: Mapping[str, Any], used: tuple[int, int], secrets: Secre
     if secrets.key_in(text):
         raise LLMError("the answer repeats the key, and is not kept")
     return Completion(text, reason, *used)
+
+
+def _text(content: Any) -> Any:
+    """The text of a message, of which some servers make a list of parts."""
+    if not isinstance(content, list) or not content:
+        return content
+    parts = [part.get("text") if isinstance(part, dict) else part for part in content]
+    texts = [part for part in parts if isinstance(part, str)]
+    return "".join(texts) if len(texts) == len(parts) else content
 
 
 def _vectors(answer: Mapping[str, Any], count: int, secrets: Secrets) -> list[list[float]]:
@@ -515,7 +539,7 @@ def _tokens(answer: Mapping[str, Any], size: int) -> tuple[int, int]:
     if all(type(number) is int and 0 <= number < _ABSURD for number in used):
         return cast(tuple[int, int], used)
     try:
-        text = str(answer["choices"][0]["message"]["content"] or "")
+        text = str(_text(answer["choices"][0]["message"]["content"]) or "")
     except (LookupError, TypeError):
         text = ""
     return _by_size(size), estimate_tokens(text)

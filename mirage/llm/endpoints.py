@@ -9,6 +9,7 @@ from importlib import import_module
 from ssl import SSLContext
 from urllib.parse import urlsplit
 
+from mirage._base.logs import visible
 from mirage.errors import SettingError
 
 __all__ = ["checked_url", "short", "tls"]
@@ -40,8 +41,8 @@ def checked_url(url: str) -> str:
 
 
 def short(text: str) -> str:
-    """A text in one line of at most 300 characters."""
-    text = " ".join(text.split())
+    """A text of others in one line of at most 300 characters, with nothing invisible in it."""
+    text = visible(" ".join(text.split()))
     return text if len(text) <= _SHOWN else text[: _SHOWN - 3] + "..."
 
 

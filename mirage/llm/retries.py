@@ -38,13 +38,16 @@ def transient_status(status: int, reason: str, headers: Mapping[str, str]) -> Tr
 
 def _retry_after(headers: Mapping[str, str]) -> float | None:
     """The seconds that a response asks to wait, in any of the forms of ``Retry-After``."""
-    with suppress(KeyError, ValueError):
-        return max(0.0, float(headers["retry-after-ms"]) / 1000)
     value = headers.get("retry-after", "")
-    with suppress(ValueError):
-        return max(0.0, float(value))
-    with suppress(ValueError):
-        return max(0.0, email.utils.parsedate_to_datetime(value).timestamp() - time.time())
+    forms: tuple[Callable[[], float], ...] = (
+        lambda: float(headers["retry-after-ms"]) / 1000,
+        lambda: float(value),
+        lambda: email.utils.parsedate_to_datetime(value).timestamp() - time.time(),
+    )
+    for seconds in forms:
+        # Other types than ValueError: a date beyond the years of datetime, or of the platform.
+        with suppress(KeyError, ValueError, TypeError, OverflowError, OSError):
+            return max(0.0, seconds())
     return None
 
 

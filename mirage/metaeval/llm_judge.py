@@ -5,10 +5,10 @@ What it is asked, and how its answer is read, stands in :mod:`mirage.metaeval.pr
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Sequence
 from typing import get_args
 
+from mirage._base.logs import logger
 from mirage.errors import JudgmentError, UnknownNameError
 from mirage.llm import LLM
 from mirage.llm.estimates import Estimate, estimate
@@ -19,7 +19,7 @@ from mirage.metaeval.sentences import AnswerSentence
 
 __all__ = ["LLMSentenceJudge"]
 
-_LOG = logging.getLogger("mirage.metaeval")
+_LOG = logger("mirage.metaeval")
 
 
 class LLMSentenceJudge:

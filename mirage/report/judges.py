@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import logging
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple
 from xml.etree.ElementTree import Element
 
+from mirage._base.logs import logger
 from mirage.arena import (
     JudgeAgreement,
     PairAgreement,
@@ -29,7 +29,7 @@ from mirage.statistics.bootstrap import NO_INTERVAL, Interval
 
 __all__ = ["JudgeFinding", "findings", "measure_judges"]
 
-_LOG = logging.getLogger("mirage.report")
+_LOG = logger("mirage.report")
 
 _Agreement = JudgeAgreement | PairAgreement
 _Bias = PositionBias | VerbosityBias | SelfPreference

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import glob
 import hashlib
-import logging
 import math
 import re
 import shlex
@@ -27,6 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mirage._base.files import validated
+from mirage._base.logs import logger
 from mirage.errors import DatasetError, UnknownNameError, needing
 from mirage.languages import Language
 from mirage.models import Judgment, Passage, Query, Response, Run, Verdict
@@ -55,7 +55,7 @@ DATASETS = (QUERIES, OUTPUTS, JUDGMENTS)
 REFERENCE_MODEL = "gpt-4-azure"
 """The model whose output is the reference of a query, as in the benchmark."""
 
-_LOG = logging.getLogger("mirage.hub")
+_LOG = logger("mirage.hub")
 
 
 # Files --------------------------------------------------------------------------------------------

@@ -7,6 +7,7 @@ import warnings
 
 import numpy as np
 
+from mirage._base.logs import visible
 from mirage.dataset import MirageDataset
 from mirage.errors import DatasetError, SettingError
 from mirage.features import facts
@@ -80,7 +81,7 @@ def assert_ranks(
     unlike = {"unfamiliar": entry.unfamiliar} if entry.unfamiliar else {}
     record("mirage.ranks", {**place, **asked, "held": held, **unlike})
     if held and entry.unfamiliar:
-        warnings.warn(_unlike(entry), stacklevel=3)
+        warnings.warn(visible(_unlike(entry)), stacklevel=3)
     if not held:
         raise _ranks_too_low(ranking, entry, other, p_better, confidence)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import logging
 import re
@@ -257,3 +258,18 @@ def test_requests_are_bounded(server: ChatServer) -> None:
     server.answer = lambda request: json_reply({"answer": request["query"]}, delay=0.3)
     run(server, concurrency=3)
     assert server.at_once == 3
+
+
+def test_an_answer_that_is_too_long_fails_its_query_alone(server: ChatServer) -> None:
+    bomb = Reply(body=gzip.compress(b" " * (8 << 20)), headers={"content-encoding": "gzip"})
+    server.answer = lambda request: bomb if request["query"] == "Ìbéèrè 1?" else echo(request)
+    found = run(server, max_bytes=100_000)
+    assert "more than 100000 bytes, and is not read on" in reason(found)
+    assert [response.query_id for response in found.failed] == ["q1"]
+    assert len(server.requests) == len(QUERIES)
+    assert server.headers[0]["accept-encoding"] == "gzip"
+    server.answer = lambda _: Reply(body=b"{}", headers={"content-encoding": "gzip"})
+    with pytest.raises(GenerationError, match="not packed as it says"):
+        run(server, retries=0)
+    with pytest.raises(SettingError, match="max_bytes=0"):
+        generator(server, max_bytes=0)

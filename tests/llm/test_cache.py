@@ -578,3 +578,24 @@ def test_an_error_is_not_kept(path: Path) -> None:
     with pytest.raises(LLMError):
         ask(llm)
     assert len(Cache(path)) == 0
+
+
+def test_no_bit_of_the_table_s_definition_ends_the_work(path: Path) -> None:
+    """Where it is overwritten SQLite complains in many ways, one of them not even in Unicode."""
+    filled(path, 1)
+    with sqlite3.connect(path) as database:
+        database.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    database.close()
+    content = path.read_bytes()
+    first, last = content.index(b"CREATE TABLE answers"), content.index(b"WITHOUT ROWID")
+    for place in random.Random(0).sample(range(first * 8, last * 8), 60):
+        for file in path.parent.iterdir():
+            file.unlink()
+        flipped = bytearray(content)
+        flipped[place // 8] ^= 1 << place % 8
+        path.write_bytes(flipped)
+        cache = Cache(path)
+        cache.get(key(0))
+        cache.put(key(1), "m", answer(1))
+        assert cache.get(key(1)) == answer(1), place
+        cache.close()

@@ -9,6 +9,8 @@ import socket
 import struct
 import threading
 import time
+import tracemalloc
+import zlib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -24,7 +26,7 @@ from tenacity import RetryCallState
 from mirage._base.concurrency import for_each, run_sync
 from mirage.errors import LLMError
 from mirage.llm import LLM, Completion
-from mirage.llm.retries import Retries, TransientError
+from mirage.llm.retries import Retries, TransientError, transient_status
 
 RETRIES = 2
 
@@ -88,7 +90,7 @@ FAULTS = {
     "a number of 5,000 digits": Fault(Reply(body=b"9" * 5000), True, "not JSON in UTF-8"),
     "not UTF-8": Fault(Reply(body='{"é": 1}'.encode("latin-1")), True, "not JSON in UTF-8"),
     "wrong encoding named": Fault(
-        Reply(headers={"content-encoding": "gzip"}), True, "no connection, or it was lost"
+        Reply(headers={"content-encoding": "gzip"}), True, "is not packed as it says"
     ),
     "a list": Fault(Reply(body=b"[1, 2]"), True, r"not a JSON object but \[1, 2\]"),
     "null": Fault(Reply(body=b"null"), True, "not a JSON object but null"),
@@ -337,6 +339,29 @@ def test_the_wait_that_a_server_asks_for_is_kept(
 
 
 @pytest.mark.parametrize(
+    "date",
+    [
+        "Mon, 01 Jan 0001 00:00:00 +2359",
+        "Sat, 01 Jan 100000 00:00:00 GMT",
+        "Mon, 32 Foo 2026 99:99:99 GMT",
+        "1e999999999x",
+    ],
+)
+def test_a_date_that_is_none_counts_as_absent(server: ChatServer, date: str) -> None:
+    server.answer = lambda _: (
+        Reply(status=429, headers={"retry-after": date}) if len(server.requests) == 1 else "nzuri"
+    )
+    assert ask(model(server)).text == "nzuri"
+
+
+@given(st.text(max_size=40) | st.from_regex(r"[A-Z][a-z]{2}, \d+ [A-Z][a-z]{2} \d+ \d+:\d+:\d+ .*"))
+def test_whatever_a_server_asks_for_is_a_wait_or_none(value: str) -> None:
+    fault = transient_status(429, "slow", {"retry-after": value})
+    assert fault is not None
+    assert fault.retry_after is None or fault.retry_after >= 0
+
+
+@pytest.mark.parametrize(
     "wait",
     ["3600", "inf", http_date(3600), "99999999999999999999"],
     ids=["seconds", "for ever", "date", "digits"],
@@ -414,3 +439,84 @@ def test_an_attempt_may_take_no_longer_than_all_of_them() -> None:
     asyncio.run(Retries(0, 0.0, attempt_s=0.25, total_s=0.5).call(attempt))
     assert 0 < limits[0] <= 0.5
     assert limits[1] == 0.25
+
+
+# Answers of odd forms -----------------------------------------------------------------------------
+
+
+def packed(size: int, before: bytes = b"", after: bytes = b"", **headers: str) -> Reply:
+    """``size`` blanks in a JSON answer, which gzip makes a thousandth of."""
+    packer = zlib.compressobj(9, wbits=31)
+    parts = [packer.compress(before)]
+    parts += [packer.compress(b" " * 2**20) for _ in range(size >> 20)]
+    body = b"".join([*parts, packer.compress(after), packer.flush()])
+    return Reply(body=body, headers={"content-encoding": "gzip"} | headers)
+
+
+def test_an_answer_that_unpacks_to_too_much_is_not_read_on(server: ChatServer) -> None:
+    """A gigabyte in a megabyte: benchmarks/long_answers.py measures that."""
+    bomb = packed(64 << 20)
+    server.answer = lambda _: bomb
+    tracemalloc.start()
+    with pytest.raises(LLMError, match=r"more than 1048576 bytes.* max_bytes=") as caught:
+        ask(model(server, max_bytes=1 << 20))
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 16 << 20
+    assert len(server.requests) == 1  # it would be as long again
+    assert caught.value.status is None
+
+
+@pytest.mark.parametrize("status", [200, 400, 500])
+def test_a_plain_answer_that_is_too_long_is_not_read_on(server: ChatServer, status: int) -> None:
+    server.answer = lambda _: Reply(body=b" " * 300_000, status=status)
+    with pytest.raises(LLMError, match="more than 100000 bytes"):
+        ask(model(server, max_bytes=100_000))
+    assert len(server.requests) == 1
+
+
+def test_a_packed_answer_is_read_to_the_last_byte(server: ChatServer) -> None:
+    whole = Reply("nzuri" * 1000).content({"messages": [], "model": "m"})
+    for wbits, name in ((31, "gzip"), (31, "x-gzip"), (15, "deflate"), (31, "identity, GZIP")):
+        packer = zlib.compressobj(wbits=wbits)
+        body = packer.compress(whole) + packer.flush()
+        server.answer = lambda _, b=body, n=name: Reply(body=b, headers={"content-encoding": n})
+        assert ask(model(server, max_bytes=len(whole))).text == "nzuri" * 1000
+        with pytest.raises(LLMError, match="more than"):
+            ask(model(server, max_bytes=len(whole) - 1))
+    assert {headers["accept-encoding"] for headers in server.headers} == {"gzip"}
+
+
+@pytest.mark.parametrize("packing", ["br", "gzip, gzip", "zstd", "\x1b[2Jx"])
+def test_an_answer_packed_as_nobody_asked_is_not_unpacked(server: ChatServer, packing: str) -> None:
+    server.answer = lambda _: Reply(body=b"x", headers={"content-encoding": packing})
+    with pytest.raises(LLMError, match="is packed as"):
+        ask(model(server))
+
+
+def test_an_answer_that_is_no_gzip_may_be_one_the_next_time(server: ChatServer) -> None:
+    broken = Reply(body=b"{}", headers={"content-encoding": "gzip"})
+    server.answer = lambda _: broken if len(server.requests) == 1 else "nzuri"
+    assert ask(model(server)).text == "nzuri"
+
+
+def test_a_list_of_parts_is_a_text(server: ChatServer) -> None:
+    parts = [{"type": "text", "text": "nzu"}, {"type": "text", "text": "ri"}]
+    server.answer = lambda _: Reply(None, message={"content": parts})
+    answer = ask(model(server))
+    assert answer.text == "nzuri"
+    assert len(server.requests) == 1
+    server.answer = lambda _: Reply(None, message={"content": [{"type": "image_url"}]})
+    with pytest.raises(LLMError, match="has no text"):
+        ask(model(server))
+
+
+@pytest.mark.parametrize("name", ["tool_calls", "function_call"])
+def test_a_call_of_a_tool_is_final(server: ChatServer, name: str) -> None:
+    calls: Any = [{"id": "1", "function": {"name": "search"}}]
+    server.answer = lambda _: Reply(None, message={name: calls}, finish_reason=name)
+    with pytest.raises(LLMError, match=r"called a tool, and wrote no text.*search.*without tools"):
+        ask(model(server))
+    assert len(server.requests) == 1
+    server.answer = lambda _: Reply("nzuri", message={name: calls})  # and a text beside it
+    assert ask(model(server)).text == "nzuri"

@@ -6,6 +6,7 @@ import json
 import logging
 import pickle
 import traceback
+from base64 import b64encode, urlsafe_b64encode
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -155,6 +156,42 @@ def test_a_key_from_a_file(server: ChatServer) -> None:
     """With the newline that stands behind it there."""
     assert ask(LLM("m", base_url=server.url, api_key=f" {KEY}\n", cache=False)).text == "ok"
     assert server.headers[0]["authorization"] == f"Bearer {KEY}"
+
+
+LONG_KEY = "sk-proj-A1b2C3d4E5f6G7h8"
+
+
+WRITTEN = [
+    *("sk-proj-A1b2", "C3d4E5f6G7h8", "sk-proj-A1b2 C3d4E5f6G7h8", "s-k-p-r-o-j-A-1-b-2-C-3"),
+    *('["sk-proj-A1b2", "C3d4E5f6", "G7h8"]', "sk%2Dproj%2DA1b2C3d4E5f6G7h8", LONG_KEY.upper()),
+    *(LONG_KEY[::-1], LONG_KEY.encode().hex(), "\n".join(LONG_KEY), "sk-\u200bproj-\u200bA1b2C3"),
+    urlsafe_b64encode(LONG_KEY.encode()).decode(),
+    *(
+        b64encode(f"{before}{LONG_KEY}{after}".encode()).decode()
+        for before in ("", "Bearer ", "u:")
+        for after in ("", "\n", "x:")
+    ),
+]
+
+
+@pytest.mark.parametrize("written", WRITTEN)
+def test_a_key_in_pieces_or_in_other_writing_stands_in_no_error(
+    server: ChatServer, written: str
+) -> None:
+    server.answer = lambda _: Reply(f"No such key: {written}! Look it up.", status=401)
+    with pytest.raises(LLMError, match=r"HTTP 401: No such key: .*! Look it up\.") as caught:
+        ask(LLM("m", base_url=server.url, api_key=LONG_KEY, cache=False))
+    said = str(caught.value).partition("key: ")[2].replace("[secret]", "").partition("!")[0]
+    # What stood before may be left, and a few letters of the key at either end.
+    assert len("".join(filter(str.isalnum, said))) <= 14, said
+
+
+def test_what_is_no_part_of_a_key_stays() -> None:
+    secrets = Secrets(LONG_KEY, {"x": "research-group-nairobi"})
+    said = "The model gpt-4o-mini does not exist, or the project has no access to it."
+    assert secrets.redacted(said) == said
+    assert secrets.redacted(f"a {LONG_KEY[:12]} b") == "a [secret] b"
+    assert secrets.redacted("research group") == "[secret]"
 
 
 def test_a_secret_in_another() -> None:
