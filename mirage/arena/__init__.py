@@ -11,7 +11,7 @@ from mirage.arena.biases import (
     verbosity_bias,
 )
 from mirage.arena.bradley_terry import BradleyTerry, BradleyTerryFit, Tournaments
-from mirage.arena.judge import PairwiseJudge
+from mirage.arena.judge import PairJudge, PairwiseJudge
 from mirage.arena.judgment_files import read_judged, read_votes
 from mirage.arena.judgments import Judgments
 from mirage.arena.pairs import Pair, Skipped
@@ -26,6 +26,7 @@ __all__ = [
     "Judgments",
     "Pair",
     "PairAgreement",
+    "PairJudge",
     "PairwiseJudge",
     "PositionBias",
     "SelfPreference",

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import get_args
+from typing import Protocol, get_args
 
 from mirage._base.journal import Journal
 from mirage._base.logs import logger
@@ -26,9 +26,24 @@ from mirage.llm import LLM
 from mirage.llm.estimates import Estimate, estimate, sum_estimates
 from mirage.models import HumanAgreement, Run, Vote
 
-__all__ = ["PairwiseJudge"]
+__all__ = ["PairJudge", "PairwiseJudge"]
 
 _LOG = logger("mirage.arena")
+
+
+class PairJudge(Protocol):
+    """Anything with this method judges pairs of responses: people, a rule, a model of your own."""
+
+    def judge(
+        self,
+        dataset: MirageDataset,
+        runs: Iterable[Run],
+        pairs: Iterable[Pair],
+        *,
+        out: str | Path | None = None,
+        progress: bool = True,
+    ) -> Judged:
+        """Verdicts on these pairs of responses in ``runs``; see :meth:`PairwiseJudge.judge`."""
 
 
 class PairwiseJudge:
@@ -247,6 +262,21 @@ class PairwiseJudge:
             most = min(judgments, len(drawn)) * (2 if self.both_orders else 1)
             estimates = [entry.at_most(most) for entry in estimates]
         return sum_estimates(estimates)
+
+    def estimate_pairs(
+        self, dataset: MirageDataset, runs: Iterable[Run], pairs: Iterable[Pair]
+    ) -> Estimate:
+        """What :meth:`judge` with these arguments will ask for; nothing is sent.
+
+        Raises:
+            JudgmentError: runs that cannot be compared on this dataset.
+            UnknownNameError: a pair is on a query or model that is not among these.
+        """
+        contest = Contest(dataset, runs)
+        orders = shown(contest.sort_out(pairs)[0], self.both_orders)
+        return sum_estimates(
+            estimate(judge, map(contest.question, orders)) for judge in self.judges
+        )
 
     def _ask_all(
         self,

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from functools import cached_property
+from dataclasses import dataclass, field, replace
+from functools import cache, cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
 
@@ -12,6 +12,7 @@ import numpy as np
 
 from mirage._base.arrays import Floats
 from mirage.arena import BradleyTerry
+from mirage.arena.judge import PairJudge, PairwiseJudge
 from mirage.arena.judgments import JudgmentsLike, as_judgments
 from mirage.arena.verdicts import Judged
 from mirage.dataset import MirageDataset
@@ -19,13 +20,16 @@ from mirage.errors import (
     DatasetError,
     FeatureError,
     GenerationError,
+    JudgmentError,
     MirageError,
     UnknownNameError,
 )
 from mirage.generation import Answer, Generator, ModelLike, respond
 from mirage.human_agreement import known_agreement
 from mirage.languages import LANGUAGES, Language
+from mirage.leaderboard import _judged, _predicted
 from mirage.leaderboard._published import published_ranking
+from mirage.llm.estimates import Estimate, sum_estimates
 from mirage.models import HumanAgreement, Run
 from mirage.ranking import Entry, Evidence, MultilingualRanking, Ranking
 from mirage.statistics.ranks import confidences_by_draws, rank_intervals_by_confidence, ranks
@@ -66,6 +70,7 @@ class Leaderboard:
         prefix: put before the names of the anchors.
         agreement: how far the judge behind the ranker agrees with people, such as
             :attr:`PairwiseJudge.agreement <mirage.PairwiseJudge.agreement>`.
+        runs: the responses of the anchors, for :meth:`rank` with a judge.
 
     Attributes:
         provenance: what :meth:`from_hub` made the ranker from; of another leaderboard, empty.
@@ -86,6 +91,7 @@ class Leaderboard:
         *,
         prefix: str = "",
         agreement: Iterable[HumanAgreement] = (),
+        runs: Iterable[Run] = (),
     ) -> None:
         models = _check_parts(dataset, suite, ranker)
         self.dataset, self.suite = dataset, suite
@@ -96,6 +102,9 @@ class Leaderboard:
         self.agreement = (*agreement, *_agreement_of(ranker.features, dataset.language))
         self._ranker: Callable[[], SurrogateRanker] = lambda: ranker
         self._judged: Ranking | None = None
+        answers = {run.model: run for run in runs}
+        self._runs: Callable[[], Mapping[str, Run]] = lambda: answers
+        self._tables: Callable[[], list[FeatureTable]] = self._tables_of_ranker
         for anchor in self.anchors:
             if anchor not in models:
                 raise UnknownNameError("training model of the ranker", anchor, models)
@@ -119,6 +128,7 @@ class Leaderboard:
         if language is None:
             return MultilingualLeaderboard({code: cls.bundled(code) for code in LANGUAGES})
         from mirage.features import FeatureSuite
+        from mirage.surrogate.pretraining import simulated_runs
         from mirage.surrogate.ranker import SurrogateRanker
         from mirage.surrogate.simulation import ANCHORS
 
@@ -131,6 +141,7 @@ class Leaderboard:
             prefix="anchor/",
         )
         board.about = SIMULATED
+        board._runs = cache(lambda: simulated_runs(code, ANCHORS))
         return board
 
     @classmethod
@@ -196,11 +207,14 @@ class Leaderboard:
             n_jobs=n_jobs,
             progress=progress,
         )
-        judge = made.provenance["judge"]
-        agreement = known_agreement(judge, language)
+        made_by = made.provenance["judge"]
+        agreement = known_agreement(made_by, language)
         board = cls(made.dataset, made.suite, made.ranker, agreement=agreement)
         board.provenance = made.provenance
         board.about = OFFICIAL
+        board._runs = cache(
+            lambda: _official.load(language, path=path, revisions=revisions, judge=judge).runs
+        )
         return board
 
     @classmethod
@@ -265,6 +279,7 @@ class Leaderboard:
         measured = tuple(agreement)
         board.agreement = (*measured, *_agreement_of(board.suite.names, dataset.language))
         said = judged if isinstance(judged, Judged) else judgments
+        board._runs = lambda: answers
         board._judged = board.ranking = Ranking.from_judgments(
             said, dataset=dataset, runs=answers.values(), agreement=measured
         )
@@ -273,13 +288,16 @@ class Leaderboard:
             drawn = BradleyTerry().bootstrap(
                 judgments, tournaments=tournaments, queries=None, seed=seed, progress=progress
             )
-            tables = [
+            return surrogate.fit(tables(), drawn)
+
+        @cache
+        def tables() -> list[FeatureTable]:
+            return [
                 board.suite.score(dataset, answers[model], n_jobs=n_jobs, progress=progress)
                 for model in judgments.models
             ]
-            return surrogate.fit(tables, drawn)
 
-        board._ranker = ranker
+        board._ranker, board._tables = ranker, tables
         return board
 
     @cached_property
@@ -311,11 +329,24 @@ class Leaderboard:
         system: ModelLike,
         model: str = "my-model",
         *,
+        judge: PairJudge | None = None,
+        judgments: int | None = 0,
+        until_width: float | None = None,
+        until_against: str | None = None,
+        out: str | Path | None = None,
+        seed: int = 0,
         progress: bool = True,
         n_jobs: int = 1,
         concurrency: int = 8,
     ) -> Ranking:
         """Rank one system among the anchors.
+
+        Without a judge its logit is what the surrogate makes of its features. With one, the judge
+        is asked about ``judgments`` pairs of its response and an anchor's, and the surrogate's
+        predictions for all pairs carry the rest: by prediction-powered inference, whose interval
+        holds whatever the surrogate is worth (:func:`mirage.arena.placement.place`). With all
+        pairs the surrogate has no part in it. Anchors stay where they are. Pairs are drawn at
+        random, all queries once before one of them twice; more judgments go on where fewer ended.
 
         Args:
             system: a function ``(query) -> str``, sync or async; a :class:`~mirage.Generator`; a
@@ -323,35 +354,68 @@ class Leaderboard:
                 file of responses. To keep what a function or generator answers, make a run of it
                 first with :func:`~mirage.respond` and ``out=``.
             model: its name in the ranking.
+            judge: a :class:`~mirage.PairwiseJudge`, or anything with its method ``judge``.
+                :meth:`estimate` says what that takes.
+            judgments: pairs to put to the judge; 0 for none, ``None`` for all that there are.
+            until_width: stop asking once the interval of the logit is no wider.
+            until_against: stop asking once it is sure whether the model is better than this anchor.
+                A rule to stop looks eight times at most, and intervals are wider for it.
+            out: a file of votes that grows, as that of :class:`~mirage.PairwiseJudge`.
+            seed: of the choice of pairs.
             progress: show progress bars on stderr, if that is a terminal.
             n_jobs: processes that compute features, as in joblib.
             concurrency: calls of an async function under way at a time; a generator has its own.
 
         Returns:
             The ranking. A query that the model fails on has no part in its features, and is
-            listed under the table.
+            listed under the table. Below the table stands how many judgments place the model, and
+            how many they are worth with the predictions.
 
         Raises:
             GenerationError: the model failed on every query.
             UnknownNameError: it answers a query that the dataset does not have.
             DatasetError: a run or file cannot be used, or the name is empty or an anchor's.
             FeatureError: a feature fails, or cannot be computed for any response.
+            SettingError: judgments without a judge, fewer than 0, or a rule to stop without any.
+            JudgmentError: the responses of the anchors are not at hand, or no judgment came of it.
         """
         return self.rank_all(
-            {model: system}, progress=progress, n_jobs=n_jobs, concurrency=concurrency
+            {model: system},
+            judge=judge,
+            judgments=judgments,
+            until_width=until_width,
+            until_against=until_against,
+            out=out,
+            seed=seed,
+            progress=progress,
+            n_jobs=n_jobs,
+            concurrency=concurrency,
         )
 
     def rank_all(
         self,
         models: Mapping[str, ModelLike],
         *,
+        judge: PairJudge | None = None,
+        judgments: int | None = 0,
+        until_width: float | None = None,
+        until_against: str | None = None,
+        out: str | Path | None = None,
+        seed: int = 0,
         progress: bool = True,
         n_jobs: int = 1,
         concurrency: int = 8,
     ) -> Ranking:
-        """Rank several models, by name, among the anchors and each other; see :meth:`rank`."""
+        """Rank several models, by name, among the anchors and each other; see :meth:`rank`.
+
+        ``judgments`` are those on each of them, and ``until_width`` and ``until_against`` say when
+        to stop for each.
+        """
+        plan = _judged.plan(judge, judgments, until_width, until_against, out, seed)
         for name in models:
             self._check_name(name)
+        if plan is not None:
+            self._check_anchors(plan)
         runs = [
             respond(model, self.dataset, name, progress=progress, concurrency=concurrency)
             for name, model in models.items()
@@ -359,6 +423,8 @@ class Leaderboard:
         tables = [
             self.suite.score(self.dataset, run, n_jobs=n_jobs, progress=progress) for run in runs
         ]
+        if plan is not None:
+            return self._rank_by_judge(plan, runs, tables, progress=progress)
         scored = [self._score(run, table) for run, table in zip(runs, tables, strict=True)]
         evidence = Evidence(
             self.dataset,
@@ -370,6 +436,146 @@ class Leaderboard:
         notes = self._judged.notes if self._judged else ()
         everyone = [*self._anchors(), *scored]
         return _ranking(everyone, self.dataset, evidence, self.agreement, notes, about=self.about)
+
+    def estimate(
+        self,
+        system: ModelLike,
+        model: str = "my-model",
+        *,
+        judge: PairwiseJudge,
+        judgments: int | None,
+        seed: int = 0,
+        progress: bool = True,
+        concurrency: int = 8,
+    ) -> Estimate:
+        """What :meth:`rank` with these arguments will ask the judge for at most; it is not asked.
+
+        The system is: give its run, or the file of its responses, where answers cost.
+
+        Raises:
+            JudgmentError: the responses of the anchors are not at hand.
+            SettingError: fewer than 0 judgments.
+        """
+        plan = _judged.plan(judge, judgments, None, None, None, seed)
+        if plan is None:
+            return sum_estimates([])
+        self._check_name(model)
+        run = respond(system, self.dataset, model, progress=progress, concurrency=concurrency)
+        runs = self._anchor_runs()
+        pairs = _judged.pairs_for(self.dataset, run, runs, judgments, seed)[0]
+        return judge.estimate_pairs(self.dataset, [run, *runs.values()], pairs)
+
+    def _rank_by_judge(
+        self,
+        plan: _judged.Plan,
+        runs: Sequence[Run],
+        tables: Sequence[FeatureTable],
+        *,
+        progress: bool,
+    ) -> Ranking:
+        field = self._field()
+        told = [
+            _judged.ask(
+                plan, self.dataset, run, field, self._predicted(table, field), progress=progress
+            )
+            for run, table in zip(runs, tables, strict=True)
+        ]
+        confidence = _judged.confidence(field, told)
+        anchors = self._anchor_entries(field)
+        entries = [*anchors, *map(_judged_entry, runs, tables, told)]
+        places = ranks(np.array([entry.logit for entry in entries])).tolist()
+        spans = rank_intervals_by_confidence(confidence, level=plan.level).tolist()
+        names = [entry.model for entry in entries]
+        return Ranking(
+            [
+                replace(entry, rank=rank, rank_interval=(best, worst))
+                for entry, rank, (best, worst) in zip(entries, places, spans, strict=True)
+            ],
+            language=self.dataset.language,
+            title=_title(self.dataset),
+            confidence={
+                name: dict(zip(names, row, strict=True))
+                for name, row in zip(names, confidence.tolist(), strict=True)
+            },
+            notes=(
+                *(self._judged.notes if self._judged else ()),
+                *(note for one in told for note in one.notes),
+            ),
+            about=self.about,
+            evidence=Evidence(
+                self.dataset,
+                {run.model: run for run in runs},
+                {run.model: table for run, table in zip(runs, tables, strict=True)},
+                None if self._judged else self.ranker,
+                {**self.provenance, "judgments": sum(len(one.judged) for one in told)},
+            ),
+            agreement=(*getattr(plan.judge, "agreement", ()), *self.agreement),
+            level=plan.level,
+        )
+
+    def _check_anchors(self, plan: _judged.Plan) -> None:
+        runs = self._anchor_runs()
+        if plan.until_against is not None and plan.until_against not in runs:
+            raise UnknownNameError("anchor of this leaderboard", plan.until_against, runs)
+
+    def _anchor_runs(self) -> dict[str, Run]:
+        """The responses of the anchors, by the names that the ranking shows."""
+        answers = self._runs()
+        missing = [anchor for anchor in self.anchors if anchor not in answers]
+        if missing or not self.anchors:
+            raise JudgmentError(
+                f"the responses of {', '.join(missing[:5]) or 'anchors'} are not at hand for a "
+                "judge to compare with; give Leaderboard(..., runs=...)"
+            )
+        named = ((self.prefix + anchor, answers[anchor]) for anchor in self.anchors)
+        return {name: run.model_copy(update={"model": name}) for name, run in named}
+
+    def _field(self) -> _judged.Field:
+        runs, judged = self._anchor_runs(), self._judged and self._judged.evidence
+        if judged and judged.fit is not None:
+            return _judged.field_by_fit(runs, self.dataset, judged.fit)
+        scored = self._anchors()
+        draws = np.stack([one.draws for one in scored], axis=1)
+        logits = np.array([one.logit for one in scored])
+        return _judged.field_by_draws(runs, self.dataset, logits, draws)
+
+    def _predicted(self, table: FeatureTable, field: _judged.Field) -> Floats:
+        """What a judge will say of each pair, as far as features tell."""
+        by_model = {anchor.model: anchor for anchor in self._tables()}
+        tables = [by_model[anchor] for anchor in self.anchors]
+        predicted = np.full(field.anchors.influence.shape, np.nan)
+        judged = self._judged.evidence if self._judged else None
+        if judged is not None and judged.judgments is not None:
+            known = _predicted.from_verdicts(table, tables, judged.judgments)
+        else:
+            known = _predicted.from_logits(self.ranker, table, tables)
+        predicted[: len(self.dataset)] = known
+        return predicted
+
+    def _tables_of_ranker(self) -> list[FeatureTable]:
+        """The features of the anchors, as they were learnt from where that was on these queries."""
+        data, runs = self.ranker.data[self.dataset.language], self._runs()
+        if set(self.dataset.query_ids) <= set(data.query_ids):
+            rows = [data.models.index(anchor) for anchor in self.anchors]
+            return [data.table(row).select(self.dataset.query_ids) for row in rows]
+        return [
+            self.suite.score(self.dataset, runs[anchor], progress=False) for anchor in self.anchors
+        ]
+
+    def _anchor_entries(self, field: _judged.Field) -> list[Entry]:
+        if self._judged is not None:
+            means = {
+                t.model: dict(zip(t.features, t.mean().tolist(), strict=True))
+                for t in self._tables()
+            }
+            return [
+                replace(self._judged[name], features=means[name], anchor=True)
+                for name in field.runs
+            ]
+        return [
+            Entry(1, one.model, one.logit, one.interval, features=one.features, anchor=True)
+            for one in self._anchors()
+        ]
 
     def _check_name(self, name: str) -> None:
         if not name.strip() or name in {self.prefix + anchor for anchor in self.anchors}:
@@ -539,6 +745,24 @@ class _Scored:
     assumed: tuple[str, ...] = ()
 
 
+def _judged_entry(run: Run, table: FeatureTable, told: _judged.Told) -> Entry:
+    """A model that a judge placed; its rank is not known yet."""
+    failures = {response.query_id: response.error or "" for response in run.failed}
+    return Entry(
+        1,
+        run.model,
+        told.placement.logit,
+        told.placement.interval,
+        features=dict(zip(table.features, table.mean().tolist(), strict=True)),
+        answered=len(run) - len(failures),
+        failures=failures,
+    )
+
+
+def _title(dataset: MirageDataset) -> str:
+    return f"{dataset.name}: {Language.of(dataset.language).name}, {len(dataset)} queries"
+
+
 def _ranking(
     scored: Sequence[_Scored],
     dataset: MirageDataset,
@@ -571,7 +795,7 @@ def _ranking(
     return Ranking(
         entries,
         language=dataset.language,
-        title=f"{dataset.name}: {Language.of(dataset.language).name}, {len(dataset)} queries",
+        title=_title(dataset),
         draws={one.model: one.draws for one in scored},
         notes=(*notes, *(note for one in scored for note in _notes(one))),
         about=about,

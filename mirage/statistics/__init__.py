@@ -15,9 +15,11 @@ if TYPE_CHECKING:
     )
     from mirage.statistics.classification import Calibration, Threshold, calibration, roc_auc
     from mirage.statistics.permutation import holm, permutation_p_values, single_step_p_values
+    from mirage.statistics.prediction_powered import PoweredMean, powered_mean
 
 __all__ = [
     "Calibration",
+    "PoweredMean",
     "Threshold",
     "calibration",
     "cohen_kappa",
@@ -26,6 +28,7 @@ __all__ = [
     "holm",
     "krippendorff_alpha",
     "permutation_p_values",
+    "powered_mean",
     "roc_auc",
     "single_step_p_values",
 ]

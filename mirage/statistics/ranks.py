@@ -103,7 +103,9 @@ def p_better_by_draws(a: Floats, b: Floats) -> float:
     return float((ahead.mean() + 1) / 2)
 
 
-def p_better_by_t(differences: Floats | float, errors: Floats | float, degrees: float) -> Floats:
+def p_better_by_t(
+    differences: Floats | float, errors: Floats | float, degrees: Floats | float
+) -> Floats:
     """Confidence that each difference of logits is above 0: one-sided, by Student's t.
 
     ``errors`` are their standard errors; NaN without degrees of freedom, or where an argument is.

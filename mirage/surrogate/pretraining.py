@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -18,7 +18,7 @@ from mirage.surrogate.estimators import LINEAR, one_thread
 from mirage.surrogate.ranker import SurrogateRanker
 from mirage.surrogate.simulation import GROUPS, SYSTEMS, System, judge, simulate
 
-__all__ = ["simulated_arena", "write_pretrained"]
+__all__ = ["simulated_arena", "simulated_runs", "write_pretrained"]
 
 TOURNAMENTS = 200
 
@@ -47,6 +47,13 @@ def simulated_arena(
     )
     known = scored_on or corpus
     return list(_scored(suite or FeatureSuite.offline(code), known, runs)), tournaments
+
+
+def simulated_runs(code: str, names: Collection[str], *, seed: int = 0) -> dict[str, Run]:
+    """The responses of some of the simulated systems, by name, as surrogates learnt from them."""
+    corpora = {other: MirageDataset.bundled(other) for other in LANGUAGES}
+    systems = [system for system in SYSTEMS if system.name in names]
+    return {run.model: run for run in simulate(corpora, code, systems, seed=seed)[0]}
 
 
 def _scored(

@@ -238,6 +238,20 @@ class SurrogateRanker:
         draws = draws + known.errors(profile, len(draws), [self.seed, *table.model.encode()])
         return Prediction(table.model, table.language, logit, draws, known.unlike(profile), assumed)
 
+    def scores(self, table: FeatureTable) -> Floats:
+        """The logit of a model all of whose responses had the features of this one, by response.
+
+        What a response lacks is taken at the mean of the training models. Raises are those of
+        :meth:`predict`.
+        """
+        _, model = self._fitted()
+        if table.language not in self._data:
+            raise UnknownNameError("language of this surrogate", table.language, self._data)
+        part = self._data[table.language]
+        values = table.columns(self.features).values
+        means = part.mean_X.mean(axis=0)
+        return model.predict(part.language, np.where(np.isnan(values), means, values))
+
     def _familiarity(self, language: str) -> Familiarity:
         if language not in self._known:
             candidate, _ = self._fitted()

@@ -1,0 +1,139 @@
+"""Prediction-powered means: against the reference package, by hand, and how often they hold."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mirage.errors import SettingError
+from mirage.statistics.prediction_powered import FEWEST, power_tuned, powered_mean
+
+# 60 labels of 460 items, and what ppi_python 0.2.3 says of them.
+POINT, ENDS = 0.47818971, (0.37044278, 0.58593663)
+ITEMS = np.arange(460)
+PREDICTED = (ITEMS * 37 % 101) / 100
+TRUE = (PREDICTED + (ITEMS * 53 % 89) / 88 > 1).astype(float)
+LABELLED = (ITEMS % 7 == 0) & (ITEMS < 420)
+
+
+def labels(known: np.ndarray = LABELLED, true: np.ndarray = TRUE) -> np.ndarray:
+    return np.where(known, true, np.nan)
+
+
+def test_the_reference_package_says_the_same() -> None:
+    ours = powered_mean(labels(), PREDICTED)
+    assert ours.estimate == pytest.approx(POINT, abs=0.003)
+    # Its interval is by the normal distribution; ours by t, for 60 labels.
+    width = ours.interval[1] - ours.interval[0]
+    assert width == pytest.approx((ENDS[1] - ENDS[0]) * 2.001 / 1.96 * 60 / 59, rel=0.02)
+    assert ours.alone == pytest.approx(TRUE[LABELLED].mean())
+    assert ours.predicted == PREDICTED.mean()
+    assert (ours.labels, ours.clusters) == (60, 60)
+    assert 60 < ours.worth < 120
+
+
+def test_perfect_predictions_are_worth_a_label_each() -> None:
+    ours = powered_mean(labels(), 3 * TRUE + 7)  # on another scale
+    assert 0.3 < ours.tuning <= 1 / 3
+    assert ours.worth == pytest.approx(460, rel=0.02)
+    assert ours.estimate == pytest.approx(TRUE.mean(), abs=0.01)
+
+
+def test_with_every_label_predictions_have_no_part() -> None:
+    ours = powered_mean(TRUE, PREDICTED)
+    assert ours.estimate == ours.alone == pytest.approx(TRUE.mean())
+    assert ours.interval == ours.alone_interval
+    assert ours.tuning == 0
+
+
+def test_predictions_that_say_nothing_change_nothing() -> None:
+    same = powered_mean(labels(), np.full(len(ITEMS), 0.4))
+    without = powered_mean(labels(), np.full(len(ITEMS), np.nan))
+    assert same.estimate == same.alone == without.estimate == without.alone
+    assert same.worth == without.worth == 60
+    upside_down = powered_mean(labels(), 1 - PREDICTED)
+    assert (upside_down.tuning, upside_down.estimate) == (0, upside_down.alone)
+
+
+def test_some_predictions_may_be_missing() -> None:
+    some = np.where(ITEMS % 5 == 0, np.nan, PREDICTED)
+    ours = powered_mean(labels(), some)
+    assert 60 < ours.worth < powered_mean(labels(), PREDICTED).worth
+
+
+def test_probabilities_undo_a_choice_of_items() -> None:
+    # Items that are likely positive are labelled three times as often.
+    chance = np.where(PREDICTED > 0.5, 0.6, 0.2)
+    naive, ours = [], []
+    for seed in range(40):
+        known = np.random.default_rng(seed).random(len(ITEMS)) < chance
+        naive.append(powered_mean(labels(known), np.full(len(ITEMS), np.nan)).estimate)
+        ours.append(powered_mean(labels(known), PREDICTED, probability=chance).estimate)
+    assert np.mean(naive) > TRUE.mean() + 0.1
+    assert np.mean(ours) == pytest.approx(TRUE.mean(), abs=0.015)
+
+
+def test_labels_of_one_cluster_count_as_one() -> None:
+    # Every label four times, in a cluster: the same estimate, and no more certain.
+    once = powered_mean(labels(), PREDICTED)
+    four = powered_mean(
+        np.tile(labels(), 4), np.tile(PREDICTED, 4), cluster=np.tile(ITEMS, 4).astype(str)
+    )
+    assert four.estimate == pytest.approx(once.estimate)
+    assert four.interval == pytest.approx(once.interval)
+    assert (four.labels, four.clusters) == (240, 60)
+
+
+@pytest.mark.parametrize("clustered", [False, True])
+@pytest.mark.parametrize("useful", [False, True])
+def test_intervals_hold_the_truth(useful: bool, clustered: bool) -> None:
+    rng = np.random.default_rng(5)
+    held = []
+    for _ in range(400):
+        shared = rng.normal(size=(150, 2)).repeat(2, axis=0)
+        both = shared * clustered + rng.normal(size=(300, 2))
+        predicted = both[:, 0]
+        true = (useful * predicted + both[:, 1] > 0).astype(float)
+        group = np.arange(300) // 2
+        known = np.isin(group, rng.permutation(150)[:20])
+        ours = powered_mean(labels(known, true), predicted, cluster=group)
+        held.append(ours.interval[0] <= 0.5 <= ours.interval[1])
+    assert 0.925 < np.mean(held) < 0.98
+
+
+def test_where_it_would_not_hold_there_is_no_interval() -> None:
+    few = powered_mean(labels(LABELLED & (ITEMS < 7 * (FEWEST - 1))), PREDICTED)
+    assert np.isnan(few.interval).all()
+    assert few.why == "no interval: labels of 9 clusters are too few, 10 are needed"
+    rare = powered_mean(labels(true=(ITEMS % 140 == 0).astype(float)), PREDICTED)
+    assert "count 3 on one side" in rare.why
+    same = powered_mean(labels(true=np.ones(460)), PREDICTED)
+    assert same.why == "no interval: all labels are the same"
+    assert same.estimate == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ((labels(), PREDICTED[:5]), "one a item"),
+        ((labels(ITEMS == 0), PREDICTED), "2 labels or more, not 1"),
+    ],
+)
+def test_bad_arrays_are_refused(arguments: tuple[np.ndarray, np.ndarray], message: str) -> None:
+    with pytest.raises(SettingError, match=message):
+        powered_mean(*arguments)
+
+
+def test_a_probability_is_one() -> None:
+    with pytest.raises(SettingError, match="above 0 and up to 1"):
+        powered_mean(labels(), PREDICTED, probability=np.zeros(460))
+
+
+@given(st.lists(st.tuples(st.floats(-3, 3), st.floats(-3, 3)), min_size=2, max_size=40))
+def test_tuning_is_a_share(rows: list[tuple[float, float]]) -> None:
+    tuned = power_tuned(*np.array(rows).T)
+    assert 0 <= tuned.tuning <= 1
+    assert np.isfinite(tuned.moves).all()
+    assert (np.abs(tuned.moves) <= np.abs(np.array(rows).T[1])).all()

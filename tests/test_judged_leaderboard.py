@@ -1,0 +1,346 @@
+"""A model's place on a leaderboard by a few verdicts, which the surrogate carries."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from itertools import combinations
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from llm_server import ChatServer, last_user_text
+
+from mirage.arena import Judged, Pair, PairwiseJudge, read_votes
+from mirage.dataset import MirageDataset
+from mirage.errors import JudgmentError, SettingError, UnknownNameError
+from mirage.features import FeatureSuite
+from mirage.leaderboard import Leaderboard
+from mirage.llm import LLM
+from mirage.models import Judgment, Query, Response, Run
+from mirage.ranking import Ranking
+from mirage.surrogate.ranker import SurrogateRanker
+from mirage.surrogate.training import TrainingData
+
+QUERIES = MirageDataset.bundled("sw")
+
+
+def words(_: Query, response: Response) -> float:
+    return len((response.text or "").split())
+
+
+def length(_: Query, response: Response) -> float:
+    return len(response.text or "")
+
+
+def writes(count: float, model: str, seed: int) -> Run:
+    """Answers of about so many words, a few more or fewer on each query."""
+    rng = np.random.default_rng(seed)
+    responses = tuple(
+        Response(query_id=id_, text=" ".join(["neno"] * max(1, round(count + rng.normal(0, 3)))))
+        for id_ in QUERIES.query_ids
+    )
+    return Run(model=model, language="sw", responses=responses)
+
+
+@dataclass
+class Counts:
+    """Prefers the longer answer, by logistic noise of a scale; says how often it was asked."""
+
+    noise: float = 2.0
+    asked: list[Pair] = field(default_factory=list)
+
+    def judge(
+        self,
+        dataset: MirageDataset,
+        runs: Iterable[Run],
+        pairs: Iterable[Pair],
+        *,
+        out: Any = None,
+        progress: bool = True,
+    ) -> Judged:
+        del dataset, out, progress
+        by_model = {run.model: run for run in runs}
+        judgments = []
+        for pair in pairs:
+            self.asked.append(pair)
+            a, b = (len((by_model[m][pair.query_id].text or "").split()) for m in pair[1:])
+            rng = np.random.default_rng([*str(sorted(pair)).encode()])
+            sign = 1 if pair.model_a < pair.model_b else -1
+            ahead = a - b + sign * self.noise * rng.logistic() > 0
+            judgments.append(Judgment(**pair._asdict(), verdict="a" if ahead else "b"))
+        return Judged((), tuple(judgments))
+
+
+ANCHORS = [writes(10 + i, f"m{i}", i) for i in range(6)]
+MINE = writes(13, "mine", 99)
+
+
+@pytest.fixture(scope="module")
+def judged() -> Leaderboard:
+    """A board of six models that the judge compared."""
+    pairs = [
+        Pair(id_, a.model, b.model)
+        for id_ in QUERIES.query_ids
+        for a, b in combinations(ANCHORS, 2)
+    ]
+    verdicts = Counts().judge(QUERIES, ANCHORS, pairs)
+    suite = FeatureSuite([words, length])
+    return Leaderboard.from_judgments(
+        QUERIES, ANCHORS, verdicts, suite=suite, estimator="linear", progress=False
+    )
+
+
+@pytest.fixture(scope="module")
+def own() -> Leaderboard:
+    """A board with a surrogate of a user's own."""
+    suite = FeatureSuite([words, length])
+    tables = [suite.score(QUERIES, run, progress=False) for run in ANCHORS]
+    values = np.stack([table.values for table in tables])
+    n = len(QUERIES)
+    counts = np.random.default_rng(0).multinomial(n, [1 / n] * n, size=50).astype(np.int32)
+    y = np.linspace(-1.5, 1.5, 6) + np.random.default_rng(1).normal(0, 0.1, (50, 6))
+    names = tuple(run.model for run in ANCHORS)
+    data = TrainingData(
+        "sw", names, suite.names, QUERIES.query_ids, values, counts, y - y.mean(axis=1)[:, None]
+    )
+    ranker = SurrogateRanker("ridge").fit_data({"sw": data})
+    return Leaderboard(QUERIES, suite, ranker, prefix="a/", runs=ANCHORS)
+
+
+@pytest.fixture(params=["judged", "own"])
+def board(request: pytest.FixtureRequest) -> Leaderboard:
+    return request.getfixturevalue(request.param)
+
+
+def rank(board: Leaderboard, judge: Any, judgments: int | None, **settings: Any) -> Ranking:
+    return board.rank(MINE, "mine", judge=judge, judgments=judgments, progress=False, **settings)
+
+
+# One road -----------------------------------------------------------------------------------------
+
+
+def test_without_judgments_nothing_is_asked(board: Leaderboard) -> None:
+    judge = Counts()
+    ours, today = rank(board, judge, 0), board.rank(MINE, "mine", progress=False)
+    assert ours.to_json() == today.to_json()
+    assert judge.asked == []
+
+
+def test_so_many_are_asked_as_were_wanted(board: Leaderboard) -> None:
+    judge = Counts()
+    ranking = rank(board, judge, 25)
+    assert len(judge.asked) == 25
+    assert all("mine" in pair for pair in judge.asked)
+    assert len({pair.query_id for pair in judge.asked}) == 25
+    low, high = ranking["mine"].interval
+    assert low < ranking["mine"].logit < high
+    assert "mine is placed by 25 judgments on 25 queries" in ranking.notes[-1]
+    first = judge.asked.copy()
+    more = Counts()
+    rank(board, more, 60)
+    assert more.asked[:25] == first
+    # More is known of it than by 25, and the order of the two in a pair was drawn.
+    assert {pair.model_a == "mine" for pair in more.asked} == {True, False}
+
+
+def test_with_all_judgments_it_is_the_full_arena(judged: Leaderboard) -> None:
+    judge = Counts()
+    ours = rank(judged, judge, None)
+    assert len(judge.asked) == 40 * 6
+    before = judged._judged.evidence.judgments.to_records()  # type: ignore[union-attr]
+    everything = Ranking.from_judgments(
+        [*before, *Counts().judge(QUERIES, [MINE, *ANCHORS], judge.asked)]
+    )
+    assert ours.models == everything.models
+    shift = np.mean([everything[m.model].logit for m in ANCHORS])
+    assert ours["mine"].logit == pytest.approx(everything["mine"].logit - shift, abs=0.02)
+    # There its own logit has a part in the mean that is 0; here that is the anchors' mean.
+    width = np.ptp(everything["mine"].interval) * 7 / 6
+    assert np.ptp(ours["mine"].interval) == pytest.approx(width, rel=0.05)
+    assert ours.p_better("mine", "m0") == pytest.approx(everything.p_better("mine", "m0"), abs=0.01)
+
+
+def test_anchors_stay_where_they_are(board: Leaderboard) -> None:
+    ranking = rank(board, Counts(), 25)
+    for entry in board.ranking:
+        assert ranking[entry.model].logit == entry.logit
+        assert ranking[entry.model].interval == entry.interval
+        assert ranking[entry.model].anchor
+    a, b = board.ranking.models[:2]
+    assert ranking.p_better(a, b) == pytest.approx(board.ranking.p_better(a, b))
+
+
+def test_predictions_make_the_interval_narrower(judged: Leaderboard) -> None:
+    # Of a judge without noise, words say every verdict; of one with noise alone they say nothing.
+    sure, noisy = (rank(judged, Counts(noise), 40) for noise in (0.3, 1e6))
+    worth = [
+        float(r.notes[-1].rpartition("worth ")[2] or 40) if "worth" in r.notes[-1] else 40
+        for r in (sure, noisy)
+    ]
+    assert worth[0] > 60
+    assert worth[1] == pytest.approx(40, rel=0.2)
+
+
+def test_it_stands_where_the_judge_puts_it(judged: Leaderboard) -> None:
+    ranking = rank(judged, Counts(), 120)
+    assert ranking["m2"].logit < ranking["mine"].logit < ranking["m5"].logit
+    assert ranking.p_better("mine", "m0") > 0.95 > 0.5 > ranking.p_better("mine", "m5")
+
+    # A judge that likes what is short puts it elsewhere, whatever the surrogate had learnt.
+    class Short(Counts):
+        def judge(self, *args: Any, **settings: Any) -> Judged:
+            swap = {"a": "b", "b": "a"}
+            return Judged(
+                (),
+                tuple(
+                    j.model_copy(update={"verdict": swap[j.verdict]})
+                    for j in super().judge(*args, **settings)
+                ),
+            )
+
+    longest = writes(18, "mine", 5)
+    other = judged.rank(longest, "mine", judge=Short(), judgments=120, progress=False)
+    assert other["mine"].logit < other["m0"].logit
+
+
+def test_several_models_are_compared_with_each_other(board: Leaderboard) -> None:
+    judge = Counts()
+    models = {"short": writes(9, "short", 7), "long": writes(17, "long", 8)}
+    ranking = board.rank_all(models, judge=judge, judgments=80, progress=False)
+    assert len(judge.asked) == 160
+    assert ranking.p_better("long", "short") > 0.99
+    assert ranking["long"].rank < ranking["short"].rank
+    assert ranking["long"].rank_interval is not None
+
+
+def test_two_judged_models_are_enough() -> None:
+    verdicts = Counts().judge(
+        QUERIES, ANCHORS[:2], [Pair(id_, "m0", "m1") for id_ in QUERIES.query_ids]
+    )
+    suite = FeatureSuite([words])
+    board = Leaderboard.from_judgments(
+        QUERIES, ANCHORS[:2], verdicts, suite=suite, estimator="linear", progress=False
+    )
+    ranking = rank(board, Counts(), None)
+    assert not math.isnan(ranking["mine"].interval[0])
+
+
+# When to stop -------------------------------------------------------------------------------------
+
+
+def test_it_stops_when_the_interval_is_narrow(board: Leaderboard) -> None:
+    judge = Counts()
+    ranking = rank(board, judge, None, until_width=1.6)
+    assert 20 <= len(judge.asked) < 240
+    assert np.ptp(ranking["mine"].interval) <= 1.6
+    assert "looks" in ranking.notes[-1]
+    # The same number without looking has a narrower interval: looking is paid for.
+    assert np.ptp(rank(board, Counts(), len(judge.asked))["mine"].interval) < 1.4
+
+
+def test_it_stops_when_it_is_sure(board: Leaderboard) -> None:
+    judge, last = Counts(), board.ranking.models[-1]
+    ranking = rank(board, judge, None, until_against=last)
+    assert len(judge.asked) < 240
+    assert ranking.p_better("mine", last) > 0.975
+
+
+# Judges behind an endpoint ------------------------------------------------------------------------
+
+
+@pytest.fixture
+def server() -> Any:
+    def answer(request: Any) -> str:
+        text = last_user_text(request)
+        return "[[A]]" if text.count("neno") % 2 else "[[B]]"
+
+    with ChatServer(answer) as server:
+        yield server
+
+
+def test_it_goes_on_where_it_was(board: Leaderboard, server: ChatServer, tmp_path: Path) -> None:
+    judge = PairwiseJudge(LLM("j", base_url=server.url, cache=False))
+    out = tmp_path / "votes.jsonl"
+    expected = board.estimate(MINE, "mine", judge=judge, judgments=30)
+    rank(board, judge, 20, out=out)
+    assert len(server.requests) == 20
+    first = rank(board, judge, 30, out=out)
+    assert len(server.requests) == expected.calls == 30
+    again = rank(board, judge, 30, out=out)
+    assert len(server.requests) == 30
+    assert again.to_json() == first.to_json()
+    assert len(read_votes(out)) == 30
+    assert board.estimate(MINE, "mine", judge=judge, judgments=0).calls == 0
+
+
+def test_votes_that_fail_are_named_and_bias_nothing(judged: Leaderboard) -> None:
+    class Sometimes(Counts):
+        def judge(self, *args: Any, **settings: Any) -> Judged:
+            said = super().judge(*args, **settings)
+            return Judged((), said.judgments[::2])
+
+    ranking = rank(judged, Sometimes(), None)
+    assert "placed by 120 judgments (of 240 that were asked for)" in ranking.notes[-1]
+    assert ranking["mine"].logit == pytest.approx(
+        rank(judged, Counts(), None)["mine"].logit, abs=0.4
+    )
+
+
+def test_queries_that_the_model_failed_on_are_not_asked(judged: Leaderboard) -> None:
+    def fails(query: Query) -> str:
+        if query.id in QUERIES.query_ids[:20]:
+            raise RuntimeError("no answer")
+        return MINE[query.id].text or ""
+
+    judge = Counts()
+    ranking = judged.rank(fails, "mine", judge=judge, judgments=None, progress=False)
+    assert len(judge.asked) == 20 * 6
+    assert ranking["mine"].failed == 20
+
+
+# The bundled board --------------------------------------------------------------------------------
+
+
+def test_bundled_anchors_have_responses() -> None:
+    board = Leaderboard.bundled("sw")
+    table = board.suite.score(board.dataset, board._runs()["uncited"], progress=False)
+    data = board.ranker.data["sw"]
+    known = data.table(data.models.index("uncited"))
+    assert np.allclose(
+        table.columns(known.features).values, known.values, atol=1e-5, equal_nan=True
+    )
+    judge = Counts(noise=30)
+    ranking = board.rank(MINE, "mine", judge=judge, judgments=30, progress=False)
+    assert len(judge.asked) == 30
+    assert all(any(name.startswith("anchor/") for name in pair) for pair in judge.asked)
+    assert not math.isnan(ranking["mine"].interval[0])
+    assert "(?)" not in str(ranking)
+
+
+# Mistakes -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("settings", "error", "message"),
+    [
+        ({"judgments": 10}, SettingError, "takes a judge"),
+        ({"judge": Counts(), "judgments": -1}, SettingError, "1 judgment or more, not -1"),
+        ({"judge": Counts(), "until_width": 1.0}, SettingError, "goes with judge= and judgments="),
+        ({"judge": Counts(), "judgments": 5, "until_width": 0.0}, SettingError, "above 0"),
+        ({"judge": Counts(), "judgments": 5, "until_against": "zz"}, UnknownNameError, "zz"),
+    ],
+)
+def test_wrong_settings(
+    board: Leaderboard, settings: Any, error: type[Exception], message: str
+) -> None:
+    with pytest.raises(error, match=message):
+        board.rank(MINE, "mine", progress=False, **settings)
+
+
+def test_anchors_without_responses(own: Leaderboard) -> None:
+    board = Leaderboard(QUERIES, own.suite, own.ranker)
+    with pytest.raises(JudgmentError, match=r"m0, m1, .* not at hand .*runs="):
+        rank(board, Counts(), 5)
