@@ -14,6 +14,7 @@ from mirage._base.lazy import lazy
 
 if TYPE_CHECKING:
     from mirage.arena import BradleyTerry, Judgments, PairwiseJudge, Tournaments
+    from mirage.corpus import Corpus
     from mirage.dataset import MirageDataset, read_run, write_run
     from mirage.errors import (
         ArtifactError,
@@ -51,6 +52,7 @@ if TYPE_CHECKING:
         Run,
         Vote,
     )
+    from mirage.pipeline import Pipeline
     from mirage.ranking import MultilingualRanking, Ranking
     from mirage.surrogate import SurrogateRanker
 
@@ -63,6 +65,7 @@ __all__ = [
     "Budget",
     "BudgetError",
     "CallableGenerator",
+    "Corpus",
     "DatasetError",
     "FeatureError",
     "FeatureSuite",
@@ -85,6 +88,7 @@ __all__ = [
     "OpenAIGenerator",
     "PairwiseJudge",
     "Passage",
+    "Pipeline",
     "Price",
     "Query",
     "Ranking",

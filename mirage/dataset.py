@@ -29,14 +29,18 @@ class MirageDataset(Sequence[Query]):
     Args:
         queries: the queries, in their order.
         name: how errors and tables call the dataset.
+        retrieved: whether the passages were found for the queries, by a retriever that is
+            examined too; then the responses of a run carry them.
 
     Raises:
         DatasetError: no query, two languages, or one query id twice.
     """
 
-    def __init__(self, queries: Iterable[Query], *, name: str = "dataset") -> None:
+    def __init__(
+        self, queries: Iterable[Query], *, name: str = "dataset", retrieved: bool = False
+    ) -> None:
         self._queries = tuple(queries)
-        self.name = name
+        self.name, self.retrieved = name, retrieved
         if not self._queries:
             raise DatasetError(f"{name} has no query; a dataset needs one or more")
         other = next((query for query in self._queries if not isinstance(query, Query)), None)
@@ -248,7 +252,7 @@ class MirageDataset(Sequence[Query]):
         }
 
     def _with(self, queries: Sequence[Query]) -> MirageDataset:
-        return MirageDataset(queries, name=self.name)
+        return MirageDataset(queries, name=self.name, retrieved=self.retrieved)
 
 
 def _mean(values: Iterable[int]) -> float | None:

@@ -61,11 +61,19 @@ class Passage(Record):
     """A text that a model may answer from.
 
     ``id`` is the id of the corpus (``36897421#2``); it is what citations and qrels name.
+    ``document`` is the id of what it is a part of, where that is not what stands before ``#``; see
+    :attr:`document_id`.
     """
 
     id: Id
     text: str
     title: str = ""
+    document: Id | None = None
+
+    @property
+    def document_id(self) -> str:
+        """The document that it is a part of: ``36897421`` of ``36897421#2``."""
+        return self.id.partition("#")[0] if self.document is None else self.document
 
 
 GOLD = frozenset({"relevant", "reference", "answerable", "answers", "wrong_answers", "metadata"})
@@ -126,9 +134,24 @@ class Query(Record):
         """
         return self.passage_ids if response.shown is None else response.shown
 
+    def knowing(self, *responses: Response) -> Self:
+        """The query with the texts that responses bring of passages that were shown for them.
+
+        Theirs come first, before those of its own that are none of them; of two texts of one
+        passage the first response's counts.
+        """
+        theirs: dict[str, Passage] = {}
+        for response in responses:
+            for passage in response.passages:
+                theirs.setdefault(passage.id, passage)
+        if not theirs:
+            return self
+        own = {passage.id: passage for passage in self.passages}
+        return self.model_copy(update={"passages": tuple((theirs | (own | theirs)).values())})
+
     def passages_shown_to(self, response: Response) -> tuple[Passage, ...]:
         """The passages of :meth:`shown_to`, without those that the query lacks."""
-        by_id = {passage.id: passage for passage in self.passages}
+        by_id = {passage.id: passage for passage in self.knowing(response).passages}
         return tuple(by_id[id_] for id_ in self.shown_to(response) if id_ in by_id)
 
     def __getitem__(self, passage_id: str) -> Passage:
@@ -144,13 +167,15 @@ class Response(Record):
     ``text`` is ``None`` when the model failed; ``error`` then says why. An empty text is a
     response (an empty one), not a failure. ``shown`` are the passage ids in the order in which
     the prompt showed them, where that differs from the query's own order: a citation ``[2]``
-    counts positions there.
+    counts positions there. ``passages`` are texts of shown passages that the query lacks, such as
+    those that a pipeline retrieved: with them a run says all that it was made from.
     """
 
     query_id: Id
     text: str | None
     error: str | None = None
     shown: tuple[Id, ...] | None = None
+    passages: tuple[Passage, ...] = ()
 
     @model_validator(mode="after")
     def _failed_or_not(self) -> Self:

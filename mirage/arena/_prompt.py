@@ -72,8 +72,10 @@ def judge_question(query: Query, a: Response, b: Response) -> Question[Verdict]:
 
     All passages of the query are shown, whole and with their ids. Where both responses were made
     from one order of passages, the passages stand in this order, numbered. Otherwise they stand
-    in the query's, and each response's own order is listed.
+    in the query's, and each response's own order is listed. Where the responses bring texts of
+    their own, as those of pipelines do, only what was shown for either stands there.
     """
+    query = _as_shown(query, a, b)
     orders = {"a": query.shown_to(a), "b": query.shown_to(b)}
     passages = _in_order(query, orders["a"]) if orders["a"] == orders["b"] else query.passages
     shown = tuple(passage.id for passage in passages)
@@ -91,6 +93,14 @@ def judge_question(query: Query, a: Response, b: Response) -> Question[Verdict]:
         ("response-b", b.text or ""),
     )
     return Question(task, _AIM, _FORM, material)
+
+
+def _as_shown(query: Query, a: Response, b: Response) -> Query:
+    if not (a.passages or b.passages):
+        return query
+    shown = {*query.shown_to(a), *query.shown_to(b)}
+    passages = tuple(p for p in query.knowing(a, b).passages if p.id in shown)
+    return query.model_copy(update={"passages": passages})
 
 
 def _in_order(query: Query, order: tuple[str, ...]) -> tuple[Passage, ...]:

@@ -54,7 +54,7 @@ class Answered(NamedTuple):
 def answered(query: Query, response: Response) -> Answered:
     """Parse a response that has a text, and put it beside its query."""
     parsed = parse(response.text or "", query.language, query.shown_to(response))
-    return Answered(query, response, parsed)
+    return Answered(query.knowing(response), response, parsed)
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,6 +26,7 @@ __all__ = [
     "recording",
     "run_concurrently",
     "run_in_batches",
+    "with_passages",
 ]
 
 _LOG = logger("mirage.generation")
@@ -140,7 +141,9 @@ class Recording:
         self._first_error: Exception | None = None
 
     def add(self, response: Response) -> None:
-        """Record a response."""
+        """Record a response, with the passages that it was made from where they were retrieved."""
+        if self.dataset.retrieved:
+            response = with_passages(response, self.dataset[response.query_id])
         self._journal.add(response)
         self._responses[response.query_id] = response
         if response.error is not None:
@@ -223,11 +226,26 @@ def _journal(dataset: MirageDataset, out: str | Path | None) -> Journal[Response
                 raise DatasetError(
                     f"{out}: query {response.query_id!r} is answered twice; remove one line of it"
                 )
-            if response.error is None:
+            if response.error is None and _is_current(response, dataset):
                 responses[response.query_id] = response
-        if len(responses) < len(journal.earlier):  # failures are asked again, so no line stays
+        if len(responses) < len(journal.earlier):  # what is asked again has no line
             journal.finish(responses.values())
     return Journal(out, Response)
+
+
+def with_passages(response: Response, query: Query) -> Response:
+    """A response with the passages of a query that it was made from; a failure stays as it is."""
+    if response.text is None:
+        return response
+    shown = query.shown_to(response)
+    passages = query.passages_shown_to(response)
+    return response.model_copy(update={"shown": shown, "passages": passages})
+
+
+def _is_current(response: Response, dataset: MirageDataset) -> bool:
+    """Whether a response was made from the passages that would be shown for it today."""
+    query = dataset[response.query_id]
+    return not dataset.retrieved or set(response.passages) <= set(query.passages)
 
 
 def run_concurrently(

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from mirage.dataset import MirageDataset
 from mirage.errors import DatasetError
-from mirage.generation.base import Generator
+from mirage.generation.base import Generator, with_passages
 from mirage.generation.callables import (
     Answer,
     CallableGenerator,
@@ -71,7 +71,10 @@ def respond(
             f"the generator {model!r} returned {type(run).__name__} from run(), which is to return "
             "a Run"
         )
-    return Run(model=model, language=dataset.language, responses=recorded(run, dataset, model))
+    responses = recorded(run, dataset, model)
+    if dataset.retrieved:  # somebody else's generator does not know
+        responses = tuple(with_passages(each, dataset[each.query_id]) for each in responses)
+    return Run(model=model, language=dataset.language, responses=responses)
 
 
 def _generator(system: ModelLike, model: str, concurrency: int) -> Generator:

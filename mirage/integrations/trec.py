@@ -25,16 +25,16 @@ either when ``qrels`` is given the run: neither counts, as in a feature table.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from mirage._base.files import lines, write_records
+from mirage._base.files import write_records
 from mirage.dataset import MirageDataset
 from mirage.errors import DatasetError
 from mirage.features.base import answered
 from mirage.generation.base import check_ids
 from mirage.models import Passage, Query, Run
+from mirage.retrieval import RetrievalRun
 
 __all__ = [
     "Scores",
@@ -151,30 +151,7 @@ def read_run(path: str | Path) -> Scores:
     Raises:
         DatasetError: names the file and the line that is not as it should be.
     """
-    rankings: dict[str, dict[str, tuple[float, int]]] = {}
-    for where, line in lines(Path(path)):
-        fields = line.split()
-        try:
-            query_id, _, passage_id, rank, score, _ = fields
-            place = (float(score), -int(rank))
-        except ValueError:
-            raise DatasetError(
-                f"{where}: expected 'id Q0 passage-id rank score tag', found {line[:80]!r}"
-            ) from None
-        if not math.isfinite(place[0]):
-            raise DatasetError(f"{where}: score {score!r} is not a finite number")
-        if passage_id in rankings.setdefault(query_id, {}):
-            raise DatasetError(
-                f"{where}: passage {passage_id!r} is ranked twice for query {query_id!r}"
-            )
-        rankings[query_id][passage_id] = place
-    return {
-        query_id: {
-            passage_id: places[passage_id][0]
-            for passage_id in sorted(places, key=places.__getitem__, reverse=True)
-        }
-        for query_id, places in rankings.items()
-    }
+    return RetrievalRun.read(path).scores()
 
 
 def write_run(scores: Scores, path: str | Path, *, tag: str) -> None:
@@ -183,14 +160,7 @@ def write_run(scores: Scores, path: str | Path, *, tag: str) -> None:
     Raises:
         DatasetError: an id or the tag is empty or has a blank in it, which such a file cannot say.
     """
-    _write(
-        (
-            (query_id, "Q0", passage_id, str(rank), repr(float(ranking[passage_id])), tag)
-            for query_id, ranking in scores.items()
-            for rank, passage_id in enumerate(_order(ranking), 1)
-        ),
-        Path(path),
-    )
+    RetrievalRun.of(scores).write(path, tag=tag)
 
 
 def write_qrels(grades: Mapping[str, Mapping[str, int]], path: str | Path) -> None:

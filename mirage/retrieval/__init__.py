@@ -7,8 +7,22 @@ from typing import TYPE_CHECKING
 from mirage._base.lazy import lazy
 
 if TYPE_CHECKING:
+    from mirage.retrieval.base import ContextProcessor, Reranker, Retriever
     from mirage.retrieval.bm25 import BM25, Hit
+    from mirage.retrieval.run import Hits, RetrievalRun
+    from mirage.retrieval.simple import HybridRetriever, OracleRetriever, RunRetriever
 
-__all__ = ["BM25", "Hit"]
+__all__ = [
+    "BM25",
+    "ContextProcessor",
+    "Hit",
+    "Hits",
+    "HybridRetriever",
+    "OracleRetriever",
+    "Reranker",
+    "RetrievalRun",
+    "Retriever",
+    "RunRetriever",
+]
 
 __getattr__, __dir__ = lazy(__name__, __file__)

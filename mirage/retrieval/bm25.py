@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
+from mirage.corpus import Corpus
 from mirage.errors import DatasetError, SettingError, needing
 from mirage.languages import Language
-from mirage.models import Passage
+from mirage.models import Passage, Query
+from mirage.retrieval.run import Hits, RetrievalRun
 from mirage.text import tokenize
 
 __all__ = ["BM25", "Hit"]
@@ -48,15 +50,17 @@ class BM25:
         MissingPackageError: the extra is not installed.
     """
 
+    corpus: Corpus
+
     def __init__(
-        self, passages: Iterable[Passage], language: str, *, k1: float = 0.9, b: float = 0.4
+        self, passages: Iterable[Passage], language: str | None, *, k1: float = 0.9, b: float = 0.4
     ) -> None:
         with needing("bm25s", "retrieval"):
             import bm25s
         if not (0 <= k1 < np.inf and 0 <= b <= 1):
             raise SettingError(f"k1 is 0 or more and b from 0 to 1, not {k1} and {b}")
         self.passages = tuple(passages)
-        self.language = Language.of(language).code
+        self.language = None if language is None else Language.of(language).code
         self.k1, self.b = k1, b
         self._row = {passage.id: row for row, passage in enumerate(self.passages)}
         if len(self._row) < len(self.passages):
@@ -73,6 +77,34 @@ class BM25:
         """The terms of a passage as numbers, those that are new with the next one."""
         number = self._number
         return [number.setdefault(term, len(number)) for term in tokenize(text, self.language)]
+
+    @classmethod
+    def build(
+        cls, corpus: Corpus, *, language: str | None = None, k1: float = 0.9, b: float = 0.4
+    ) -> Self:
+        """An index of a corpus, in memory."""
+        index = cls(corpus, language or corpus.language, k1=k1, b=b)
+        index.corpus = corpus
+        return index
+
+    @property
+    def name(self) -> str:
+        """``BM25``."""
+        return "BM25"
+
+    @property
+    def fingerprint(self) -> str:
+        """Of the corpus and the settings."""
+        return repr(("BM25", self.corpus.fingerprint, self.language, self.k1, self.b))
+
+    def retrieve(self, queries: Iterable[Query], k: int) -> RetrievalRun:
+        """The best ``k`` passages for each query."""
+        hits = {}
+        for query in queries:
+            found = self.search(query.text, k)
+            scores = np.array([hit.score for hit in found], dtype=float)
+            hits[query.id] = Hits(tuple(hit.passage.id for hit in found), scores)
+        return RetrievalRun(hits, self.name)
 
     def __len__(self) -> int:
         return len(self.passages)

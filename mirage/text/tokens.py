@@ -8,21 +8,32 @@ import unicodedata
 from mirage.languages import Language
 from mirage.text._unicode import nfc
 
-__all__ = ["tokenize"]
+__all__ = ["UNSPACED", "tokenize"]
+
+UNSPACED = (
+    "\u0e01-\u0e30\u0e32\u0e33\u0e40-\u0e46"  # Thai
+    "\u3041-\u30ff\u31f0-\u31ff"  # kana
+    "\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"  # Han
+)
+"""Letters of scripts that put no spaces between words, for a regular expression's brackets."""
 
 
-def tokenize(text: str, language: str | Language) -> list[str]:
+def tokenize(text: str, language: str | Language | None) -> list[str]:
     """The tokens that overlap measures count: words, or characters where a script has no spaces.
 
     Combining marks stay with their letter. In a language of characters, a run of Latin letters
     and digits is one token. Case is folded, every script's digits are ASCII digits, full-width
     letters are plain ones, and punctuation, symbols and characters without a width are left out.
+    Without a language each script is taken as its languages are: Han, kana and Thai by characters,
+    all others by words.
 
     Raises:
         UnknownNameError: no such language.
     """
-    characters = Language.of(language).tokens == "character"
     folded = _LOOSE_MARKS.sub("", nfc(nfc(text).translate(_FOLD).casefold()))
+    if language is None:
+        return _BY_SCRIPT.findall(folded)
+    characters = Language.of(language).tokens == "character"
     return _CHARACTERS.findall(folded) if characters else folded.split()
 
 
@@ -49,3 +60,4 @@ _INVISIBLE = "\u0640\u20e3\ufe0e\ufe0f"  # Arabic tatweel, keycap, emoji and tex
 _FOLD = _Fold()
 _LOOSE_MARKS = re.compile(r"(?<!\S)[^\w\s]+")
 _CHARACTERS = re.compile(r"(?:[0-9a-z\u00df-\u024f\u1e00-\u1eff][^\w\s]*)+|\w[^\w\s]*")
+_BY_SCRIPT = re.compile(rf"[{UNSPACED}][^\w\s]*|[^\s{UNSPACED}]+")

@@ -1,0 +1,16 @@
+"""Corpora: passages on disk, the documents they come from, and how those are cut."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from mirage._base.lazy import lazy
+
+if TYPE_CHECKING:
+    from mirage.corpus.chunking import Spans, Unit, chunk
+    from mirage.corpus.corpus import Corpus
+    from mirage.corpus.documents import read_documents
+
+__all__ = ["Corpus", "Spans", "Unit", "chunk", "read_documents"]
+
+__getattr__, __dir__ = lazy(__name__, __file__)

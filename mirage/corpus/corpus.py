@@ -1,0 +1,375 @@
+"""Passages on disk, opened without being read."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import mmap
+import shutil
+import tempfile
+import weakref
+from array import array
+from collections.abc import Iterable, Iterator, Sequence
+from functools import cached_property
+from itertools import islice
+from pathlib import Path
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mirage._base.files import writing
+from mirage.corpus.chunking import chunk
+from mirage.corpus.documents import files, is_text, read_file
+from mirage.errors import DatasetError, SettingError, UnknownNameError
+from mirage.languages import Language
+from mirage.models import Passage
+
+__all__ = ["Corpus"]
+
+FORMAT = 1
+PASSAGES, OFFSETS, HASHES, ROWS, MANIFEST = (
+    "passages.jsonl",
+    "offsets.npy",
+    "hashes.npy",
+    "rows.npy",
+    "manifest.json",
+)
+
+CHUNK = 100
+"""Words a passage that text files are cut into."""
+
+Integers = NDArray[np.int64]
+
+
+class Corpus:
+    """Passages in a folder on disk, looked up by id or by row; none is in memory until asked for.
+
+    Build one with :meth:`build`, open it again with :meth:`open`. ``a + b`` is the corpus of the
+    passages of both, with no copy made: rows of ``b`` come behind those of ``a``.
+
+    The folder holds the passages as JSON Lines, where each begins, the hashes of their ids in
+    order, and a manifest with the size of each file and the SHA-256 of the passages, which is the
+    corpus's :attr:`fingerprint`.
+
+    Args:
+        parts: the folders, opened.
+        summands: the corpora that it is the sum of; they may own temporary folders.
+    """
+
+    def __init__(self, parts: Sequence[_Part], summands: Sequence[Corpus] = ()) -> None:
+        self._parts = tuple(parts)
+        self._summands = summands
+        self._starts = np.cumsum([0, *(len(part.offsets) - 1 for part in self._parts)])
+        self._check_ids()
+
+    @classmethod
+    def build(
+        cls,
+        source: str | Path | Iterable[Passage],
+        folder: str | Path | None = None,
+        *,
+        language: str | None = None,
+        size: int = CHUNK,
+        overlap: int = 0,
+    ) -> Self:
+        """Write passages into a folder, and open it.
+
+        The folder is written beside its place and moved there when it is whole, so that a build
+        that was killed leaves nothing that looks like a corpus. A corpus that is there already
+        stays if it has the same passages, and is replaced otherwise.
+
+        Args:
+            source: what :func:`~mirage.corpus.read_documents` reads: a folder, a file or a
+                pattern such as ``handbook/*.md``; or the passages themselves. Text files are cut
+                into passages (:func:`~mirage.corpus.chunk`); rows of JSON Lines or Parquet are
+                passages as they are: to cut them, give ``chunk(read_documents(path))``.
+            folder: where to; ``None`` keeps the corpus in a temporary folder until the program
+                ends or the object is gone.
+            language: the language of all passages, where they have one: it says how retrievers
+                take their words.
+            size: words a passage, of text files.
+            overlap: words that a passage repeats from the one before it, of text files.
+
+        Raises:
+            DatasetError: the source cannot be read, has no passage, or two of one id; or the
+                folder holds something else or cannot be written.
+            UnknownNameError: no such language.
+        """
+        code = None if language is None else Language.of(language).code
+        passages = _passages(source, size, overlap)
+        if folder is None:
+            temporary = tempfile.mkdtemp(prefix="mirage-corpus-")
+            try:
+                _write(passages, Path(temporary), code)
+                corpus = cls.open(temporary)
+            except BaseException:
+                shutil.rmtree(temporary, ignore_errors=True)
+                raise
+            weakref.finalize(corpus, shutil.rmtree, temporary, ignore_errors=True)
+            return corpus
+        folder = Path(folder)
+        if folder.exists() and not (folder / MANIFEST).is_file() and any(folder.iterdir()):
+            raise DatasetError(f"{folder} is no corpus and not empty; choose another folder")
+        with writing(folder):
+            folder.parent.mkdir(parents=True, exist_ok=True)
+            part = Path(tempfile.mkdtemp(prefix=f".{folder.name}.", dir=folder.parent))
+        try:
+            _write(passages, part, code)
+            if not _same(part, folder):
+                with writing(folder):
+                    _replace(part, folder)
+        finally:
+            shutil.rmtree(part, ignore_errors=True)
+        return cls.open(folder)
+
+    @classmethod
+    def open(cls, folder: str | Path) -> Self:
+        """Open a corpus; no passage is read.
+
+        Raises:
+            DatasetError: there is none, or a file of it is missing or has been cut short; names it.
+        """
+        return cls([_Part.open(Path(folder))])
+
+    def __add__(self, other: Corpus) -> Corpus:
+        return Corpus([*self._parts, *other._parts], (self, other))
+
+    def __len__(self) -> int:
+        return int(self._starts[-1])
+
+    def __repr__(self) -> str:
+        folders = ", ".join(str(part.folder) for part in self._parts)
+        return f"Corpus({len(self)} passages in {folders})"
+
+    def __iter__(self) -> Iterator[Passage]:
+        return (part.passage(row) for part in self._parts for row in range(len(part.offsets) - 1))
+
+    def __contains__(self, passage_id: object) -> bool:
+        return isinstance(passage_id, str) and self._row(passage_id) is not None
+
+    def __getitem__(self, passage_id: str) -> Passage:
+        return self.at(self.row(passage_id))
+
+    @property
+    def folders(self) -> tuple[Path, ...]:
+        """The folders that it is in, one for each corpus that it was added up from."""
+        return tuple(part.folder for part in self._parts)
+
+    @property
+    def language(self) -> str | None:
+        """The language of all passages; ``None`` for several or where nothing says so."""
+        codes = {part.language for part in self._parts}
+        return codes.pop() if len(codes) == 1 else None
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """SHA-256 of the passages in their order; of a sum, of the fingerprints of its parts."""
+        prints = [part.fingerprint for part in self._parts]
+        return prints[0] if len(prints) == 1 else _sha256("\n".join(prints).encode())
+
+    def row(self, passage_id: str) -> int:
+        """The row of a passage, counted from 0.
+
+        Raises:
+            UnknownNameError: there is no passage of this id.
+        """
+        row = self._row(passage_id)
+        if row is None:
+            near = [self.at(i).id for i in range(min(3, len(self)))]
+            raise UnknownNameError("passage of the corpus", passage_id, near)
+        return row
+
+    def at(self, row: int) -> Passage:
+        """The passage in a row.
+
+        Raises:
+            SettingError: there is no such row.
+        """
+        if not 0 <= row < len(self):
+            raise SettingError(f"the corpus has rows 0 to {len(self) - 1}, and no {row}")
+        number = int(np.searchsorted(self._starts, row, side="right")) - 1
+        return self._parts[number].passage(row - int(self._starts[number]))
+
+    def get_many(self, passage_ids: Iterable[str]) -> list[Passage]:
+        """Passages by id, in the order asked for.
+
+        Raises:
+            UnknownNameError: there is no passage of one of these ids.
+        """
+        return [self[passage_id] for passage_id in passage_ids]
+
+    def iter_batches(self, size: int = 1024, *, start: int = 0) -> Iterator[list[Passage]]:
+        """The passages from row ``start`` on, ``size`` at a time."""
+        rows = iter(range(start, len(self)))
+        while batch := [self.at(row) for row in islice(rows, size)]:
+            yield batch
+
+    def _row(self, passage_id: str) -> int | None:
+        for start, part in zip(self._starts, self._parts, strict=False):
+            row = part.row(passage_id)
+            if row is not None:
+                return int(start) + row
+        return None
+
+    def _check_ids(self) -> None:
+        for number, part in enumerate(self._parts):
+            for other in self._parts[number + 1 :]:
+                for digest in np.intersect1d(part.hashes, other.hashes):
+                    shared = part.ids_of(digest) & other.ids_of(digest)
+                    if shared:
+                        raise DatasetError(
+                            f"{part.folder} and {other.folder} both hold passage "
+                            f"{shared.pop()!r}; passage ids are unique in a corpus"
+                        )
+
+
+class _Part(NamedTuple):
+    """One folder of a corpus, its files mapped into memory."""
+
+    folder: Path
+    language: str | None
+    fingerprint: str
+    text: mmap.mmap
+    offsets: Integers
+    hashes: NDArray[np.uint64]
+    rows: Integers
+
+    @classmethod
+    def open(cls, folder: Path) -> Self:
+        manifest = _manifest(folder)
+        for name, size in manifest["files"].items():
+            _check_size(folder / name, size)
+        with (folder / PASSAGES).open("rb") as file:
+            text = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+        arrays = [np.load(folder / name, mmap_mode="r") for name in (OFFSETS, HASHES, ROWS)]
+        return cls(folder, manifest["language"], manifest["fingerprint"], text, *arrays)
+
+    def passage(self, row: int) -> Passage:
+        begin, end = self.offsets[row : row + 2]
+        where = f"{self.folder / PASSAGES}, line {row + 1}"
+        try:
+            return Passage.model_construct(**json.loads(self.text[begin:end]))
+        except (ValueError, TypeError):
+            raise DatasetError(f"{where}: damaged; build the corpus anew") from None
+
+    def row(self, passage_id: str) -> int | None:
+        digest = _hash(passage_id)
+        place = int(np.searchsorted(self.hashes, digest))
+        while place < len(self.hashes) and self.hashes[place] == digest:
+            row = int(self.rows[place])
+            if self.passage(row).id == passage_id:
+                return row
+            place += 1
+        return None
+
+    def ids_of(self, digest: np.uint64) -> set[str]:
+        places = np.flatnonzero(self.hashes == digest)
+        return {self.passage(int(self.rows[place])).id for place in places}
+
+
+# Files --------------------------------------------------------------------------------------------
+
+
+def _passages(source: str | Path | Iterable[Passage], size: int, overlap: int) -> Iterator[Passage]:
+    if not isinstance(source, str | Path):
+        yield from source
+        return
+    paths, root = files(source)
+    for path in paths:
+        documents = read_file(path, root)
+        yield from chunk(documents, size, overlap=overlap) if is_text(path) else documents
+
+
+def _write(passages: Iterable[Passage], folder: Path, language: str | None) -> None:
+    """Write the files of a corpus into a folder that is there, the manifest last."""
+    digest, offsets, hashes = hashlib.sha256(), array("q", [0]), array("Q")
+    with writing(folder), (folder / PASSAGES).open("wb") as file:
+        for passage in passages:
+            line = passage.model_dump_json(exclude_defaults=True).encode() + b"\n"
+            file.write(line)
+            digest.update(line)
+            offsets.append(offsets[-1] + len(line))
+            hashes.append(_hash(passage.id))
+    if not hashes:
+        raise DatasetError("a corpus needs one passage or more, and there is none")
+    numbers = np.frombuffer(hashes, dtype=np.uint64)
+    rows = np.argsort(numbers, kind="stable")
+    with writing(folder):
+        np.save(folder / OFFSETS, np.frombuffer(offsets, dtype=np.int64))
+        np.save(folder / HASHES, numbers[rows])
+        np.save(folder / ROWS, rows.astype(np.int64))
+        files = (PASSAGES, OFFSETS, HASHES, ROWS)
+        manifest = {
+            "format": FORMAT,
+            "language": language,
+            "passages": len(numbers),
+            "fingerprint": digest.hexdigest(),
+            "files": {name: (folder / name).stat().st_size for name in files},
+        }
+        (folder / MANIFEST).write_text(json.dumps(manifest, indent=2) + "\n", encoding="utf-8")
+    _check_unique(folder, numbers[rows])
+
+
+def _check_unique(folder: Path, hashes: NDArray[np.uint64]) -> None:
+    twice = np.unique(hashes[:-1][hashes[:-1] == hashes[1:]])
+    if not len(twice):
+        return
+    part = _Part.open(folder)
+    for digest in twice:
+        places = np.flatnonzero(part.hashes == digest)
+        if len(part.ids_of(digest)) < len(places):
+            lines = sorted(int(part.rows[place]) + 1 for place in places)
+            raise DatasetError(
+                f"passage {part.passage(lines[0] - 1).id!r} is there twice, as number {lines[0]} "
+                f"and {lines[1]} of the corpus; passage ids are unique"
+            )
+
+
+def _same(part: Path, folder: Path) -> bool:
+    """Whether a folder holds the corpus that a part is, whole."""
+    try:
+        old, new = _Part.open(folder), _Part.open(part)
+    except DatasetError:
+        return False
+    return (old.fingerprint, old.language) == (new.fingerprint, new.language)
+
+
+def _replace(part: Path, folder: Path) -> None:
+    if folder.exists():
+        old = Path(tempfile.mkdtemp(prefix=f".{folder.name}.old.", dir=folder.parent))
+        folder.rename(old / folder.name)
+        part.rename(folder)
+        shutil.rmtree(old, ignore_errors=True)
+    else:
+        part.rename(folder)
+
+
+def _manifest(folder: Path) -> dict[str, Any]:
+    path = folder / MANIFEST
+    try:
+        manifest = json.loads(path.read_text(encoding="utf-8"))
+    except OSError:
+        raise DatasetError(f"{folder} is no corpus: it has no {MANIFEST}") from None
+    except ValueError:
+        manifest = None
+    fields = {"format", "language", "passages", "fingerprint", "files"}
+    if not isinstance(manifest, dict) or manifest.keys() < fields or manifest["format"] != FORMAT:
+        raise DatasetError(f"{path} is no manifest of a corpus of format {FORMAT}; build it anew")
+    return manifest
+
+
+def _check_size(path: Path, size: int) -> None:
+    found = path.stat().st_size if path.is_file() else None
+    if found != size:
+        what = "is missing" if found is None else f"has {found} bytes in place of {size}"
+        raise DatasetError(f"{path} {what}; build the corpus anew")
+
+
+def _hash(passage_id: str) -> int:
+    digest = hashlib.blake2b(passage_id.encode("utf-8", "surrogatepass"), digest_size=8).digest()
+    return int.from_bytes(digest, "little")
+
+
+def _sha256(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()

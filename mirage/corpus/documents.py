@@ -1,0 +1,165 @@
+"""Documents from files: folders of text, JSON Lines, Parquet."""
+
+from __future__ import annotations
+
+import glob
+import gzip
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from mirage._base.files import validated
+from mirage.errors import DatasetError, needing
+from mirage.models import Passage
+
+__all__ = ["files", "is_text", "read_documents", "read_file"]
+
+TEXT = (".txt", ".text", ".md", ".markdown", ".rst")
+"""Endings of files that are one document each."""
+
+ROWS = (".jsonl", ".jsonl.gz", ".ndjson", ".parquet")
+"""Endings of files that hold a document a row."""
+
+NAMES: Mapping[str, tuple[str, ...]] = {
+    "id": ("id", "_id", "docid", "wikipedia_id"),
+    "text": ("text", "contents", "content", "body"),
+    "title": ("title", "wikipedia_title"),
+    "document": ("document", "document_id"),
+}
+"""What others call the fields of a passage: BEIR, MIRACL, Pyserini, KILT."""
+
+
+def read_documents(source: str | Path) -> Iterator[Passage]:
+    """Documents or passages of a file, of a folder, or of all files that a pattern matches.
+
+    A text file (``.txt``, ``.md``, ``.rst`` and the like) is one document: its id is its path below
+    the folder, its title a Markdown file's first heading, or else its name. Of JSON Lines
+    (``.jsonl``, ``.jsonl.gz``) and Parquet a row is one, with ``id`` (or ``_id``, ``docid``,
+    ``wikipedia_id``), ``text`` (or ``contents``, ``content``, ``body``; KILT's list of paragraphs
+    is joined) and ``title``; other fields are passed over. Files come in the order of their names.
+
+    Raises:
+        DatasetError: there is no such file, a file has another ending, or is not UTF-8, or a row
+            lacks an id or a text; names the file and the line.
+        MissingPackageError: Parquet needs the extra ``retrieval``.
+    """
+    paths, root = files(source)
+    return (document for path in paths for document in read_file(path, root))
+
+
+def read_file(path: Path, root: Path) -> Iterator[Passage]:
+    """The documents of one file, whose path below ``root`` is the id of a text."""
+    if is_text(path):
+        yield _document(path, root)
+    else:
+        for where, row in _rows(path):
+            yield _passage(row, where)
+
+
+def is_text(path: Path) -> bool:
+    """Whether a file is one document, by its ending."""
+    return path.name.lower().endswith(TEXT)
+
+
+def files(source: str | Path) -> tuple[list[Path], Path]:
+    """The files of a source, and the folder that ids of text files are relative to."""
+    path = Path(source)
+    if path.is_file():
+        paths, root = [path], path.parent
+        _check(path)
+    elif path.is_dir():
+        known = TEXT + ROWS
+        paths = [p for p in path.rglob("*") if p.is_file() and p.name.lower().endswith(known)]
+        root = path
+    else:
+        paths = [p for p in map(Path, glob.glob(str(source), recursive=True)) if p.is_file()]
+        root = _without_wildcards(path)
+        for each in paths:
+            _check(each)
+    if not paths:
+        raise DatasetError(
+            f"{source}: no documents here; a file, a folder or a pattern of files that end in "
+            f"{', '.join(TEXT + ROWS)}"
+        )
+    return sorted(paths), root
+
+
+def _check(path: Path) -> None:
+    if not path.name.lower().endswith(TEXT + ROWS):
+        raise DatasetError(
+            f"{path}: documents are files that end in {', '.join(TEXT + ROWS)}; convert it to text"
+        )
+
+
+def _without_wildcards(pattern: Path) -> Path:
+    parts = pattern.parts
+    plain = next((i for i, part in enumerate(parts) if glob.has_magic(part)), len(parts) - 1)
+    return Path(*parts[:plain])
+
+
+def _document(path: Path, root: Path) -> Passage:
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+    except UnicodeDecodeError:
+        raise DatasetError(f"{path}: not UTF-8; save the file as UTF-8") from None
+    except OSError as error:
+        raise DatasetError(f"{path}: cannot be read ({error.strerror})") from None
+    heading = next((line.lstrip("# ") for line in text.split("\n") if line.startswith("# ")), "")
+    return Passage(
+        id=path.relative_to(root).as_posix(), text=text, title=heading.strip() or path.stem
+    )
+
+
+def _passage(row: Mapping[str, Any], where: str) -> Passage:
+    fields = {}
+    for field, names in NAMES.items():
+        name = next((name for name in names if row.get(name) is not None), None)
+        if name is not None:
+            fields[field] = row[name]
+    if isinstance(fields.get("text"), list):  # paragraphs, as in KILT
+        fields["text"] = "".join(map(str, fields["text"]))
+    return validated(Passage, fields, where)
+
+
+def _rows(path: Path) -> Iterable[tuple[str, dict[str, Any]]]:
+    if path.name.lower().endswith(".parquet"):
+        return _parquet(path)
+    return _json_lines(path)
+
+
+def _json_lines(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
+    """The rows of a file that may be larger than memory."""
+    try:
+        with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:
+            for number, line in enumerate(file, 1):
+                if line.strip():
+                    yield (where := f"{path}, line {number}"), _object(line, where)
+    except (OSError, EOFError) as error:
+        raise DatasetError(f"{path}: cannot be read ({error})") from None
+
+
+def _object(line: bytes, where: str) -> dict[str, Any]:
+    try:
+        row = json.loads(line.decode("utf-8-sig"))
+    except (ValueError, RecursionError) as error:
+        raise DatasetError(f"{where}: not JSON ({error})") from None
+    if not isinstance(row, dict):
+        raise DatasetError(f"{where}: expected a JSON object, found {type(row).__name__}")
+    return row
+
+
+def _parquet(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
+    with needing("pyarrow", "retrieval"):
+        pyarrow: Any = import_module("pyarrow")
+        parquet: Any = import_module("pyarrow.parquet")
+    try:
+        with parquet.ParquetFile(path) as file:
+            number = 0
+            for batch in file.iter_batches():
+                for row in batch.to_pylist():
+                    number += 1
+                    yield f"{path}, row {number}", row
+    except (OSError, pyarrow.ArrowException) as error:
+        raise DatasetError(f"{path}: not a Parquet file that can be read ({error})") from None

@@ -1,0 +1,126 @@
+"""Retrievers without an index: nothing, what people judged relevant, and what was found before."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable
+from pathlib import Path
+
+import numpy as np
+
+from mirage.corpus import Corpus
+from mirage.errors import DatasetError
+from mirage.models import Query
+from mirage.retrieval.base import Retriever
+from mirage.retrieval.run import Hits, RetrievalRun
+
+__all__ = ["HybridRetriever", "OracleRetriever", "RunRetriever"]
+
+
+class OracleRetriever:
+    """Finds the passages that the qrels of a query name: the best that retrieval could do.
+
+    Those of them that the corpus lacks are left out. It is the one retriever that looks at the
+    gold of a query, and for measuring what perfect retrieval would be worth alone (BERGEN, Rau et
+    al. 2024, arXiv 2407.01102, section 4.1).
+    """
+
+    name = "oracle"
+
+    def __init__(self, corpus: Corpus) -> None:
+        self.corpus = corpus
+        self.fingerprint = f"oracle {corpus.fingerprint}"
+
+    def retrieve(self, queries: Iterable[Query], k: int) -> RetrievalRun:
+        """The first ``k`` relevant passages of each query, in the order of its qrels.
+
+        Raises:
+            DatasetError: no query has qrels, as none has that is handed to a system.
+        """
+        queries = list(queries)
+        if not any(query.relevant for query in queries):
+            raise DatasetError(
+                "the oracle finds what qrels name, and no query has any; where a system is "
+                "examined it gets no gold: make its run first (pipeline.run(dataset)), and rank "
+                "that"
+            )
+        return RetrievalRun({query.id: self._relevant(query, k) for query in queries}, self.name)
+
+    def _relevant(self, query: Query, k: int) -> Hits:
+        ids = tuple(id_ for id_ in query.relevant if id_ in self.corpus)[:k]
+        return Hits(ids, np.arange(len(ids), 0, -1, dtype=float))
+
+
+class RunRetriever:
+    """Finds what a run holds, such as a run file of another system.
+
+    Args:
+        run: the run, or the path of a run file (:meth:`RetrievalRun.read`).
+        corpus: the passages that it names.
+        name: what runs call it; by default the run's own name.
+
+    Raises:
+        DatasetError: the file cannot be read, or the run names a passage that the corpus lacks.
+    """
+
+    def __init__(self, run: RetrievalRun | str | Path, corpus: Corpus, name: str = "") -> None:
+        self.run = run if isinstance(run, RetrievalRun) else RetrievalRun.read(run)
+        self.corpus, self.name = corpus, name or self.run.name
+        for query_id, (ids, _) in self.run.items():
+            strange = next((id_ for id_ in ids if id_ not in corpus), None)
+            if strange is not None:
+                raise DatasetError(
+                    f"run {self.name!r} ranks passage {strange!r} for query {query_id!r}, which "
+                    f"{corpus} does not have; give the corpus that the run was made on"
+                )
+
+    @property
+    def fingerprint(self) -> str:
+        """Of the run's passages and scores, and the corpus."""
+        digest = hashlib.sha256(self.corpus.fingerprint.encode())
+        for query_id, (ids, scores) in self.run.items():
+            digest.update(repr((query_id, ids)).encode())
+            digest.update(scores.tobytes())
+        return digest.hexdigest()
+
+    def retrieve(self, queries: Iterable[Query], k: int) -> RetrievalRun:
+        """The first ``k`` passages of the run for each query, none where the run lacks it."""
+        found = {query.id: self.run.get(query.id) for query in queries}
+        none = Hits((), np.zeros(0))
+        hits = {id_: (each or none).top(k) for id_, each in found.items()}
+        return RetrievalRun(hits, self.name)
+
+
+class HybridRetriever:
+    """Several retrievers as one, by reciprocal rank fusion; see :meth:`RetrievalRun.fuse`.
+
+    Args:
+        retrievers: two or more, on one corpus.
+        depth: passages that each is asked for before they are fused.
+        k: the constant of the fusion.
+
+    Raises:
+        DatasetError: their corpora differ, or there are none.
+    """
+
+    def __init__(self, *retrievers: Retriever, depth: int = 100, k: int = 60) -> None:
+        prints = {retriever.corpus.fingerprint for retriever in retrievers}
+        if len(prints) != 1:
+            raise DatasetError(
+                f"a hybrid is made of retrievers on one corpus; these {len(retrievers)} have "
+                f"{len(prints)}"
+            )
+        self.retrievers, self.depth, self.k = retrievers, depth, k
+        self.corpus = retrievers[0].corpus
+        self.name = "+".join(retriever.name for retriever in retrievers)
+
+    @property
+    def fingerprint(self) -> str:
+        """Of all of them, the depth and the constant."""
+        return repr(([each.fingerprint for each in self.retrievers], self.depth, self.k))
+
+    def retrieve(self, queries: Iterable[Query], k: int) -> RetrievalRun:
+        """The best ``k`` passages of the fused run for each query."""
+        asked = list(queries)
+        first, *others = (each.retrieve(asked, max(k, self.depth)) for each in self.retrievers)
+        return first.fuse(*others, k=self.k, name=self.name).top(k)
