@@ -342,5 +342,60 @@ journal.__exit__(None, None, None)
     output, errors = python(script, path).communicate(timeout=60)
     assert errors == ""
     count, _, message = output.partition(" ")
-    assert message == f"{path}: cannot be written (File too large)\n"
-    assert kept(path) == [f"q{i}" for i in range(int(count) + 1)] + ["last"]
+    assert message == (
+        f"{path}: cannot be written (File too large); what was written before is kept in it: make "
+        "room, and do the same again, which goes on from there\n"
+    )
+    assert kept(path) == [f"q{i}" for i in range(int(count))] + ["last"]
+
+
+def test_a_full_disk_ends_in_one_error_of_ours(path: Path) -> None:
+    """Also where the work is left: what could not be written is not written once more."""
+    script = """
+import resource, signal
+from mirage.errors import DatasetError
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+resource.setrlimit(resource.RLIMIT_FSIZE, (1000, resource.RLIM_INFINITY))
+try:
+    with Journal(sys.argv[1], Response) as journal:
+        for i in range(100):
+            journal.add(Response(query_id=f"q{i}", text="x" * 30))
+except DatasetError:
+    print(i)
+    with Journal(sys.argv[1], Response) as journal:
+        try:
+            journal.finish([*journal.earlier, Response(query_id="more", text="x" * 2000)])
+        except DatasetError as error:
+            print(error)
+"""
+    output, errors = python(script, path).communicate(timeout=60)
+    count, message = output.splitlines()
+    assert errors == ""
+    assert "cannot be written (File too large)" in message
+    assert kept(path) == [f"q{i}" for i in range(int(count))]
+    assert [file.name for file in path.parent.iterdir()] == [path.name]
+
+
+@pytest.mark.parametrize("end", ["\0" * 5000, '{"query_id": "q2", "te' + "\0" * 900, "\n\0"])
+def test_a_file_that_ends_in_nuls_is_mended(
+    path: Path, end: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    path.parent.mkdir()
+    path.write_text(line(1) + end, encoding="utf-8")
+    with Journal(path, Response) as journal:
+        journal.add(response(3))
+    assert "it ended in NULs" in caplog.text
+    assert kept(path) == ["q1", "q3"]
+
+
+def test_a_link_stays_a_link(path: Path, tmp_path: Path) -> None:
+    elsewhere = tmp_path / "disk" / "votes.jsonl"
+    elsewhere.parent.mkdir()
+    path.parent.mkdir()
+    path.symlink_to(elsewhere)
+    with Journal(path, Response) as journal:
+        journal.add(response(2))
+        journal.finish([response(1), response(2)])
+    assert path.is_symlink()
+    assert elsewhere.read_text(encoding="utf-8") == line(1) + line(2)
+    assert [file.name for file in elsewhere.parent.iterdir()] == ["votes.jsonl"]

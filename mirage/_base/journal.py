@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterable
+from contextlib import suppress
 from pathlib import Path
 from typing import IO, Generic, Self, TypeVar
 
@@ -25,8 +26,9 @@ class Journal(Generic[R]):
     """Appends records to a file as they come; what the file held before is in ``earlier``.
 
     Each record is handed to the operating system at once, so that a killed process loses none. A
-    last record that was cut short is dropped, which is logged. One process at a time may write a
-    file. With ``path=None`` nothing is kept and nothing written.
+    last record that was cut short is dropped, and so are NULs at the end, which some file systems
+    leave there when the power fails; both are logged. One process at a time may write a file. A
+    link to a file stays one. With ``path=None`` nothing is kept and nothing written.
 
     Raises:
         DatasetError: another process writes the file, it cannot be opened, or a line in it is no
@@ -56,16 +58,24 @@ class Journal(Generic[R]):
             self._file.close()
 
     def add(self, record: R) -> None:
-        """Append one record.
+        """Append one record, whole or not at all.
 
         Raises:
-            DatasetError: the file cannot be written (disk full).
+            DatasetError: the file cannot be written (disk full); says what is kept.
         """
-        if self._file is not None:
-            line = record.model_dump_json(exclude_defaults=True) + "\n"
-            with writing(self.path):
-                self._file.write(line.encode())
-                self._file.flush()
+        if self.path is None or self._file is None:
+            return
+        line = record.model_dump_json(exclude_defaults=True).encode() + b"\n"
+        size = os.fstat(self._file.fileno()).st_size
+        try:
+            _append(self._file, line)
+        except OSError as error:
+            with suppress(OSError):
+                self._file.truncate(size)
+            raise DatasetError(
+                f"{self.path}: cannot be written ({error.strerror}); what was written before is "
+                "kept in it: make room, and do the same again, which goes on from there"
+            ) from None
 
     def finish(self, records: Iterable[R]) -> None:
         """Replace the file, in one step, by these records in this order; no more can be added.
@@ -75,12 +85,18 @@ class Journal(Generic[R]):
         """
         if self.path is None or self._file is None:
             return
-        whole = self.path.with_name(self.path.name + ".new")
-        with writing(self.path):
-            write_records(records, whole)
-            # The lock goes last: who had it earlier would add to a file that is replaced.
-            os.replace(whole, self.path)
-            self._file.close()
+        target = Path(os.path.realpath(self.path))  # of a link, what it leads to
+        whole = target.with_name(target.name + ".new")
+        try:
+            with writing(self.path):
+                write_records(records, whole)
+                # The lock goes last: who had it earlier would add to a file that is replaced.
+                os.replace(whole, target)
+                self._file.close()
+        except BaseException:
+            with suppress(OSError):
+                whole.unlink(missing_ok=True)
+            raise
 
 
 def _locked(path: Path) -> IO[bytes]:
@@ -90,7 +106,7 @@ def _locked(path: Path) -> IO[bytes]:
     with writing(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         while True:
-            file = path.open("a+b")
+            file = path.open("a+b", buffering=0)  # else closing would write again what failed
             try:
                 portalocker.lock(file, portalocker.LOCK_EX | portalocker.LOCK_NB)
                 if path.exists() and os.path.samestat(os.fstat(file.fileno()), path.stat()):
@@ -107,10 +123,19 @@ def _locked(path: Path) -> IO[bytes]:
             file.close()  # the one who had it has just replaced it
 
 
+def _append(file: IO[bytes], line: bytes) -> None:
+    while line:  # a nearly full disk takes a part
+        line = line[file.write(line) :]
+
+
 def _mend_last_line(file: IO[bytes], path: Path) -> None:
     """Make the file end with a line: a record that was cut short is dropped, any other ended."""
     file.seek(0)
     content = file.read()
+    if content.endswith(b"\0"):
+        content = content.rstrip(b"\0")
+        _LOG.warning("%s: it ended in NULs, which are dropped", path)
+        file.truncate(len(content))
     whole = content.rfind(b"\n") + 1
     last = content[whole:]
     if not last.startswith(b"{"):
@@ -121,5 +146,4 @@ def _mend_last_line(file: IO[bytes], path: Path) -> None:
         _LOG.warning("%s: the last line was cut short, and is dropped", path)
         file.truncate(whole)
     else:
-        file.write(b"\n")
-        file.flush()
+        _append(file, b"\n")
