@@ -7,6 +7,7 @@ inside. Bulk numbers live elsewhere, in numpy columns: see :class:`mirage.Featur
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from functools import cached_property
 from typing import Annotated, Any, Literal, Self
@@ -107,7 +108,7 @@ class Query(Record):
     def _passages_are_distinct(self) -> Self:
         ids = [passage.id for passage in self.passages]
         if len(set(ids)) != len(ids):
-            twice = next(id_ for id_ in ids if ids.count(id_) > 1)
+            twice = next(id_ for id_, count in Counter(ids).items() if count > 1)
             raise ValueError(f"query {self.id!r} shows passage {twice!r} twice; ids are unique")
         return self
 
@@ -198,7 +199,7 @@ class Run(Record):
     def _one_response_a_query(self) -> Self:
         if len(self._by_query) != len(self.responses):
             ids = [response.query_id for response in self.responses]
-            twice = next(id_ for id_ in ids if ids.count(id_) > 1)
+            twice = next(id_ for id_, count in Counter(ids).items() if count > 1)
             raise ValueError(f"run of model {self.model!r} answers query {twice!r} twice")
         return self
 

@@ -175,3 +175,10 @@ def test_a_run_may_be_empty() -> None:
     empty = Run(model="m", language="en", responses=())
     assert len(empty) == 0
     assert list(empty) == []
+
+
+@pytest.mark.parametrize("count", [2, 2000])
+def test_the_passage_that_stands_twice_is_named_wherever_it_stands(count: int) -> None:
+    passages = [Passage(id=f"{i}", text="x") for i in [*range(count), count - 1]]
+    with pytest.raises(ValidationError, match=f"shows passage '{count - 1}' twice"):
+        Query(id="q", language="en", text="Why?", passages=passages)

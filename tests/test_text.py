@@ -17,6 +17,7 @@ import mirage
 from mirage.errors import UnknownNameError
 from mirage.languages import LANGUAGES
 from mirage.text import ParsedResponse, Sentence, parse, split_sentences, tokenize
+from mirage.text.citations import Passages, citations
 
 MINI = Path(mirage.__file__).parent / "data" / "mini"
 SHOWN = ("1001#0", "1001#1", "1001#2", "1001#3", "1001#4")
@@ -685,3 +686,21 @@ def test_sentences_of_memerag_are_those_its_annotators_saw(data_dir: Path) -> No
                 answers += 1
                 same += len(ours) == len(theirs)
     assert same / answers > 0.97
+
+
+def test_ranges_cite_each_passage_once_however_often_they_name_it() -> None:
+    shown = [f"{i}#0" for i in range(999)]
+    ranges = ",".join(f"{i}-998" for i in range(1, 900))
+    looked_up = 0
+
+    class Counted(list):  # type: ignore[type-arg]
+        def __getitem__(self, place: Any) -> Any:
+            nonlocal looked_up
+            looked_up += isinstance(place, int)
+            return super().__getitem__(place)
+
+    passages = Passages.of(Counted(shown))
+    (cited,) = citations(f"Yes [{ranges}].", LANGUAGES["en"], passages)
+    assert cited.ids == tuple(shown[:998])
+    assert looked_up < 2000
+    assert parse("Yes [1-999,1-999,950-960,9-1].", "en", ["a", "955"]).citations == ("a", "955")

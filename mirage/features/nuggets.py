@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple, get_args
@@ -312,6 +313,8 @@ _MARKED_LABEL = rf"[*_{_QUOTES}]*+(?P<label>{_LABEL})"
 
 _OBJECT = r"\{(?:[^{}\[\]\"]|\"(?:[^\"\\]|\\.)*+\")*+\}"  # with no other and no list in it
 _NUGGET_LIST = re.compile(rf"\[\s*+{_OBJECT}(?:\s*+,\s*+{_OBJECT})*+\s*+\]\Z")
+_LIST_OF_OBJECTS = re.compile(r"\[(?=\s*+\{)")
+_TRIES = 50  # places where a list may begin, from the end on: each may be read to the end
 _NUGGET_LINE = re.compile(
     rf"(?:{_NUMBER}|{_BULLET})(?P<kind>{_MARKED_KIND})(?P<fact>\S.*)", re.IGNORECASE
 )
@@ -354,13 +357,20 @@ def _vital_first(nuggets: Iterable[Nugget]) -> Nuggets:
 
 
 def _nuggets_of_json(text: str) -> list[Nugget]:
-    match = _NUGGET_LIST.search(text)
+    match = _last_list(text)
     try:
         entries = json.loads(match[0]) if match else []
     except ValueError:
         return []
     nuggets = [nugget for entry in entries if (nugget := _nugget_of(entry)) is not None]
     return nuggets if len(nuggets) == len(entries) else []
+
+
+def _last_list(text: str) -> re.Match[str] | None:
+    """The list of objects that ends a text; within it, only a text may look like another."""
+    starts = deque((match.start() for match in _LIST_OF_OBJECTS.finditer(text)), _TRIES)
+    lists = (_NUGGET_LIST.match(text, start) for start in starts)
+    return next((match for match in lists if match is not None), None)
 
 
 def _nugget_of(entry: Mapping[str, Any]) -> Nugget | None:

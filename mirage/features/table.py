@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
@@ -47,7 +48,7 @@ class FeatureTable:
 
         for kind, names in (("query", self.query_ids), ("feature", self.features)):
             if len(set(names)) != len(names):
-                twice = next(name for name in names if names.count(name) > 1)
+                twice = next(name for name, count in Counter(names).items() if count > 1)
                 raise FeatureError(
                     f"feature table of {self.model!r}: {kind} {twice!r} stands twice"
                 )

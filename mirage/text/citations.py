@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import NamedTuple
@@ -48,12 +49,16 @@ class Passages(NamedTuple):
 
     ids: Sequence[str]
     by_id: Mapping[str, str]
+    numbers: Sequence[int]  # that name a passage, as a position or an id, from the lowest on
     memory: dict[str, tuple[str, ...] | None]  # what the brackets met so far cite
 
     @classmethod
     def of(cls, shown: Sequence[str]) -> Passages:
         folded = {_key(passage): passage for passage in reversed(shown)}
-        return cls(shown, folded | {passage: passage for passage in shown}, {})
+        by_id = folded | {passage: passage for passage in shown}
+        named = {int(id_) for id_ in by_id if _NUMBER.fullmatch(id_) and str(int(id_)) == id_}
+        numbers = sorted(named.union(range(1, len(shown) + 1)))
+        return cls(shown, by_id, numbers, {})
 
     def numbered(self, number: int) -> list[str]:
         """The passage that a number names, an id before a position; or none."""
@@ -74,6 +79,7 @@ class _Forms(NamedTuple):
 _DIGIT = re.compile(r"[^\D0-9]")  # any script's but ASCII's
 _SEPARATOR = re.compile(r"[,;،؛、]")
 _DASH = re.compile(r"(?<=\d)\s*[-‐–—−~〜]\s*(?=\d)")
+_NUMBER = re.compile(r"[0-9]{1,9}")
 _NUMBERS = re.compile(r"(\d{1,9})(?:-(\d{1,9}))?")
 _UNKNOWN_ID = re.compile(r"[\w.-]+#\d+")
 _AROUND_ID = "\"'`*_^()\\“”‘’:#"
@@ -124,6 +130,7 @@ def _ids_in(content: str, forms: _Forms, passages: Passages) -> tuple[str, ...] 
         return (passages.by_id[content.strip()],)
     ids: list[str] = []
     items = 0
+    numbers = list(passages.numbers)  # those that no range has named yet: a second one adds nothing
     for token in _tokens(_key(content), forms, passages):
         if token not in passages.by_id:
             token = token.strip(_AROUND_ID)
@@ -131,7 +138,7 @@ def _ids_in(content: str, forms: _Forms, passages: Passages) -> tuple[str, ...] 
             token = token[word.end() :]
         if token in forms.conjunctions or not token:
             continue
-        passage_ids = _ids_of(token, passages)
+        passage_ids = _ids_of(token, passages, numbers)
         if passage_ids is None:
             return None
         items += 1
@@ -149,20 +156,26 @@ def _tokens(key: str, forms: _Forms, passages: Passages) -> Iterator[str]:
             yield from _DASH.sub("-", part).split()
 
 
-def _ids_of(token: str, passages: Passages) -> list[str] | None:
-    """The passages of one id, number or range; ``None`` where it is none of these."""
+def _ids_of(token: str, passages: Passages, numbers: list[int]) -> list[str] | None:
+    """The passages of one id, number or range; ``None`` where it is none of these.
+
+    A range takes its own out of ``numbers``.
+    """
     if token in passages.by_id:
         return [passages.by_id[token]]
     match = _NUMBERS.fullmatch(token)
     if match is None:
         return [] if _UNKNOWN_ID.fullmatch(token) else None
-    numbers = [number for number in match.groups() if number]
-    if any(len(number) > 3 and int(number) > len(passages.ids) for number in numbers):
+    ends = [number for number in match.groups() if number]
+    if any(len(number) > 3 and int(number) > len(passages.ids) for number in ends):
         return None  # rather a year
-    if len(numbers) == 1:
-        return passages.numbered(int(numbers[0]))
-    span = range(int(numbers[0]), int(numbers[1]) + 1)
-    return [passage for number in span for passage in passages.numbered(number)]
+    first, last = int(ends[0]), int(ends[-1])
+    if len(ends) == 1:
+        return passages.numbered(first)
+    span = slice(bisect_left(numbers, first), bisect_right(numbers, last))
+    cited = [passage for number in numbers[span] for passage in passages.numbered(number)]
+    del numbers[span]
+    return cited
 
 
 _CONNECTED = re.compile(rf"[{SPACE},;،؛、，；]*")

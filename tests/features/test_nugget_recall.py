@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from injections import INJECTIONS, marked
 from llm_server import ChatServer, Reply
 
+import mirage.features.nuggets as nuggets_module
 from mirage.dataset import MirageDataset
 from mirage.errors import FeatureError, LLMError, UnknownNameError
 from mirage.features import (
@@ -874,3 +875,37 @@ def test_nothing_that_is_shown_reads_as_a_list(text: str, count: int) -> None:
 )
 def test_what_is_no_list_is_shown_as_it_is(text: str) -> None:
     assert harmless(text, LISTS) == text
+
+
+# Length -------------------------------------------------------------------------------------------
+
+
+def test_a_list_is_found_however_many_seem_to_begin_before_it() -> None:
+    facts = (
+        '[{"nugget": "a [{ b", "importance": "vital"}, {"nugget": "[{}]", "importance": "okay"}]'
+    )
+    wanted = (Nugget("a [{ b"), Nugget("[{}]", "okay"))
+    for before in ('[{\\"' * 3000, "[ {" * 3000, "[{}, {}] and ", '[{"a": "b"}]\n'):
+        assert read_nuggets(before + facts) == wanted
+
+
+def steps(text: str) -> int:
+    """How often the beginning of a list is tried."""
+    tried = 0
+    whole = nuggets_module._NUGGET_LIST
+
+    class Counted:
+        def match(self, *place: Any) -> Any:
+            nonlocal tried
+            tried += 1
+            return whole.match(*place)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(nuggets_module, "_NUGGET_LIST", Counted())
+        assert read_nuggets(text) is None
+    return tried
+
+
+def test_the_work_grows_with_the_text_and_not_with_its_square() -> None:
+    """Each try may read to the end; benchmarks/parsing.py has the seconds."""
+    assert steps('[{\\"' * 100) == steps('[{\\"' * 20_000) == 50
