@@ -64,10 +64,7 @@ ANSWERS = [
     ("fr", "Quel fleuve est-ce ?", "C'est le Nil ; sa longueur n'est pas indiquée."),
     ("fi", "Mikä joki se on?", "Joki on Niili. Pituutta ei mainita."),
     ("id", "Sungai apa itu?", "Sungai Nil, meskipun panjangnya tidak disebutkan."),
-    pytest.param(
-        *("ru", "Что это за река?", "Это Нил, а не Конго."),
-        marks=pytest.mark.xfail(reason="a short denial, and half in doubt", strict=False),
-    ),
+    ("ru", "Что это за река?", "Это Нил, а не Конго."),
     ("sw", "Ni mto gani?", "Ni mto Naili, si mto Kongo."),
     ("yo", "Odò wo ni?", "Odò Náílì ni, kì í ṣe Odò Kóńgò."),
     ("ar", "أي نهر هو؟", "إنه نهر النيل وليس الكونغو."),

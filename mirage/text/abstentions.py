@@ -3,9 +3,10 @@
 No set phrase is a match for what models write ("that figure is missing here", "Pisa's stairs nobody
 counts in these texts"), and a phrase alone does not tell an abstention from an answer with a
 caveat. So a sentence is read for words of a few classes (negation, telling, sources, what is
-lacking, the speaker, limits, contrast), and boosted trees (Friedman 2001, *Greedy function
-approximation*) weigh where these stand together, what stands before them, and how much is told
-besides. The trees know signs and no words, and are the same for all languages;
+lacking, the speaker, limits, contrast, nobody and never), and boosted trees (Friedman 2001, *Greedy
+function approximation*) weigh where these stand together, what stands before and behind them,
+whether what was asked stands there, and how much is told besides of the world and not of the
+sources. The trees know signs and no words, and are the same for all languages;
 ``corpora/abstentions.py`` makes them.
 """
 
@@ -43,6 +44,14 @@ SIGNS = (
     # Of cues, the pieces that may say so: what stands before, in and beside them.
     *("new_before", "figures_before", "new_in", "asked_in", "new_beside", "asked_beside"),
     *("contrast_after", "nearest", "opens_with_cue", "told_before", "turns"),
+    # Of plain pieces, which say how things are, and of those that deny without telling.
+    *("plain_before", "plain_after", "plain_figures", "plain_asked", "plain_turns"),
+    *("denied_new", "denied_asked", "denied_first", "denied_turns", "denied_after_told"),
+    *("lacks_untold", "nobody", "nobody_told", "nobody_denied", "limited", "limited_first"),
+    # Of the whole: what its first piece is, and how much of it cues are.
+    *("first_plain", "first_told", "told_new", "cues", "pieces", "cue_share", "asked_share"),
+    # Of sentences that do not speak of telling or sources.
+    *("world_new", "world_figures", "world_first", "world_last", "world_denial"),
 )
 """The names of what :func:`signs` gives, in its order."""
 
@@ -69,11 +78,13 @@ def abstains(text: str, language: str | Language, *, question: str = "") -> floa
 
 # Words --------------------------------------------------------------------------------------------
 
-_CLASSES = ("negation", "contrast", "telling", "sources", "lacking", "speaker", "limits")
-_NEGATION, _CONTRAST, _TELLING, _SOURCES, _LACKING, _SPEAKER, _LIMITS = (
+_CLASSES = ("negation", "contrast", "telling", "sources", "lacking", "speaker", "limits", "nobody")
+_NEGATION, _CONTRAST, _TELLING, _SOURCES, _LACKING, _SPEAKER, _LIMITS, _NOBODY = (
     1 << place for place in range(len(_CLASSES))
 )
 _DENIAL = _NEGATION | _LACKING
+_TOLD = _TELLING | _SOURCES | _SPEAKER
+_NOWHERE = re.compile("(?!)")
 _REACH_WORDS, _REACH_CHARACTERS = 40, 12  # characters that `` ... `` in a phrase stands for
 _STEM = 5
 _DENSE_MARKS = 0.12
@@ -98,6 +109,7 @@ class _Words(NamedTuple):
     ends: Sequence[tuple[int, tuple[str, ...]]]
     inside: Sequence[tuple[int, tuple[str, ...]]]
     runs: Sequence[tuple[str, int]]  # of several words, or of characters
+    turns: tuple[re.Pattern[str], re.Pattern[str]]  # words of contrast, that open a part or end one
     plain: frozenset[str]  # function words
     verdicts: frozenset[str]  # yes and no
 
@@ -110,7 +122,7 @@ def _data(name: str) -> Any:
 
 @cache
 def _words(code: str, marked: bool = False) -> _Words:
-    entry, known = Language.of(code), lexicon(code)
+    entry, known, more = Language.of(code), lexicon(code), _data("abstentions.json")[code]
     gap = "" if entry.tokens == "character" else " "
     whole: dict[str, int] = {}
     runs: dict[str, int] = {}
@@ -128,6 +140,7 @@ def _words(code: str, marked: bool = False) -> _Words:
                 places[place].setdefault(bit, []).append(text)
             else:
                 whole[text] = whole.get(text, 0) | bit
+    turns = _turns(known.contrast, more["limits"], entry, marked)
     function_words = [f for word in known.function_words for f in _forms(word, entry, marked)]
     return _Words(
         entry=entry,
@@ -137,6 +150,7 @@ def _words(code: str, marked: bool = False) -> _Words:
         phrases=tuple(_phrases(known.abstention, entry, marked)),
         whole=whole,
         runs=tuple(runs.items()),
+        turns=turns,
         plain=frozenset(function_words),
         verdicts=frozenset(f for w in (*known.yes, *known.no) for f in _forms(w, entry, marked)),
         **{
@@ -144,6 +158,21 @@ def _words(code: str, marked: bool = False) -> _Words:
             for place, found in places.items()
         },
     )
+
+
+def _turns(
+    contrast: Iterable[str], limits: Sequence[str], entry: Language, marked: bool
+) -> tuple[re.Pattern[str], re.Pattern[str]]:
+    """Words of contrast that open a part of a piece, and endings of words that end one."""
+    opening, ending = set[str](), set[str]()
+    for word in set(contrast).difference(limits):
+        places = ending if word.startswith("*") else opening
+        places.update(map(re.escape, _forms(word, entry, marked)))
+    first = "|".join(opening)
+    if entry.tokens == "character":
+        return re.compile(f"(?<=.)(?={first})"), _NOWHERE
+    last = "|".join(f"(?<={word})" for word in ending)
+    return re.compile(f" (?=(?:{first}) )"), re.compile(f"(?:{last}) ") if last else _NOWHERE
 
 
 def _classified(entry: Language) -> Iterator[tuple[int, str]]:
@@ -258,10 +287,10 @@ def _sentences(text: str, entry: Language, question: str) -> Iterator[_Sentence]
     own, english = _words(entry.code, _is_marked(text, entry)), _words("en")
     for raw in _statements(_split(text[:_LONGEST], entry)):
         words = english if _is_english(raw, own, english) else own
-        pieces = [tokens for part in _PIECE.split(raw) if (tokens := _tokens(part, words))]
-        if pieces:
+        strings = [part for piece in _PIECE.split(raw) for part in _parts(piece, words)]
+        if strings:
             asked = _question(question, words.entry, words.marked)
-            strings = [words.gap.join(tokens) for tokens in pieces]
+            pieces = [text.split(" ") if words.gap else list(text) for text in strings]
             says = _says(words.gap.join(strings), words)
             yield _Sentence(
                 says,
@@ -276,8 +305,11 @@ def _statements(sentences: Sequence[str]) -> Sequence[str]:
     return stated if any(map(str.strip, stated)) else sentences
 
 
-def _tokens(text: str, words: _Words) -> list[str]:
-    return _fold(text, words.entry, words.marked)
+def _parts(piece: str, words: _Words) -> list[str]:
+    """A piece, folded and parted where it turns: "little of its size | but 3 m high"."""
+    text = words.gap.join(_fold(piece, words.entry, words.marked))
+    opening, ending = words.turns
+    return [part for half in ending.split(text) for part in opening.split(half) if part]
 
 
 @lru_cache(maxsize=4096)
@@ -385,10 +417,14 @@ def signs(
         sentences = [sentence._replace(phrase=False, opens=False) for sentence in sentences]
     if not sentences:
         return (0.0,) * len(SIGNS)
+    pieces = [piece for sentence in sentences for piece in sentence.pieces]
+    kinds = [kind for sentence in sentences for kind in _kinds(sentence)]
     return (
         *_signs_of_first(sentences[0], _opens_with_verdict(text, entry)),
         *_signs_of_any(sentences),
-        *_signs_of_cues(sentences),
+        *_signs_of_cues(pieces, kinds),
+        *_signs_of_plain(pieces, kinds),
+        *_signs_of_world(sentences),
     )
 
 
@@ -434,30 +470,106 @@ def _signs_of_any(sentences: Sequence[_Sentence]) -> Iterator[float]:
     yield float(any(bits & _CONTRAST for bits in marks))
 
 
-def _signs_of_cues(sentences: Sequence[_Sentence]) -> Iterator[float]:
-    pieces = [(piece, _is_cue(piece, s.phrase)) for s in sentences for piece in s.pieces]
-    place = next((i for i, (_, cue) in enumerate(pieces) if cue), len(pieces))
-    before = [piece for piece, _ in pieces[:place]]
-    inside = [piece for piece, cue in pieces if cue]
-    beside = [piece for piece, cue in pieces if not cue]
+def _signs_of_cues(pieces: Sequence[_Piece], kinds: Sequence[str]) -> Iterator[float]:
+    place = kinds.index("cue") if "cue" in kinds else len(kinds)
+    before = pieces[:place]
+    inside = _of_kind("cue", pieces, kinds)
+    beside = [piece for piece, kind in zip(pieces, kinds, strict=True) if kind != "cue"]
+    after = beside[place:]
     yield math.log1p(sum(piece.new for piece in before))
     yield float(any(piece.figures for piece in before))
     yield math.log1p(sum(piece.new for piece in inside))
     yield math.log1p(sum(piece.asked for piece in inside))
     yield math.log1p(sum(piece.new for piece in beside))
     yield math.log1p(sum(piece.asked for piece in beside))
-    after = (piece for piece, cue in pieces[place:] if not cue)
     yield float(any(piece.classes & _CONTRAST for piece in after))
-    yield max(piece.near for piece, _ in pieces)
+    yield max(piece.near for piece in pieces)
     yield float(place == 0)
     yield math.log1p(sum(piece.new + piece.asked for piece in before))
-    yield float(0 < place < len(pieces) and bool(pieces[place][0].classes & _CONTRAST))
+    yield float(0 < place < len(pieces) and bool(pieces[place].classes & _CONTRAST))
+
+
+def _of_kind(wanted: str, pieces: Sequence[_Piece], kinds: Sequence[str]) -> list[_Piece]:
+    return [piece for piece, one in zip(pieces, kinds, strict=True) if one == wanted]
+
+
+_TAKEN_UP = 3  # words of the question for one that is new
 
 
 def _is_cue(piece: _Piece, phrase: bool) -> bool:
     """Whether a piece may be the one that says that there is no answer."""
-    told = phrase or piece.classes & (_TELLING | _SOURCES | _SPEAKER)
+    told = phrase or piece.classes & _TOLD
     return bool(piece.classes & _DENIAL and told)
+
+
+def _kinds(sentence: _Sentence) -> list[str]:
+    """What each piece is; what takes up the question before a cue belongs to it."""
+    kinds = [_kind(piece, sentence.phrase) for piece in sentence.pieces]
+    for place in reversed(range(len(kinds) - 1)):
+        new, asked = sentence.pieces[place].new, sentence.pieces[place].asked
+        if kinds[place : place + 2] == ["plain", "cue"] and asked > _TAKEN_UP * new:
+            kinds[place] = "cue"
+    return kinds
+
+
+def _kind(piece: _Piece, phrase: bool) -> str:
+    if _is_cue(piece, phrase):
+        return "cue"
+    if piece.classes & _DENIAL:
+        return "denied"
+    return "told" if piece.classes & _TOLD else "plain"
+
+
+def _signs_of_plain(pieces: Sequence[_Piece], kinds: Sequence[str]) -> Iterator[float]:
+    cues = [place for place, kind in enumerate(kinds) if kind == "cue"]
+    first, last = (cues[0], cues[-1]) if cues else (len(pieces), -1)
+    plain = _of_kind("plain", pieces, kinds)
+    yield math.log1p(sum(p.new for p in _of_kind("plain", pieces[:first], kinds[:first])))
+    yield math.log1p(sum(p.new for p in _of_kind("plain", pieces[last + 1 :], kinds[last + 1 :])))
+    yield float(any(p.figures for p in plain))
+    yield math.log1p(sum(p.asked for p in plain))
+    yield math.log1p(sum(p.new for p in plain if p.classes & _CONTRAST))
+    yield from _signs_of_denials(pieces, kinds)
+    yield float(kinds[0] == "plain")
+    yield float(kinds[0] == "told")
+    yield math.log1p(sum(p.new for p in _of_kind("told", pieces, kinds)))
+    yield float(len(cues))
+    yield math.log1p(len(pieces))
+    words = [p.new + p.asked for p in pieces]
+    yield sum(words[place] for place in cues) / max(1.0, sum(words))
+    asked = [p.asked for p in pieces]
+    yield sum(asked[place] for place in cues) / max(1.0, sum(asked))
+
+
+def _signs_of_denials(pieces: Sequence[_Piece], kinds: Sequence[str]) -> Iterator[float]:
+    """``denied_new`` to ``limited_first``, see :data:`SIGNS`."""
+    denied = _of_kind("denied", pieces, kinds)
+    yield math.log1p(sum(p.new for p in denied))
+    yield math.log1p(sum(p.asked for p in denied))
+    yield float(kinds[0] == "denied")
+    yield float(any(p.classes & _CONTRAST and p.classes & _DENIAL for p in pieces[1:]))
+    yield float("denied" in kinds and "told" in kinds[: _last(kinds, "denied")])
+    yield float(any(p.classes & _LACKING for p in denied))
+    yield float(any(p.classes & _NOBODY for p in pieces))
+    yield float(any(p.classes & _NOBODY for p in _of_kind("cue", pieces, kinds)))
+    yield float(any(p.classes & _NOBODY for p in denied))
+    told = _of_kind("told", pieces, kinds)
+    yield float(any(p.classes & _LIMITS for p in told))
+    yield float(kinds[0] == "told" and bool(pieces[0].classes & _LIMITS))
+
+
+def _last(kinds: Sequence[str], kind: str) -> int:
+    return len(kinds) - 1 - kinds[::-1].index(kind)
+
+
+def _signs_of_world(sentences: Sequence[_Sentence]) -> Iterator[float]:
+    world = [not s.phrase and not _union(p.classes for p in s.pieces) & _TOLD for s in sentences]
+    pieces = [p for s, one in zip(sentences, world, strict=True) if one for p in s.pieces]
+    yield math.log1p(sum(p.new for p in pieces))
+    yield float(any(p.figures for p in pieces))
+    yield float(world[0])
+    yield float(world[-1])
+    yield float(any(p.classes & _NEGATION for p in pieces))
 
 
 _FIRST_WORD = re.compile(r"[,،、，.。!！।\s]")
