@@ -20,6 +20,7 @@ from mirage.features._shown import Shown, evidence, grams_of, holdings, shown_te
 from mirage.features.answers import states, states_all
 from mirage.features.base import NOTHING_SHOWN, Answered, Definition, Facts, NotComputed
 from mirage.languages import LANGUAGES, Language
+from mirage.text import ABSTAINS_AT, abstains
 from mirage.text.citations import Citation, Passages, citations
 from mirage.text.lexicon import lexicon
 from mirage.text.mentions import folded
@@ -280,7 +281,9 @@ def _wrong_answers(reading: _Reading, faults: Set[SpanType]) -> Iterator[tuple[i
         # Where something unknown stands there itself, the wrong answer is only mentioned.
         if type_ not in faults and (place := _place(form, reading.plain)):
             yield *place, type_
-    if stated or faults or _abstains(reading.plain, query.language):
+    if stated or faults:
+        return
+    if abstains(reading.plain, query.language, question=query.text) >= ABSTAINS_AT:
         return
     lacking = [forms for forms in query.answers if not states(item, forms)]
     if any(values_in(form, entry) for forms in lacking for form in forms):
@@ -313,19 +316,6 @@ def _place(form: str, text: str) -> tuple[int, int] | None:
         if start >= 0:
             return start, start + len(form[:length].rstrip())
     return None
-
-
-def _abstains(text: str, code: str) -> bool:
-    return bool(_abstention(code).search(text.casefold()))
-
-
-@lru_cache(maxsize=64)
-def _abstention(code: str) -> re.Pattern[str]:
-    phrases = (
-        re.escape(phrase).replace(r"\ \.\.\.\ ", ".{1,40}").replace(r"\*", r"\w*")
-        for phrase in lexicon(code).abstention
-    )
-    return re.compile("|".join(phrases) or "(?!)")
 
 
 # Citations ----------------------------------------------------------------------------------------
