@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import json
+import os
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -14,6 +15,7 @@ from pydantic import BaseModel, ValidationError
 from mirage.errors import DatasetError
 
 __all__ = [
+    "check_path",
     "lines",
     "parse_rows",
     "read_rows",
@@ -31,6 +33,7 @@ def lines(path: Path) -> Iterator[tuple[str, str]]:
     Raises:
         DatasetError: there is no such file, or it is not UTF-8.
     """
+    check_path(path)
     try:
         text = path.read_text(encoding="utf-8-sig")
     except UnicodeDecodeError as error:
@@ -79,10 +82,30 @@ def _row(where: str, line: str) -> tuple[str, dict[str, Any]]:
 @contextmanager
 def writing(path: Path | None) -> Iterator[None]:
     """Turn errors of the system into errors that name the file."""
+    if path is not None:
+        check_path(path)
     try:
         yield
     except OSError as error:
         raise DatasetError(f"{path}: cannot be written ({error.strerror})") from None
+    except UnicodeEncodeError as error:
+        raise DatasetError(
+            f"{path}: cannot be written: text that is no Unicode ({error})"
+        ) from None
+
+
+def check_path(path: Path) -> None:
+    """Refuse what is no path on any system: one with NUL in it, or with lone surrogates.
+
+    Raises:
+        DatasetError: it is such a one.
+    """
+    try:
+        sound = b"\0" not in os.fsencode(path)
+    except UnicodeEncodeError:
+        sound = False
+    if not sound:
+        raise DatasetError(f"{str(path)!a} is no path: it holds NUL or is no Unicode")
 
 
 def write_records(records: Iterable[BaseModel], path: Path) -> None:

@@ -78,9 +78,19 @@ class Voting:
         ]
 
     def finish(self) -> None:
-        """Put the journal in order: what was voted here, and all that it held of something else."""
-        others = (vote for vote in self._earlier.values() if _key(vote) not in self._votes)
-        self._journal.finish(sorted([*self._votes.values(), *others], key=place))
+        """Put the journal in order: what was voted here, and all that it held of something else.
+
+        Votes that were asked for otherwise (with other parameters, or on other responses) come
+        first, so that those of now are the last on their pair, which count.
+        """
+        others = [vote for vote in self._earlier.values() if _key(vote) not in self._votes]
+        before = [
+            vote
+            for vote in self._earlier.values()
+            if vote.verdict != "failed" and vote.asked != self._votes.get(_key(vote), vote).asked
+        ]
+        now = sorted([*self._votes.values(), *others], key=place)
+        self._journal.finish([*sorted(before, key=place), *now])
 
     def _ballots(self, pairs: Iterable[Pair]) -> list[_Ballot]:
         return [

@@ -60,7 +60,9 @@ class PairwiseJudge:
     All three may be given ``out``, a JSON Lines file of :class:`~mirage.Vote` that grows as judges
     answer, and is in a fixed order at the end. Votes in it are not asked for again, unless they
     failed, or the responses, the prompt or the judge's parameters have changed since. Votes on
-    other queries and pairs, or of other judges, stay in it.
+    other queries and pairs, or of other judges, stay in it. So do those before such a change, at
+    its beginning, where :func:`read_votes` leaves them out and a judge that is as it was finds
+    them.
 
     Args:
         judges: one LLM or a jury of several, which have different model names.

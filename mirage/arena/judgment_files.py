@@ -21,16 +21,20 @@ _LOST = ("invalid", "failed")
 def read_votes(path: str | Path) -> list[Vote]:
     """The votes in a file, as :meth:`PairwiseJudge.compare` writes them.
 
+    Where a judge was asked about a pair again in other words, with other parameters or on other
+    responses, the last vote counts, and the earlier ones are left out.
+
     Raises:
         DatasetError: names the line and field that is wrong.
     """
-    return [validated(Vote, row, where) for where, row in read_rows(Path(path))]
+    return _last([validated(Vote, row, where) for where, row in read_rows(Path(path))])
 
 
 def read_judged(path: str | Path, *, judge: str | None = None, votes: Votes = "majority") -> Judged:
     """The judgments in a file of judgments, or a file of votes with those that follow from it.
 
-    Votes that are invalid or failed count for nothing, which a warning says.
+    Votes that are invalid or failed count for nothing, which a warning says. Of votes that a judge
+    cast on a pair in other words, the last counts, as :func:`read_votes` has it.
 
     Args:
         path: JSON Lines of :class:`~mirage.Judgment` or of :class:`~mirage.Vote`.
@@ -54,13 +58,23 @@ def read_judged(path: str | Path, *, judge: str | None = None, votes: Votes = "m
             raise UnknownNameError(f"judge in {path}", judge, judges)
     if not any("asked" in row or row.get("verdict") in _LOST for _, row in rows):
         return Judged((), tuple(validated(Judgment, row, where) for where, row in rows))
-    cast = tuple(validated(Vote, row, where) for where, row in rows)
+    cast = tuple(_last([validated(Vote, row, where) for where, row in rows]))
     lost = {_question(vote) for vote in cast if vote.verdict in _LOST}
     count = sum(_question(vote) in lost for vote in cast)
     if count:
         _LOG.warning("%d of %d votes left out: invalid or failed", count, len(cast))
     tabulate(cast)  # refuses votes that stand there twice, and where none has a verdict
     return Judged(cast, judgments_of(cast, votes))
+
+
+def _last(votes: list[Vote]) -> list[Vote]:
+    """Without the votes that a later one in other words stands for."""
+    asked = {(_question(vote), vote.model_a): vote.asked for vote in votes}
+    last = [vote for vote in votes if vote.asked == asked[_question(vote), vote.model_a]]
+    if len(last) < len(votes):
+        count = len(votes) - len(last)
+        _LOG.warning("%d earlier votes left out: the judge was asked again in other words", count)
+    return last
 
 
 def _question(vote: Vote) -> tuple[str, str, frozenset[str]]:

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NamedTuple
+from urllib.parse import quote
 
 from mirage.cli import _options as options
 from mirage.cli._inputs import file_of, is_language, place_of
@@ -185,12 +186,22 @@ def convert(
         _write_queries(dataset, file)
     if runs is not None:
         runs.mkdir(parents=True, exist_ok=True)
-        for run in content.runs:
-            write_run(run, runs / f"{run.model.replace('/', '_')}.jsonl")
+        for run, name in zip(content.runs, _file_names(content.runs), strict=True):
+            write_run(run, runs / f"{name}.jsonl")
     if labels is not None and content.memerag is not None:
         content.memerag.write_labels(labels)
     plain = {"queries": len(dataset), "language": dataset.language, "runs": len(content.runs)}
     summarise(f"{len(dataset)} queries in {dataset.language!r}", plain, file, as_json)
+
+
+def _file_names(runs: Sequence[Run]) -> list[str]:
+    """A name for the file of each run, without slashes, and no two the same."""
+    plain = [run.model.replace("/", "_") for run in runs]
+    count = Counter(plain)
+    return [
+        name if count[name] == 1 else quote(run.model, safe=" ")
+        for run, name in zip(runs, plain, strict=True)
+    ]
 
 
 class _Content(NamedTuple):

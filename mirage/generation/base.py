@@ -22,6 +22,7 @@ __all__ = [
     "Recording",
     "answered",
     "check_ids",
+    "check_name",
     "failed",
     "recording",
     "run_concurrently",
@@ -104,6 +105,19 @@ def failed(query: Query, error: Exception) -> Response:
             reason += " (the query has no passages)"
     reason = reason.encode("utf-8", "replace").decode("utf-8")
     return Response(query_id=query.id, text=None, error=reason)
+
+
+def check_name(name: object) -> None:
+    """Refuse a name that no run can have, before anything is asked.
+
+    Raises:
+        DatasetError: it is no text, empty, or no Unicode.
+    """
+    sound = isinstance(name, str) and bool(name)
+    if isinstance(name, str):
+        sound = sound and name == name.encode("utf-8", "replace").decode()
+    if not sound:
+        raise DatasetError(f"the name of a model is a text in Unicode, and not {name!a}")
 
 
 def check_ids(query_ids: Iterable[str], dataset: MirageDataset, source: str) -> None:
@@ -207,6 +221,7 @@ def recording(
         UnknownNameError: the file has a query that the dataset does not have.
         DatasetError: it answers a query twice, is not such a file, or another process writes it.
     """
+    check_name(name)
     with (
         _journal(dataset, out) as journal,
         progress_bar(

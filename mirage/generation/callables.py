@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
 import inspect
 import os
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextvars import copy_context
 from pathlib import Path
+from queue import Empty, SimpleQueue
+from threading import Thread
 from typing import Any
 
 from mirage._base.concurrency import for_each, run_sync
 from mirage.dataset import MirageDataset, read_run
-from mirage.errors import DatasetError, SettingError
+from mirage.errors import DatasetError, GenerationError, SettingError
 from mirage.generation.base import Recording, answered, check_ids, failed, recording
 from mirage.models import Query, Response, Run
 
@@ -29,21 +33,36 @@ class CallableGenerator:
     """Answers by a function ``(query) -> str``, called once a query.
 
     A sync function is called on one query after the other, in the thread that runs it. A query is a
-    failure where the function raises an exception or returns something other than text.
+    failure where the function raises an exception, returns something other than text, or takes
+    longer than ``timeout``.
 
     Args:
         function: the function.
         name: what the run calls the model.
         concurrency: calls of an async function under way at a time.
+        timeout: seconds that a call may take, ``None`` for any time. An async function is cancelled
+            then. A sync one is called in a thread of its own, where it goes on though nobody waits
+            for it: Python cannot stop it, and what it holds or spends there it goes on to hold and
+            spend. Nor can an async function be stopped that blocks without awaiting.
 
     Raises:
-        SettingError: ``concurrency`` is below 1.
+        SettingError: ``concurrency`` is below 1, or ``timeout`` not above 0.
     """
 
-    def __init__(self, function: Answer, name: str = "my-model", *, concurrency: int = 8) -> None:
+    def __init__(
+        self,
+        function: Answer,
+        name: str = "my-model",
+        *,
+        concurrency: int = 8,
+        timeout: float | None = None,
+    ) -> None:
         if concurrency < 1:
             raise SettingError(f"concurrency is a number of calls, 1 or more, not {concurrency}")
+        if timeout is not None and not timeout > 0:
+            raise SettingError(f"timeout is a number of seconds above 0, or None, not {timeout}")
         self.function, self.name, self.concurrency = function, name, concurrency
+        self.timeout = timeout
 
     def __repr__(self) -> str:
         return f"CallableGenerator({self.name!r})"
@@ -57,7 +76,7 @@ class CallableGenerator:
                 # Whether the function is async cannot be told before a call: think of
                 # ``lambda query: client.answer(query)``.
                 try:
-                    answer: Any = self.function(query)
+                    answer: Any = self._called(query)
                     response = None if inspect.isawaitable(answer) else answered(query, answer)
                 except Exception as error:
                     record.fail(query, error)
@@ -68,14 +87,47 @@ class CallableGenerator:
                 record.add(response)
             return record.finish()
 
+    def _called(self, query: Query) -> Any:
+        """What the function returns, if that is not too long in coming."""
+        if self.timeout is None:
+            return self.function(query)
+        answers: SimpleQueue[tuple[Any, Exception | None]] = SimpleQueue()
+        context = copy_context()
+
+        def call() -> None:
+            try:
+                answers.put((context.run(self.function, query), None))
+            except Exception as error:
+                answers.put((None, error))
+
+        # Of all threads, only a daemon does not keep the process from ending.
+        Thread(target=call, daemon=True, name=f"mirage: {query.id}").start()
+        try:
+            answer, error = answers.get(timeout=self.timeout)
+        except Empty:
+            raise self._late() from None
+        if error is not None:
+            raise error
+        return answer
+
+    def _late(self) -> GenerationError:
+        return GenerationError(f"no answer within {self.timeout:g} s")
+
     async def _concurrently(
         self, record: Recording, queries: Sequence[Query], first: Awaitable[str]
     ) -> None:
         """Ask all of these queries, the call on the first one having been made already."""
 
         async def answer(query: Query) -> Response:
-            text: Any = first if query is queries[0] else self.function(query)
-            return answered(query, await text if inspect.isawaitable(text) else text)
+            limit = asyncio.timeout(self.timeout)
+            try:
+                async with limit:
+                    text: Any = first if query is queries[0] else self.function(query)
+                    return answered(query, await text if inspect.isawaitable(text) else text)
+            except TimeoutError:
+                if limit.expired():
+                    raise self._late() from None
+                raise  # the function's own
 
         await for_each(queries, lambda query: record.ask(query, answer), self.concurrency)
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from mirage.dataset import MirageDataset
 from mirage.errors import DatasetError
-from mirage.generation.base import Generator, with_passages
+from mirage.generation.base import Generator, check_name, with_passages
 from mirage.generation.callables import (
     Answer,
     CallableGenerator,
@@ -37,6 +37,7 @@ def respond(
     out: str | Path | None = None,
     progress: bool = True,
     concurrency: int = 8,
+    timeout: float | None = None,
 ) -> Run:
     """A run with one response to each query of the dataset, in its order.
 
@@ -55,14 +56,19 @@ def respond(
         progress: show a progress bar on stderr while queries are answered, if that is a terminal.
         concurrency: calls of an async function under way at a time; a generator has its own.
 
+        timeout: seconds that a function may take for a query, which is a failure after that; by
+            default as long as it likes. A sync function is then called in threads, and one that
+            hangs stays in its thread, for Python cannot stop it. A generator has its own.
+
     Raises:
         GenerationError: every query is a failure; shows the first reason.
         UnknownNameError: a run, mapping or file answers a query that the dataset does not have.
-        SettingError: ``concurrency`` is below 1.
+        SettingError: ``concurrency`` is below 1, or ``timeout`` not above 0.
         DatasetError: a run is in another language, a file is not as it should be, or ``system`` is
             nothing that can answer.
     """
-    generator = _generator(system, model, concurrency)
+    check_name(model)
+    generator = _generator(system, model, concurrency, timeout)
     # Our own hand out queries without gold by themselves; somebody else's gets none to hand out.
     asked = dataset.without_gold() if generator is system else dataset
     run = generator.run(asked, out=out, progress=progress)
@@ -77,7 +83,7 @@ def respond(
     return Run(model=model, language=dataset.language, responses=responses)
 
 
-def _generator(system: ModelLike, model: str, concurrency: int) -> Generator:
+def _generator(system: ModelLike, model: str, concurrency: int, timeout: float | None) -> Generator:
     if isinstance(system, type):
         raise DatasetError(
             f"{system.__name__} is a class, which cannot answer queries; make an object of it: "
@@ -88,7 +94,7 @@ def _generator(system: ModelLike, model: str, concurrency: int) -> Generator:
     if isinstance(system, Generator):
         return system
     if callable(system):
-        return CallableGenerator(system, model, concurrency=concurrency)
+        return CallableGenerator(system, model, concurrency=concurrency, timeout=timeout)
     raise DatasetError(
         f"{reprlib.repr(system)} cannot answer queries: give a function (query) -> str, a "
         "Generator, a Run, a mapping from query id to text, or the path of a JSON Lines file of "

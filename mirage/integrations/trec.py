@@ -28,7 +28,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from mirage._base.files import write_records
+from mirage._base.files import write_records, writing
 from mirage.dataset import MirageDataset
 from mirage.errors import DatasetError
 from mirage.features.base import answered
@@ -203,9 +203,10 @@ def write_dataset(dataset: MirageDataset, folder: str | Path) -> None:
                 "for its tabs, line ends or blanks in the id"
             )
     folder = Path(folder)
-    folder.mkdir(parents=True, exist_ok=True)
     text = "".join(f"{query.id}\t{query.text}\n" for query in dataset)
-    (folder / "topics.tsv").write_text(text, encoding="utf-8", newline="\n")
+    with writing(folder):
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / "topics.tsv").write_text(text, encoding="utf-8", newline="\n")
     write_qrels(qrels(dataset), folder / "qrels.txt")
     write_records(passages.values(), folder / "passages.jsonl")
 
@@ -220,4 +221,5 @@ def _write(rows: Iterable[tuple[str, ...]], path: Path) -> None:
                 "blanks; use ids and a tag without any"
             )
         text.append(" ".join(fields) + "\n")
-    path.write_text("".join(text), encoding="utf-8", newline="\n")
+    with writing(path):
+        path.write_text("".join(text), encoding="utf-8", newline="\n")

@@ -338,6 +338,7 @@ class Leaderboard:
         progress: bool = True,
         n_jobs: int = 1,
         concurrency: int = 8,
+        timeout: float | None = None,
     ) -> Ranking:
         """Rank one system among the anchors.
 
@@ -365,6 +366,7 @@ class Leaderboard:
             progress: show progress bars on stderr, if that is a terminal.
             n_jobs: processes that compute features, as in joblib.
             concurrency: calls of an async function under way at a time; a generator has its own.
+            timeout: seconds that a function may take for a query; see :func:`~mirage.respond`.
 
         Returns:
             The ranking. A query that the model fails on has no part in its features, and is
@@ -390,6 +392,7 @@ class Leaderboard:
             progress=progress,
             n_jobs=n_jobs,
             concurrency=concurrency,
+            timeout=timeout,
         )
 
     def rank_all(
@@ -405,11 +408,12 @@ class Leaderboard:
         progress: bool = True,
         n_jobs: int = 1,
         concurrency: int = 8,
+        timeout: float | None = None,
     ) -> Ranking:
         """Rank several models, by name, among the anchors and each other; see :meth:`rank`.
 
         ``judgments`` are those on each of them, and ``until_width`` and ``until_against`` say when
-        to stop for each.
+        to stop for each. ``timeout`` is as there.
         """
         plan = _judged.plan(judge, judgments, until_width, until_against, out, seed)
         for name in models:
@@ -417,7 +421,14 @@ class Leaderboard:
         if plan is not None:
             self._check_anchors(plan)
         runs = [
-            respond(model, self.dataset, name, progress=progress, concurrency=concurrency)
+            respond(
+                model,
+                self.dataset,
+                name,
+                progress=progress,
+                concurrency=concurrency,
+                timeout=timeout,
+            )
             for name, model in models.items()
         ]
         tables = [
@@ -659,6 +670,7 @@ class MultilingualLeaderboard(Mapping[str, Leaderboard]):
         progress: bool = True,
         n_jobs: int = 1,
         concurrency: int = 8,
+        timeout: float | None = None,
     ) -> MultilingualRanking:
         """Rank one system in every language.
 
@@ -670,6 +682,7 @@ class MultilingualLeaderboard(Mapping[str, Leaderboard]):
             progress: show progress bars on stderr, if that is a terminal.
             n_jobs: processes that compute features, as in joblib.
             concurrency: calls of an async function under way at a time; a generator has its own.
+            timeout: seconds that a function may take for a query; see :func:`~mirage.respond`.
 
         A language in which the model fails on every query, or a feature fails, is left out of the
         ranking, which says so (:attr:`~mirage.MultilingualRanking.left_out`).
@@ -680,7 +693,11 @@ class MultilingualLeaderboard(Mapping[str, Leaderboard]):
             GenerationError: the model failed on every query of every language.
         """
         return self.rank_all(
-            {model: system}, progress=progress, n_jobs=n_jobs, concurrency=concurrency
+            {model: system},
+            progress=progress,
+            n_jobs=n_jobs,
+            concurrency=concurrency,
+            timeout=timeout,
         )
 
     def rank_all(
@@ -690,8 +707,9 @@ class MultilingualLeaderboard(Mapping[str, Leaderboard]):
         progress: bool = True,
         n_jobs: int = 1,
         concurrency: int = 8,
+        timeout: float | None = None,
     ) -> MultilingualRanking:
-        """Rank several models, by name, in every language; see :meth:`rank`."""
+        """Rank several models, by name, in every language (``timeout`` and all: :meth:`rank`)."""
         by_language = {name: self._by_language(model, name) for name, model in models.items()}
         rankings: dict[str, Ranking] = {}
         failed: dict[str, MirageError] = {}
@@ -702,6 +720,7 @@ class MultilingualLeaderboard(Mapping[str, Leaderboard]):
                     progress=progress,
                     n_jobs=n_jobs,
                     concurrency=concurrency,
+                    timeout=timeout,
                 )
             except (GenerationError, FeatureError) as error:
                 failed[code] = error  # what was answered in other languages is not lost for it

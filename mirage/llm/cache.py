@@ -15,8 +15,9 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
+from mirage._base.files import check_path
 from mirage._base.logs import logger
-from mirage.errors import SettingError
+from mirage.errors import DatasetError, SettingError
 
 __all__ = ["Cache", "default_cache_path"]
 
@@ -62,6 +63,10 @@ class Cache:
     def __init__(self, path: str | Path) -> None:
         if not isinstance(path, str | Path) or str(path) in ("", ".", ":memory:"):
             raise SettingError(f"{path!r} is no file to keep answers in; cache=False keeps none")
+        try:
+            check_path(Path(path))
+        except DatasetError as error:
+            raise SettingError(str(error)) from None
         self.path = Path(path).expanduser().absolute()
         self._lock = threading.RLock()
         self._database: sqlite3.Connection | None = None

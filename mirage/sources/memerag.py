@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from mirage._base.files import read_rows, validated
+from mirage._base.files import read_rows, validated, writing
 from mirage.dataset import MirageDataset
 from mirage.errors import DatasetError
 from mirage.languages import Language
@@ -47,7 +47,7 @@ class Memerag(NamedTuple):
 
         Their label is the factuality, and ``fine`` its finer labels where there are any.
         """
-        with Path(path).open("w", encoding="utf-8", newline="\n") as file:
+        with writing(Path(path)), Path(path).open("w", encoding="utf-8", newline="\n") as file:
             for sentence in self.sentences:
                 query = self.dataset[sentence.query_id]
                 row = {

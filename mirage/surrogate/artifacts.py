@@ -23,7 +23,8 @@ from typing import Any
 
 import numpy as np
 
-from mirage.errors import ArtifactError, MissingPackageError
+from mirage._base.files import writing
+from mirage.errors import ArtifactError, DatasetError, MissingPackageError
 from mirage.features import Facts
 from mirage.languages import LANGUAGES, Language
 from mirage.surrogate.model import Candidate, Recipe
@@ -82,10 +83,10 @@ def write(path: str | os.PathLike[str], artifact: Artifact) -> None:
     """
     payload = _packed(artifact)
     try:
-        with open(path, "wb") as file:
+        with writing(Path(path)), open(path, "wb") as file:
             np.savez_compressed(file, allow_pickle=False, **payload)
-    except OSError as error:
-        raise ArtifactError(f"{os.fspath(path)}: cannot be written ({error.strerror})") from None
+    except DatasetError as error:
+        raise ArtifactError(str(error)) from None
 
 
 def write_joblib(path: str | os.PathLike[str], artifact: Artifact) -> None:

@@ -8,7 +8,8 @@ import pytest
 from judging import first_in_alphabet, judge_by, make_dataset, make_run, make_runs, responses
 from llm_server import ChatServer, Reply, last_user_text
 
-from mirage.arena import BradleyTerry, Judged, Judgments, PairwiseJudge
+from mirage.arena import BradleyTerry, Judged, Judgments, PairwiseJudge, read_judged
+from mirage.arena import read_votes as votes_that_count
 from mirage.dataset import MirageDataset
 from mirage.errors import DatasetError, JudgmentError, LLMError, SettingError, UnknownNameError
 from mirage.llm import LLM, Budget, Price
@@ -471,7 +472,8 @@ def test_a_changed_response_is_judged_anew_and_replaces_the_old_vote(server, tmp
     second = compare(server, changed, out=tmp_path / "votes")
     assert len(server.requests) == 12 + 2
     assert winners(second)["q2", frozenset("xz")] == "z"
-    assert tuple(read_votes(tmp_path / "votes")) == second.votes
+    assert set(votes_that_count(tmp_path / "votes")) == set(second.votes)
+    assert set(read_votes(tmp_path / "votes")) == {*first.votes, *second.votes}
     assert len(second.votes) == 12
     assert len(set(first.votes) & set(second.votes)) == 10
 
@@ -482,7 +484,35 @@ def test_other_parameters_are_another_question(server, tmp_path):
     warm = PairwiseJudge(llm(server, temperature=0.7))
     compare(server, judge=warm, out=tmp_path / "votes")
     assert len(server.requests) == 24
-    assert len(read_votes(tmp_path / "votes")) == 12
+    assert len(votes_that_count(tmp_path / "votes")) == 12
+    assert len(read_votes(tmp_path / "votes")) == 24
+
+
+def test_votes_by_other_parameters_stay_and_are_found_again(server, tmp_path):
+    server.answer = judge_by(first_in_alphabet)
+    dataset = make_dataset(4)
+    runs, out = make_runs(dataset), tmp_path / "votes.jsonl"
+    cold, warm = (PairwiseJudge(llm(server, temperature=temperature)) for temperature in (0.0, 0.7))
+    first = cold.compare(dataset, runs, out=out, progress=False)
+    server.answer = judge_by(lambda *_: "C")
+    second = warm.compare(dataset, runs, queries=2, out=out, progress=False)
+    assert len(server.requests) == 12 + 6
+    # Of both, the last counts; and no reader takes one for two.
+    by_key = {vote_key(vote): vote for vote in first.votes}
+    by_key |= {vote_key(vote): vote for vote in second.votes}
+    assert sorted(map(vote_key, votes_that_count(out))) == sorted(by_key)
+    assert {vote_key(v): v.verdict for v in votes_that_count(out)} == {
+        key: vote.verdict for key, vote in by_key.items()
+    }
+    assert len(read_judged(out)) == 12
+    # None of them is asked for again.
+    assert cold.compare(dataset, runs, out=out, progress=False) == first
+    assert warm.compare(dataset, runs, queries=2, out=out, progress=False) == second
+    assert len(server.requests) == 18
+
+
+def vote_key(vote):
+    return vote.query_id, vote.model_a, vote.model_b, vote.judge
 
 
 def test_votes_on_other_things_stay_in_the_file(server, tmp_path):

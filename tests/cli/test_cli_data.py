@@ -9,8 +9,10 @@ import pytest
 from command_line import LANGUAGE, mirage, refusal
 
 from mirage.building import build_benchmark
+from mirage.cli.data import _file_names
 from mirage.dataset import MirageDataset, read_run
 from mirage.metaeval import LabelledSentences
+from mirage.models import Run
 
 BUNDLED = MirageDataset.bundled(LANGUAGE)
 
@@ -209,3 +211,9 @@ def test_trec_has_no_room_for_a_tab(tmp_path: Path) -> None:
     out = tmp_path / "trec"
     assert "no room" in refusal("data", "convert", path, "--to", "trec", "--out", out)
     assert not out.exists()
+
+
+def test_two_models_never_share_a_file() -> None:
+    runs = [Run(model=name, language="sw", responses=()) for name in ("a/b", "a_b", "c/d")]
+    names = _file_names(runs)
+    assert names == ["a%2Fb", "a_b", "c_d"]

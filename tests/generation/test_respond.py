@@ -562,3 +562,79 @@ def test_who_is_examined_gets_no_gold() -> None:
         assert (query.relevant, query.reference, query.answerable) == ((), None, None)
         assert (query.answers, query.wrong_answers, query.metadata) == ((), (), {})
         assert query.passages == gold["a"].passages
+
+
+# Functions that hang, names that are none --------------------------------------------------------
+
+
+def test_a_function_that_hangs_fails_its_query_alone() -> None:
+    free = threading.Event()
+
+    def answer(query: Query) -> str:
+        if query.id == "q03":
+            free.wait(60)
+        return echo(query)
+
+    started = time.monotonic()
+    run = respond(answer, QUERIES, timeout=0.3, progress=False)
+    free.set()
+    assert time.monotonic() - started < 30
+    assert [(r.query_id, r.error) for r in run.failed] == [("q03", "no answer within 0.3 s")]
+    assert run["q04"].text == echo(QUERIES["q04"])
+
+
+def test_an_async_function_that_hangs_is_cancelled() -> None:
+    cancelled = []
+
+    async def answer(query: Query) -> str:
+        try:
+            await asyncio.sleep(60 if query.id == "q03" else 0)
+        except asyncio.CancelledError:
+            cancelled.append(query.id)
+            raise
+        if query.id == "q05":
+            raise TimeoutError("of its own")
+        return echo(query)
+
+    run = respond(answer, QUERIES, timeout=0.3, progress=False)
+    assert [r.error for r in run.failed] == ["no answer within 0.3 s", "TimeoutError: of its own"]
+    assert cancelled == ["q03"]
+
+
+def test_an_error_within_the_time_is_the_functions_own() -> None:
+    def answer(query: Query) -> str:
+        if query.id == "q03":
+            raise ValueError("no")
+        return echo(query)
+
+    (failure,) = respond(answer, QUERIES, timeout=60, progress=False).failed
+    assert failure.error == "ValueError: no"
+    with pytest.raises(SettingError, match="timeout is a number of seconds above 0"):
+        respond(answer, QUERIES, timeout=0, progress=False)
+
+
+@pytest.mark.parametrize("name", ["", "a\ud800b"])
+def test_a_name_that_no_run_can_have_is_refused_before_anything_is_asked(name: str) -> None:
+    asked: list[str] = []
+
+    def answer(query: Query) -> str:
+        asked.append(query.id)
+        return echo(query)
+
+    with pytest.raises(DatasetError, match="the name of a model is a text in Unicode"):
+        respond(answer, QUERIES, name, progress=False)
+    with pytest.raises(DatasetError, match="the name of a model is a text in Unicode"):
+        CallableGenerator(answer, name).run(QUERIES, progress=False)
+    assert asked == []
+
+
+@pytest.mark.parametrize("bad", ["a\0b", "a\ud800b"])
+def test_a_path_that_is_none_is_refused(bad: str, tmp_path: Path) -> None:
+    for work in (
+        lambda: respond(echo, QUERIES, out=tmp_path / bad, progress=False),
+        lambda: write_run(respond(echo, QUERIES, progress=False), tmp_path / bad),
+        lambda: read_run(tmp_path / bad, language="sw"),
+        lambda: MirageDataset.from_jsonl(tmp_path / bad),
+    ):
+        with pytest.raises(DatasetError, match="is no path: it holds NUL or is no Unicode"):
+            work()
