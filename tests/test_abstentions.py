@@ -33,6 +33,13 @@ ABSTENTIONS = [
     ("id", "Siapa yang membangun mercusuar?", "Maaf, saya tidak menemukan jawabannya."),
     ("ru", "Кто построил маяк?", "В тексте не говорится, кто построил маяк."),
     ("ru", "Кто построил маяк?", "К сожалению, ответа я не нашёл."),
+    ("ru", "Кто сочинил вальс?", "Автор вальса остаётся за кадром."),
+    (
+        "en",
+        "Who set the poem to music?",
+        "Its metre is discussed at length, the composer is not.",
+    ),
+    ("fr", "Qui a mis le poème en musique ?", "On y parle du mètre, jamais du compositeur."),
     ("sw", "Nani alijenga mnara?", "Samahani, vifungu havisemi nani alijenga mnara."),
     ("yo", "Ta ló kọ́ ilé iná?", "Mi ò mọ ẹni tó kọ́ ọ; àwọn àyọkà kò sọ ọ́."),
     ("yo", "Ta ló kọ́ ilé iná?", "Ma binu, mi o mo idahun si ibeere yii."),
@@ -110,6 +117,19 @@ def test_marks_letters_and_apostrophes_are_folded() -> None:
     assert abstains("نمی‌دانم", "fa") == abstains("نمي‌دانم", "fa")
     assert abstains("Mi ò mọ̀.", "yo") >= ABSTAINS_AT
     assert abstains("Mi o mo.", "yo") >= ABSTAINS_AT
+
+
+def test_what_stands_behind_a_contrast_is_read_by_itself() -> None:
+    text = "The passages say nothing of its age but it is 3 m high."
+    found = dict(zip(SIGNS, signs(text, "en"), strict=True))
+    assert found["plain_figures"] == 1
+    assert found["plain_turns"] > 0
+
+
+def test_what_takes_up_the_question_belongs_to_the_cue() -> None:
+    text, question = "When the old harbour café closes, nobody says.", "When does it close?"
+    for asked, kinds in ((question, 1), (f"{question} The old harbour café.", 2)):
+        assert dict(zip(SIGNS, signs(text, "en", question=asked), strict=True))["cues"] == kinds
 
 
 def test_without_words_there_is_no_sign() -> None:
