@@ -369,9 +369,10 @@ class Leaderboard:
             timeout: seconds that a function may take for a query; see :func:`~mirage.respond`.
 
         Returns:
-            The ranking. A query that the model fails on has no part in its features, and is
-            listed under the table. Below the table stands how many judgments place the model, and
-            how many they are worth with the predictions.
+            The ranking. A query that the model fails on has no part in its features, counts in
+            its logit as the worst that a training model had on it, and is listed under the table.
+            Below the table stands how many judgments place the model, and how many they are worth
+            with the predictions.
 
         Raises:
             GenerationError: the model failed on every query.
@@ -825,6 +826,11 @@ def _ranking(
 
 def _notes(scored: _Scored) -> Iterator[str]:
     """What makes the place of a model say less than it seems to."""
+    if scored.failures:
+        yield (
+            f"a query that {scored.model} failed on counts in its logit as the worst that a system "
+            "of this board had on it, so that not to answer never helps"
+        )
     if scored.unfamiliar:
         yield (
             f"{scored.model} is unlike any system that this board knows ({scored.unfamiliar}): its "

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from itertools import combinations, islice
 from math import comb
 from types import MappingProxyType
-from typing import Self
+from typing import NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,6 +33,10 @@ from mirage.surrogate.model import Candidate, PooledModel, Recipe, evaluate, fit
 from mirage.surrogate.training import TrainingData, mean_features, require_values, training_data
 
 __all__ = ["Prediction", "SurrogateRanker", "Validation"]
+
+
+FEWEST_ANSWERED = 5
+"""Queries that a model has to have answered: of fewer, too little is known of the others."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -115,6 +119,17 @@ class Validation:
     def coverage(self) -> dict[str, float]:
         """Share of held-out logits inside their 95 % interval."""
         return {code: float(inside.mean()) for code, inside in self.covered.items()}
+
+
+class _View(NamedTuple):
+    """What some values of a model's features make of it."""
+
+    profile: Floats
+    logit: float
+    spread: Floats
+    """Of the logit, over draws of queries."""
+    errors: Floats
+    """Of the surrogate, a draw each."""
 
 
 class SurrogateRanker:
@@ -200,8 +215,11 @@ class SurrogateRanker:
     def predict(self, table: FeatureTable) -> Prediction:
         """The logit of a model, with draws that cover which queries were asked and the surrogate.
 
-        The draws take the queries of the training tournaments where the table has them all, and
-        else as many of the table's own, with replacement. To each they add an error such as the
+        The draws take the queries of the training tournaments where the table answers them all,
+        and else as many of those that it answers, with replacement, widened as Student's t asks
+        for so many. A query without any feature is one that the model failed on: it counts as the
+        worst that a training model had on it, feature by feature, so that not to answer never
+        helps. To each draw is added an error such as the
         recipe made on held-out models with features like these: see
         :mod:`mirage.surrogate.familiarity`. The jackknife+ (Barber et al. 2021, Annals of
         Statistics 49(1)), which assumes no distribution, has no ends at 95 % for fewer than 19
@@ -211,13 +229,14 @@ class SurrogateRanker:
             table: the model's features; it may have more of them than needed, in any order.
 
         Raises:
-            FeatureError: a feature is missing, or the model has one on no query though the
+            FeatureError: fewer than :data:`FEWEST_ANSWERED` queries were answered, a feature is
+                missing, or the model has one on no query though the
                 feature needs something that a query may lack. One that needs nothing, such as the
                 language of answers that are all too short to tell, is taken at its mean over the
                 training models.
             UnknownNameError: the table's language was not learnt from.
         """
-        _, model = self._fitted()
+        self._fitted()
         if table.language not in self._data:
             raise UnknownNameError("language of this surrogate", table.language, self._data)
         if missing := [name for name in self.features if name not in table.features]:
@@ -226,17 +245,36 @@ class SurrogateRanker:
                 "was trained on; score the model with a suite that has them"
             )
         part = self._data[table.language]
+        answered = _answered(table)
         table, assumed = _with_values(table.columns(self.features), part)
-        if set(part.query_ids) <= set(table.query_ids):
-            table, counts = table.select(part.query_ids), part.counts
-        else:
-            counts = draw_queries(len(table), len(table), len(part.counts), seed=self.seed)
-        profile = np.nanmean(table.values, axis=0)
+        given = table.select(answered)
+        if set(part.query_ids) <= set(answered):
+            table = given = given.select(part.query_ids)
+        versions = [given.values]
+        if len(given) < len(table):
+            versions.append(_at_worst(table, given, part))
+        views = [self._view(table, values, given.query_ids, part) for values in versions]
+        # What is least favourable: not to answer never helps.
+        least = min(views, key=lambda view: view.logit)
+        spread = max((view.spread for view in views), key=np.std)
+        errors = max((view.errors for view in views), key=np.std)
+        draws = least.logit + spread + errors
+        unlike = self._familiarity(part.language).unlike(least.profile)
+        return Prediction(table.model, table.language, least.logit, draws, unlike, assumed)
+
+    def _view(
+        self, table: FeatureTable, values: Floats, queries: tuple[str, ...], part: TrainingData
+    ) -> _View:
+        _, model = self._fitted()
+        counts = part.counts
+        if queries != part.query_ids:
+            counts = draw_queries(len(values), len(values), len(counts), seed=self.seed)
+        profile = np.nanmean(values, axis=0)
         logit = float(model.predict(part.language, profile))
-        draws = widened(model.predict(part.language, mean_features(table.values, counts)), counts)
-        known = self._familiarity(part.language)
-        draws = draws + known.errors(profile, len(draws), [self.seed, *table.model.encode()])
-        return Prediction(table.model, table.language, logit, draws, known.unlike(profile), assumed)
+        drawn = model.predict(part.language, mean_features(values, counts))
+        seed = [self.seed, *table.model.encode()]
+        errors = self._familiarity(part.language).errors(profile, len(drawn), seed)
+        return _View(profile, logit, widened(drawn, counts) - logit, errors)
 
     def scores(self, table: FeatureTable) -> Floats:
         """The logit of a model all of whose responses had the features of this one, by response.
@@ -389,6 +427,41 @@ def _with_values(table: FeatureTable, part: TrainingData) -> tuple[FeatureTable,
     filled = replace(table, values=values)
     require_values(filled)
     return filled, tuple(table.features[j] for j in without)
+
+
+def _answered(table: FeatureTable) -> tuple[str, ...]:
+    """The queries with any feature, where they are enough."""
+    rows = np.flatnonzero(~np.isnan(table.values).all(axis=1)).tolist()
+    if len(rows) < FEWEST_ANSWERED:
+        raise FeatureError(
+            f"model {table.model!r} answered {len(rows)} of {len(table)} queries "
+            f"({table.language}), and a rank takes {FEWEST_ANSWERED} or more; have it answer more"
+        )
+    return tuple(table.query_ids[row] for row in rows)
+
+
+def _at_worst(table: FeatureTable, given: FeatureTable, part: TrainingData) -> Floats:
+    """The features, where a query that is not given has the worst that a training model had on it.
+
+    Of a query that no training model answered, the worst on any; and never more than the mean of
+    what is given. A feature without a direction has none that is worst, and is NaN there.
+    """
+    signs = np.array(part.monotone)
+    turn = np.where(signs < 0, -1, 1)
+    on_query = np.fmin.reduce(turn * part.values, axis=0)
+    on_any = np.fmin.reduce(on_query, axis=0)
+    places = {id_: place for place, id_ in enumerate(part.query_ids)}
+    answered = set(given.query_ids)
+    rows = [
+        on_query[places[id_]] if id_ in places else on_any
+        for id_ in table.query_ids
+        if id_ not in answered
+    ]
+    worst = np.array(rows).reshape(-1, len(signs))
+    worst = np.where(np.isnan(worst), on_any, worst)
+    worst = turn * np.fmin(worst, turn * np.nanmean(given.values, axis=0))
+    worst[:, signs == 0] = np.nan
+    return np.concatenate([given.values, worst])
 
 
 def shared_models(data: Mapping[str, TrainingData]) -> list[str]:

@@ -336,6 +336,52 @@ def test_the_interval_widens_with_what_the_surrogate_does_not_know() -> None:
     assert widths[1] > 5 * widths[0]
 
 
+def failing(table: FeatureTable, failed: Sequence[int]) -> FeatureTable:
+    values = table.values.copy()
+    values[list(failed)] = np.nan
+    return replace(table, values=values)
+
+
+def test_not_to_answer_never_helps() -> None:
+    tables, boot = arena(models=13, seed=3)
+    everyone = training_data(tables, boot)["sw"]
+    best, worst = int(everyone.mean_y.argmax()), int(everyone.mean_y.argmin())
+    for row in (best, worst):
+        own, rest = tables[row], everyone.without({everyone.models[row]})
+        ranker = SurrogateRanker("linear").fit_data({"sw": rest})
+        whole = ranker.predict(own)
+        quality = own.values @ [2.0, 1.0, 0.0]
+        at_random = np.random.default_rng(0).permutation(30)
+        for failed in (at_random[:6], at_random[:25], np.argsort(quality)[: 12 * (row == best)]):
+            part = ranker.predict(failing(own, failed))
+            assert part.logit < whole.logit + 0.01
+            if len(failed):
+                assert np.ptp(part.interval()) > np.ptp(whole.interval())
+
+
+def test_a_query_that_was_failed_on_has_the_worst_that_a_training_model_had_on_it() -> None:
+    tables, boot = arena(models=13, seed=3)
+    everyone = training_data(tables, boot)["sw"]
+    best = int(everyone.mean_y.argmax())
+    own, rest = tables[best], everyone.without({everyone.models[best]})
+    ranker = SurrogateRanker("linear").fit_data({"sw": rest})
+    values = own.values.copy()
+    values[4, :2] = rest.values[:, 4, :2].min(axis=0)
+    values[4, 2] = np.delete(own.values[:, 2], 4).mean()  # it has no direction
+    by_hand = ranker.predict(replace(own, values=values)).logit
+    assert ranker.predict(failing(own, [4])).logit == pytest.approx(by_hand)
+    elsewhere = replace(failing(own, [4]), query_ids=tuple(f"x{i}" for i in range(30)))
+    assert ranker.predict(elsewhere).logit < by_hand  # the worst on any query
+
+
+def test_a_rank_takes_five_answers() -> None:
+    tables, boot = arena()
+    ranker = SurrogateRanker("linear").fit(tables, boot)
+    assert ranker.predict(failing(tables[0], range(25))).draws.shape == (40,)
+    with pytest.raises(FeatureError, match=r"answered 4 of 30 queries \(sw\), and a rank takes 5"):
+        ranker.predict(failing(tables[0], range(26)))
+
+
 def test_other_queries_than_those_of_training_are_drawn_from_the_table() -> None:
     tables, boot = arena()
     ranker = SurrogateRanker("ridge").fit(tables, boot)
