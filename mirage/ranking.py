@@ -16,6 +16,7 @@ from mirage._base.arrays import Floats, Ints
 from mirage._base.tables import RANKED, Table, frame_of, ranked_cells, to_html, to_markdown, to_text
 from mirage.arena.bradley_terry import BradleyTerry, BradleyTerryFit, Tournaments
 from mirage.arena.cautions import cautions
+from mirage.arena.fragility import Fragility, fragility
 from mirage.arena.judgments import Judgments, JudgmentsLike, as_judgments
 from mirage.arena.verdicts import Judged
 from mirage.errors import MirageError, UnknownNameError
@@ -99,6 +100,7 @@ class Evidence:
         judgments: the verdicts on pairs of models.
         fit: to these judgments.
         votes: what each judge said, from which these judgments follow.
+        bradley_terry: how they were fitted; ``None`` where logits come from tournaments.
     """
 
     dataset: MirageDataset | None = None
@@ -109,6 +111,7 @@ class Evidence:
     judgments: Judgments | None = None
     fit: BradleyTerryFit | None = None
     votes: tuple[Vote, ...] = ()
+    bradley_terry: BradleyTerry | None = None
 
 
 class Ranking:
@@ -233,6 +236,7 @@ class Ranking:
                 judgments=columns,
                 fit=fit,
                 votes=said.votes,
+                bradley_terry=None if tournaments else model,
             ),
             agreement=agreement,
             level=level,
@@ -259,6 +263,27 @@ class Ranking:
             for model, table in self.evidence.tables.items()
             if model in runs
         }
+
+    @cached_property
+    def fragility(self) -> Mapping[str, Fragility]:
+        """How few queries, and verdicts, the rank of each judged model hangs on, by its name.
+
+        See :func:`mirage.arena.fragility`, which takes a second for 19 models. Empty for rankings
+        that do not come from one fit to judgments.
+        """
+        evidence = self.evidence
+        if evidence is None or evidence.judgments is None or evidence.bradley_terry is None:
+            return {}
+        found = fragility(evidence.judgments, bradley_terry=evidence.bradley_terry)
+        return {one.model: one for one in found if one.rank == self[one.model].rank}
+
+    @property
+    def fragility_notes(self) -> tuple[str, ...]:
+        """On how little the first place of a judged ranking hangs, in words."""
+        first = [entry.model for entry in self if entry.rank == 1]
+        if len(first) == len(self):  # nobody is ahead
+            return ()
+        return tuple(str(self.fragility[model]) for model in first if model in self.fragility)
 
     def __getitem__(self, model: str) -> Entry:
         if model not in self._by_model:
@@ -414,6 +439,7 @@ class Ranking:
                 *_finding_notes(self.findings),
                 *filter(None, [self.about]),
                 *self.notes,
+                *self.fragility_notes,
             ),
         ).filled()
 
@@ -430,9 +456,10 @@ class Ranking:
             "entries": [
                 _plain_entry(entry)
                 | {"findings": [*map(_plain_finding, self.findings.get(entry.model, ()))]}
+                | {"fragility": _plain_fragility(self.fragility.get(entry.model))}
                 for entry in self
             ],
-            "notes": list(self.notes),
+            "notes": [*self.notes, *self.fragility_notes],
             "agreement": [figure.model_dump() for figure in self.agreement],
         }
 
@@ -737,6 +764,15 @@ def _finding_notes(findings: Mapping[str, Sequence[Finding | PooledFinding]]) ->
     for model, some in findings.items():
         if words := summary(some):
             yield f"{model} {words}."
+
+
+def _plain_fragility(fragile: Fragility | None) -> dict[str, Any] | None:
+    if fragile is None:
+        return None
+    return {
+        kind: removal and {"dropped": list(removal.dropped), "of": removal.of, "rank": removal.rank}
+        for kind, removal in (("queries", fragile.queries), ("verdicts", fragile.verdicts))
+    }
 
 
 def _plain_finding(finding: Finding) -> dict[str, Any]:

@@ -329,6 +329,7 @@ def test_json_has_everything() -> None:
         "failures": {"q03": "TimeoutError: too slow", "q07": "KeyError: '<b>'"},
         "unfamiliar": "",
         "findings": [],
+        "fragility": None,
     }
     assert plain["entries"][0]["answered"] is None
     many = ranking([0.1] * 8, HARD_NAMES)

@@ -11,6 +11,7 @@ from mirage.arena.biases import (
     verbosity_bias,
 )
 from mirage.arena.bradley_terry import BradleyTerry, BradleyTerryFit, Tournaments
+from mirage.arena.fragility import Fragility, Removal, fragility
 from mirage.arena.judge import PairJudge, PairwiseJudge
 from mirage.arena.judgment_files import read_judged, read_votes
 from mirage.arena.judgments import Judgments
@@ -21,6 +22,7 @@ __all__ = [
     "AdaptivePairs",
     "BradleyTerry",
     "BradleyTerryFit",
+    "Fragility",
     "JudgeAgreement",
     "Judged",
     "Judgments",
@@ -29,10 +31,12 @@ __all__ = [
     "PairJudge",
     "PairwiseJudge",
     "PositionBias",
+    "Removal",
     "SelfPreference",
     "Skipped",
     "Tournaments",
     "VerbosityBias",
+    "fragility",
     "judge_agreement",
     "judgments_of",
     "position_bias",

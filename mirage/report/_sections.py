@@ -13,7 +13,7 @@ from mirage.report._drawing import Scale, axis, bar, interval
 from mirage.report._elements import Child, breakable, cut, label, tag
 
 if TYPE_CHECKING:
-    from mirage.arena import Judgments
+    from mirage.arena import Fragility, Judgments
     from mirage.ranking import Entry, MultilingualRanking, Ranking
 
 __all__ = [
@@ -143,6 +143,8 @@ def leaderboard(
         head.append(column("Lower to upper", class_="number wide"))
     if has_ranks:
         head.append(column("Rank interval", class_="number wide"))
+    if ranking.fragility:
+        head.append(column("Another rank without", class_="number wide"))
     rows = []
     for entry in ranking:
         cells: list[Child] = []
@@ -155,6 +157,8 @@ def leaderboard(
         if has_ranks:
             ends = "—" if entry.rank_interval is None else "{} to {}".format(*entry.rank_interval)
             cells.append(tag("td", ends, class_="number wide"))
+        if ranking.fragility:
+            cells.append(tag("td", _hangs_on(ranking.fragility.get(entry.model)), class_="wide"))
         rank, href = number(entry.rank, str(entry.rank)), f"#{code}/{places[entry.model]}"
         new_too = entry.model in new
         rows.append(model_row(rank, entry.model, href, new_too, cells, entry.unfamiliar))
@@ -186,11 +190,23 @@ def _ends(ends: tuple[float, float]) -> str:
     return "—" if any(map(math.isnan, ends)) else f"{_signed(ends[0])} to {_signed(ends[1])}"
 
 
+def _hangs_on(fragile: Fragility | None) -> str:
+    """Without how few queries, and verdicts, a model has another rank."""
+    removals = (fragile.queries, fragile.verdicts) if fragile else (None, None)
+    parts = [
+        f"{len(removal.dropped)} of {removal.of} {kind}"
+        for kind, removal in zip(("queries", "verdicts"), removals, strict=True)
+        if removal is not None
+    ]
+    return ", ".join(parts) or "—"
+
+
 def notes(ranking: Ranking) -> Element | None:
-    """The ranking's own notes."""
-    if not ranking.notes:
+    """The ranking's own notes, and on how little the first place hangs."""
+    lines = [*ranking.notes, *ranking.fragility_notes]
+    if not lines:
         return None
-    return tag("ul", (tag("li", tag("bdi", cut(note, 1000)[0])) for note in ranking.notes))
+    return tag("ul", (tag("li", tag("bdi", cut(note, 1000)[0])) for note in lines))
 
 
 def failures(ranking: Ranking, most: int) -> Element | None:
