@@ -97,10 +97,7 @@ def new_models(
         for model in new:
             if model not in arena.tournaments.models:
                 raise UnknownNameError("model", model, arena.tournaments.models)
-    old = {
-        code: replace(arena, tournaments=_tournaments_without(arena, new, seed))
-        for code, arena in arenas.items()
-    }
+    old = {code: _without(arena, new, seed) for code, arena in arenas.items()}
     rows: list[NewModelRow] = []
     for group in surrogate_groups(surrogate_data(old), pooled):
         ranker = SurrogateRanker(estimator, seed=seed).fit_data(group)
@@ -147,7 +144,8 @@ def _by_pair(
     return wins
 
 
-def _tournaments_without(arena: Arena, models: Sequence[str], seed: int) -> Tournaments:
+def _without(arena: Arena, models: Sequence[str], seed: int) -> Arena:
+    """The arena before anybody judged these models."""
     judged, counts = arena.judgments, arena.tournaments.counts
     names, query_ids = np.array(judged.models), np.array(judged.query_ids)
     a, b = names[judged.a], names[judged.b]
@@ -159,9 +157,10 @@ def _tournaments_without(arena: Arena, models: Sequence[str], seed: int) -> Tour
         score=judged.score[old],
     )
     size = int(counts[0].sum())
-    return BradleyTerry().bootstrap(
+    drawn = BradleyTerry().bootstrap(
         remaining, tournaments=len(counts), queries=size, seed=seed, progress=False
     )
+    return replace(arena, judgments=remaining, tournaments=drawn)
 
 
 def _placed(

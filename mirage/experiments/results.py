@@ -170,6 +170,7 @@ class ValidationRow(Row):
         r2: as :attr:`mirage.surrogate.Validation.r2`, of models held out.
         tau: as :attr:`mirage.surrogate.Validation.tau`, of models held out.
         coverage: share of held-out logits inside their 95 % interval.
+        r2_in_paper: as :attr:`mirage.surrogate.Validation.r2_in_paper`, of models held out.
     """
 
     keys = ("name", "pooled")
@@ -181,6 +182,7 @@ class ValidationRow(Row):
     r2: float
     tau: float
     coverage: float
+    r2_in_paper: float
 
 
 @dataclass(frozen=True)
@@ -192,6 +194,7 @@ class R2Row(Row):
         train_lower: as ``train_upper``, an end of the middle 95 % over tournaments.
         r2: mean over tournaments, for models held out, those of all splits together.
         lower: as ``upper``, an end of the middle 95 % over tournaments.
+        r2_in_paper: as ``r2``, but about the mean of all models, as the paper's Table 5 has it.
     """
 
     r2_train: float
@@ -200,6 +203,7 @@ class R2Row(Row):
     r2: float
     lower: float
     upper: float
+    r2_in_paper: float
 
 
 @dataclass(frozen=True)

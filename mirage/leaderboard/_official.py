@@ -284,7 +284,8 @@ def _made(
     tournaments = BradleyTerry().bootstrap(
         judgments, tournaments=TOURNAMENTS, queries=QUERIES_DRAWN, seed=inputs["seed"]
     )
-    ranker = SurrogateRanker(inputs["estimator"], seed=inputs["seed"]).fit(tables, tournaments)
+    ranker = SurrogateRanker(inputs["estimator"], seed=inputs["seed"])
+    ranker.fit(tables, tournaments, judgments=judgments)
     code = inputs["language"]
     validation = ranker.cross_validate(HELD_OUT, SPLITS, n_jobs=n_jobs)
     provenance = {

@@ -288,7 +288,7 @@ class Leaderboard:
             drawn = BradleyTerry().bootstrap(
                 judgments, tournaments=tournaments, queries=None, seed=seed, progress=progress
             )
-            return surrogate.fit(tables(), drawn)
+            return surrogate.fit(tables(), drawn, judgments=judgments)
 
         @cache
         def tables() -> list[FeatureTable]:

@@ -22,8 +22,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from mirage._base.files import writing
+from mirage.arena import Judgments
 from mirage.errors import ArtifactError, DatasetError, MissingPackageError
 from mirage.features import Facts
 from mirage.languages import LANGUAGES, Language
@@ -55,6 +57,8 @@ ARRAYS = {
     "y": (np.float32, np.float64),
 }
 RESIDUALS = ("of_shared", "of_all")
+# The columns of judgments, where there are any, and their types.
+COLUMNS = {"query": np.int32, "a": np.int32, "b": np.int32, "score": np.float32}
 
 MOST_BYTES = 2**30
 """What the arrays of a file may have together once they are unpacked."""
@@ -109,16 +113,25 @@ def _packed(artifact: Artifact) -> dict[str, Any]:
     about = {
         "estimator": artifact.estimator,
         "seed": artifact.seed,
-        "recipe": asdict(candidate.recipe),
+        "recipe": _recipe(candidate),
         "languages": {code: _about(part) for code, part in artifact.data.items()},
     }
     payload: dict[str, Any] = {"format": FORMAT, "about": json.dumps(about)}
     for code, part in artifact.data.items():
         arrays = {name: getattr(part, name).astype(small) for name, (small, _) in ARRAYS.items()}
         arrays |= {"of_shared": candidate.of_shared[code], "of_all": candidate.of_all[code]}
+        if part.judgments is not None:
+            arrays |= {name: getattr(part.judgments, name) for name in COLUMNS}
         for name, array in arrays.items():
             payload[f"{code}/{name}"] = np.ascontiguousarray(array)
     return payload
+
+
+def _recipe(candidate: Candidate) -> dict[str, Any]:
+    recipe = asdict(candidate.recipe)
+    if not recipe.pop("verdicts"):
+        return recipe
+    return recipe | {"verdicts": True, "weights": candidate.weights}
 
 
 def _about(part: TrainingData) -> dict[str, Any]:
@@ -281,11 +294,18 @@ def _unpacked(payload: Mapping[str, Any]) -> Artifact:
         for name, (_, wide) in ARRAYS.items():
             fields[name] = payload[f"{code}/{name}"].astype(wide)
         own = {name: _facts(facts) for name, facts in entry.get("facts", {}).items()}
+        if f"{code}/score" in payload:
+            columns = {
+                name: payload[f"{code}/{name}"].astype(kind) for name, kind in COLUMNS.items()
+            }
+            fields["judgments"] = Judgments(fields["query_ids"], fields["models"], **columns)
         data[code] = TrainingData(code, **fields, facts=own, groups=tuple(entry.get("groups", ())))
-    residuals = ({code: payload[f"{code}/{of}"] for code in data} for of in RESIDUALS)
-    artifact = Artifact(
-        about["estimator"], about["seed"], Candidate(Recipe(**about["recipe"]), *residuals), data
-    )
+    of_shared, of_all = ({code: payload[f"{code}/{of}"] for code in data} for of in RESIDUALS)
+    recipe = dict(about["recipe"])
+    of_verdicts, of_means = recipe.pop("weights", (0.0, 1.0))
+    weights = float(of_verdicts), float(of_means)
+    candidate = Candidate(Recipe(**recipe), of_shared, of_all, weights)
+    artifact = Artifact(about["estimator"], about["seed"], candidate, data)
     _check(artifact)
     return artifact
 
@@ -322,6 +342,25 @@ def _check(artifact: Artifact) -> None:
             and all(array.shape == (models,) for array in residuals)
             and all(np.isfinite(array).all() for array in (part.y, *residuals))
             and not np.isinf(part.values).any()
+            and _sound(part.judgments, part, needed=of.recipe.verdicts)
         )
         if not sound:
             raise ValueError(f"the names and numbers of {code!r} do not fit together")
+
+
+def _sound(judgments: Judgments | None, part: TrainingData, *, needed: bool) -> bool:
+    if judgments is None:
+        return not needed
+    models, rows = len(part.models), judgments.score.shape
+    return (
+        len(rows) == 1
+        and all(column.shape == rows for column in (judgments.query, judgments.a, judgments.b))
+        and _places(judgments.query, len(part.query_ids))
+        and _places(judgments.a, models)
+        and _places(judgments.b, models)
+        and bool(np.all(np.isin(judgments.score, (0.0, 0.5, 1.0))))
+    )
+
+
+def _places(column: NDArray[np.int32], number: int) -> bool:
+    return bool(np.all((column >= 0) & (column < number)))

@@ -18,6 +18,7 @@ __all__ = [
     "LINEAR",
     "NAMES",
     "SELECTED_FROM",
+    "VERDICTS",
     "Regressor",
     "fit_regressor",
     "one_thread",
@@ -131,6 +132,9 @@ LINEAR = "linear"
 """A ridge regression with right signs for each language by itself, and nothing shared."""
 
 LAMBDAMART = "lambdamart"
+
+VERDICTS = "verdicts"
+"""No regressor: a score of single responses, stacked with means; it needs judgments."""
 
 NAMES = (LINEAR, *ESTIMATORS, LAMBDAMART)
 """All estimators; LambdaMART needs the extra ``ltr``."""

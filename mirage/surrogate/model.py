@@ -6,6 +6,10 @@ language together, and a ridge regression per language learns what is left of th
 logits. Where there is no shared part, that ridge is monotone: no more of a feature such as citation
 recall may cost rank. How much either part gets is chosen on models that were held out (in all
 languages at once, for a model is likely good or bad in several).
+
+Where the single verdicts are at hand, they are learnt from too (``_verdicts``).
+Verdicts say which response is better, not how far models are apart, so the logits that they give
+are stretched, and stacked with those of the means, by weights set on held-out models.
 """
 
 from __future__ import annotations
@@ -14,13 +18,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
+from numpy.typing import NDArray
 
 from mirage._base.arrays import Floats
 from mirage.errors import FeatureError
 from mirage.surrogate.estimators import Regressor, fit_regressor, one_thread
-from mirage.surrogate.training import TrainingData
+from mirage.surrogate.training import TrainingData, mean_features
+from mirage.surrogate._verdicts import Scores, expected_wins, fit_scores, logit_that_wins
 
-__all__ = ["Candidate", "PooledModel", "Recipe", "evaluate", "fit_model", "select"]
+__all__ = ["Candidate", "FittedModel", "PooledModel", "Recipe", "evaluate", "fit_model", "select"]
 
 Data = Mapping[str, TrainingData]
 Residuals = dict[str, Floats]
@@ -40,6 +46,9 @@ ROWS = 1000
 ROWS_PER_MODEL = 10
 """Most of these rows that are one model's in one language: they are nearly the same."""
 
+PRIOR = 1.0
+"""How many models it weighs that the verdicts' logits are right as they are."""
+
 FOLDS, FOLDS_OF_GROUPS = 6, 12
 """Parts in which models are held out; more of them where models have groups, so that few whole
 groups are out at a time."""
@@ -53,13 +62,22 @@ class Recipe:
         shared: the estimator of the shared part, ``None`` to leave every language alone.
         alpha: ridge strength of the language part, ``None`` to leave that part out. In units of
             models: an ``alpha`` of 10 weighs as much as 10 models.
+        verdicts: whether single verdicts are learnt from; without ``shared`` and ``alpha`` nothing
+            else is.
     """
 
     shared: str | None
     alpha: float | None
+    verdicts: bool = False
+
+    @property
+    def means(self) -> bool:
+        """Whether there is a model of mean features."""
+        return self.shared is not None or self.alpha is not None
 
     def __str__(self) -> str:
-        parts = [self.shared] if self.shared else []
+        parts = ["verdicts"] if self.verdicts else []
+        parts += [self.shared] if self.shared else []
         kind = "ridge" if self.shared else "monotone ridge"
         parts += [f"{kind}({self.alpha:g}) per language"] if self.alpha else []
         return " + ".join(parts)
@@ -86,34 +104,106 @@ class PooledModel:
 
 
 @dataclass(frozen=True)
+class FittedModel:
+    """A fitted recipe: features of a model's responses to its logit.
+
+    Attributes:
+        means: the model of mean features, if there is one.
+        scores: of single responses, where verdicts were learnt from.
+        data: what was learnt from, by language.
+        weights: of the logit that the verdicts give, and of that of the means, each less the mean
+            of the training models.
+    """
+
+    means: PooledModel | None
+    scores: Scores | None
+    data: Data
+    weights: tuple[float, float]
+
+    def logits(
+        self,
+        language: str,
+        values: Floats,
+        counts: NDArray[np.int32] | None = None,
+        *,
+        queries: NDArray[np.intp] | None = None,
+    ) -> Floats:
+        """Logits of models of a language that was learnt from.
+
+        Args:
+            language: one that was learnt from.
+            values: features of responses, ``(models, queries, features)``; with ``counts``, those
+                of one model, ``(queries, features)``.
+            counts: how often each draw holds each query, ``(draws, queries)``.
+            queries: their places among those that were learnt from, if they all are among them.
+
+        Returns:
+            ``(models,)``, over all queries; with ``counts``, those of the draws, ``(draws,)``.
+        """
+        profile = np.nanmean(values, axis=-2) if counts is None else mean_features(values, counts)
+        if self.scores is None:
+            assert self.means is not None
+            return self.means.predict(language, profile)
+        part = self.data[language]
+        theirs = self.scores.of(language, part.values)
+        paired = queries is not None
+        wins = expected_wins(
+            self.scores.of(language, values),
+            theirs[:, queries] if paired else theirs,
+            paired=paired,
+        )
+        share = wins.mean(axis=-1) if counts is None else counts @ wins / counts.sum(axis=1)
+        centre = float(part.mean_y.mean())
+        logits = centre + self.weights[0] * (logit_that_wins(share, part.mean_y) - centre)
+        if self.means is not None:
+            logits += self.weights[1] * (self.means.predict(language, profile) - centre)
+        return logits
+
+
+@dataclass(frozen=True)
 class Candidate:
     """A recipe, with its residuals ``actual - predicted`` on models that it had not seen.
 
     Residuals are by language, in the order of the language's models: ``of_shared`` of the shared
-    part alone, ``of_all`` of both parts.
+    part of the means alone, ``of_all`` of everything. ``weights`` are those of the verdicts and of
+    the means.
     """
 
     recipe: Recipe
     of_shared: Residuals
     of_all: Residuals
+    weights: tuple[float, float] = (0.0, 1.0)
 
 
-def select(data: Data, estimators: Sequence[str | None], *, seed: int) -> Candidate:
+def select(
+    data: Data, estimators: Sequence[str | None], *, verdicts: bool = False, seed: int
+) -> Candidate:
     """The stiffest recipe that does not predict held-out models significantly worse than the best.
 
     ``estimators`` are names of the shared part, ``None`` for none. Recipes are tried from the
-    stiffest to the most flexible. A model's loss is the mean over its languages of its squared
-    residual over the variance of the language's logits. Taken is the first recipe whose mean loss
-    is not above the smallest one at the 5 % level of a one-sided paired t-test over models: of few
-    models, the smallest loss is often luck. (A relative of the one-standard-error rule of Breiman
-    et al. 1984, Classification and Regression Trees.)
+    stiffest to the most flexible; with ``verdicts``, which need judgments, first those that learn
+    from verdicts alone, then from verdicts and the best means. A model's loss is the mean over its
+    languages of its squared residual over the variance of the language's logits. Taken is the first
+    recipe whose mean loss is not above the smallest one at the 5 % level of a one-sided paired
+    t-test over models: of few models, the smallest loss is often luck. (A relative of the
+    one-standard-error rule of Breiman et al. 1984, Classification and Regression Trees.)
 
     Raises:
         FeatureError: too few models to hold any out.
     """
+    folds = _folds(data, seed)
+    candidates = list(_candidates(data, estimators, folds, seed))
+    if verdicts:
+        of_verdicts = _of_verdicts(data, folds, seed)
+        alone = _stacked(data, of_verdicts, None, folds)
+        both = _stacked(data, of_verdicts, _stiffest(data, candidates), folds)
+        candidates = [alone, both, *candidates]
+    return _stiffest(data, candidates)
+
+
+def _stiffest(data: Data, candidates: Sequence[Candidate]) -> Candidate:
     from scipy.special import stdtrit
 
-    candidates = list(_candidates(data, estimators, seed))
     losses = np.array([_losses(data, candidate.of_all) for candidate in candidates])
     models = losses.shape[1]
     excess = losses - losses[losses.mean(axis=1).argmin()]
@@ -121,8 +211,9 @@ def select(data: Data, estimators: Sequence[str | None], *, seed: int) -> Candid
     return candidates[int(np.argmax(excess.mean(axis=1) <= stdtrit(models - 1, 0.95) * error))]
 
 
-def _candidates(data: Data, estimators: Sequence[str | None], seed: int) -> Iterator[Candidate]:
-    folds = _folds(data, seed)
+def _candidates(
+    data: Data, estimators: Sequence[str | None], folds: Sequence[set[str]], seed: int
+) -> Iterator[Candidate]:
     for name in estimators:
         of_shared = _held_out_residuals(data, name, folds, seed)
         alphas: list[float | None] = [*ALPHAS]
@@ -153,16 +244,30 @@ def _losses(data: Data, residuals: Residuals) -> Floats:
 def evaluate(data: Data, recipe: Recipe, *, seed: int) -> Candidate:
     """One recipe, with its residuals on held-out models."""
     folds = _folds(data, seed)
-    of_shared = _held_out_residuals(data, recipe.shared, folds, seed)
-    return _with_language_part(data, recipe, of_shared, folds)
+    means = None
+    if recipe.means:
+        of_shared = _held_out_residuals(data, recipe.shared, folds, seed)
+        of_means = replace(recipe, verdicts=False)
+        means = _with_language_part(data, of_means, of_shared, folds)
+    if recipe.verdicts:
+        return _stacked(data, _of_verdicts(data, folds, seed), means, folds)
+    assert means is not None
+    return means
 
 
-def fit_model(data: Data, candidate: Candidate, *, seed: int) -> PooledModel:
+def fit_model(data: Data, candidate: Candidate, *, seed: int) -> FittedModel:
     """The model of a recipe, fitted to all the data.
 
     The language part learns from the residuals of the shared part on models that this had not
     seen: on those it has seen, a forest leaves next to nothing.
     """
+    recipe = candidate.recipe
+    means = _fit_means(data, candidate, seed) if recipe.means else None
+    scores = fit_scores(data, _signs(data), seed=seed) if recipe.verdicts else None
+    return FittedModel(means, scores, data, candidate.weights)
+
+
+def _fit_means(data: Data, candidate: Candidate, seed: int) -> PooledModel:
     model = _fit_shared(data, candidate.recipe.shared, seed)
     if candidate.recipe.alpha is None:
         return model
@@ -216,6 +321,85 @@ def _held_out_residuals(
             rows = [i for i, model in enumerate(part.models) if model in fold]
             residuals[code][rows] = part.mean_y[rows] - shared.predict(code, part.mean_X[rows])
     return residuals
+
+
+def _of_verdicts(data: Data, folds: Sequence[set[str]], seed: int) -> Residuals:
+    """The logits that verdicts give to models that no verdict was learnt of.
+
+    Each less the mean logit of the models that were learnt from.
+    """
+    logits = {code: np.full(len(part.models), np.nan) for code, part in data.items()}
+    for fold in folds:
+        rest = {code: part.without(fold) for code, part in data.items()}
+        scores = fit_scores(rest, _signs(rest), seed=seed)
+        model = FittedModel(None, scores, rest, (1.0, 0.0))
+        for code, part in data.items():
+            rows = [i for i, name in enumerate(part.models) if name in fold]
+            if rows:
+                every = np.arange(len(part.query_ids))
+                found = model.logits(code, part.values[rows], queries=every)
+                logits[code][rows] = found - rest[code].mean_y.mean()
+    return logits
+
+
+def _stacked(
+    data: Data, of_verdicts: Residuals, means: Candidate | None, folds: Sequence[set[str]]
+) -> Candidate:
+    """Verdicts alone, or with means, with weights that are set on held-out models.
+
+    Stacking with weights that are not negative (Breiman 1996, Stacked Regressions, Machine Learning
+    24). The residuals of a fold are those with the weights that the other folds set.
+    """
+    actual = _centred(data, folds)
+    columns = {code: of_verdicts[code][:, None] for code in data}
+    if means is not None:
+        columns = {
+            code: np.column_stack([of_verdicts[code], actual[code] - means.of_all[code]])
+            for code in data
+        }
+    of_all = {code: np.empty(len(part.models)) for code, part in data.items()}
+    for fold in folds:
+        weights = _weights(data, columns, actual, fold)
+        for code, part in data.items():
+            rows = _members(part, fold)
+            of_all[code][rows] = actual[code][rows] - columns[code][rows] @ weights
+    found: list[float] = _weights(data, columns, actual, set()).tolist()
+    if means is None:
+        return Candidate(Recipe(None, None, verdicts=True), of_all, of_all, (found[0], 0.0))
+    recipe = replace(means.recipe, verdicts=True)
+    return Candidate(recipe, means.of_shared, of_all, (found[0], found[1]))
+
+
+def _centred(data: Data, folds: Sequence[set[str]]) -> Residuals:
+    """Each model's logit, less the mean of the models that are not held out with it."""
+    actual = {code: np.empty(len(part.models)) for code, part in data.items()}
+    for fold in folds:
+        for code, part in data.items():
+            rows = _members(part, fold)
+            actual[code][rows] = part.mean_y[rows] - part.mean_y[~rows].mean()
+    return actual
+
+
+def _members(part: TrainingData, fold: set[str]) -> NDArray[np.bool_]:
+    return np.array([name in fold for name in part.models])
+
+
+def _weights(data: Data, columns: Residuals, actual: Residuals, without: set[str]) -> Floats:
+    """Weights of predictions, none negative, drawn to verdicts as they are and no means.
+
+    As if :data:`PRIOR` more models in each language said so, of which the few are not sure.
+    """
+    from scipy.optimize import nnls
+
+    inside = {code: ~_members(part, without) for code, part in data.items()}
+    unit = {code: max(float(part.mean_y.std()), 1e-6) for code, part in data.items()}
+    X = np.concatenate([columns[code][inside[code]] / unit[code] for code in data])
+    y = np.concatenate([actual[code][inside[code]] / unit[code] for code in data])
+    pull = np.sqrt(PRIOR * len(data) * np.mean(X**2, axis=0))
+    first = np.zeros(X.shape[1])
+    first[0] = 1.0
+    found, _ = nnls(np.vstack([X, np.diag(pull)]), np.concatenate([y, pull * first]))
+    return np.asarray(found)
 
 
 def _folds(data: Data, seed: int) -> list[set[str]]:

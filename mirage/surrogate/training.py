@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from types import MappingProxyType
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mirage._base.arrays import Floats
-from mirage.arena import Tournaments
+from mirage.arena import Judgments, Tournaments
+from mirage.arena.judgments import JudgmentsLike, as_judgments
 from mirage.errors import FeatureError, UnknownNameError
 from mirage.features import Facts, FeatureTable, facts
 from mirage.statistics.bootstrap import widened
 
-__all__ = ["TrainingData", "training_data"]
+__all__ = ["TrainingData", "data_and_left_out", "training_data"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,6 +37,8 @@ class TrainingData:
         facts: of features that are not this library's, by name; see :class:`FeatureTable`.
         groups: what models have in common, such as a kind of fault, a name a model; models of one
             group are held out together. Empty where every model stands for itself.
+        judgments: the verdicts behind the tournaments, with the same models and queries in the same
+            order; ``None`` where they are not at hand.
     """
 
     language: str
@@ -45,6 +50,7 @@ class TrainingData:
     y: Floats
     facts: Mapping[str, Facts] = field(default_factory=dict)
     groups: tuple[str, ...] = ()
+    judgments: Judgments | None = None
 
     @cached_property
     def monotone(self) -> list[int]:
@@ -100,6 +106,7 @@ class TrainingData:
             values=self.values[rows],
             y=self.y[:, rows],
             groups=tuple(self.groups[i] for i in rows) if self.groups else (),
+            judgments=None if self.judgments is None else _between(self.judgments, rows),
         )
         # What was computed once is not computed again for each part.
         part.__dict__.update(X=np.ascontiguousarray(self.X[:, rows]), mean_X=self.mean_X[rows])
@@ -114,31 +121,123 @@ def training_data(
     tables: Sequence[FeatureTable],
     tournaments: Tournaments | Mapping[str, Tournaments],
     groups: Mapping[str, str] = MappingProxyType({}),
+    judgments: JudgmentsLike | Mapping[str, JudgmentsLike] | None = None,
 ) -> dict[str, TrainingData]:
-    """Put tables and ``tournaments`` together, language by language.
+    """Put tables, ``tournaments`` and judgments together, language by language.
 
-    What is taken and raised is as for :meth:`mirage.SurrogateRanker.fit`.
+    What is taken and raised is as for :meth:`mirage.SurrogateRanker.fit`, but a language whose
+    features do not fit is an error too.
+    """
+    data, left_out = data_and_left_out(tables, tournaments, groups, judgments)
+    for why in left_out.values():
+        raise FeatureError(why)
+    return data
+
+
+def data_and_left_out(
+    tables: Sequence[FeatureTable],
+    tournaments: Tournaments | Mapping[str, Tournaments],
+    groups: Mapping[str, str] = MappingProxyType({}),
+    judgments: JudgmentsLike | Mapping[str, JudgmentsLike] | None = None,
+) -> tuple[dict[str, TrainingData], dict[str, str]]:
+    """The data of every language, and why a language is left out, by its code.
+
+    It is where its tables do not have the features that most languages have, or a model has one of
+    these on no query.
     """
     by_language: dict[str, list[FeatureTable]] = {}
     for table in tables:
         by_language.setdefault(table.language, []).append(table)
     if not by_language:
         raise FeatureError("no feature table to learn from")
-    if isinstance(tournaments, Tournaments):
+    drawn = _by_language(tournaments, Tournaments, "tournaments", by_language)
+    judged = {} if judgments is None else _judged(judgments, by_language)
+    features = _features_of_most(by_language)
+    data: dict[str, TrainingData] = {}
+    left_out: dict[str, FeatureError] = {}
+    for code, of_language in by_language.items():
+        try:
+            part = _of_one_language(code, of_language, drawn[code], features, groups)
+        except FeatureError as error:
+            left_out[code] = error
+        else:
+            data[code] = replace(part, judgments=_placed(judged[code], part) if judged else None)
+    if not data:
+        raise next(iter(left_out.values()))
+    return data, {code: str(error) for code, error in left_out.items()}
+
+
+def _judged(
+    judgments: JudgmentsLike | Mapping[str, JudgmentsLike], by_language: Mapping[str, object]
+) -> dict[str, Judgments]:
+    if not isinstance(judgments, Mapping):
+        judgments = as_judgments(judgments)
+    given = _by_language(judgments, Judgments, "judgments", by_language)
+    return {code: as_judgments(given[code]) for code in by_language}
+
+
+def _by_language(
+    given: Any, kind: type, what: str, by_language: Mapping[str, object]
+) -> Mapping[str, Any]:
+    """What is given for one language, or by language, for every language of the tables."""
+    if isinstance(given, kind):
         if len(by_language) > 1:
             raise FeatureError(
                 f"the tables are of the languages {', '.join(by_language)}: "
-                "give a mapping from language to tournaments"
+                f"give a mapping from language to {what}"
             )
-        tournaments = dict.fromkeys(by_language, tournaments)
-    missing = [code for code in by_language if code not in tournaments]
+        given = dict.fromkeys(by_language, given)
+    missing = [code for code in by_language if code not in given]
     if missing:
-        raise FeatureError(f"no tournaments for the language {missing[0]!r} of the feature tables")
-    features = next(iter(by_language.values()))[0].features
-    return {
-        code: _of_one_language(code, of_language, tournaments[code], features, groups)
-        for code, of_language in by_language.items()
-    }
+        raise FeatureError(f"no {what} for the language {missing[0]!r} of the feature tables")
+    return cast("Mapping[str, Any]", given)
+
+
+def _features_of_most(by_language: Mapping[str, Sequence[FeatureTable]]) -> tuple[str, ...]:
+    """The features of the first table of most languages, in the order of the first of these."""
+    first = [tables[0].features for tables in by_language.values()]
+    (most, _), *_ = Counter(map(frozenset, first)).most_common()
+    return next(names for names in first if frozenset(names) == most)
+
+
+def _placed(judgments: Judgments, part: TrainingData) -> Judgments:
+    """Judgments with the models and queries of the data, in its order."""
+    models = _places(judgments.models, part.models, f"model of the {part.language!r} tournaments")
+    queries = _places(
+        judgments.query_ids, part.query_ids, f"query of the {part.language!r} tournaments"
+    )
+    return replace(
+        judgments,
+        models=part.models,
+        query_ids=part.query_ids,
+        query=queries[judgments.query],
+        a=models[judgments.a],
+        b=models[judgments.b],
+    )
+
+
+def _places(names: Sequence[str], among: Sequence[str], what: str) -> NDArray[np.int32]:
+    place = {name: i for i, name in enumerate(among)}
+    for name in names:
+        if name not in place:
+            raise UnknownNameError(what, name, among)
+    return np.array([place[name] for name in names], dtype=np.int32)
+
+
+def _between(judgments: Judgments, rows: Sequence[int]) -> Judgments:
+    """The judgments between some of the models, with their places among these."""
+    place = np.full(len(judgments.models), -1, dtype=np.int32)
+    place[rows] = np.arange(len(rows))
+    a, b = place[judgments.a], place[judgments.b]
+    both = (a >= 0) & (b >= 0)
+    return replace(
+        judgments,
+        models=tuple(judgments.models[i] for i in rows),
+        query=judgments.query[both],
+        a=a[both],
+        b=b[both],
+        score=judgments.score[both],
+    )
 
 
 def _of_one_language(
@@ -155,7 +254,9 @@ def _of_one_language(
         if model not in by_model:
             raise UnknownNameError(f"feature table of language {code!r} for model", model, by_model)
         table = by_model[model]
-        if table.features != features:
+        if set(table.features) == set(features):
+            table = table.columns(features)
+        else:
             raise FeatureError(
                 f"model {model!r} ({code}) has the features {', '.join(table.features)}; "
                 f"the first table has {', '.join(features)}"

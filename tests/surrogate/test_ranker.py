@@ -421,9 +421,12 @@ def test_r2_and_tau_by_hand() -> None:
     ranker = SurrogateRanker("ridge").fit(tables, boot)
     validation = ranker.cross_validate(3, 8)
     predicted, actual = validation.predicted["sw"], validation.actual["sw"]
-    mean = ranker.data["sw"].mean_y.mean()
-    expected = 1 - np.sum((actual - predicted) ** 2) / np.sum((actual - mean) ** 2)
+    part = ranker.data["sw"]
+    learnt = [[part.without(models).mean_y.mean()] for models in validation.held_out]
+    expected = 1 - np.sum((actual - predicted) ** 2) / np.sum((actual - learnt) ** 2)
     assert validation.r2["sw"] == pytest.approx(expected)
+    in_paper = 1 - np.sum((actual - predicted) ** 2) / np.sum((actual - part.mean_y.mean()) ** 2)
+    assert validation.r2_in_paper["sw"] == pytest.approx(in_paper)
     pairs = [(0, 1), (0, 2), (1, 2)]
     concordant = [
         np.sign(p[i] - p[j]) * np.sign(a[i] - a[j])
