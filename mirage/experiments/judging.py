@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from mirage._base.arrays import Floats
-from mirage.arena import BradleyTerry, Judgments, Tournaments
+from mirage.arena import BradleyTerry, Judgments
 from mirage.arena import estimation as est
 from mirage.errors import SettingError, UnknownNameError
 from mirage.experiments.arenas import Arena

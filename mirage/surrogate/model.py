@@ -22,9 +22,9 @@ from numpy.typing import NDArray
 
 from mirage._base.arrays import Floats
 from mirage.errors import FeatureError
+from mirage.surrogate._verdicts import Scores, expected_wins, fit_scores, logit_that_wins
 from mirage.surrogate.estimators import Regressor, fit_regressor, one_thread
 from mirage.surrogate.training import TrainingData, mean_features
-from mirage.surrogate._verdicts import Scores, expected_wins, fit_scores, logit_that_wins
 
 __all__ = ["Candidate", "FittedModel", "PooledModel", "Recipe", "evaluate", "fit_model", "select"]
 

@@ -13,9 +13,9 @@ from mirage.arena import BradleyTerry, Judgments, Tournaments
 from mirage.errors import FeatureError, UnknownNameError
 from mirage.features import FeatureTable
 from mirage.surrogate import SurrogateRanker
+from mirage.surrogate._verdicts import RIDGE, expected_wins, fit_scores, logit_that_wins
 from mirage.surrogate.model import Recipe
 from mirage.surrogate.training import TrainingData, training_data
-from mirage.surrogate._verdicts import RIDGE, expected_wins, fit_scores, logit_that_wins
 
 FEATURES = ("answer_bleu", "answer_rougeL", "noise")
 Arena = tuple[list[FeatureTable], Tournaments, Judgments]
