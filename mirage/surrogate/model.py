@@ -159,6 +159,13 @@ class FittedModel:
             logits += self.weights[1] * (self.means.predict(language, profile) - centre)
         return logits
 
+    def response_logits(self, language: str, values: Floats) -> Floats:
+        """What single responses are worth, ``(queries,)``: differences are logits of a verdict."""
+        if self.scores is not None:
+            return self.scores.of(language, values)
+        assert self.means is not None
+        return self.means.predict(language, values)
+
 
 @dataclass(frozen=True)
 class Candidate:

@@ -340,9 +340,10 @@ class SurrogateRanker:
         return _View(profile, logit, widened(drawn, counts) - logit, errors)
 
     def scores(self, table: FeatureTable) -> Floats:
-        """The logit of a model all of whose responses had the features of this one, by response.
+        """What each response is worth: the difference of two is the logit of a verdict on them.
 
-        What a response lacks is taken at the mean of the training models. Raises are those of
+        As far as verdicts tell, where they were learnt from; else the logit of a model all of whose
+        responses had the features of this one. What a response lacks is taken at the mean of the training models. Raises are those of
         :meth:`predict`.
         """
         _, model = self._fitted()
@@ -351,7 +352,7 @@ class SurrogateRanker:
         part = self._data[table.language]
         values = table.columns(self.features).values
         means = part.mean_X.mean(axis=0)
-        return model.predict(part.language, np.where(np.isnan(values), means, values))
+        return model.response_logits(part.language, np.where(np.isnan(values), means, values))
 
     def _familiarity(self, language: str) -> Familiarity:
         if language not in self._known:
