@@ -343,8 +343,8 @@ class SurrogateRanker:
         """What each response is worth: the difference of two is the logit of a verdict on them.
 
         As far as verdicts tell, where they were learnt from; else the logit of a model all of whose
-        responses had the features of this one. What a response lacks is taken at the mean of the training models. Raises are those of
-        :meth:`predict`.
+        responses had the features of this one. What a response lacks is taken at the mean of the
+        training models. Raises are those of :meth:`predict`.
         """
         _, model = self._fitted()
         if table.language not in self._data:
