@@ -162,6 +162,16 @@ def test_a_generator_is_ranked_as_what_it_answers(
         board.rank(OpenAIGenerator("gpt", base_url=server.url, cache=False), progress=False)
 
 
+def test_a_run_keeps_its_name(board: Leaderboard, boards: MultilingualLeaderboard) -> None:
+    run = respond(write(28), board.dataset, "my-rag", progress=False)
+    assert "my-rag" in board.rank(run, progress=False)
+    assert "other" in board.rank(run, "other", progress=False)
+    runs = {code: respond(write(28), one.dataset, "my-rag") for code, one in boards.items()}
+    assert "my-rag" in boards.rank(runs, progress=False)["sw"]
+    runs["de"] = runs["de"].model_copy(update={"model": "another"})
+    assert "my-model" in boards.rank(runs, progress=False)["sw"]
+
+
 def test_failures_are_told_and_have_no_part_in_means(board: Leaderboard) -> None:
     def sometimes(query: Query) -> str:
         if query.id in ("q03", "q07"):

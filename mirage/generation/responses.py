@@ -19,7 +19,7 @@ from mirage.generation.callables import (
 )
 from mirage.models import Run
 
-__all__ = ["ModelLike", "respond"]
+__all__ = ["ModelLike", "own_name", "respond"]
 
 ModelLike = Answer | Generator | Recorded
 """What can answer queries.
@@ -32,7 +32,7 @@ a mapping from query id to text; or the path of a JSON Lines file of responses.
 def respond(
     system: ModelLike,
     dataset: MirageDataset,
-    model: str = "my-model",
+    model: str | None = None,
     *,
     out: str | Path | None = None,
     progress: bool = True,
@@ -50,7 +50,7 @@ def respond(
     Args:
         system: what answers; see :data:`ModelLike`.
         dataset: the queries.
-        model: its name in the run.
+        model: its name in the run; a run's own, or ``"my-model"``, by default.
         out: a file that responses are appended to as they come, and that a run which was killed
             goes on from; see :meth:`mirage.Generator.run`.
         progress: show a progress bar on stderr while queries are answered, if that is a terminal.
@@ -67,6 +67,7 @@ def respond(
         DatasetError: a run is in another language, a file is not as it should be, or ``system`` is
             nothing that can answer.
     """
+    model = own_name(system) if model is None else model
     check_name(model)
     generator = _generator(system, model, concurrency, timeout)
     # Our own hand out queries without gold by themselves; somebody else's gets none to hand out.
@@ -81,6 +82,18 @@ def respond(
     if dataset.retrieved:  # somebody else's generator does not know
         responses = tuple(with_passages(each, dataset[each.query_id]) for each in responses)
     return Run(model=model, language=dataset.language, responses=responses)
+
+
+def own_name(system: object) -> str:
+    """What a system is called unless somebody says so: as its run is, or the runs of a mapping."""
+    if isinstance(system, Run):
+        return system.model
+    names = (
+        {value.model for value in system.values() if isinstance(value, Run)}
+        if isinstance(system, Mapping)
+        else set()
+    )
+    return names.pop() if len(names) == 1 else "my-model"
 
 
 def _generator(system: ModelLike, model: str, concurrency: int, timeout: float | None) -> Generator:

@@ -25,6 +25,7 @@ from mirage.errors import (
     UnknownNameError,
 )
 from mirage.generation import Answer, Generator, ModelLike, respond
+from mirage.generation.responses import own_name
 from mirage.human_agreement import known_agreement
 from mirage.languages import LANGUAGES, Language
 from mirage.leaderboard import _judged, _predicted
@@ -327,7 +328,7 @@ class Leaderboard:
     def rank(
         self,
         system: ModelLike,
-        model: str = "my-model",
+        model: str | None = None,
         *,
         judge: PairJudge | None = None,
         judgments: int | None = 0,
@@ -354,7 +355,7 @@ class Leaderboard:
                 :class:`~mirage.Run`; a mapping from query id to text; or the path of a JSON Lines
                 file of responses. To keep what a function or generator answers, make a run of it
                 first with :func:`~mirage.respond` and ``out=``.
-            model: its name in the ranking.
+            model: its name in the ranking; a run's own, or ``"my-model"``, by default.
             judge: a :class:`~mirage.PairwiseJudge`, or anything with its method ``judge``.
                 :meth:`estimate` says what that takes.
             judgments: pairs to put to the judge; 0 for none, ``None`` for all that there are.
@@ -383,7 +384,7 @@ class Leaderboard:
             JudgmentError: the responses of the anchors are not at hand, or no judgment came of it.
         """
         return self.rank_all(
-            {model: system},
+            {own_name(system) if model is None else model: system},
             judge=judge,
             judgments=judgments,
             until_width=until_width,
@@ -452,7 +453,7 @@ class Leaderboard:
     def estimate(
         self,
         system: ModelLike,
-        model: str = "my-model",
+        model: str | None = None,
         *,
         judge: PairwiseJudge,
         judgments: int | None,
@@ -471,6 +472,7 @@ class Leaderboard:
         plan = _judged.plan(judge, judgments, None, None, None, seed)
         if plan is None:
             return sum_estimates([])
+        model = own_name(system) if model is None else model
         self._check_name(model)
         run = respond(system, self.dataset, model, progress=progress, concurrency=concurrency)
         runs = self._anchor_runs()
@@ -666,7 +668,7 @@ class MultilingualLeaderboard(Mapping[str, Leaderboard]):
     def rank(
         self,
         system: MultilingualModelLike,
-        model: str = "my-model",
+        model: str | None = None,
         *,
         progress: bool = True,
         n_jobs: int = 1,
@@ -679,7 +681,7 @@ class MultilingualLeaderboard(Mapping[str, Leaderboard]):
             system: a function or generator as :meth:`Leaderboard.rank` takes it, asked the queries
                 of all languages (``query.language`` tells which); or a mapping from every language
                 code to anything that :meth:`Leaderboard.rank` takes.
-            model: its name in the ranking.
+            model: its name in the ranking; a run's own, or ``"my-model"``, by default.
             progress: show progress bars on stderr, if that is a terminal.
             n_jobs: processes that compute features, as in joblib.
             concurrency: calls of an async function under way at a time; a generator has its own.
@@ -694,7 +696,7 @@ class MultilingualLeaderboard(Mapping[str, Leaderboard]):
             GenerationError: the model failed on every query of every language.
         """
         return self.rank_all(
-            {model: system},
+            {own_name(system) if model is None else model: system},
             progress=progress,
             n_jobs=n_jobs,
             concurrency=concurrency,

@@ -67,12 +67,7 @@ def _default() -> str:
 
 def run_of(system: ModelLike, dataset: MirageDataset, model: str | None) -> Run:
     """The system's run; a :class:`~mirage.Run` keeps its own name unless one is given."""
-    return respond(system, dataset, model or own_name(system), progress=False)
-
-
-def own_name(system: object) -> str:
-    """What a system is called unless somebody says so."""
-    return system.model if isinstance(system, Run) else "my-model"
+    return respond(system, dataset, model, progress=False)
 
 
 def fingerprint(dataset: MirageDataset) -> str:

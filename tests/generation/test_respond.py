@@ -319,6 +319,12 @@ def test_run_is_put_in_order_and_filled_with_failures(tmp_path: Path) -> None:
         assert len(run.failed) == 12
 
 
+def test_a_run_keeps_its_name() -> None:
+    run = respond(lambda query: query.id, QUERIES, "my-rag")
+    assert respond(run, QUERIES) == run
+    assert respond(run, QUERIES, "other").model == "other"
+
+
 def test_mapping_gives_texts_by_query_id() -> None:
     mapping: Any = {"q02": "mbili", "q01": "", "q03": None, "q04": 4}
     run = respond(mapping, QUERIES)
