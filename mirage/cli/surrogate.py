@@ -104,9 +104,10 @@ def verify(
     ] = None,
     as_json: options.Json = False,
 ) -> None:
-    """Check by their SHA-256 that surrogates are those that ship; no file is opened.
+    """Check that surrogates are those that ship.
 
-    Falls short (status 1) where one was changed, is missing or does not ship.
+    Their SHA-256 is compared, and no file is opened. Falls short (status 1) where one was changed,
+    is missing or does not ship.
     """
     from mirage.surrogate import artifacts
 

@@ -22,7 +22,14 @@ from mirage._base.logs import logger
 from mirage.arena import BradleyTerry, Judgments
 from mirage.dataset import MirageDataset
 from mirage.errors import ArtifactError, MirageError, UnknownNameError
-from mirage.features import Feature, FeatureSuite, FeatureTable, canonical_name, feature
+from mirage.features import (
+    DEFINITIONS,
+    Feature,
+    FeatureSuite,
+    FeatureTable,
+    canonical_name,
+    feature,
+)
 from mirage.languages import Language
 from mirage.llm.cache import default_cache_path
 from mirage.models import Judgment, Run
@@ -47,7 +54,9 @@ class Benchmark(NamedTuple):
     Attributes:
         dataset: its queries, with GPT-4's outputs as references.
         runs: the recorded outputs by model; two models more than were judged.
-        tables: the published feature values by model, under this library's names.
+        tables: the published feature values by model, under this library's names; NaN where the
+            data has none.
+        counted: the same, with 0 where the data has none of a response, as the paper counts.
         judgments: the verdicts of one judge.
         revisions: what was read, by dataset: a commit hash, or the SHA-256 of files on disk.
     """
@@ -55,6 +64,7 @@ class Benchmark(NamedTuple):
     dataset: MirageDataset
     runs: dict[str, Run]
     tables: dict[str, FeatureTable]
+    counted: dict[str, FeatureTable]
     judgments: list[Judgment]
     revisions: dict[str, str]
 
@@ -74,6 +84,7 @@ def load(
     path: str | Path | None = None,
     revisions: Mapping[str, str] | None = None,
     judge: str | None = None,
+    as_in_paper: bool = False,
 ) -> Benchmark:
     """Read one language of the benchmark from the hub, or from copies of it.
 
@@ -82,6 +93,8 @@ def load(
         path: a folder with copies of the datasets, to read in place of the hub.
         revisions: commit hashes by name of the dataset; by default what the first download found.
         judge: whose judgments; by default GPT-4o's.
+        as_in_paper: without ties, and with the last of several verdicts on a pair alone; see
+            :func:`mirage.sources.hub.read_judgments`.
 
     Raises:
         DatasetError: the hub cannot be reached (says what to run where it can), or a file is not
@@ -89,18 +102,35 @@ def load(
         UnknownNameError: no such language, dataset or judge.
         MissingPackageError: the extra ``hub`` is not installed.
     """
-    return _read(_splits(language, path, revisions), Language.of(language).code, judge)
+    splits = _splits(language, path, revisions)
+    return _read(splits, Language.of(language).code, judge, as_in_paper)
 
 
-def published_tables(outputs: hub.Outputs, language: str) -> dict[str, FeatureTable]:
+def published_tables(
+    outputs: hub.Outputs, language: str, *, absent_is_0: bool = False
+) -> dict[str, FeatureTable]:
     """The feature values of the published data by model.
+
+    Columns that are no feature of this library are left out, such as the probability that a passage
+    contradicts.
+
+    Args:
+        outputs: what was read.
+        language: ISO 639-1 code.
+        absent_is_0: count a value that the data lacks of a response as 0, as the benchmark's own
+            code does, for instance where a model cited nothing. Otherwise it is NaN.
 
     Raises:
         FeatureError: two columns are one feature.
     """
-    names = tuple(map(canonical_name, outputs.features))
+    places = [j for j, name in enumerate(outputs.features) if _is_known(name)]
+    names = tuple(canonical_name(outputs.features[j]) for j in places)
     tables = {}
-    for model, values in zip(outputs.runs, outputs.values, strict=True):
+    for model, every in zip(outputs.runs, outputs.values, strict=True):
+        values = every[:, places]
+        if absent_is_0:
+            answered = [outputs.runs[model].get(id_) is not None for id_ in outputs.query_ids]
+            values = np.where(np.isnan(values) & np.array(answered)[:, None], 0.0, values)
         missing = np.argwhere(np.isnan(values)).tolist()
         why = "the published data has no value"
         reasons = {(outputs.query_ids[i], names[j]): why for i, j in missing}
@@ -168,19 +198,26 @@ def surrogate(
 # The benchmark ------------------------------------------------------------------------------------
 
 
+def _is_known(name: str) -> bool:
+    return canonical_name(name).partition("@")[0] in DEFINITIONS
+
+
 def _splits(
     language: str, path: str | Path | None, revisions: Mapping[str, str] | None
 ) -> dict[str, hub.Split]:
     return {name: hub.find(name, language, path=path, revisions=revisions) for name in hub.DATASETS}
 
 
-def _read(splits: Mapping[str, hub.Split], code: str, judge: str | None) -> Benchmark:
+def _read(
+    splits: Mapping[str, hub.Split], code: str, judge: str | None, as_in_paper: bool = False
+) -> Benchmark:
     outputs = hub.read_outputs(splits[hub.OUTPUTS], code)
     return Benchmark(
         _dataset(splits, code, outputs.runs),
         outputs.runs,
         published_tables(outputs, code),
-        hub.read_judgments(splits[hub.JUDGMENTS], judge),
+        published_tables(outputs, code, absent_is_0=True),
+        hub.read_judgments(splits[hub.JUDGMENTS], judge, as_in_paper=as_in_paper),
         {name: split.revision for name, split in splits.items()},
     )
 
@@ -229,7 +266,7 @@ def _tables(
             some = FeatureSuite(computed, suite.language)
             parts.append(some.score(dataset, run, n_jobs=n_jobs, progress=progress))
         if published:
-            parts.append(bench.tables[model].select(dataset.query_ids).columns(tuple(published)))
+            parts.append(bench.counted[model].select(dataset.query_ids).columns(tuple(published)))
         tables.append(_beside(parts).columns(suite.names))
     return tables
 

@@ -179,8 +179,8 @@ class Leaderboard:
                 default what the first download found, which was then the newest: it is kept.
             judge: whose judgments, GPT-4o's by default.
             published: features of the suite to take, for the 19, from the published data instead.
-                Right only where the suite has the models that the benchmark had. Null there is
-                NaN here, although the paper counts it as 0.
+                Right only where the suite has the models that the benchmark had. A value that
+                the data lacks counts as 0, as in the paper.
             estimator: as :class:`~mirage.SurrogateRanker` takes it; ``"forest"`` is the paper's.
             seed: of tournaments and surrogate.
             n_jobs: processes that compute features and validate, as in joblib.

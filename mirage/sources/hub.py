@@ -37,6 +37,7 @@ __all__ = [
     "OUTPUTS",
     "QUERIES",
     "REFERENCE_MODEL",
+    "LeftOut",
     "Outputs",
     "Split",
     "find",
@@ -198,6 +199,33 @@ def _unreachable(name: str, code: str, revisions: Mapping[str, str], error: Exce
 # Queries ------------------------------------------------------------------------------------------
 
 
+class LeftOut(list[str]):
+    """What was left out of some rows, and why, a line each; ``rows`` counts those that were read.
+
+    One bad row costs that row and not its language, so readers go on behind it. They are given one
+    of these where somebody wants to see what they left out; ``iterable`` is what is known before.
+    """
+
+    rows = 0
+
+    def note(self, error: DatasetError) -> None:
+        """Add why something was left out."""
+        self.append(str(error))
+
+    def report(self, split: Split, what: str) -> None:
+        """Log how much was left out.
+
+        Raises:
+            DatasetError: more than half of the rows: then it is not the data that it should be.
+        """
+        if not self:
+            return
+        found = f"{split.files[0]}: {len(self)} of {self.rows} {what}"
+        if 2 * len(self) > self.rows:
+            raise DatasetError(f"{found} cannot be read; the first: {self[0]}")
+        _LOG.warning("%s left out; the first: %s", found, self[0])
+
+
 def queries(
     language: str,
     *,
@@ -213,30 +241,42 @@ def queries(
     return read_queries(prompts, language, read_outputs(outputs, language).runs)
 
 
-def read_queries(split: Split, language: str, runs: Mapping[str, Run]) -> list[Query]:
+def read_queries(
+    split: Split, language: str, runs: Mapping[str, Run], left_out: LeftOut | None = None
+) -> list[Query]:
     """The queries of :data:`QUERIES`, with the output of :data:`REFERENCE_MODEL` as reference.
 
     ``runs`` are those of :func:`read_outputs`.
 
     Question and passages are cut out of ``prompt``: the question stands between ``Question:`` and
-    the first line ``Contexts:``, the passages between that and the last line that begins with
-    ``Instruction``. ``positive_ids`` and ``negative_ids`` say which passages there are. A passage
-    opens where a line begins with its id in brackets for the first time, and ends where the next
-    one opens. So any other brackets are text: ``[123#4]`` of no passage of the query, an id
-    within a line, and an id that has opened its passage. A title, where the prompt shows one, is
-    part of the text. ``relevant`` are the positive ids. A row that stands there twice counts once.
+    the first line ``Contexts:`` (or ``Context:``), the passages between that and the last line that
+    begins with ``Instruction``. ``positive_ids`` and ``negative_ids`` say which passages there are.
+    A passage opens where a line begins with its id in brackets for the first time, and ends where
+    the next one opens; quotes may stand around the brackets, as in the paper's Figure 10, or any
+    punctuation in their place. So any other brackets are text: ``[123#4]`` of no passage of the
+    query, an id within a line, and an id that has opened its passage. A title, where the prompt
+    shows one, is part of the text. ``relevant`` are the positive ids. A row that stands there twice
+    counts once. One that is not as it should be is left out, into ``left_out``, and so is one with
+    an id that its prompt does not show; how many is logged.
 
     Raises:
-        DatasetError: names the file, the row and what is wrong with it.
+        DatasetError: more than half of the rows are left out, or all; names the first, and what is
+            wrong with it.
     """
     code = Language.of(language).code
     answers = runs.get(REFERENCE_MODEL, ())
     references = {response.query_id: response.text for response in answers}
     by_id: dict[str, Query] = {}
+    left_out = LeftOut() if left_out is None else left_out
     for where, row in split.rows():
-        query = _query(where, row, code, references)
-        if by_id.setdefault(query.id, query) != query:
-            raise DatasetError(f"{where}: query {query.id!r} stood above with another prompt")
+        left_out.rows += 1
+        try:
+            query = _query(where, row, code, references)
+            if by_id.setdefault(query.id, query) != query:
+                raise DatasetError(f"{where}: query {query.id!r} stood above with another prompt")
+        except DatasetError as error:
+            left_out.note(error)
+    left_out.report(split, "rows")
     if not by_id:
         raise DatasetError(f"{split.files[0]}: no query in this file")
     return list(by_id.values())
@@ -266,13 +306,23 @@ def _query(
     return validated(Query, fields, where)
 
 
-_PROMPT = re.compile(r"(?ms)Question:(?P<question>.*?)^Contexts:(?P<contexts>.*)^Instruction")
+_PROMPT = re.compile(
+    r"(?ms)Question:(?P<question>.*?)^[^\S\n]*Contexts?:(?P<contexts>.*)^[^\S\n]*Instruction"
+)
+# Around an id: brackets of its own first of all, then whatever punctuation stands there.
+_BEFORE, _BEHIND = "[\"'“”„‘’«»*_`]", "[\"'“”„‘’«»*_`]"
+_OPENINGS = (
+    rf"^[^\S\n]*{_BEFORE}*\[{{id}}\]{_BEHIND}*:?",
+    rf"^[^\S\n]*(?:{_BEFORE}|[(\[{{{{<【])*{{id}}(?![\w#])(?:{_BEHIND}|[)\]}}}}>】])*[:.]?",
+)
 
 
 def _passages(where: str, contexts: str, ids: Iterable[str]) -> list[Passage]:
     openings = []
     for id_ in ids:
-        opening = re.search(rf"^[^\S\n]*\[{re.escape(str(id_))}\]:?", contexts, re.MULTILINE)
+        named = (form.format(id=re.escape(str(id_))) for form in _OPENINGS)
+        found = (re.search(form, contexts, re.MULTILINE) for form in named)
+        opening = next((match for match in found if match is not None), None)
         if opening is None:
             raise DatasetError(f"{where}: no line of the prompt begins with [{id_}], a passage")
         openings.append((opening.start(), opening.end(), id_))
@@ -309,42 +359,53 @@ class Outputs(NamedTuple):
     values: NDArray[np.float64]
 
 
-def read_outputs(split: Split, language: str) -> Outputs:
+def read_outputs(split: Split, language: str, left_out: LeftOut | None = None) -> Outputs:
     """Runs and feature values of :data:`OUTPUTS`, of the models that have any output.
 
-    An output of null is a failure, with the reason in its response. Every column that holds a
-    value a model is a feature. A row that stands there twice counts once.
+    An output of null is a failure, with the reason in its response; of two outputs of one model,
+    the first counts. Every column that holds a number a model is a feature; other columns, such as
+    texts by model, are ignored. A row that stands there twice counts once. One that is not as it
+    should be, or says otherwise than one above, is left out, into ``left_out``; how many is logged.
 
     Raises:
-        DatasetError: names the file, the row and what is wrong with it.
+        DatasetError: more than half of the rows are left out, or all; names the first, and what is
+            wrong with it.
     """
     code = Language.of(language).code
     rows: dict[str, Mapping[str, Any]] = {}
     responses: dict[str, dict[str, Response]] = {}
+    left_out = LeftOut() if left_out is None else left_out
     for where, row in split.rows():
-        query_id, outputs = _columns(where, row, ("query_id", "outputs"))
-        _check_values(where, row)
-        for model, response in _responses(where, query_id, outputs).items():
-            responses.setdefault(model, {})[response.query_id] = response
-        above = rows.setdefault(str(query_id), row)
-        if above is not row and repr(above) != repr(row):  # NaN is unequal to itself
-            raise DatasetError(f"{where}: query {query_id!r} stood above with other outputs")
+        left_out.rows += 1
+        try:
+            query_id, own = _output_row(where, row)
+            above = rows.setdefault(query_id, row)
+            if above is not row and repr(above) != repr(row):  # NaN is unequal to itself
+                raise DatasetError(f"{where}: query {query_id!r} stood above with other outputs")
+        except DatasetError as error:
+            left_out.note(error)
+            continue
+        for model, response in own.items():
+            responses.setdefault(model, {}).setdefault(query_id, response)
+    left_out.report(split, "rows")
     if not responses:
         raise DatasetError(f"{split.files[0]}: no output of any model in this file")
     runs = {
         model: Run(model=model, language=code, responses=tuple(responses[model].values()))
         for model in sorted(responses)
     }
-    features = sorted(
-        {name for row in rows.values() for name in row if isinstance(row[name], Mapping)}
-    )
-    cells = [[row.get(name) or {} for name in features] for row in rows.values()]
+    features = sorted({name for row in rows.values() for name in row if _is_feature(row[name])})
+    cells = [[_cell(row.get(name)) for name in features] for row in rows.values()]
     values = np.array([[[_number(cell.get(m)) for cell in row] for row in cells] for m in runs])
     return Outputs(runs, tuple(rows), tuple(features), values)
 
 
-def _responses(where: str, query_id: object, outputs: Any) -> dict[str, Response]:
-    """What each model answered to one query."""
+def _output_row(where: str, row: Mapping[str, Any]) -> tuple[str, dict[str, Response]]:
+    """The query of a row, and what each model answered to it."""
+    query_id, outputs = _columns(where, row, ("query_id", "outputs"))
+    for name, values in row.items():
+        if _is_feature(values):
+            _check_numbers(f"{where}, column {name!r}", values)
     responses: dict[str, Response] = {}
     for item in outputs or ():
         if not isinstance(item, Mapping) or not item.get("model"):
@@ -352,67 +413,122 @@ def _responses(where: str, query_id: object, outputs: Any) -> dict[str, Response
         text = item.get("output")
         error = None if text is not None else "the published data has no output"
         response = validated(Response, {"query_id": query_id, "text": text, "error": error}, where)
-        if responses.setdefault(item["model"], response) != response:
-            raise DatasetError(f"{where}: model {item['model']!r} has two different outputs")
-    return responses
+        responses.setdefault(item["model"], response)
+    # A row in which no model answered has an id all the same.
+    named = validated(Response, {"query_id": query_id, "text": ""}, where)
+    return named.query_id, responses
 
 
-def _check_values(where: str, row: Mapping[str, Any]) -> None:
-    for name, values in row.items():
-        for model, value in values.items() if isinstance(values, Mapping) else ():
-            if value is not None and not isinstance(value, int | float):
-                raise DatasetError(
-                    f"{where}, column {name!r}: {value!r} of model {model!r} is no number"
-                )
+def _is_feature(values: object) -> bool:
+    """Whether a column holds a number a model, and not texts or something else."""
+    return isinstance(values, Mapping) and any(
+        isinstance(value, int | float) and not isinstance(value, bool) for value in values.values()
+    )
 
 
-def _number(value: float | None) -> float:
-    return float(value) if value is not None and math.isfinite(value) else math.nan
+def _check_numbers(where: str, values: Mapping[str, Any]) -> None:
+    for model, value in values.items():
+        if value is not None and not isinstance(value, int | float):
+            raise DatasetError(f"{where}: {value!r} of model {model!r} is no number")
+
+
+def _cell(values: object) -> Mapping[str, Any]:
+    return values if isinstance(values, Mapping) else {}
+
+
+def _number(value: object) -> float:
+    number = float(value) if isinstance(value, int | float) else math.nan
+    return number if math.isfinite(number) else math.nan
 
 
 # Judgments ----------------------------------------------------------------------------------------
 
-_VERDICTS: Mapping[str, Verdict] = {"A": "a", "B": "b", "Tie": "tie"}
+_VERDICTS: Mapping[str, Verdict] = {"A": "a", "B": "b", "TIE": "tie", "C": "tie"}
 _GPT_4O = re.compile(r"gpt-4o(-azure|-\d{4}-\d{2}-\d{2})*", re.IGNORECASE)
 
+MOST_UNKNOWN = 0.01
+"""The share of a judge's verdicts that may be none of A, B and Tie."""
 
-def read_judgments(split: Split, judge: str | None = None) -> list[Judgment]:
+
+def read_judgments(
+    split: Split,
+    judge: str | None = None,
+    *,
+    as_in_paper: bool = False,
+    left_out: LeftOut | None = None,
+) -> list[Judgment]:
     """The verdicts of one judge in :data:`JUDGMENTS`.
 
-    A row without a verdict is left out, and how many there are is logged. A row that stands there
-    twice, with the same words of the judge, counts once; a second verdict of the judge counts too.
+    A verdict is A, B or Tie, or C for a tie, in any case and in brackets or without. One that is
+    none of them is left out, into ``left_out``, and so is a row without a verdict, or with a name
+    missing; how many is logged. A row that stands there twice, with the same words of the judge,
+    counts once; a second verdict of the judge counts too.
 
     Args:
-        split: the files.
+        split: the files. The columns ``judge`` and ``output`` may be missing.
         judge: its name in the data. ``None`` is the only judge there, or else the one whose name
             is that of GPT-4o, with or without a date or ``-azure``.
+        as_in_paper: drop ties, and of several verdicts on a pair in one order count the last, as
+            the code of MIRAGE-Bench (arXiv 2410.13716) does.
+        left_out: takes what is left out.
 
     Raises:
-        DatasetError: a verdict is none of A, B and Tie (names the file and the row), no judgment
-            is left, or nothing tells which of several judges to take.
+        DatasetError: more than one in a hundred verdicts is none (names the first and its row), no
+            judgment is left, or nothing tells which of several judges to take.
         UnknownNameError: no judge has this name.
     """
-    names = ("query_id", "judge", "model_A", "model_B", "output", "verdict")
+    left_out = LeftOut() if left_out is None else left_out
     rows: dict[tuple[Any, ...], str] = {}
     for where, row in split.rows():
-        rows.setdefault(tuple(_columns(where, row, names)), where)
+        left_out.rows += 1
+        names = _columns(where, row, ("query_id", "model_A", "model_B", "verdict"))
+        said = row.get("judge"), row.get("output"), str(names)
+        rows.setdefault((str(row.get("judge") or ""), *names, said), where)
     if not rows:
         raise DatasetError(f"{split.files[0]}: no judgment in this file")
-    judge = _judge(sorted({str(row[1] or "") for row in rows}), judge)
-    judgments = []
-    own = [(row, where) for row, where in rows.items() if str(row[1] or "") == judge]
-    silent = sum(row[-1] is None for row, _ in own)
-    for (query_id, _, model_a, model_b, _, verdict), where in own:
-        if verdict not in (None, *_VERDICTS):
-            raise DatasetError(f"{where}: verdict {verdict!r} is none of {', '.join(_VERDICTS)}")
-        if verdict is not None:
+    judge = _judge(sorted({row[0] for row in rows}), judge)
+    judgments, unknown = [], LeftOut()
+    for (name, query_id, model_a, model_b, verdict, _), where in rows.items():
+        if name != judge:
+            continue
+        unknown.rows += 1
+        try:
             fields = {"query_id": query_id, "model_a": model_a, "model_b": model_b, "judge": judge}
-            judgments.append(validated(Judgment, fields | {"verdict": _VERDICTS[verdict]}, where))
-    if silent:
-        _LOG.warning("%s: %d rows have no verdict and are left out", split.files[0], silent)
+            if verdict is None:
+                left_out.append(f"{where}: no verdict")
+            elif (known := _verdict(verdict)) is None:
+                unknown.append(f"{where}: verdict {verdict!r} is none of A, B, Tie")
+            else:
+                judgments.append(validated(Judgment, fields | {"verdict": known}, where))
+        except DatasetError as error:
+            left_out.note(error)
+    _report_verdicts(split, left_out, unknown)
+    if as_in_paper:
+        last = {(one.query_id, one.model_a, one.model_b): one for one in judgments}
+        judgments = [one for one in last.values() if one.verdict != "tie"]
     if not judgments:
         raise DatasetError(f"{split.files[0]}: no judgment of judge {judge!r} in this file")
     return judgments
+
+
+def _verdict(said: object) -> Verdict | None:
+    return _VERDICTS.get(said.strip(" \t\n[]").upper()) if isinstance(said, str) else None
+
+
+def _report_verdicts(split: Split, left_out: LeftOut, unknown: LeftOut) -> None:
+    if len(unknown) > MOST_UNKNOWN * unknown.rows:
+        raise DatasetError(
+            f"{unknown[0]}; of {unknown.rows} verdicts, {len(unknown)} are not, and one in a "
+            "hundred is the most"
+        )
+    silent = sum(line.endswith("no verdict") for line in left_out)
+    if silent:
+        _LOG.warning("%s: %d rows have no verdict and are left out", split.files[0], silent)
+    left_out += unknown
+    if len(left_out) > silent:
+        first = next(line for line in left_out if not line.endswith("no verdict"))
+        count = len(left_out) - silent
+        _LOG.warning("%s: %d rows left out; the first: %s", split.files[0], count, first)
 
 
 def _judge(names: list[str], name: str | None) -> str:
