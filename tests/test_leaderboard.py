@@ -168,7 +168,7 @@ def test_a_run_keeps_its_name(board: Leaderboard, boards: MultilingualLeaderboar
     assert "other" in board.rank(run, "other", progress=False)
     runs = {code: respond(write(28), one.dataset, "my-rag") for code, one in boards.items()}
     assert "my-rag" in boards.rank(runs, progress=False)["sw"]
-    runs["de"] = runs["de"].model_copy(update={"model": "another"})
+    runs["en"] = runs["en"].model_copy(update={"model": "another"})
     assert "my-model" in boards.rank(runs, progress=False)["sw"]
 
 
