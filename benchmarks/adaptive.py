@@ -119,19 +119,19 @@ class AboutLogits(AdaptivePairs):
     Li et al. 2018, Hybrid-MST, NeurIPS 31; Mikhailiuk et al. 2020, arXiv 2004.05691.
     """
 
-    def _gains(self, covariance: np.ndarray, _missing: np.ndarray) -> np.ndarray:
+    def _gains(self, half: int, covariance: np.ndarray, _missing: np.ndarray) -> np.ndarray:
         own = covariance.diagonal()
-        return self._worth * (own[:, None] + own - 2 * covariance)
+        return self._worth[1 - half] * (own[:, None] + own - 2 * covariance)
 
 
 class WrongOrders(AdaptivePairs):
     """The pair itself that is the most uncertain: P(order wrong) times the fall of its variance."""
 
-    def _gains(self, covariance: np.ndarray, missing: np.ndarray) -> np.ndarray:
+    def _gains(self, half: int, covariance: np.ndarray, missing: np.ndarray) -> np.ndarray:
         own, left = covariance.diagonal(), missing.diagonal()
         variance = np.maximum(left[:, None] + left - 2 * missing, 1e-9)
-        wrong = ndtr(-np.abs(self._apart) / np.sqrt(variance))
-        return wrong * self._worth * (own[:, None] + own - 2 * covariance)
+        wrong = ndtr(-np.abs(self._apart[1 - half]) / np.sqrt(variance))
+        return wrong * self._worth[1 - half] * (own[:, None] + own - 2 * covariance)
 
 
 class ChatbotArena(AdaptivePairs):
@@ -140,9 +140,9 @@ class ChatbotArena(AdaptivePairs):
     Chiang et al. 2024, Chatbot Arena, arXiv 2403.04132, section 5.
     """
 
-    def _gains(self, _covariance: np.ndarray, _missing: np.ndarray) -> np.ndarray:
-        games = 1 + self._wins + self._wins.T + self._open + self._open.T
-        narrower = np.sqrt(self._worth) * (games**-0.5 - (games + 1) ** -0.5)
+    def _gains(self, half: int, _covariance: np.ndarray, _missing: np.ndarray) -> np.ndarray:
+        games = 1 + self._wins[half] + self._wins[half].T + self._open[half] + self._open[half].T
+        narrower = np.sqrt(self._worth[1 - half]) * (games**-0.5 - (games + 1) ** -0.5)
         # The largest of weights over exponential draws falls on each in proportion to its weight.
         return narrower / self._rng.exponential(size=narrower.shape)
 
@@ -161,11 +161,17 @@ class JustSortIt(AdaptivePairs):
         if all(len(segment) < 2 for segment in self.segments):
             self.segments = [self._rng.permutation(len(self.models)).tolist()]
         return [
-            self._hand_out(*sorted((segment[0], other)))
+            self._hand_out(
+                self._free_half(*sorted((segment[0], other))), *sorted((segment[0], other))
+            )
             for segment in self.segments
             for other in segment[1:]
-            if self._left[tuple(sorted((segment[0], other)))]
+            if self._left[:, *sorted((segment[0], other))].any()
         ]
+
+    def _free_half(self, a: int, b: int) -> int:
+        """The half with more queries left for this pair."""
+        return int(np.argmax(self._left[:, a, b]))
 
     def update(self, judgments: Iterable[Judgment | None]) -> None:
         """Split each segment at its pivot."""
@@ -218,20 +224,24 @@ def adaptive(
 ) -> Course:
     """Judge batch after batch as a rule says, until all is judged or ``most`` pairs are."""
     pairs = rule(arena.models, arena.query_ids, seed=seed)
-    wins = np.zeros((len(arena.models), len(arena.models)))
+    half = {query_id: int(name == "second") for query_id, name in pairs.halves.items()}
+    wins = np.zeros((2, len(arena.models), len(arena.models)))
     asked, after, expected = [], [], []
     while (not asked or asked[-1] < most) and (batch_ := pairs.next(batch)):
         judgments = arena.judge(batch_)
         pairs.update(judgments)
         for query_id, a, b in batch_:
             i, j, q = int(a[1:]), int(b[1:]), int(query_id[1:])
-            wins[i, j] += arena.score[i, j, q]
-            wins[j, i] += arena.score[j, i, q]
+            wins[half[query_id], i, j] += arena.score[i, j, q]
+            wins[half[query_id], j, i] += arena.score[j, i, q]
         asked.append(len(batch_) + (asked[-1] if asked else 0))
         after.append(wins.copy())
         expected.append(pairs.expected_tau)
-    tau = arena.tau(est.fit_bradley_terry(np.array(after), RIDGE))
-    return Course(np.array(asked), tau, np.array(expected))
+    # The mean of the fits to both halves, as BradleyTerry.fit has it; of everything, one fit.
+    fits = est.fit_bradley_terry(np.array(after), RIDGE).mean(axis=1)
+    if not pairs._left.any():
+        fits[-1] = est.fit_bradley_terry(after[-1].sum(axis=0), RIDGE)
+    return Course(np.array(asked), arena.tau(fits), np.array(expected))
 
 
 def random_pairs(arena: Arena, seed: int) -> Course:

@@ -243,6 +243,10 @@ class Run(Record):
         return iter(self.responses)
 
 
+Half = Literal["", "first", "second"]
+"""Of the queries of pairs that were chosen for what verdicts on the other half had said."""
+
+
 class _Comparison(Record):
     query_id: Id
     model_a: Name
@@ -256,10 +260,15 @@ class _Comparison(Record):
 
 
 class Judgment(_Comparison):
-    """One verdict of one judge on two models' responses to one query."""
+    """One verdict of one judge on two models' responses to one query.
+
+    ``half`` is set where the pair was chosen for what other verdicts had said
+    (:class:`mirage.arena.AdaptivePairs`): to which half of the queries it belongs. A fit needs it.
+    """
 
     verdict: Verdict
     judge: str = ""
+    half: Half = ""
 
 
 class Vote(_Comparison):
@@ -267,13 +276,15 @@ class Vote(_Comparison):
 
     ``verdict`` is ``invalid`` where the judge named none, and ``failed`` where it did not answer
     at all; ``error`` then says why. ``asked`` is a digest of what the judge was asked: a vote on
-    other responses, or by another prompt, is another vote.
+    other responses, or by another prompt, is another vote. ``half`` is that of a
+    :class:`Judgment`.
     """
 
     judge: Name
     verdict: Verdict | Literal["invalid", "failed"]
     asked: str = ""
     error: str | None = None
+    half: Half = ""
 
     @model_validator(mode="after")
     def _says_why(self) -> Self:

@@ -269,10 +269,12 @@ class Ranking:
         """How few queries, and verdicts, the rank of each judged model hangs on, by its name.
 
         See :func:`mirage.arena.fragility`, which takes a second for 19 models. Empty for rankings
-        that do not come from one fit to judgments.
+        that do not come from one fit to judgments, or from pairs that were chosen adaptively.
         """
         evidence = self.evidence
         if evidence is None or evidence.judgments is None or evidence.bradley_terry is None:
+            return {}
+        if evidence.judgments.halves is not None:
             return {}
         found = fragility(evidence.judgments, bradley_terry=evidence.bradley_terry)
         return {one.model: one for one in found if one.rank == self[one.model].rank}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from mirage._base.concurrency import for_each, run_sync
@@ -10,7 +10,7 @@ from mirage._base.journal import Journal
 from mirage.arena.pairs import Contest, Pair
 from mirage.llm import LLM
 from mirage.llm.questions import Outcome, ask_each
-from mirage.models import Verdict, Vote
+from mirage.models import Half, Verdict, Vote
 
 __all__ = ["Voting", "place", "shown"]
 
@@ -30,7 +30,8 @@ class Voting:
     """The votes of judges on pairs of a contest.
 
     Votes that the journal holds already are not asked for again, unless they failed. ``bar`` shows
-    how many votes there are.
+    how many votes there are. ``halves`` are those of the queries on which pairs are chosen
+    adaptively, by id; a vote says its half.
     """
 
     def __init__(
@@ -43,6 +44,7 @@ class Voting:
     ) -> None:
         self.judges, self.both_orders, self.contest = judges, both_orders, contest
         self._journal, self._bar = journal, bar
+        self.halves: Mapping[str, Half] = {}
         self._votes: dict[_Key, Vote] = {}
         self._earlier: dict[_Words, Vote] = {}
         for vote in journal.earlier:
@@ -114,9 +116,11 @@ class Voting:
         await for_each(by_judge, ask, len(self.judges))
 
     def _count(self, vote: Vote) -> None:
-        key = _key(vote)
+        key, half = _key(vote), self.halves.get(vote.query_id, "")
         if key not in self._votes:
             self._bar.update()
+        if vote.half != half:
+            vote = vote.model_copy(update={"half": half})
         self._votes[key] = self._earlier[(*key, vote.asked)] = vote
 
 

@@ -12,6 +12,14 @@ that is unknown of it are the verdicts that were not asked for. A round here
    the pairs before it had been answered; and shows a pair on a query on which its models were
    compared least, because a model's verdicts on one query repeat each other.
 
+The queries are in two halves, each with a fit and a choice of its own, and what is chosen on one
+half goes by the verdicts on the other. Were it to go by its own, two models that happen to look far
+apart would not be compared again, and two that look close would be, until they no longer do: a fit
+to all verdicts stretches differences. As it is, no verdict has a part in what else is asked on its
+half, and the mean of the fits to both halves, which :meth:`BradleyTerry.fit` takes, is free of that
+to first order (cross-fitting; Chernozhukov et al. 2018, Double/Debiased Machine Learning,
+Econometrics Journal 21, section 3).
+
 What a comparison promises. Let the exhaustive logits of two models differ by D, which is
 N(d, v) by what is known, and let further judgments estimate D with variance u. The two end up in
 the wrong order with probability E[Phi(-abs(D) / sqrt(u))]. Where u is small beside v that is about
@@ -29,16 +37,18 @@ Bayesian Decision Process for Cost-Efficient Dynamic Ranking via Crowdsourcing, 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 
-from mirage._base.arrays import Floats
+from mirage._base.arrays import Floats, Ints
+from mirage.arena.bradley_terry import BradleyTerry
 from mirage.arena.estimation import fit_bradley_terry, penalised_information, win_probabilities
 from mirage.arena.judgments import Judgments
 from mirage.arena.pairs import Pair, Skipped
 from mirage.errors import JudgmentError, SettingError, UnknownNameError
-from mirage.models import Judgment
+from mirage.models import Half, Judgment
 
 __all__ = ["AdaptivePairs"]
 
@@ -59,7 +69,9 @@ class AdaptivePairs:
     Call :meth:`next` for a batch of pairs, put them to the judge, give its verdicts to
     :meth:`update`, and so on, until there are enough judgments or :attr:`expected_tau` is high
     enough. :meth:`PairwiseJudge.compare_adaptively` is that loop where LLMs judge; here is where
-    to begin with people, or anything else. No pair is handed out on the same query twice.
+    to begin with people, or anything else. No pair is handed out on the same query twice. Give
+    :attr:`judgments` to the fit, and no list of your own: they say to which half each belongs,
+    without which logits are stretched and intervals too narrow.
 
     Choosing a pair takes some 0.1 ms among 19 models and 1 ms among 100.
 
@@ -100,30 +112,47 @@ class AdaptivePairs:
         self._state = np.full((size, size, queries), _FREE, dtype=np.int8)
         self._shown = np.zeros((size, queries))
         # Queries by pair, above the diagonal: not handed out yet, and with the judge.
-        self._left = np.triu(np.full((size, size), float(queries)), 1)
-        self._open = np.zeros((size, size))
-        self._wins = np.zeros((size, size))
-        self._ties = 0
+        # All that follows is by half first.
+        earlier = list(known)
+        self._half = self._halves(earlier)
+        many = np.bincount(self._half, minlength=2)[:, None, None]
+        self._left = np.triu(np.ones((2, size, size)) * many, 1)
+        self._open = np.zeros((2, size, size))
+        self._wins = np.zeros((2, size, size))
+        self._ties = [0, 0]
+        self._handed_out = [0, 0]
         self._records: list[Judgment] = []
-        self._logits = np.zeros(size)
-        self._apart = np.zeros((size, size))  # differences of logits
-        self._worth = np.zeros((size, size))  # information of one judgment, by pair
+        self._logits = np.zeros((2, size))
+        self._apart = np.zeros((2, size, size))  # differences of logits
+        self._worth = np.zeros((2, size, size))  # information of one judgment, by pair
         for pair in closed:
             a, b, query = self._cell(pair)
-            self._left[a, b] -= self._state[a, b, query] == _FREE
+            self._left[self._half[query], a, b] -= self._state[a, b, query] == _FREE
             self._state[a, b, query] = _CLOSED
         self._take_in(
-            list(known), _FREE, "is known twice, or closed; one judgment a pair and query counts"
+            earlier, _FREE, "is known twice, or closed; one judgment a pair and query counts"
         )
 
     @property
     def judgments(self) -> Judgments:
-        """All judgments so far, known ones included.
+        """All judgments so far, known ones included, each with its half.
+
+        Without halves where nothing is left to judge, for then nothing was chosen.
 
         Raises:
             JudgmentError: there is none.
         """
-        return Judgments.from_records(self._records)
+        judgments = Judgments.from_records(self._records)
+        if not (self._left.any() or self._open.any()):
+            return replace(judgments, halves=None)
+        halves = [self._half[self._query[query_id]] for query_id in judgments.query_ids]
+        return replace(judgments, halves=np.array(halves, dtype=np.int8))
+
+    @property
+    def halves(self) -> Mapping[str, Half]:
+        """The half of each query, by its id, for :attr:`mirage.Judgment.half`."""
+        names: tuple[Half, Half] = ("first", "second")
+        return {query_id: names[self._half[place]] for query_id, place in self._query.items()}
 
     @property
     def expected_tau(self) -> float:
@@ -136,9 +165,14 @@ class AdaptivePairs:
         """
         from scipy.special import ndtr
 
-        variance = _differences(self._covariance() - self._covariance(self._open + self._left))
+        wins, left = self._wins.sum(axis=0), (self._open + self._left).sum(axis=0)
+        logits = fit_bradley_terry(wins, _RIDGE, self._logits.mean(axis=0))
+        worth = _worth(wins, sum(self._ties), logits)
+        variance = _differences(_covariance(wins, worth) - _covariance(wins, worth, left))
         unsettled = variance > _SETTLED
-        apart = np.abs(self._apart[unsettled])
+        # Known from all verdicts, of an order that goes by the mean of the fits to both halves.
+        order = fit_bradley_terry(self._wins, BradleyTerry.ridge).mean(axis=0)
+        apart = (np.sign(order[:, None] - order) * (logits[:, None] - logits))[unsettled]
         wrong = ndtr(-apart / np.sqrt(variance[unsettled])).sum()  # each pair is there twice
         return float(1 - 2 * wrong / (len(self.models) * (len(self.models) - 1)))
 
@@ -154,17 +188,40 @@ class AdaptivePairs:
         wanted = len(self.models) if n is None else n
         if wanted < 1:
             raise SettingError(f"a batch has 1 pair or more, not {n}")
-        covariance = self._covariance(self._open)
-        exhaustive = self._covariance(self._open + self._left)
+        shares = self._shares(wanted)
+        return [pair for half in (0, 1) for pair in self._choose(half, shares[half])]
+
+    def _shares(self, wanted: int) -> list[int]:
+        """How many pairs to hand out in each half, so that both have as many."""
+        left = [int(self._left[half].sum()) for half in (0, 1)]
+        behind = self._handed_out[1] - self._handed_out[0]
+        first = min(max((wanted + behind + 1) // 2, wanted - left[1], 0), wanted, left[0])
+        return [first, min(wanted - first, left[1])]
+
+    def _choose(self, half: int, wanted: int) -> list[Pair]:
+        """Pairs on the queries of a half, by what is known from the other."""
+        wins, worth = self._wins[half], self._worth[1 - half]
+        covariance = _covariance(wins, worth, self._open[half])
+        exhaustive = _covariance(wins, worth, self._open[half] + self._left[half])
         among_equals = self._rng.uniform(0.999, 1, covariance.shape)
         pairs: list[Pair] = []
-        while len(pairs) < wanted and self._left.any():
-            gains = among_equals * self._gains(covariance, covariance - exhaustive)
-            gains[self._left == 0] = -1
+        while len(pairs) < wanted:
+            gains = among_equals * self._gains(half, covariance, covariance - exhaustive)
+            gains[self._left[half] == 0] = -1
             a, b = divmod(int(np.argmax(gains)), len(gains))
-            pairs.append(self._hand_out(a, b))
-            _foresee(covariance, a, b, float(self._worth[a, b]))
+            pairs.append(self._hand_out(half, a, b))
+            _foresee(covariance, a, b, float(worth[a, b]))
         return pairs
+
+    def _halves(self, known: Sequence[Judgment]) -> Ints:
+        """The half of each query: what is known of it, and for the others first and second."""
+        half = np.full(len(self.query_ids), -1)
+        for judgment in known:
+            if judgment.half:
+                half[self._cell(judgment)[2]] = int(judgment.half == "second")
+        free = np.flatnonzero(half < 0)
+        half[free] = np.arange(len(free)) % 2
+        return half
 
     def update(self, judgments: Iterable[Judgment | None]) -> None:
         """Take in what the judge said about pairs that were handed out.
@@ -197,10 +254,11 @@ class AdaptivePairs:
                 self._take(cell)
             self._state[cell] = _JUDGED
             a, b = self._model[judgment.model_a], self._model[judgment.model_b]
+            half = self._half[cell[2]]
             score = 0.5 if judgment.verdict == "tie" else float(judgment.verdict == "a")
-            self._wins[a, b] += score
-            self._wins[b, a] += 1 - score
-            self._ties += judgment.verdict == "tie"
+            self._wins[half, a, b] += score
+            self._wins[half, b, a] += 1 - score
+            self._ties[half] += judgment.verdict == "tie"
         self._records += judgments
         self._fit()
 
@@ -217,38 +275,32 @@ class AdaptivePairs:
 
     def _take(self, cell: _Cell) -> None:
         a, b, query = cell
-        self._left[a, b] -= 1
+        self._left[self._half[query], a, b] -= 1
         self._shown[[a, b], query] += 1
 
-    def _hand_out(self, a: int, b: int) -> Pair:
-        """This pair, on a free query on which its models were compared least."""
+    def _hand_out(self, half: int, a: int, b: int) -> Pair:
+        """This pair, on a free query of a half on which its models were compared least."""
         shown = self._shown[a] + self._shown[b] + self._rng.random(len(self.query_ids))
-        query = int(np.argmin(np.where(self._state[a, b] == _FREE, shown, np.inf)))
+        free = (self._state[a, b] == _FREE) & (self._half == half)
+        query = int(np.argmin(np.where(free, shown, np.inf)))
         self._take((a, b, query))
         self._state[a, b, query] = _ASKED
-        self._open[a, b] += 1
+        self._open[half, a, b] += 1
+        self._handed_out[half] += 1
         first, second = (a, b) if self._rng.random() < 0.5 else (b, a)
         return Pair(self.query_ids[query], self.models[first], self.models[second])
 
     def _fit(self) -> None:
-        """Logits, and what one more judgment on each pair is worth.
-
-        A judgment's information is p (1 - p), over the dispersion: how much less verdicts spread
-        around their expectation than they would without ties (McCullagh & Nelder 1989,
-        Generalized Linear Models, section 4.5).
-        """
-        games = self._wins + self._wins.T
+        """Logits of each half, and what one more judgment on each pair is worth by them."""
         self._logits = fit_bradley_terry(self._wins, _RIDGE, self._logits)
-        self._apart = self._logits[:, None] - self._logits
-        expected = win_probabilities(self._logits)
-        spread = expected * expected.T
-        # Sums over all judgments of (score - expected)^2, a tie's score being 1/2, and of its mean.
-        squares = (self._wins * (1 - 2 * expected) + games * expected**2).sum() / 2 - self._ties / 4
-        few = _FEW * len(self.models) / 4
-        self._worth = spread * ((games * spread).sum() / 2 + few) / (squares + few)
+        self._apart = self._logits[:, :, None] - self._logits[:, None, :]
+        for half in (0, 1):
+            self._worth[half] = _worth(self._wins[half], self._ties[half], self._logits[half])
 
-    def _gains(self, covariance: Floats, missing: Floats) -> Floats:
+    def _gains(self, half: int, covariance: Floats, missing: Floats) -> Floats:
         """How much a judgment on each pair lowers the expected wrong orders, but for a factor.
+
+        Logits and worth are those of the other half.
 
         With S the covariance, c(ij) the contrast of models i and j, and w(ij) their weight: how
         much the sum over i, j of w(ij) c(ij)' S c(ij) falls as ``worth[a, b]`` c(ab) c(ab)' is
@@ -259,15 +311,32 @@ class AdaptivePairs:
         variance = _differences(missing)
         unsettled = variance > _SETTLED
         variance[~unsettled] = 1
-        weights = np.where(unsettled, np.exp(-(self._apart**2) / variance / 2) / variance, 0)
-        half = covariance * weights.sum(axis=0) - covariance @ weights  # S L
-        return self._worth * _differences(half @ covariance)
+        apart, worth = self._apart[1 - half], self._worth[1 - half]
+        weights = np.where(unsettled, np.exp(-(apart**2) / variance / 2) / variance, 0)
+        spread = covariance * weights.sum(axis=0) - covariance @ weights  # S L
+        return np.asarray(worth * _differences(spread @ covariance))
 
-    def _covariance(self, more: Floats | float = 0.0) -> Floats:
-        """Of the logits, if there were ``more`` judgments (by pair, above the diagonal)."""
-        extra = np.broadcast_to(more, self._wins.shape)
-        games = self._wins + self._wins.T + extra + extra.T
-        return np.asarray(np.linalg.inv(penalised_information(games * self._worth, _RIDGE / 4)))
+
+def _worth(wins: Floats, ties: float, logits: Floats) -> Floats:
+    """What one more judgment on each pair is worth.
+
+    A judgment's information is p (1 - p), over the dispersion: how much less verdicts spread
+    around their expectation than they would without ties (McCullagh & Nelder 1989,
+    Generalized Linear Models, section 4.5).
+    """
+    games, expected = wins + wins.T, win_probabilities(logits)
+    spread = expected * expected.T
+    # Sums over all judgments of (score - expected)^2, a tie's score being 1/2, and of its mean.
+    squares = (wins * (1 - 2 * expected) + games * expected**2).sum() / 2 - ties / 4
+    few = _FEW * len(wins) / 4
+    return np.asarray(spread * ((games * spread).sum() / 2 + few) / (squares + few))
+
+
+def _covariance(wins: Floats, worth: Floats, more: Floats | float = 0.0) -> Floats:
+    """Of the logits, if there were ``more`` judgments (by pair, above the diagonal)."""
+    extra = np.broadcast_to(more, wins.shape)
+    games = wins + wins.T + extra + extra.T
+    return np.asarray(np.linalg.inv(penalised_information(games * worth, _RIDGE / 4)))
 
 
 def _places(names: Sequence[str], kind: str) -> dict[str, int]:

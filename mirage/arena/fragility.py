@@ -104,10 +104,15 @@ def fragility(
         One a model, in the order of :attr:`Judgments.models`.
 
     Raises:
-        JudgmentError: as :meth:`BradleyTerry.fit`.
+        JudgmentError: as :meth:`BradleyTerry.fit`; or pairs were chosen adaptively.
     """
     model = BradleyTerry() if bradley_terry is None else bradley_terry
     columns = model._counted(judgments)
+    if columns.halves is not None:
+        raise JudgmentError(
+            "pairs were chosen for what verdicts had said: without some of these, others would "
+            "have been judged, and nothing says what ranks would be then"
+        )
     wins = estimation.win_matrix(columns.a, columns.b, columns.score, len(columns.models))
     model._check(wins, int(np.count_nonzero(columns.score == 0.5)), columns)
     queries = _searched(_Units.of_queries(columns), model, columns)

@@ -200,7 +200,8 @@ class PairwiseJudge:
         and this ``seed``, and every pair; :class:`AdaptivePairs` says how pairs are chosen. With
         the same seed and verdicts the same pairs are judged, also where ``out`` holds votes of a
         run that was cut short: it goes on as if it had not been. Votes that had failed are asked
-        for again then.
+        for again then. Votes and judgments say to which half of the queries they belong, which
+        :meth:`BradleyTerry.fit` needs for logits that are not stretched: keep them as they are.
 
         Where every vote fails on as many pairs in a row as there are models, nobody answers any
         more, or a budget is spent: that ends it, with what was judged.
@@ -231,6 +232,8 @@ class PairwiseJudge:
         with self._voting(contest, total, skipped, out, progress) as voting:
             query_ids = sorted({pair.query_id for pair in possible})
             adaptive = AdaptivePairs(list(contest.runs), query_ids, closed=skipped, seed=seed)
+            if total < len(possible) or target is not None:  # else nothing is chosen
+                voting.halves = adaptive.halves
             chosen = _ask_adaptively(voting, adaptive, total, target, size)
         return self._judged(voting, chosen, skipped)
 

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Hashable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple, Self, Union, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from mirage.errors import JudgmentError, needing
-from mirage.models import Judgment, Verdict
+from mirage.models import Half, Judgment, Verdict
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -20,6 +20,7 @@ __all__ = ["Judgments", "JudgmentsLike", "as_judgments"]
 
 _SCORES: dict[str, float] = {"a": 1.0, "b": 0.0, "tie": 0.5}
 _VERDICTS: dict[float, Verdict] = {1.0: "a", 0.0: "b", 0.5: "tie"}
+_HALVES: tuple[Half, ...] = ("first", "second", "")  # the last of them is -1
 _CHUNK = 1 << 18  # labels turned into Python objects at a time: what keeps long columns lean
 
 
@@ -33,6 +34,9 @@ class Judgments:
     Make them with :meth:`from_records`, :meth:`from_arrays` or :meth:`from_pandas`, which check
     their input; the constructor itself trusts its arguments. Those three sort ``query_ids`` and
     ``models``, so that the same judgments in another order give the same tournaments.
+
+    ``halves`` (int8, by query) is there where pairs were chosen for what other verdicts had said:
+    0 and 1 are the halves of :class:`mirage.arena.AdaptivePairs`, -1 is a query of neither.
     """
 
     query_ids: tuple[str, ...]
@@ -41,6 +45,7 @@ class Judgments:
     a: NDArray[np.int32]
     b: NDArray[np.int32]
     score: NDArray[np.float32]
+    halves: NDArray[np.int8] | None = None
 
     def __len__(self) -> int:
         return len(self.score)
@@ -53,6 +58,7 @@ class Judgments:
             JudgmentError: there is none, or something else is among them.
         """
         rows = []
+        halves: dict[str, Half] = {}
         for number, j in enumerate(records):
             if not isinstance(j, Judgment):
                 raise JudgmentError(
@@ -60,9 +66,14 @@ class Judgments:
                     "pandas frame, or Judgments, whose from_arrays takes columns"
                 )
             rows.append((j.query_id, j.model_a, j.model_b, _SCORES[j.verdict]))
+            if j.half and halves.setdefault(j.query_id, j.half) != j.half:
+                raise JudgmentError(
+                    f"judgment {number}: query {j.query_id!r} is in both halves, so these are two "
+                    "adaptive comparisons; fit each by itself"
+                )
         columns = np.array(rows, dtype=object).reshape(-1, 4).T
         query, a, b = map(_factorize, columns[:3])
-        return cls._build(query, a, b, columns[3].astype(np.float32))
+        return cls._build(query, a, b, columns[3].astype(np.float32))._in_halves(halves)
 
     @classmethod
     def from_arrays(
@@ -137,6 +148,7 @@ class Judgments:
                 model_a=self.models[a],
                 model_b=self.models[b],
                 verdict=_VERDICTS[score],
+                half="" if self.halves is None else _HALVES[int(self.halves[query])],
             )
             for query, a, b, score in rows
         ]
@@ -150,6 +162,13 @@ class Judgments:
             for score in (1.0, 0.0, 0.5)
         )
         return won + lost.T, tied + tied.T
+
+    def _in_halves(self, halves: Mapping[str, Half]) -> Self:
+        if not halves:
+            return self
+        half = {"first": 0, "second": 1}
+        places = [half.get(halves.get(query_id, ""), -1) for query_id in self.query_ids]
+        return replace(self, halves=np.array(places, dtype=np.int8))
 
     @classmethod
     def _build(cls, query: _Labels, a: _Labels, b: _Labels, score: NDArray[np.float32]) -> Self:

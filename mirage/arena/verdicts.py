@@ -92,7 +92,9 @@ def judgments_of(votes: Iterable[Vote], how: Votes = "majority") -> tuple[Judgme
         if how == "majority" and len(judges) > 1 and verdicts:
             verdicts = {everyone: _majority(verdicts.values())}
         on = {"query_id": query_id, "model_a": first.model_a, "model_b": first.model_b}
-        judgments += [Judgment(**on, verdict=v, judge=name) for name, v in verdicts.items()]
+        judgments += [
+            Judgment(**on, verdict=v, judge=name, half=first.half) for name, v in verdicts.items()
+        ]
     return tuple(judgments)
 
 

@@ -1,12 +1,14 @@
 """Adaptive pairs, on arenas drawn from Bradley-Terry logits and on recorded outputs."""
 
+from dataclasses import replace
 from itertools import combinations
 
 import numpy as np
 import pytest
 from scipy.stats import kendalltau, norm
+from scipy.stats import t as student
 
-from mirage.arena import AdaptivePairs, BradleyTerry, Judgments, Pair
+from mirage.arena import AdaptivePairs, BradleyTerry, Judgments, Pair, adaptive
 from mirage.errors import JudgmentError, SettingError, UnknownNameError
 from mirage.models import Judgment
 from mirage.sources import nomiracl
@@ -118,7 +120,7 @@ def test_no_pair_is_asked_on_a_query_twice_and_all_are_asked_in_the_end():
 
 def test_the_first_pairs_connect_all_models():
     judge = drawn()
-    judgments = adaptive_judgments(judge, 2 * len(MODELS))
+    judgments = adaptive_judgments(judge, 4 * len(MODELS))  # twice as many in each half
     assert judgments.models == MODELS
     BradleyTerry().fit(judgments)  # raises where the models fall into pieces
 
@@ -126,28 +128,31 @@ def test_the_first_pairs_connect_all_models():
 def test_pairs_with_the_judge_count_as_answered():
     pairs = AdaptivePairs(MODELS, QUERIES)
     waiting = [pairs.next(11), pairs.next(11), pairs.next(11)]
-    couples = {frozenset((a, b)) for batch in waiting for _, a, b in batch}
-    assert len(couples) == 33  # though nothing was learnt in between, no pair comes back
+    asked = [(pairs.halves[q], frozenset((a, b))) for batch in waiting for q, a, b in batch]
+    assert len(set(asked)) == 33  # though nothing was learnt in between, no pair comes back
+    assert [half for half, _ in asked].count("first") in (16, 17)
 
 
 def test_what_a_judgment_promises_is_the_slope_of_its_definition():
     judge = drawn()
     pairs = AdaptivePairs(MODELS[:5], QUERIES[:8])
     pairs.update(judge(pairs.next(25)))
-    covariance = pairs._covariance()
-    missing = covariance - pairs._covariance(pairs._open + pairs._left)
+    # What is chosen on the first half goes by the verdicts on the second.
+    wins, worth, apart = pairs._wins[0], pairs._worth[1], pairs._apart[1]
+    covariance = adaptive._covariance(wins, worth)
+    missing = covariance - adaptive._covariance(wins, worth, pairs._open[0] + pairs._left[0])
     contrasts = np.eye(5)[:, None] - np.eye(5)
     variance = np.einsum("ijk,kl,ijl->ij", contrasts, missing, contrasts) + np.eye(5)
-    weights = norm.pdf(pairs._apart / np.sqrt(variance)) / variance
+    weights = norm.pdf(apart / np.sqrt(variance)) / variance
 
     def total(information):
         spread = np.linalg.inv(information)
         return (weights * np.einsum("ijk,kl,ijl->ij", contrasts, spread, contrasts)).sum()
 
     known, step = np.linalg.inv(covariance), 1e-5
-    gains, slopes = pairs._gains(covariance, missing), []
+    gains, slopes = pairs._gains(0, covariance, missing), []
     for a, b in combinations(range(5), 2):
-        judgment = step * pairs._worth[a, b] * np.outer(contrasts[a, b], contrasts[a, b])
+        judgment = step * worth[a, b] * np.outer(contrasts[a, b], contrasts[a, b])
         slopes.append(
             (total(known - judgment) - total(known + judgment)) / (2 * step) / gains[a, b]
         )
@@ -196,7 +201,7 @@ def test_fewer_wrong_orders_than_random_pairs_on_recorded_outputs(data_dir):
         judge = Judge({(j.query_id, j.model_a, j.model_b): j.verdict for j in records})
         found.append(wrong_orders(judge, 900, seeds=1))
     ours, random = np.mean(found, axis=0)
-    assert ours < 0.65 * random
+    assert ours < 0.75 * random
 
 
 @pytest.mark.parametrize("ties", [0.0, 0.5])
@@ -213,8 +218,8 @@ def test_the_expected_tau_is_the_true_one_in_the_mean(ties):
             expected.append(pairs.expected_tau)
             true.append(tau(pairs.judgments, exhaustive))
     gap = np.subtract(expected, true).reshape(10, 4).mean(axis=0)
-    assert np.abs(gap).max() < 0.05
-    assert abs(gap.mean()) < 0.03
+    assert gap.max() < 0.03  # it does not promise too much
+    assert gap.min() > -0.1
 
 
 def test_it_stops_when_the_tau_that_is_wanted_can_be_expected():
@@ -327,3 +332,64 @@ def test_judgments_that_were_not_asked_for_leave_everything_as_it_was():
     pairs.update(judge(asked))
     untouched.update(judge(asked))
     assert pairs.next() == untouched.next()
+
+
+def test_logits_are_the_means_of_fits_to_halves_that_do_not_choose_for_themselves():
+    judgments = adaptive_judgments(drawn(ties=0.2), 300)
+    fit = BradleyTerry().fit(judgments)
+    assert (fit.fits, fit.queries) == (2, len(QUERIES))
+    alone = []
+    for half in (0, 1):
+        rows = judgments.halves[judgments.query] == half
+        columns = {name: getattr(judgments, name)[rows] for name in ("query", "a", "b", "score")}
+        alone.append(BradleyTerry().fit(replace(judgments, halves=None, **columns)))
+    assert fit.logits == pytest.approx((alone[0].logits + alone[1].logits) / 2)
+    assert fit.covariance == pytest.approx((alone[0].covariance + alone[1].covariance) / 4)
+    ends = fit.interval()
+    error = np.sqrt(fit.uncertainty[0, 0])
+    assert ends[0, 1] - ends[0, 0] == pytest.approx(
+        2 * student.ppf(0.975, len(QUERIES) - 2) * error
+    )
+    tournaments = BradleyTerry().bootstrap(judgments, tournaments=400, seed=1)
+    assert tournaments.logits.shape == (400, len(MODELS))
+    bound = [model not in fit.unbound for model in fit.models]
+    assert tournaments.mean[bound] == pytest.approx(fit.logits[bound], abs=0.35)
+
+
+def test_records_keep_the_halves():
+    judgments = adaptive_judgments(drawn(), 200)
+    records = judgments.to_records()
+    assert {record.half for record in records} == {"first", "second"}
+    assert Judgments.from_records(records).halves.tolist() == judgments.halves.tolist()
+    other = {"first": "second", "second": "first"}[records[0].half]
+    twice = [records[0], records[0].model_copy(update={"half": other, "model_a": "x"})]
+    with pytest.raises(JudgmentError, match="is in both halves"):
+        Judgments.from_records(twice)
+
+
+def test_where_everything_was_asked_nothing_was_chosen():
+    models, queries = MODELS[:4], QUERIES[:6]
+    judge = drawn(models=models, queries=queries)
+    judgments = compare_adaptively(judge, models, queries, 10**6)
+    assert judgments.halves is None
+    assert len(judgments) == 36
+
+
+def test_a_half_that_falls_apart_is_named():
+    with pytest.raises(
+        JudgmentError, match="half of what was compared adaptively, the models fall"
+    ):
+        BradleyTerry().fit(adaptive_judgments(drawn(), 14))
+
+
+def test_logits_are_not_stretched():
+    logits = np.linspace(0.4, -0.4, len(MODELS))
+    logits -= logits.mean()
+    slopes = {"halves": [], "all": []}
+    for seed in range(12):
+        judge = drawn(seed, logits=dict(zip(MODELS, logits, strict=True)))
+        judgments = adaptive_judgments(judge, 600, seed)
+        for name, given in (("halves", judgments), ("all", replace(judgments, halves=None))):
+            slopes[name].append(BradleyTerry().fit(given).logits @ logits / (logits @ logits))
+    assert np.mean(slopes["halves"]) == pytest.approx(1, abs=0.12)
+    assert np.mean(slopes["halves"]) < np.mean(slopes["all"]) - 0.05
