@@ -15,6 +15,7 @@ from mirage.text import parse, tokenize
 
 __all__ = [
     "answer_bleu",
+    "answer_char3",
     "answer_rouge_l",
     "longest_common_subsequence",
     "reference_answer",
@@ -44,6 +45,20 @@ def answer_rouge_l(item: Answered) -> float | NotComputed:
         return reference
     code = item.query.language
     return rouge_l(_reference_tokens(reference, code), tokenize(item.parsed.answer_text, code))
+
+
+def answer_char3(item: Answered) -> float | NotComputed:
+    """Share of the different runs of three characters of the reference's answer that the answer
+    holds, in [0, 1].
+
+    BERGEN's recall of character 3-grams (arXiv 2407.01102, appendix I), over the whole text and
+    without case: it needs no tokens, and an ending or another script costs little of it.
+    """
+    reference = reference_answer(item)
+    if isinstance(reference, NotComputed):
+        return reference
+    wanted = _runs_of_three(reference)
+    return len(wanted & _runs_of_three(item.parsed.answer_text)) / len(wanted)
 
 
 def rouge_l(reference: Sequence[str], prediction: Sequence[str]) -> float:
@@ -83,6 +98,12 @@ def reference_answer(item: Answered) -> str | NotComputed:
 
 
 @lru_cache(maxsize=4096)
+def _runs_of_three(text: str) -> frozenset[str]:
+    text = text.casefold()
+    return frozenset(text[i : i + 3] for i in range(len(text) - 2)) or frozenset([text])
+
+
+@lru_cache(maxsize=4096)
 def _parsed_answer(reference: str, code: str, shown: tuple[str, ...]) -> str:
     return parse(reference, code, shown).answer_text
 
@@ -104,4 +125,5 @@ _FACTS = Facts("higher", 0, 1, ("reference",))
 DEFINITIONS = (
     Definition("answer_bleu", answer_bleu, _FACTS),
     Definition("answer_rougeL", answer_rouge_l, _FACTS),
+    Definition("answer_char3", answer_char3, _FACTS),
 )

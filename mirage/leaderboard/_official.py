@@ -14,6 +14,7 @@ from collections.abc import Collection, Mapping, Sequence
 from importlib.metadata import version
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -31,6 +32,7 @@ from mirage.features import (
     feature,
 )
 from mirage.languages import Language
+from mirage.leaderboard._suite import offline_suite
 from mirage.llm.cache import default_cache_path
 from mirage.models import Judgment, Run
 from mirage.sources import hub
@@ -42,6 +44,9 @@ __all__ = ["Benchmark", "Surrogate", "load", "published_tables", "surrogate"]
 TOURNAMENTS, QUERIES_DRAWN = 200, 100
 HELD_OUT, SPLITS = 2, 20
 """The validation that goes into the provenance: models held out at a time, and how often."""
+
+PAPER = "forest"
+"""The paper's estimator, which every other one is shown beside."""
 
 ARTIFACT, PROVENANCE = "surrogate.npz", "provenance.json"
 
@@ -157,13 +162,14 @@ def surrogate(
     from there as long as it would be made from the same: revisions, judge, features, estimator,
     seed and version of this library. Features that are not the library's own by name (a function,
     or one with a model behind it) are computed in every call, to see whether they still say the
-    same.
+    same. The paper's forest is made of the same and kept likewise, so that the provenance says how
+    well both predict models that were held out.
     """
     code = Language.of(language).code
     published = tuple(map(canonical_name, published))
     splits = _splits(code, path, revisions)
     if suite is None:
-        suite = FeatureSuite.offline(code).applicable(_dataset(splits, code))
+        suite = offline_suite(_dataset(splits, code))
     for name in published:
         if name not in suite.names:
             raise UnknownNameError("feature of the suite", name, suite.names)
@@ -189,7 +195,13 @@ def surrogate(
     if kept is None:
         bench = bench or _read(splits, code, judge)
         tables = tables or _tables(bench, suite, published, n_jobs, progress)
-        kept = _made(folder, inputs, bench.judgments, tables, n_jobs)
+        beside = {}
+        if estimator != PAPER:
+            for_paper = inputs | {"estimator": PAPER}
+            other = _folder(code, for_paper)
+            _, of_paper = _kept(other) or _made(other, for_paper, bench.judgments, tables, n_jobs)
+            beside = {PAPER: of_paper["validation"]}
+        kept = _made(folder, inputs, bench.judgments, tables, n_jobs, beside)
     ranker, provenance = kept
     dataset = bench.dataset if bench else _dataset(splits, code)
     return Surrogate(_only(dataset, ranker.data[code].query_ids), suite, ranker, provenance)
@@ -316,6 +328,7 @@ def _made(
     records: Sequence[Judgment],
     tables: Sequence[FeatureTable],
     n_jobs: int,
+    beside: Mapping[str, Any] = MappingProxyType({}),
 ) -> tuple[SurrogateRanker, dict[str, Any]]:
     judgments = Judgments.from_records(records)
     tournaments = BradleyTerry().bootstrap(
@@ -336,8 +349,10 @@ def _made(
             "held_out": HELD_OUT,
             "splits": len(validation.held_out),
             "r2": validation.r2[code],
+            "r2_in_paper": validation.r2_in_paper[code],
             "tau": validation.tau[code],
             "coverage": validation.coverage[code],
+            **beside,
         },
         "versions": {
             "python": platform.python_version(),

@@ -30,6 +30,7 @@ from mirage.human_agreement import known_agreement
 from mirage.languages import LANGUAGES, Language
 from mirage.leaderboard import _judged, _predicted
 from mirage.leaderboard._published import published_ranking
+from mirage.leaderboard._suite import offline_suite
 from mirage.llm.estimates import Estimate, sum_estimates
 from mirage.models import HumanAgreement, Run
 from mirage.ranking import Entry, Evidence, MultilingualRanking, Ranking
@@ -171,7 +172,8 @@ class Leaderboard:
 
         Args:
             language: one of the 18.
-            suite: the features, by default those of :meth:`~mirage.FeatureSuite.offline` that can
+            suite: the features, by default those of :meth:`~mirage.FeatureSuite.offline`,
+                ``answer_char3`` and ``answer_length``, as far as they can
                 be computed on the benchmark. They are computed
                 from the recorded outputs, by the code that also scores a new model.
             path: a folder with copies of the benchmark's datasets, to read in place of the hub.
@@ -181,7 +183,8 @@ class Leaderboard:
             published: features of the suite to take, for the 19, from the published data instead.
                 Right only where the suite has the models that the benchmark had. A value that
                 the data lacks counts as 0, as in the paper.
-            estimator: as :class:`~mirage.SurrogateRanker` takes it; ``"forest"`` is the paper's.
+            estimator: as :class:`~mirage.SurrogateRanker` takes it; by default verdicts are learnt
+                from. ``"forest"`` is the paper's, which is made and kept beside any other.
             seed: of tournaments and surrogate.
             n_jobs: processes that compute features and validate, as in joblib.
             progress: show progress bars on stderr, if that is a terminal.
@@ -212,7 +215,7 @@ class Leaderboard:
         agreement = known_agreement(made_by, language)
         board = cls(made.dataset, made.suite, made.ranker, agreement=agreement)
         board.provenance = made.provenance
-        board.about = OFFICIAL
+        board.about = f"{OFFICIAL} {_validated(made.provenance['validation'])}"
         board._runs = cache(
             lambda: _official.load(language, path=path, revisions=revisions, judge=judge).runs
         )
@@ -245,8 +248,9 @@ class Leaderboard:
             runs: the responses of every model that was judged.
             judged: what :meth:`PairwiseJudge.compare <mirage.PairwiseJudge.compare>` gives, or
                 judgments.
-            suite: features, by default those of ``FeatureSuite.offline(language)`` that can be
-                computed on the dataset.
+            suite: features, by default those of ``FeatureSuite.offline(language)``,
+                ``answer_char3`` and ``answer_length``, as far as they can be computed on the
+                dataset.
             estimator: of the surrogate, as :class:`~mirage.SurrogateRanker` takes it.
             tournaments: that the surrogate learns from.
             agreement: how far the judge agrees with people, such as
@@ -261,7 +265,6 @@ class Leaderboard:
             FeatureError: suite and dataset differ in language; from :meth:`rank`, the models are
                 too few for a surrogate, or one has a feature on no query.
         """
-        from mirage.features import FeatureSuite
         from mirage.surrogate.ranker import SurrogateRanker
 
         surrogate = SurrogateRanker(estimator, seed=seed)
@@ -271,9 +274,7 @@ class Leaderboard:
                 raise UnknownNameError("run of the judged model", model, answers)
         board = cls.__new__(cls)
         board.dataset = dataset
-        board.suite = (
-            FeatureSuite.offline(dataset.language).applicable(dataset) if suite is None else suite
-        )
+        board.suite = offline_suite(dataset) if suite is None else suite
         _check_suite(dataset, board.suite)
         board.anchors, board.prefix, board.provenance = judgments.models, "", {}
         board.about = ""
@@ -448,6 +449,7 @@ class Leaderboard:
         )
         notes = self._judged.notes if self._judged else ()
         everyone = [*self._anchors(), *scored]
+        notes = (*notes, *_undecided(scored, self.ranker.data[self.dataset.language].mean_y))
         return _ranking(everyone, self.dataset, evidence, self.agreement, notes, about=self.about)
 
     def estimate(
@@ -826,6 +828,18 @@ def _ranking(
     )
 
 
+def _undecided(scored: Sequence[_Scored], logits: Floats) -> Iterator[str]:
+    """Where the surrogate cannot tell a model from any of the systems that it learnt from."""
+    for one in scored:
+        low, high = one.interval
+        if low <= logits.min() and logits.max() <= high:
+            yield (
+                f"the interval of {one.model} holds the logits of all {len(logits)} systems that "
+                "the board learnt from: these are too few, or too much alike in their features, to "
+                "say where it stands; have it judged, or more systems"
+            )
+
+
 def _notes(scored: _Scored) -> Iterator[str]:
     """What makes the place of a model say less than it seems to."""
     if scored.failures:
@@ -843,6 +857,14 @@ def _notes(scored: _Scored) -> Iterator[str]:
             f"{scored.model} has {name} on no query; it is taken at the mean of the systems that "
             "the board learnt from"
         )
+
+
+def _validated(validation: Mapping[str, Any]) -> str:
+    """How well models that were held out were predicted, in words."""
+    figures = "R2 {r2:.2f}, tau {tau:.2f}"
+    forest = validation.get("forest")
+    beside = f" (the paper's forest: {figures.format(**forest)})" if forest else ""
+    return f"LLMs that were held out are predicted with {figures.format(**validation)}{beside}."
 
 
 def _agreement_of(features: Iterable[str], language: str) -> Iterator[HumanAgreement]:

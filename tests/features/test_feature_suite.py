@@ -135,7 +135,7 @@ def test_facts_of_the_librarys_features() -> None:
     lower = {"english_language", "invention", "support_neutral", "unknown_facts", "wrong_answer"}
     assert {name for name, direction in directions.items() if direction == "lower"} == lower
     neither = {name for name, direction in directions.items() if direction == "none"}
-    assert neither == {"passage_coverage"}
+    assert neither == {"passage_coverage", "answer_length"}
     assert set(directions.values()) == {"higher", "lower", "none"}
     assert facts("citation_MAP@3") == facts(feature("citation_map@10")) == facts("citation_map")
     assert facts("citation_map").needs == ("passages", "relevant passages")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import pytest
@@ -13,7 +14,7 @@ from mirage.dataset import MirageDataset
 from mirage.features import NotComputed, answered, feature
 from mirage.features.overlap import rouge_l
 from mirage.languages import LANGUAGES
-from mirage.models import Query, Response
+from mirage.models import Passage, Query, Response
 from mirage.text import parse, tokenize
 
 
@@ -104,3 +105,34 @@ def test_without_a_reference_nothing_is_computed(name: str) -> None:
 def test_an_empty_answer_scores_zero(name: str) -> None:
     query = Query(id="q", language="en", text="Where?", reference="##Answer: In the north.")
     assert value(name, query, "") == 0
+
+
+# Runs of three characters, and length -------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("reference", "answer", "share"),
+    [
+        ("Abcde", "xx abcd", 2 / 3),  # abc, bcd, not cde
+        ("ababab", "aba", 1 / 2),  # aba and bab, however often
+        ("Oslo.", "Oslo.", 1.0),
+        ("ab", "ab", 1.0),
+        ("ab", "abc", 0.0),  # a shorter one is one run, which is none of three
+        ("ab\u0928\u0926\u0940", "\u0928\u0926\u0940", 1 / 3),
+    ],
+)
+def test_char3_is_the_share_of_the_references_runs(
+    reference: str, answer: str, share: float
+) -> None:
+    query = Query(id="q", language="en", text="?", reference=reference)
+    item = answered(query, Response(query_id="q", text=answer))
+    assert feature("answer_char3").compute([item]) == [pytest.approx(share)]
+
+
+def test_length_is_the_logarithm_of_the_characters_without_citations() -> None:
+    query = Query(id="q", language="en", text="?", passages=(Passage(id="p#1", text="x"),))
+    texts = ("", "Oslo", "Oslo [p#1]")
+    items = [answered(query, Response(query_id="q", text=text)) for text in texts]
+    values = feature("answer_length").compute(items)
+    assert values[:2] == [0.0, pytest.approx(math.log(5))]
+    assert values[2] == pytest.approx(values[1], abs=0.2)
