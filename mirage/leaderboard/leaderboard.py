@@ -448,8 +448,9 @@ class Leaderboard:
             self.provenance,
         )
         notes = self._judged.notes if self._judged else ()
-        everyone = [*self._anchors(), *scored]
-        notes = (*notes, *_undecided(scored, self.ranker.data[self.dataset.language].mean_y))
+        anchors = self._anchors()
+        everyone = [*anchors, *scored]
+        notes = (*notes, *_undecided(scored, anchors))
         return _ranking(everyone, self.dataset, evidence, self.agreement, notes, about=self.about)
 
     def estimate(
@@ -828,15 +829,16 @@ def _ranking(
     )
 
 
-def _undecided(scored: Sequence[_Scored], logits: Floats) -> Iterator[str]:
-    """Where the surrogate cannot tell a model from any of the systems that it learnt from."""
+def _undecided(scored: Sequence[_Scored], anchors: Sequence[_Scored]) -> Iterator[str]:
+    """Where the surrogate cannot tell a model from any of the systems on the board."""
+    logits = [anchor.logit for anchor in anchors]
     for one in scored:
         low, high = one.interval
-        if low <= logits.min() and logits.max() <= high:
+        if logits and low <= min(logits) and max(logits) <= high:
             yield (
-                f"the interval of {one.model} holds the logits of all {len(logits)} systems that "
-                "the board learnt from: these are too few, or too much alike in their features, to "
-                "say where it stands; have it judged, or more systems"
+                f"the interval of {one.model} holds the logits of all {len(logits)} systems of this "
+                "board: they are too few, or their features tell too little, to say where it "
+                "stands; have it judged, or more systems"
             )
 
 
