@@ -836,8 +836,8 @@ def _undecided(scored: Sequence[_Scored], anchors: Sequence[_Scored]) -> Iterato
         low, high = one.interval
         if logits and low <= min(logits) and max(logits) <= high:
             yield (
-                f"the interval of {one.model} holds the logits of all {len(logits)} systems of this "
-                "board: they are too few, or their features tell too little, to say where it "
+                f"the interval of {one.model} holds the logits of all {len(logits)} systems of "
+                "this board: they are too few, or their features tell too little, to say where it "
                 "stands; have it judged, or more systems"
             )
 
