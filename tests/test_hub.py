@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import random
 import re
 import socket
 import subprocess
@@ -12,6 +13,7 @@ import sys
 import textwrap
 import threading
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -23,7 +25,13 @@ from hypothesis import strategies as st
 
 from mirage.arena import Judgments
 from mirage.dataset import MirageDataset
-from mirage.errors import DatasetError, FeatureError, MissingPackageError, UnknownNameError
+from mirage.errors import (
+    DatasetError,
+    FeatureError,
+    MirageError,
+    MissingPackageError,
+    UnknownNameError,
+)
 from mirage.features import FeatureSuite
 from mirage.leaderboard import Leaderboard
 from mirage.leaderboard import _official as official
@@ -307,6 +315,20 @@ def test_a_file_that_is_not_parquet(tmp_path: Path, arena: Arena) -> None:
     file.write_bytes(file.read_bytes()[:-100])
     with pytest.raises(DatasetError, match=r"dev-00000-of-00001\.parquet: cannot be read as parq"):
         MirageDataset.from_hub(CODE, path=tmp_path)
+
+
+@pytest.mark.parametrize("name", hub.DATASETS)
+def test_parquet_files_that_are_damaged(name: str, tmp_path: Path, arena: Arena) -> None:
+    arena.write(tmp_path)
+    file = tmp_path / name.partition("/")[2] / CODE / "dev-00000-of-00001.parquet"
+    content, rng = file.read_bytes(), random.Random(name)
+    for _ in range(15):
+        damaged = bytearray(content)
+        for _ in range(rng.choice([1, 3, 30])):
+            damaged[rng.randrange(len(damaged))] ^= rng.randint(1, 255)
+        file.write_bytes(damaged[: rng.choice([len(damaged), rng.randrange(len(damaged))])])
+        with suppress(MirageError):
+            official.load(CODE, path=tmp_path)
 
 
 def test_a_revision_is_of_the_hub(copy: Path) -> None:

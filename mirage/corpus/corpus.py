@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from mirage._base.files import writing
 from mirage.corpus.chunking import chunk
 from mirage.corpus.documents import files, is_text, read_file
-from mirage.errors import DatasetError, SettingError, UnknownNameError
+from mirage.errors import DatasetError, MirageError, SettingError, UnknownNameError
 from mirage.languages import Language
 from mirage.models import Passage
 
@@ -238,11 +238,16 @@ class _Part(NamedTuple):
     @classmethod
     def open(cls, folder: Path) -> Self:
         manifest = _manifest(folder)
-        for name, size in manifest["files"].items():
-            _check_size(folder / name, size)
-        with (folder / PASSAGES).open("rb") as file:
-            text = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
-        arrays = [np.load(folder / name, mmap_mode="r") for name in (OFFSETS, HASHES, ROWS)]
+        try:
+            for name, size in manifest["files"].items():
+                _check_size(folder / name, size)
+            with (folder / PASSAGES).open("rb") as file:
+                text = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+            arrays = [np.load(folder / name, mmap_mode="r") for name in (OFFSETS, HASHES, ROWS)]
+        except MirageError:
+            raise
+        except (OSError, ValueError, TypeError, AttributeError, EOFError) as error:
+            raise DatasetError(f"{folder}: damaged ({error}); build the corpus anew") from None
         return cls(folder, manifest["language"], manifest["fingerprint"], text, *arrays)
 
     def passage(self, row: int) -> Passage:
@@ -351,10 +356,14 @@ def _manifest(folder: Path) -> dict[str, Any]:
         manifest = json.loads(path.read_text(encoding="utf-8"))
     except OSError:
         raise DatasetError(f"{folder} is no corpus: it has no {MANIFEST}") from None
-    except ValueError:
+    except (ValueError, RecursionError):
         manifest = None
     fields = {"format", "language", "passages", "fingerprint", "files"}
-    if not isinstance(manifest, dict) or manifest.keys() < fields or manifest["format"] != FORMAT:
+    if (
+        not isinstance(manifest, dict)
+        or not fields <= manifest.keys()
+        or manifest["format"] != FORMAT
+    ):
         raise DatasetError(f"{path} is no manifest of a corpus of format {FORMAT}; build it anew")
     return manifest
 

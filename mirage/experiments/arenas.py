@@ -103,5 +103,10 @@ def _features(row: Mapping[str, Any], where: str) -> tuple[str, str, dict[str, f
         for value in values.values()
     ):
         raise DatasetError(f"{where}: 'features' has to be an object of numbers and nulls")
-    numbers = {name: np.nan if value is None else float(value) for name, value in values.items()}
+    try:
+        numbers = {
+            name: np.nan if value is None else float(value) for name, value in values.items()
+        }
+    except OverflowError:
+        raise DatasetError(f"{where}: 'features' holds a number beyond all others") from None
     return row["query_id"], row["model"], numbers

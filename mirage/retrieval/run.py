@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import math
+import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import IO, Any, NamedTuple, Self, cast
@@ -241,7 +242,7 @@ def _rows(path: Path) -> tuple[dict[str, list[_Row]], str]:
                     raise _no_line(path, number, line)
     except UnicodeDecodeError:
         raise DatasetError(f"{path}: not UTF-8; save the file as UTF-8") from None
-    except (OSError, EOFError) as error:
+    except (OSError, EOFError, zlib.error) as error:
         raise DatasetError(f"{path}: cannot be read ({error})") from None
     return rows, tag.strip() or "run"
 

@@ -79,12 +79,12 @@ def load(path: str | Path, language: str) -> Memerag:
         try:
             query = _query(row, where, code)
             labelled = [_sentence(query.id, sentence) for sentence in row["answer"]]
+            text = " ".join(sentence.text for sentence in labelled)
         except KeyError as error:
             raise DatasetError(f"{where}: field {error} is missing") from None
         except TypeError as error:
             raise DatasetError(f"{where}: not a row of MEMERAG ({error})") from None
         queries.append(query)
-        text = " ".join(sentence.text for sentence in labelled)
         responses.append(Response(query_id=query.id, text=text))
         sentences.extend(labelled)
     run = Run(model="memerag", language=code, responses=tuple(responses))
