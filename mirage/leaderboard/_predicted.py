@@ -31,13 +31,18 @@ def from_logits(
 
 
 def from_verdicts(
-    own: FeatureTable, anchors: Sequence[FeatureTable], judgments: Judgments
+    own: FeatureTable,
+    anchors: Sequence[FeatureTable],
+    judgments: Judgments,
+    *,
+    form: bool = True,
 ) -> Floats:
     """By the verdicts on the anchors: on each query, and on responses with other features.
 
     Each anchor in turn stands for a model that nobody knows. What it got against another is
     learnt, by logistic regression, from how their features differ and from what the other got
     against the rest on this query, over its mean. No verdict on the model has a part in it.
+    Without ``form`` features alone are learnt from.
     """
     queries = own.query_ids
     tables = [table.select(queries) for table in anchors]
@@ -48,17 +53,17 @@ def from_verdicts(
     X, y = [], []
     for one in range(len(tables)):
         rest = [j for j in range(len(tables)) if j != one]
-        form = _form(got[np.ix_(rest, rest)])
+        known_form = _form(got[np.ix_(rest, rest)]) * form
         for place, other in enumerate(rest):
-            X.append(np.column_stack([scaled[1 + one] - scaled[1 + other], form[place]]))
+            X.append(np.column_stack([scaled[1 + one] - scaled[1 + other], known_form[place]]))
             y.append(got[one, other])
     design, scores = np.concatenate(X), np.concatenate(y)
     known = ~np.isnan(scores)
     weights = _logistic(design[known], scores[known])
-    form = _form(got)
+    known_form = _form(got) * form
     return np.stack(
         [
-            _chance(np.column_stack([scaled[0] - scaled[1 + j], form[j]]) @ weights)
+            _chance(np.column_stack([scaled[0] - scaled[1 + j], known_form[j]]) @ weights)
             for j in range(len(tables))
         ],
         axis=1,
