@@ -30,7 +30,7 @@ from scipy.special import expit
 
 from mirage import BradleyTerry, FeatureSuite, FeatureTable, Judgments, MirageDataset
 from mirage.arena.placement import Anchors, level_of_looks, place, sample
-from mirage.leaderboard import _predicted
+from mirage.leaderboard import predictions
 from mirage.models import Passage, Query, Response, Run
 from mirage.sources import nomiracl
 
@@ -38,7 +38,7 @@ DATA = Path(os.environ.get("MIRAGE_DATA", Path(__file__).parents[2] / "shared" /
 LANGUAGES = ("ar", "de", "en", "es", "fa", "id", "sw", "zh")
 FEATURES = (*nomiracl.FEATURES, "reference_recall")
 JUDGMENTS = (15, 25, 40, 65, 100, 160, 250, 400)
-AT = (25, 40, 65, 100)  # of the judgments, where savings are read off
+AT = (25, 40, 65)  # of the judgments, where savings are read off: with more, queries decide
 QUERIES = (5, 20, 100)
 
 
@@ -154,8 +154,8 @@ def case_of(world: World, model: int) -> Case:
     return Case(
         got,
         {
-            "with predictions": _predicted.from_verdicts(own, anchors, judgments),
-            "features alone": _predicted.from_verdicts(own, anchors, judgments, form=False),
+            "with predictions": predictions.from_verdicts(own, anchors, judgments),
+            "features alone": predictions.from_verdicts(own, anchors, judgments, form=False),
             "random numbers": np.random.default_rng(model).random(got.shape),
             "verdicts alone": np.full(got.shape, 0.5),
         },

@@ -300,6 +300,7 @@ class HumanAgreement(Record):
     and ``task`` what the labels say, such as faithfulness.
     ``balanced_accuracy`` is the mean over labels of the share of sentences that people gave the
     label and the judge gave it too, 0 to 1: 0.5 is what guessing reaches between two labels.
+    ``roc_auc`` is how often a positive sentence has the higher score, of a judge that gives scores.
     ``source`` says who measured, on what, and how the judge was asked.
     """
 
@@ -307,6 +308,7 @@ class HumanAgreement(Record):
     language: LanguageCode | None
     task: Name
     balanced_accuracy: Annotated[float, Field(ge=0, le=1)]
+    roc_auc: Annotated[float, Field(ge=0, le=1)] | None = None
     interval: tuple[float, float] | None = None
     sentences: Annotated[int, Field(gt=0)] | None = None
     source: Name

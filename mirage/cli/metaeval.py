@@ -46,6 +46,9 @@ def metaeval(
         str, option("TASK", "Of MEMERAG: faithfulness, or relevance.")
     ] = "faithfulness",
     compare: Annotated[bool, flag("Test every two judges for a difference.", "--compare")] = False,
+    card: Annotated[
+        bool, flag("Say of each feature whether these labels let you gate on it.", "--card")
+    ] = False,
     seed: options.Seed = 0,
     as_json: options.Json = False,
 ) -> None:
@@ -53,9 +56,14 @@ def metaeval(
 
     A judge here is a feature with a threshold; the library takes LLMs and functions as well.
     """
-    from mirage.metaeval import evaluate
+    from mirage.metaeval import evaluate, transfer_card
 
     labelled = _labelled(labels, language, positive, task)
+    if card:
+        told = transfer_card(labelled, list(map(_score, judge or ["support_lexical"])))
+        rows = [row._asdict() | {"advice": row.advice} for row in told]
+        out_either(told, {"features": rows}, as_json)
+        return
     measured = evaluate(labelled, list(map(_score, judge or ["support_lexical"])), seed=seed)
     compared = measured.compare(seed=seed) if compare else None
     text = measured if compared is None else f"{measured}\n\n{compared}"

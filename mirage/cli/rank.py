@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from functools import partial
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from mirage.cli import _options as options
-from mirage.cli._inputs import leaderboard_of, ranked, run_names
-from mirage.cli._output import out
-from mirage.cli._shell import app, example, fall_short, option, shortfalls
-from mirage.errors import UnknownNameError
+from mirage.cli._inputs import check_folder, file_of, leaderboard_of, ranked, run_names
+from mirage.cli._llms import llms_of, naming_models
+from mirage.cli._output import out, out_either, say
+from mirage.cli._shell import app, example, fall_short, flag, keeping, option, shortfalls
+from mirage.errors import MirageError, UnknownNameError
 
 __all__ = ["rank"]
 
@@ -20,6 +22,7 @@ __all__ = ["rank"]
     epilog=example(
         "mirage rank sw my-rag.jsonl --at-least anchor/uncited",
         "my-pipeline | mirage rank sw - --name my-rag --json",
+        "mirage rank sw my-rag.jsonl --judge gpt-4o --judgments 100 --dry-run",
     )
 )
 def rank(
@@ -43,21 +46,78 @@ def rank(
     trust: options.Trust = False,
     official: options.Official = False,
     copies: options.Copies = None,
+    judge: Annotated[
+        list[str] | None,
+        option("NAME", "An LLM that compares some responses with anchors'; several make a jury."),
+    ] = None,
+    judgments: Annotated[
+        int | None,
+        option("N", "With --judge: pairs to compare for each model.  [default: all]", min=1),
+    ] = None,
+    until_width: Annotated[
+        float | None, option("LOGITS", "With --judge: stop once the interval is no wider.")
+    ] = None,
+    until_against: Annotated[
+        str | None,
+        option("ANCHOR", "With --judge: stop once it is sure who of the two is better."),
+    ] = None,
+    file: options.Growing = None,
+    dry_run: Annotated[
+        bool, flag("With --judge: say what it would take, and ask nothing.", "--dry-run")
+    ] = False,
+    both_orders: Annotated[
+        bool, flag("With --judge: ask twice, with either response first.", "--both-orders")
+    ] = False,
+    seed: options.Seed = 0,
+    base_url: options.BaseUrl = None,
+    key_from: options.KeyFrom = None,
+    max_tokens: options.MaxTokens = 1024,
+    budget: options.Budget = None,
+    price: options.Price = None,
     jobs: options.Jobs = 1,
     as_json: options.Json = False,
 ) -> None:
     """Rank models by their responses, with 95 % intervals.
 
     They stand among models that were ranked before. The queries are, by default, the bundled
-    ones of a language, which `mirage queries` prints.
+    ones of a language, which `mirage queries` prints. With --judge an LLM compares some of the
+    responses with the anchors', and the interval holds whatever the surrogate is worth.
     """
+    _check_judging(judge, judgments, until_width, until_against, file, dry_run, both_orders)
     board = leaderboard_of(language, dataset, surrogate, trust, official, copies)
     names = run_names(responses, name)
+    from mirage.arena import PairwiseJudge
+    from mirage.llm.estimates import sum_estimates
+
     known = [*(board.prefix + anchor for anchor in board.anchors), *names]
-    for other in at_least or ():
+    for other in (*(at_least or ()), *filter(None, [until_against])):
         if other not in known:
             raise UnknownNameError("model of this ranking", other, known)
-    ranking = ranked(board, responses, name, jobs)
+    if not judge:
+        ranking = ranked(board, responses, name, jobs)
+    else:
+        llms = llms_of(judge, base_url, key_from, max_tokens=max_tokens, budget=budget, price=price)
+        asked: dict[str, Any] = {
+            "judge": PairwiseJudge(llms, both_orders=both_orders),
+            "judgments": judgments,
+            "seed": seed,
+        }
+        models = dict(zip(names, map(file_of, responses), strict=True))
+        estimate = sum_estimates(board.estimate(path, own, **asked) for own, path in models.items())
+        if dry_run:
+            out_either(estimate, asdict(estimate), as_json)
+            return
+        say(str(estimate))
+        check_folder(file)
+        with keeping(file, cached=True), naming_models(llms, key_from):
+            ranking = board.rank_all(
+                models,
+                **asked,
+                until_width=until_width,
+                until_against=until_against,
+                out=file,
+                n_jobs=jobs,
+            )
     out(ranking.to_json() if as_json else _emphasised(str(ranking)))
     if at_least:
         from mirage.testing import assert_ranks
@@ -67,6 +127,14 @@ def rank(
             shortfalls(
                 partial(above, at_least=other, model=model) for other in at_least for model in names
             )
+        )
+
+
+def _check_judging(judge: list[str] | None, *settings: object) -> None:
+    if not judge and any(settings):
+        raise MirageError(
+            "--judgments, --until-width, --until-against, --out, --dry-run and --both-orders go "
+            "with --judge"
         )
 
 

@@ -28,7 +28,7 @@ from mirage.generation import Answer, Generator, ModelLike, respond
 from mirage.generation.responses import own_name
 from mirage.human_agreement import known_agreement
 from mirage.languages import LANGUAGES, Language
-from mirage.leaderboard import _judged, _predicted
+from mirage.leaderboard import _judged, predictions
 from mirage.leaderboard._published import published_ranking
 from mirage.leaderboard._suite import offline_suite
 from mirage.llm.estimates import Estimate, sum_estimates
@@ -563,9 +563,9 @@ class Leaderboard:
         predicted = np.full(field.anchors.influence.shape, np.nan)
         judged = self._judged.evidence if self._judged else None
         if judged is not None and judged.judgments is not None:
-            known = _predicted.from_verdicts(table, tables, judged.judgments)
+            known = predictions.from_verdicts(table, tables, judged.judgments)
         else:
-            known = _predicted.from_logits(self.ranker, table, tables)
+            known = predictions.from_logits(self.ranker, table, tables)
         predicted[: len(self.dataset)] = known
         return predicted
 

@@ -14,6 +14,14 @@ if TYPE_CHECKING:
         annotator_agreement,
     )
     from mirage.metaeval.comparisons import Comparison, Comparisons
+    from mirage.metaeval.correction import (
+        CorrectedShare,
+        CorrectedShares,
+        Transfer,
+        TransferCard,
+        corrected_share,
+        transfer_card,
+    )
     from mirage.metaeval.evaluation import evaluate
     from mirage.metaeval.fine_errors import FineError, FineErrors
     from mirage.metaeval.judges import Score, SentenceJudge, score
@@ -21,7 +29,7 @@ if TYPE_CHECKING:
     from mirage.metaeval.llm_judge import LLMSentenceJudge
     from mirage.metaeval.prompts import STRATEGIES
     from mirage.metaeval.results import JudgeFigures, JudgeResult, MetaEvaluation
-    from mirage.metaeval.sentences import AnswerSentence
+    from mirage.metaeval.sentences import AnswerSentence, sentences_of
 
 __all__ = [
     "MEAN",
@@ -30,6 +38,8 @@ __all__ = [
     "AnswerSentence",
     "Comparison",
     "Comparisons",
+    "CorrectedShare",
+    "CorrectedShares",
     "FineError",
     "FineErrors",
     "JudgeFigures",
@@ -40,9 +50,14 @@ __all__ = [
     "MetaEvaluation",
     "Score",
     "SentenceJudge",
+    "Transfer",
+    "TransferCard",
     "annotator_agreement",
+    "corrected_share",
     "evaluate",
     "score",
+    "sentences_of",
+    "transfer_card",
 ]
 
 __getattr__, __dir__ = lazy(__name__, __file__)

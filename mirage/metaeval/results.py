@@ -113,6 +113,7 @@ class JudgeResult:
                 language=code,
                 task=task,
                 balanced_accuracy=round(row.balanced_accuracy, 4),
+                roc_auc=None if np.isnan(row.roc_auc) else round(row.roc_auc, 4),
                 interval=_known(row.interval),
                 sentences=row.sentences,
                 source=source or self.truth.labelled.source,

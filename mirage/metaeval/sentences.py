@@ -10,10 +10,12 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, model_validator
 
 from mirage._base.files import validated
 from mirage._base.rows import is_missing
+from mirage.dataset import MirageDataset
 from mirage.errors import DatasetError
-from mirage.models import Id, LanguageCode, Name, Passage, Query
+from mirage.features.base import answered
+from mirage.models import Id, LanguageCode, Name, Passage, Query, Run
 
-__all__ = ["AnswerSentence", "columns_of"]
+__all__ = ["AnswerSentence", "columns_of", "sentences_of"]
 
 
 class AnswerSentence(NamedTuple):
@@ -36,6 +38,23 @@ class AnswerSentence(NamedTuple):
         if self.citations is None:
             return self.query.passages
         return tuple(self.query[passage] for passage in self.citations)
+
+
+def sentences_of(dataset: MirageDataset, run: Run) -> tuple[AnswerSentence, ...]:
+    """The sentences of all answers of a run, as :func:`mirage.text.parse` splits them.
+
+    Raises:
+        UnknownNameError: the run answers a query that the dataset does not have.
+    """
+    sentences = []
+    for response in run:
+        if response.error is None:
+            query = dataset[response.query_id]
+            parsed = answered(query, response).parsed
+            for sentence in parsed.sentences:
+                cited = sentence.citations if parsed.citations else None
+                sentences.append(AnswerSentence(query, sentence.text, cited))
+    return tuple(sentences)
 
 
 _Texts = tuple[tuple[str, ...], ...]  # for each sentence one an annotator

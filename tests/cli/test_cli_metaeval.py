@@ -37,6 +37,16 @@ def test_features_as_judges_of_sentences(tmp_path: Path) -> None:
     assert "support_lexical" in mirage("metaeval", path).stdout
 
 
+def test_a_card_says_what_to_gate_on(tmp_path: Path) -> None:
+    path = labelled(tmp_path / "labels.jsonl")
+    shown = mirage("metaeval", path, "--judge", "support_lexical", "--card")
+    assert shown.exit_code == 0
+    assert "support_lexical: " in shown.stdout
+    (row,) = json.loads(mirage("metaeval", path, "--card", "--json").stdout)["features"]
+    assert (row["judge"], row["sentences"], row["queries"]) == ("support_lexical", 20, 10)
+    assert row["roc_auc"] > 0.9
+
+
 def test_memerag_in_its_folder(data_dir: Path, tmp_path: Path) -> None:
     """Of 50 queries a language; tests/metaeval has the figures of all."""
     for path in (data_dir / "memerag" / "memerag").iterdir():

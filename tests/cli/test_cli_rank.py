@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from command_line import LANGUAGE, mirage, refusal, responses
+from llm_server import ChatServer
 
 from mirage.dataset import MirageDataset
 from mirage.leaderboard import Leaderboard
@@ -113,3 +114,34 @@ def test_the_official_board_is_read_from_copies(
     assert mirage(*options, tmp_path).exit_code == 0
     assert called == {"language": LANGUAGE, "path": tmp_path}
     assert "no such file" in refusal(*options, tmp_path / "none")
+
+
+# With a judge -------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def judged(server: ChatServer, good: Path) -> tuple[object, ...]:
+    server.answer = lambda request: "[[A]]" if len(str(request)) % 3 else "[[B]]"
+    return ("rank", LANGUAGE, good, "--judge", "j", "--base-url", server.url, "--judgments", 20)
+
+
+def test_a_judge_places_the_model(
+    judged: tuple[object, ...], server: ChatServer, tmp_path: Path
+) -> None:
+    dry = mirage(*judged, "--dry-run")
+    assert dry.stdout.startswith("20 calls (and 0 answers from the cache)")
+    assert server.requests == []
+    votes = tmp_path / "votes.jsonl"
+    done = mirage(*judged, "--out", votes)
+    assert done.exit_code == 0
+    assert "20 calls" in done.stderr.splitlines()[0]
+    assert "good is placed by 20 judgments on 20 queries" in done.stdout
+    assert len(votes.read_text("utf-8").splitlines()) == len(server.requests) == 20
+    again = json.loads(mirage(*judged, "--out", votes, "--json").stdout)
+    assert len(server.requests) == 20
+    assert any(entry["model"] == "good" for entry in again["entries"])
+
+
+def test_what_goes_with_a_judge(judged: tuple[object, ...], good: Path) -> None:
+    assert "go with --judge" in refusal("rank", LANGUAGE, good, "--judgments", 20)
+    assert "did you mean 'anchor/uncited'" in refusal(*judged, "--until-against", "anchor/uncitd")

@@ -13,6 +13,7 @@ import numpy as np
 from mirage._base.arrays import Floats
 from mirage.arena.judgments import Judgments
 from mirage.features import FeatureTable
+from mirage.statistics.prediction_powered import logistic_weights
 from mirage.surrogate.ranker import SurrogateRanker
 
 __all__ = ["from_logits", "from_verdicts"]
@@ -59,7 +60,8 @@ def from_verdicts(
             y.append(got[one, other])
     design, scores = np.concatenate(X), np.concatenate(y)
     known = ~np.isnan(scores)
-    weights = _logistic(design[known], scores[known])
+    ridge = np.full(design.shape[1], _PENALTY * np.count_nonzero(known))
+    weights = logistic_weights(design[known], scores[known], ridge)
     known_form = _form(got) * form
     return np.stack(
         [
@@ -100,23 +102,6 @@ def _form(got: Floats) -> Floats:
     judged = known.any(axis=1)
     usual = (mean * judged).sum(axis=1) / np.maximum(judged.sum(axis=1), 1)
     return np.asarray(np.where(judged, mean - usual[:, None], 0.0))
-
-
-def _logistic(X: Floats, y: Floats) -> Floats:
-    """Weights of a logistic regression without a constant; ``y`` may be 0.5, a tie."""
-    weights = np.zeros(X.shape[1])
-    if not len(y):
-        return weights
-    for _ in range(25):  # Newton
-        chance = _chance(X @ weights)
-        slope = X.T @ (y - chance) - _PENALTY * len(y) * weights
-        curve = (X * (chance * (1 - chance))[:, None]).T @ X
-        curve += _PENALTY * len(y) * np.eye(len(weights))
-        step = np.linalg.solve(curve, slope)
-        weights = weights + step
-        if np.abs(step).max() < 1e-6:
-            break
-    return weights
 
 
 def _chance(logits: Floats) -> Floats:
