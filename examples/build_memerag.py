@@ -48,7 +48,7 @@ def main(language: str = "en", out: str = "memerag", *files: str) -> None:
         passages = {passage.id: passage for query in queries for passage in query.passages}
     built = build_judge_benchmark(
         queries,
-        BM25(passages.values(), language),
+        BM25.build(passages.values(), language=language),
         {name: OpenAIGenerator(llm(name), name=name) for name in models.split(",")},
         out=out,
         llm=llm(time_filter),

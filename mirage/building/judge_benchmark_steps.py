@@ -125,7 +125,7 @@ def with_passages(queries: Iterable[Query], index: BM25, n: int = 5) -> WithPass
 
 def _passages_of(query: Query, index: BM25, n: int) -> tuple[tuple[Passage, ...], bool] | Dropped:
     """The passages of a question, and whether a relevant one took the place of the lowest."""
-    relevant = [passage for passage in query.relevant if passage in index]
+    relevant = [passage for passage in query.relevant if passage in index.corpus]
     if not relevant:
         missing = f"none of {', '.join(query.relevant)} is in the corpus" if query.relevant else ""
         return Dropped("no relevant passage", missing)
@@ -136,7 +136,7 @@ def _passages_of(query: Query, index: BM25, n: int) -> tuple[tuple[Passage, ...]
         return tuple(passages), False
     scores = dict(zip(relevant, index.scores(query.text, relevant), strict=True))
     best = max(scores, key=scores.__getitem__)  # the first of equal ones
-    return (*passages[:-1], index[best]), True
+    return (*passages[:-1], index.corpus[best]), True
 
 
 # Time ---------------------------------------------------------------------------------------------

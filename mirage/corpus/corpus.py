@@ -7,34 +7,37 @@ import json
 import mmap
 import shutil
 import tempfile
-import weakref
 from array import array
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 from itertools import islice
 from pathlib import Path
-from typing import Any, NamedTuple, Self
+from typing import NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mirage._base.files import writing
+from mirage._base.stores import (
+    check_place,
+    move_into_place,
+    read_manifest,
+    temporary,
+    write_manifest,
+)
 from mirage.corpus.chunking import chunk
 from mirage.corpus.documents import files, is_text, read_file
-from mirage.errors import DatasetError, MirageError, SettingError, UnknownNameError
+from mirage.errors import DatasetError, SettingError, UnknownNameError
 from mirage.languages import Language
 from mirage.models import Passage
 
 __all__ = ["Corpus"]
 
 FORMAT = 1
-PASSAGES, OFFSETS, HASHES, ROWS, MANIFEST = (
-    "passages.jsonl",
-    "offsets.npy",
-    "hashes.npy",
-    "rows.npy",
-    "manifest.json",
-)
+KIND = "corpus"
+PASSAGES, OFFSETS = "passages.jsonl", "offsets.npy"
+IDS, ID_ENDS = "ids.txt", "id_ends.npy"
+HASHES, ROWS = "hashes.npy", "rows.npy"
 
 CHUNK = 100
 """Words a passage that text files are cut into."""
@@ -99,38 +102,32 @@ class Corpus:
         code = None if language is None else Language.of(language).code
         passages = _passages(source, size, overlap)
         if folder is None:
-            temporary = tempfile.mkdtemp(prefix="mirage-corpus-")
-            try:
-                _write(passages, Path(temporary), code)
-                corpus = cls.open(temporary)
-            except BaseException:
-                shutil.rmtree(temporary, ignore_errors=True)
-                raise
-            weakref.finalize(corpus, shutil.rmtree, temporary, ignore_errors=True)
+            place, goes_with = temporary("corpus")
+            _write(passages, place, code)
+            corpus = cls.open(place)
+            goes_with(corpus)
             return corpus
         folder = Path(folder)
-        if folder.exists() and not (folder / MANIFEST).is_file() and any(folder.iterdir()):
-            raise DatasetError(f"{folder} is no corpus and not empty; choose another folder")
+        check_place(folder, KIND)
         with writing(folder):
             folder.parent.mkdir(parents=True, exist_ok=True)
             part = Path(tempfile.mkdtemp(prefix=f".{folder.name}.", dir=folder.parent))
         try:
             _write(passages, part, code)
             if not _same(part, folder):
-                with writing(folder):
-                    _replace(part, folder)
+                move_into_place(part, folder)
         finally:
             shutil.rmtree(part, ignore_errors=True)
         return cls.open(folder)
 
     @classmethod
-    def open(cls, folder: str | Path) -> Self:
-        """Open a corpus; no passage is read.
+    def open(cls, *folders: str | Path) -> Self:
+        """Open a corpus, or several as their sum; no passage is read.
 
         Raises:
             DatasetError: there is none, or a file of it is missing or has been cut short; names it.
         """
-        return cls([_Part.open(Path(folder))])
+        return cls([_Part.open(Path(folder)) for folder in folders])
 
     def __add__(self, other: Corpus) -> Corpus:
         return Corpus([*self._parts, *other._parts], (self, other))
@@ -176,7 +173,7 @@ class Corpus:
         """
         row = self._row(passage_id)
         if row is None:
-            near = [self.at(i).id for i in range(min(3, len(self)))]
+            near = [self.id_at(i) for i in range(min(3, len(self)))]
             raise UnknownNameError("passage of the corpus", passage_id, near)
         return row
 
@@ -186,10 +183,17 @@ class Corpus:
         Raises:
             SettingError: there is no such row.
         """
-        if not 0 <= row < len(self):
-            raise SettingError(f"the corpus has rows 0 to {len(self) - 1}, and no {row}")
-        number = int(np.searchsorted(self._starts, row, side="right")) - 1
-        return self._parts[number].passage(row - int(self._starts[number]))
+        part, row = self._place(row)
+        return part.passage(row)
+
+    def id_at(self, row: int) -> str:
+        """The id of the passage in a row.
+
+        Raises:
+            SettingError: there is no such row.
+        """
+        part, row = self._place(row)
+        return part.id_at(row)
 
     def get_many(self, passage_ids: Iterable[str]) -> list[Passage]:
         """Passages by id, in the order asked for.
@@ -204,6 +208,14 @@ class Corpus:
         rows = iter(range(start, len(self)))
         while batch := [self.at(row) for row in islice(rows, size)]:
             yield batch
+
+    def _place(self, row: int) -> tuple[_Part, int]:
+        if not 0 <= row < len(self):
+            raise SettingError(f"the corpus has rows 0 to {len(self) - 1}, and no {row}")
+        if len(self._parts) == 1:
+            return self._parts[0], row
+        number = int(np.searchsorted(self._starts, row, side="right")) - 1
+        return self._parts[number], row - int(self._starts[number])
 
     def _row(self, passage_id: str) -> int | None:
         for start, part in zip(self._starts, self._parts, strict=False):
@@ -231,24 +243,30 @@ class _Part(NamedTuple):
     language: str | None
     fingerprint: str
     text: mmap.mmap
+    ids: mmap.mmap
     offsets: Integers
+    id_ends: Integers
     hashes: NDArray[np.uint64]
     rows: Integers
 
     @classmethod
     def open(cls, folder: Path) -> Self:
-        manifest = _manifest(folder)
-        try:
-            for name, size in manifest["files"].items():
-                _check_size(folder / name, size)
-            with (folder / PASSAGES).open("rb") as file:
-                text = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
-            arrays = [np.load(folder / name, mmap_mode="r") for name in (OFFSETS, HASHES, ROWS)]
-        except MirageError:
-            raise
-        except (OSError, ValueError, TypeError, AttributeError, EOFError) as error:
-            raise DatasetError(f"{folder}: damaged ({error}); build the corpus anew") from None
-        return cls(folder, manifest["language"], manifest["fingerprint"], text, *arrays)
+        manifest = read_manifest(folder, KIND, ("format", "language", "fingerprint"))
+        if manifest["format"] != FORMAT:
+            raise DatasetError(f"{folder} is a {KIND} of another format; build it anew")
+        arrays = (np.load(folder / name, "r") for name in (OFFSETS, ID_ENDS, HASHES, ROWS))
+        return cls(
+            folder,
+            manifest["language"],
+            manifest["fingerprint"],
+            _mapped(folder / PASSAGES),
+            _mapped(folder / IDS),
+            *arrays,
+        )
+
+    def id_at(self, row: int) -> str:
+        begin, end = self.id_ends[row : row + 2]
+        return self.ids[begin:end].decode("utf-8", "surrogatepass")
 
     def passage(self, row: int) -> Passage:
         begin, end = self.offsets[row : row + 2]
@@ -263,14 +281,14 @@ class _Part(NamedTuple):
         place = int(np.searchsorted(self.hashes, digest))
         while place < len(self.hashes) and self.hashes[place] == digest:
             row = int(self.rows[place])
-            if self.passage(row).id == passage_id:
+            if self.id_at(row) == passage_id:
                 return row
             place += 1
         return None
 
     def ids_of(self, digest: np.uint64) -> set[str]:
         places = np.flatnonzero(self.hashes == digest)
-        return {self.passage(int(self.rows[place])).id for place in places}
+        return {self.id_at(int(self.rows[place])) for place in places}
 
 
 # Files --------------------------------------------------------------------------------------------
@@ -288,13 +306,19 @@ def _passages(source: str | Path | Iterable[Passage], size: int, overlap: int) -
 
 def _write(passages: Iterable[Passage], folder: Path, language: str | None) -> None:
     """Write the files of a corpus into a folder that is there, the manifest last."""
-    digest, offsets, hashes = hashlib.sha256(), array("q", [0]), array("Q")
-    with writing(folder), (folder / PASSAGES).open("wb") as file:
+    digest, hashes = hashlib.sha256(), array("Q")
+    offsets, id_ends = array("q", [0]), array("q", [0])
+    with (
+        writing(folder),
+        (folder / PASSAGES).open("wb") as file,
+        (folder / IDS).open("wb") as ids,
+    ):
         for passage in passages:
             line = passage.model_dump_json(exclude_defaults=True).encode() + b"\n"
             file.write(line)
             digest.update(line)
             offsets.append(offsets[-1] + len(line))
+            id_ends.append(id_ends[-1] + ids.write(passage.id.encode("utf-8", "surrogatepass")))
             hashes.append(_hash(passage.id))
     if not hashes:
         raise DatasetError("a corpus needs one passage or more, and there is none")
@@ -302,17 +326,11 @@ def _write(passages: Iterable[Passage], folder: Path, language: str | None) -> N
     rows = np.argsort(numbers, kind="stable")
     with writing(folder):
         np.save(folder / OFFSETS, np.frombuffer(offsets, dtype=np.int64))
+        np.save(folder / ID_ENDS, np.frombuffer(id_ends, dtype=np.int64))
         np.save(folder / HASHES, numbers[rows])
         np.save(folder / ROWS, rows.astype(np.int64))
-        files = (PASSAGES, OFFSETS, HASHES, ROWS)
-        manifest = {
-            "format": FORMAT,
-            "language": language,
-            "passages": len(numbers),
-            "fingerprint": digest.hexdigest(),
-            "files": {name: (folder / name).stat().st_size for name in files},
-        }
-        (folder / MANIFEST).write_text(json.dumps(manifest, indent=2) + "\n", encoding="utf-8")
+    fields = {"format": FORMAT, "language": language, "fingerprint": digest.hexdigest()}
+    write_manifest(folder, KIND, fields)
     _check_unique(folder, numbers[rows])
 
 
@@ -326,7 +344,7 @@ def _check_unique(folder: Path, hashes: NDArray[np.uint64]) -> None:
         if len(part.ids_of(digest)) < len(places):
             lines = sorted(int(part.rows[place]) + 1 for place in places)
             raise DatasetError(
-                f"passage {part.passage(lines[0] - 1).id!r} is there twice, as number {lines[0]} "
+                f"passage {part.id_at(lines[0] - 1)!r} is there twice, as number {lines[0]} "
                 f"and {lines[1]} of the corpus; passage ids are unique"
             )
 
@@ -340,39 +358,9 @@ def _same(part: Path, folder: Path) -> bool:
     return (old.fingerprint, old.language) == (new.fingerprint, new.language)
 
 
-def _replace(part: Path, folder: Path) -> None:
-    if folder.exists():
-        old = Path(tempfile.mkdtemp(prefix=f".{folder.name}.old.", dir=folder.parent))
-        folder.rename(old / folder.name)
-        part.rename(folder)
-        shutil.rmtree(old, ignore_errors=True)
-    else:
-        part.rename(folder)
-
-
-def _manifest(folder: Path) -> dict[str, Any]:
-    path = folder / MANIFEST
-    try:
-        manifest = json.loads(path.read_text(encoding="utf-8"))
-    except OSError:
-        raise DatasetError(f"{folder} is no corpus: it has no {MANIFEST}") from None
-    except (ValueError, RecursionError):
-        manifest = None
-    fields = {"format", "language", "passages", "fingerprint", "files"}
-    if (
-        not isinstance(manifest, dict)
-        or not fields <= manifest.keys()
-        or manifest["format"] != FORMAT
-    ):
-        raise DatasetError(f"{path} is no manifest of a corpus of format {FORMAT}; build it anew")
-    return manifest
-
-
-def _check_size(path: Path, size: int) -> None:
-    found = path.stat().st_size if path.is_file() else None
-    if found != size:
-        what = "is missing" if found is None else f"has {found} bytes in place of {size}"
-        raise DatasetError(f"{path} {what}; build the corpus anew")
+def _mapped(path: Path) -> mmap.mmap:
+    with path.open("rb") as file:
+        return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
 
 
 def _hash(passage_id: str) -> int:

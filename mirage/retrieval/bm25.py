@@ -2,20 +2,43 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import hashlib
+import json
+import shutil
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
+from pathlib import Path
 from typing import NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
+from mirage._base.files import writing
+from mirage._base.progress import progress_bar
+from mirage._base.stores import (
+    check_place,
+    locked,
+    move_into_place,
+    read_manifest,
+    temporary,
+    write_manifest,
+)
 from mirage.corpus import Corpus
-from mirage.errors import DatasetError, SettingError, needing
+from mirage.errors import DatasetError, SettingError
 from mirage.languages import Language
 from mirage.models import Passage, Query
+from mirage.retrieval._top import top_rows
 from mirage.retrieval.run import Hits, RetrievalRun
 from mirage.text import tokenize
 
 __all__ = ["BM25", "Hit"]
+
+KIND = "BM25 index"
+FORMAT = 1
+SHARD = 20_000
+"""Passages a shard: what a build that was killed does again."""
+
+Scores = NDArray[np.float32]
 
 
 class Hit(NamedTuple):
@@ -26,7 +49,7 @@ class Hit(NamedTuple):
 
 
 class BM25:
-    """Finds passages of a corpus by BM25 (Robertson and Zaragoza 2009), with bm25s.
+    """Finds passages of a corpus by BM25 (Robertson and Zaragoza 2009), from an index on disk.
 
     Terms are the tokens of :func:`mirage.text.tokenize`, of title and text together, so it works
     in all 18 languages; in those that write no spaces (Japanese, Thai, Chinese) a term is a
@@ -35,97 +58,118 @@ class BM25:
 
         log(1 + (n - d + 0.5) / (d + 0.5)) * f / (f + k1 * (1 - b + b * l / L))
 
-    the form of Lucene in Kamphuis et al. 2020. Needs the extra ``retrieval``.
-
-    Args:
-        passages: the corpus; it is kept in memory.
-        k1: from which count on a term that is repeated adds little.
-        b: how much long passages are held back, from 0 to 1. Both defaults are those of Anserini,
-            by which MIRACL's baseline was run.
-
-    Raises:
-        DatasetError: no passage, two of one id, or no word in any of them.
-        SettingError: ``k1`` or ``b`` is not in its range.
-        UnknownNameError: no such language.
-        MissingPackageError: the extra is not installed.
+    the form of Lucene in Kamphuis et al. 2020. These numbers are computed when the index is built,
+    as bm25s (Lù 2024, arXiv 2407.03618) has them; a question adds up a few columns. Equal scores
+    stand in the order of the corpus. Build one with :meth:`build`, open it with :meth:`open`.
     """
 
-    corpus: Corpus
+    name = "BM25"
 
-    def __init__(
-        self, passages: Iterable[Passage], language: str | None, *, k1: float = 0.9, b: float = 0.4
-    ) -> None:
-        with needing("bm25s", "retrieval"):
-            import bm25s
-        if not (0 <= k1 < np.inf and 0 <= b <= 1):
-            raise SettingError(f"k1 is 0 or more and b from 0 to 1, not {k1} and {b}")
-        self.passages = tuple(passages)
-        self.language = None if language is None else Language.of(language).code
-        self.k1, self.b = k1, b
-        self._row = {passage.id: row for row, passage in enumerate(self.passages)}
-        if len(self._row) < len(self.passages):
-            twice = next(p.id for row, p in enumerate(self.passages) if self._row[p.id] != row)
-            raise DatasetError(f"the corpus holds passage {twice!r} twice; passage ids are unique")
-        self._number: dict[str, int] = {}
-        rows = [self._numbered(f"{passage.title}\n{passage.text}") for passage in self.passages]
-        if not self._number:
-            raise DatasetError("the corpus has no passage with a word in it")
-        self._index = bm25s.BM25(k1=k1, b=b, method="lucene")
-        self._index.index((rows, self._number), create_empty_token=False, show_progress=False)
-
-    def _numbered(self, text: str) -> list[int]:
-        """The terms of a passage as numbers, those that are new with the next one."""
-        number = self._number
-        return [number.setdefault(term, len(number)) for term in tokenize(text, self.language)]
+    def __init__(self, folder: Path, corpus: Corpus) -> None:
+        manifest = read_manifest(folder, KIND, ("format", "key", "language", "k1", "b"))
+        if manifest["format"] != FORMAT:
+            raise DatasetError(f"{folder} is a {KIND} of another format; build it anew")
+        self.folder, self.corpus = folder, corpus
+        self.language: str | None = manifest["language"]
+        self.k1, self.b = float(manifest["k1"]), float(manifest["b"])
+        if manifest["key"] != _key(corpus, self.language, self.k1, self.b):
+            raise DatasetError(
+                f"{folder} is an index of another corpus than {corpus}; build it anew"
+            )
+        self._terms, self._starts, self._rows, self._impacts = (
+            np.load(folder / f"{name}.npy", mmap_mode="r")
+            for name in ("terms", "starts", "rows", "impacts")
+        )
 
     @classmethod
     def build(
-        cls, corpus: Corpus, *, language: str | None = None, k1: float = 0.9, b: float = 0.4
+        cls,
+        corpus: Corpus | Iterable[Passage],
+        folder: str | Path | None = None,
+        *,
+        language: str | None = None,
+        k1: float = 0.9,
+        b: float = 0.4,
+        n_jobs: int = 1,
+        progress: bool = True,
     ) -> Self:
-        """An index of a corpus, in memory."""
-        index = cls(corpus, language or corpus.language, k1=k1, b=b)
-        index.corpus = corpus
-        return index
+        """Index a corpus in a folder, and open the index.
 
-    @property
-    def name(self) -> str:
-        """``BM25``."""
-        return "BM25"
+        The index is built beside its place, in shards, and moved there when it is whole. A build
+        that was killed goes on with the shard where it was; an index that is there already is
+        opened if it is of this corpus and these settings, and replaced otherwise.
+
+        Args:
+            corpus: the passages; passages that are no corpus become a temporary one.
+            folder: where to; ``None`` keeps the index in a temporary folder until the program ends
+                or the object is gone.
+            language: says how words are taken; by default the corpus's own, and of a corpus in
+                several languages words are taken by script.
+            k1: from which count on a term that is repeated adds little.
+            b: how much long passages are held back, from 0 to 1. Both defaults are those of
+                Anserini, by which MIRACL's baseline was run.
+            n_jobs: processes that take words of passages, as in joblib.
+            progress: show a progress bar on stderr, if that is a terminal.
+
+        Raises:
+            DatasetError: no word in any passage, the folder holds something else, cannot be
+                written, or another process builds there.
+            SettingError: ``k1`` or ``b`` is not in its range.
+            UnknownNameError: no such language.
+        """
+        if not (0 <= k1 < np.inf and 0 <= b <= 1):
+            raise SettingError(f"k1 is 0 or more and b from 0 to 1, not {k1} and {b}")
+        code = None if language is None else Language.of(language).code
+        if not isinstance(corpus, Corpus):
+            corpus = Corpus.build(corpus, language=code)
+        code = code or corpus.language
+        key = _key(corpus, code, k1, b)
+        manifest = {"format": FORMAT, "key": key, "language": code, "k1": k1, "b": b}
+        if folder is None:
+            place, goes_with = temporary("bm25")
+            _build(corpus, place, manifest, n_jobs, progress)
+            index = cls(place, corpus)
+            goes_with(index)
+            return index
+        place = Path(folder)
+        check_place(place, KIND)
+        part = place.with_name(f".{place.name}.{key[:16]}.part")
+        with locked(place.with_name(f".{place.name}.lock")):
+            if not _is_whole(place, key):
+                with writing(part):
+                    part.mkdir(parents=True, exist_ok=True)
+                _build(corpus, part, manifest, n_jobs, progress)
+                move_into_place(part, place)
+        return cls(place, corpus)
+
+    @classmethod
+    def open(cls, folder: str | Path, corpus: Corpus) -> Self:
+        """Open an index; its files are mapped into memory and read as questions need them.
+
+        Raises:
+            DatasetError: there is none, a file of it is missing or has been cut short, or it is an
+                index of another corpus.
+        """
+        return cls(Path(folder), corpus)
 
     @property
     def fingerprint(self) -> str:
         """Of the corpus and the settings."""
-        return repr(("BM25", self.corpus.fingerprint, self.language, self.k1, self.b))
-
-    def retrieve(self, queries: Iterable[Query], k: int) -> RetrievalRun:
-        """The best ``k`` passages for each query."""
-        hits = {}
-        for query in queries:
-            found = self.search(query.text, k)
-            scores = np.array([hit.score for hit in found], dtype=float)
-            hits[query.id] = Hits(tuple(hit.passage.id for hit in found), scores)
-        return RetrievalRun(hits, self.name)
+        return _key(self.corpus, self.language, self.k1, self.b)
 
     def __len__(self) -> int:
-        return len(self.passages)
-
-    def __contains__(self, passage_id: object) -> bool:
-        return passage_id in self._row
-
-    def __getitem__(self, passage_id: str) -> Passage:
-        return self.passages[self._row_of(passage_id)]
+        return len(self.corpus)
 
     def __repr__(self) -> str:
         return f"BM25({len(self)} passages, language={self.language!r}, k1={self.k1}, b={self.b})"
 
-    def scores(self, question: str, passage_ids: Iterable[str]) -> list[float]:
-        """The scores of ``passage_ids``, in order; 0 for one that shares no term with the question.
+    def retrieve(self, queries: Iterable[Query], k: int) -> RetrievalRun:
+        """The best ``k`` passages for each query; see :class:`mirage.retrieval.Retriever`.
 
         Raises:
-            DatasetError: the corpus has no such passage.
+            SettingError: ``k`` is below 1.
         """
-        rows = [self._row_of(passage_id) for passage_id in passage_ids]
-        return [float(score) for score in self._scores(question)[rows]]
+        return RetrievalRun({query.id: self._hits(query.text, k) for query in queries}, self.name)
 
     def search(self, question: str, k: int) -> list[Hit]:
         """The ``k`` passages with the highest scores, best first; of equal ones the earlier.
@@ -135,19 +179,193 @@ class BM25:
         Raises:
             SettingError: ``k`` is below 1.
         """
+        rows, scores = self._best(question, k)
+        passages = map(self.corpus.at, rows.tolist())
+        return [Hit(*pair) for pair in zip(passages, scores.tolist(), strict=True)]
+
+    def scores(self, question: str, passage_ids: Iterable[str]) -> list[float]:
+        """The scores of ``passage_ids``, in order; 0 for one that shares no term with the question.
+
+        Raises:
+            UnknownNameError: the corpus has no such passage.
+        """
+        rows = [self.corpus.row(passage_id) for passage_id in passage_ids]
+        return [float(score) for score in self._scores(question)[rows]]
+
+    def _hits(self, question: str, k: int) -> Hits:
+        rows, scores = self._best(question, k)
+        ids = tuple(self.corpus.id_at(row) for row in rows.tolist())
+        return Hits(ids, scores.astype(np.float64))
+
+    def _best(self, question: str, k: int) -> tuple[NDArray[np.int64], Scores]:
         if k < 1:
             raise SettingError(f"a search gives 1 passage or more, not {k}")
         scores = self._scores(question)
-        rows = np.flatnonzero(scores > 0)
-        best = rows[np.argsort(-scores[rows], kind="stable")[:k]]
-        return [Hit(self.passages[row], float(scores[row])) for row in best]
+        rows = top_rows(scores, k)
+        rows = rows[scores[rows] > 0]
+        return rows, scores[rows]
 
-    def _scores(self, question: str) -> NDArray[np.float32]:
-        terms = tokenize(question, self.language)
-        numbers = [self._number[term] for term in terms if term in self._number]
-        return np.asarray(self._index.get_scores_from_ids(numbers))
+    def _scores(self, question: str) -> Scores:
+        scores = np.zeros(len(self.corpus), dtype=np.float32)
+        hashes = _hashes(tokenize(question, self.language))
+        for place, digest in zip(np.searchsorted(self._terms, hashes), hashes, strict=True):
+            if place < len(self._terms) and self._terms[place] == digest:
+                column = slice(self._starts[place], self._starts[place + 1])
+                scores[self._rows[column]] += self._impacts[column]
+        return scores
 
-    def _row_of(self, passage_id: str) -> int:
-        if passage_id not in self._row:
-            raise DatasetError(f"passage {passage_id!r} is not in the corpus")
-        return self._row[passage_id]
+
+def _key(corpus: Corpus, language: str | None, k1: float, b: float) -> str:
+    settings = json.dumps([FORMAT, corpus.fingerprint, language, k1, b])
+    return hashlib.sha256(settings.encode()).hexdigest()
+
+
+def _hashes(terms: Sequence[str]) -> NDArray[np.uint64]:
+    """Numbers that stand for terms; among a billion terms two share one with probability 0.03."""
+    digests = b"".join(
+        hashlib.blake2b(term.encode("utf-8", "surrogatepass"), digest_size=8).digest()
+        for term in terms
+    )
+    return np.frombuffer(digests, dtype="<u8").astype(np.uint64)
+
+
+def _is_whole(folder: Path, key: str) -> bool:
+    try:
+        return bool(read_manifest(folder, KIND, ("key",))["key"] == key)
+    except DatasetError:
+        return False
+
+
+# Building -----------------------------------------------------------------------------------------
+
+
+class _Shard(NamedTuple):
+    """Terms of some passages: each term once, and where it stands how often, term by term."""
+
+    terms: NDArray[np.uint64]
+    """The hashes of the terms, ascending."""
+
+    counts: NDArray[np.int64]
+    """In how many of the passages each is."""
+
+    rows: NDArray[np.int32]
+    """Which those are, ascending for each term."""
+
+    frequencies: NDArray[np.int32]
+    """How often the term is in each of them."""
+
+    lengths: NDArray[np.int32]
+    """How many terms each passage has."""
+
+
+def _build(
+    corpus: Corpus, folder: Path, manifest: dict[str, object], n_jobs: int, progress: bool
+) -> None:
+    """Write the files of an index into a folder where some of its shards may be already."""
+    language, k1, b = manifest["language"], manifest["k1"], manifest["b"]
+    assert isinstance(k1, float | int)
+    assert isinstance(b, float | int)
+    starts = range(0, len(corpus), SHARD)
+    shards = folder / "shards"
+    with writing(shards):
+        shards.mkdir(exist_ok=True)
+    with progress_bar(len(corpus), "passages indexed", progress) as bar:
+        for start in _made(corpus, shards, starts, language, n_jobs):
+            bar.update(min(SHARD, len(corpus) - start))
+    _merge([_read_shard(shards, start) for start in starts], folder, float(k1), float(b))
+    shutil.rmtree(shards)
+    write_manifest(folder, KIND, manifest)
+
+
+def _made(
+    corpus: Corpus, shards: Path, starts: Sequence[int], language: object, n_jobs: int
+) -> Iterator[int]:
+    """Make the shards that are missing; gives the start of each that is there."""
+    from joblib import Parallel, delayed
+
+    missing = [start for start in starts if not _shard_path(shards, start).is_file()]
+    yield from (start for start in starts if start not in set(missing))
+    task = delayed(_make_shard)
+    parallel = Parallel(n_jobs=n_jobs, return_as="generator_unordered")
+    yield from parallel(task(corpus.folders, shards, start, language) for start in missing)
+
+
+def _shard_path(shards: Path, start: int) -> Path:
+    return shards / f"{start:012}.npz"
+
+
+def _make_shard(folders: Sequence[Path], shards: Path, start: int, language: str | None) -> int:
+    """Write the terms of the passages from a row on."""
+    corpus = Corpus.open(*folders)
+    stop = min(start + SHARD, len(corpus))
+    numbers: dict[str, int] = {}
+    tokens = [
+        [numbers.setdefault(term, len(numbers)) for term in tokenize(text, language)]
+        for text in (f"{p.title}\n{p.text}" for p in map(corpus.at, range(start, stop)))
+    ]
+    lengths = np.fromiter(map(len, tokens), dtype=np.int32, count=len(tokens))
+    flat = np.fromiter(chain.from_iterable(tokens), dtype=np.int64, count=int(lengths.sum()))
+    hashes = _hashes(list(numbers))
+    order = np.argsort(hashes)
+    ranks = np.empty(len(order), dtype=np.int64)
+    ranks[order] = np.arange(len(order))
+    row = np.repeat(np.arange(start, stop), lengths)
+    pairs, frequencies = np.unique(ranks[flat] << 32 | row, return_counts=True)
+    shard = _Shard(
+        hashes[order],
+        np.bincount(pairs >> 32, minlength=len(order)),
+        (pairs & 0xFFFFFFFF).astype(np.int32),
+        frequencies.astype(np.int32),
+        lengths,
+    )
+    path = _shard_path(shards, start)
+    whole = path.with_suffix(".new.npz")
+    with writing(path):
+        np.savez(whole, **shard._asdict())
+        whole.replace(path)
+    return start
+
+
+def _read_shard(shards: Path, start: int) -> _Shard:
+    path = _shard_path(shards, start)
+    try:
+        with np.load(path) as file:
+            return _Shard(*(file[name] for name in _Shard._fields))
+    except (OSError, ValueError, KeyError) as error:
+        path.unlink(missing_ok=True)
+        raise DatasetError(
+            f"{path} was damaged ({error}) and is deleted; build again to go on"
+        ) from None
+
+
+def _merge(shards: Sequence[_Shard], folder: Path, k1: float, b: float) -> None:
+    """Write the columns of all terms: the passages that each is in, and what it adds there."""
+    terms = np.unique(np.concatenate([shard.terms for shard in shards]))
+    if not len(terms):
+        raise DatasetError("the corpus has no passage with a word in it")
+    places = [np.searchsorted(terms, shard.terms) for shard in shards]
+    holders = np.zeros(len(terms), dtype=np.int64)
+    for place, shard in zip(places, shards, strict=True):
+        holders[place] += shard.counts
+    starts = np.concatenate([[0], np.cumsum(holders)])
+    lengths = np.concatenate([shard.lengths for shard in shards])
+    idf = np.log1p((len(lengths) - holders + 0.5) / (holders + 0.5))
+    norms = k1 * (1 - b + b * lengths / lengths.mean())
+    with writing(folder):
+        np.save(folder / "terms.npy", terms)
+        np.save(folder / "starts.npy", starts)
+        shape = (int(starts[-1]),)
+        rows = np.lib.format.open_memmap(folder / "rows.npy", "w+", np.int32, shape)
+        impacts = np.lib.format.open_memmap(folder / "impacts.npy", "w+", np.float32, shape)
+        ends = starts[:-1].copy()  # of what is written of each column
+        for place, shard in zip(places, shards, strict=True):
+            before = np.concatenate([[0], np.cumsum(shard.counts)[:-1]])
+            target = np.arange(len(shard.rows)) + np.repeat(ends[place] - before, shard.counts)
+            frequency = shard.frequencies
+            rows[target] = shard.rows
+            impacts[target] = (
+                np.repeat(idf[place], shard.counts) * frequency / (frequency + norms[shard.rows])
+            )
+            ends[place] += shard.counts
+        rows.flush()
+        impacts.flush()

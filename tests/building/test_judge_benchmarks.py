@@ -40,14 +40,6 @@ ROOT = Path(__file__).parents[2]
 FILE, PROVENANCE = "sentences.jsonl", "provenance.json"
 
 
-@pytest.fixture
-def _bm25s() -> None:
-    pytest.importorskip("bm25s", reason="needs the extra retrieval")
-
-
-needs_bm25s = pytest.mark.usefixtures("_bm25s")
-
-
 # Fourteen of the bundled questions: two without an answer, and twelve whose references have ten
 # words or more in every language.
 ASKED = tuple(f"q{number:02}" for number in (1, 2, 3, 6, 9, 10, 11, 13, 14, 16, 18, 20, 22, 23))
@@ -58,7 +50,7 @@ def bundled(code: str) -> tuple[MirageDataset, BM25]:
     dataset = MirageDataset.bundled(code)
     corpus = {passage.id: passage for query in dataset for passage in query.passages}
     bare = [dataset[id_].model_copy(update={"passages": ()}) for id_ in ASKED]
-    return MirageDataset(bare, name=dataset.name), BM25(corpus.values(), code)
+    return MirageDataset(bare, name=dataset.name), BM25.build(corpus.values(), language=code)
 
 
 def question(id_: str, text: str, *relevant: str) -> Query:
@@ -144,10 +136,11 @@ def test_no_question_gives_its_own_verdict(server: ChatServer) -> None:
 
 
 def corpus(*texts: str) -> BM25:
-    return BM25([Passage(id=f"p{i}", text=text) for i, text in enumerate(texts)], "en")
+    return BM25.build(
+        [Passage(id=f"p{i}", text=text) for i, text in enumerate(texts)], language="en"
+    )
 
 
-@needs_bm25s
 def test_the_lowest_passage_gives_way_to_a_relevant_one() -> None:
     index = corpus(
         "nile nile nile", "nile nile a", "nile a b c d e f g", "a nile b c", "lake", "sea"
@@ -178,7 +171,6 @@ def test_the_lowest_passage_gives_way_to_a_relevant_one() -> None:
         with_passages(queries, index, 0)
 
 
-@needs_bm25s
 @pytest.mark.parametrize("code", ["en", "de", "es"])
 def test_real_questions_get_five_passages_one_of_them_relevant(data_dir: Path, code: str) -> None:
     """MEMERAG's own questions and passages; which are relevant is not in its files."""
@@ -187,7 +179,7 @@ def test_real_questions_get_five_passages_one_of_them_relevant(data_dir: Path, c
     queries = [
         query.model_copy(update={"relevant": query.passage_ids[3:]}) for query in source.dataset
     ]
-    index = BM25(pool, code)
+    index = BM25.build(pool, language=code)
     found = with_passages(queries, index)
     assert len(found.queries) == 250
     assert found.dropped == {}
@@ -404,7 +396,6 @@ def rows_of(path: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
 
 
-@needs_bm25s
 @pytest.mark.parametrize("code", ["en", "sw", "th", "zh", "ja", "ar"])
 def test_every_question_is_accounted_for(server: ChatServer, tmp_path: Path, code: str) -> None:
     server.answer = Endpoint(code)
@@ -452,7 +443,6 @@ def label(path: Path, **labels: str) -> None:
     path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
 
 
-@needs_bm25s
 def test_from_questions_to_the_figures_of_a_judge(server: ChatServer, tmp_path: Path) -> None:
     server.answer = Endpoint("en")
     built = build(server, "en", tmp_path)
@@ -476,7 +466,6 @@ def test_from_questions_to_the_figures_of_a_judge(server: ChatServer, tmp_path: 
     assert figures.left_out == {"Challenging to determine": 1}
 
 
-@needs_bm25s
 def test_real_answers_get_the_labels_that_people_gave_them(data_dir: Path, tmp_path: Path) -> None:
     """MEMERAG's questions, passages and answers go in; its human labels go into the file."""
     source = memerag.load(data_dir / "memerag" / "memerag" / "de.jsonl", "de")
@@ -487,7 +476,7 @@ def test_real_answers_get_the_labels_that_people_gave_them(data_dir: Path, tmp_p
     answers = {id_: source.run[id_].text or "" for id_ in dataset.query_ids}
     built = build_judge_benchmark(
         MirageDataset(queries, name="memerag"),
-        BM25(pool, "de"),
+        BM25.build(pool, language="de"),
         {"recorded": answers},
         out=tmp_path,
         llm=None,
@@ -512,7 +501,6 @@ def test_real_answers_get_the_labels_that_people_gave_them(data_dir: Path, tmp_p
     assert figures["support_lexical"]["de"].balanced_accuracy > 0.5
 
 
-@needs_bm25s
 def test_labels_are_never_overwritten(server: ChatServer, tmp_path: Path) -> None:
     server.answer = Endpoint("en")
     build(server, "en", tmp_path)
@@ -526,7 +514,6 @@ def test_labels_are_never_overwritten(server: ChatServer, tmp_path: Path) -> Non
     assert (tmp_path / FILE).read_bytes() == labelled
 
 
-@needs_bm25s
 def test_nothing_is_asked_twice(server: ChatServer, tmp_path: Path) -> None:
     """Killed in the middle of the answers, and built again in the same folder."""
     endpoint, queries = Endpoint("en"), bundled("en")
@@ -568,7 +555,6 @@ def test_nothing_is_asked_twice(server: ChatServer, tmp_path: Path) -> None:
     assert len(server.requests) == requests
 
 
-@needs_bm25s
 def test_what_failed_is_told_and_asked_again(server: ChatServer, tmp_path: Path) -> None:
     endpoint, queries = Endpoint("en"), bundled("en")
     up = False
@@ -599,7 +585,6 @@ def test_what_failed_is_told_and_asked_again(server: ChatServer, tmp_path: Path)
     assert build_it(tmp_path, 12).counts["kept"] == 12
 
 
-@needs_bm25s
 def test_a_folder_is_of_one_benchmark(server: ChatServer, tmp_path: Path) -> None:
     server.answer = Endpoint("en")
     build(server, "en", tmp_path)
@@ -609,7 +594,6 @@ def test_a_folder_is_of_one_benchmark(server: ChatServer, tmp_path: Path) -> Non
         build(server, "sw", tmp_path, llm=None)
 
 
-@needs_bm25s
 def test_what_cannot_be_built(server: ChatServer, tmp_path: Path) -> None:
     server.answer = Endpoint("en")
     with pytest.raises(DatasetError, match="no model is given"):
@@ -624,7 +608,6 @@ def test_what_cannot_be_built(server: ChatServer, tmp_path: Path) -> None:
     assert not (tmp_path / "out").exists()
 
 
-@needs_bm25s
 def test_the_example_builds_one_from_endpoints(server: ChatServer, tmp_path: Path) -> None:
     server.answer = Endpoint("en")
 

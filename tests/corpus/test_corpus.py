@@ -120,7 +120,7 @@ def test_what_is_wrong_is_said(tmp_path: Path) -> None:
         Corpus.build(tmp_path / "bad.jsonl")
 
 
-@pytest.mark.parametrize("name", ["passages.jsonl", "offsets.npy", "hashes.npy", "rows.npy"])
+@pytest.mark.parametrize("name", ["passages.jsonl", "ids.txt", "offsets.npy", "rows.npy"])
 def test_a_file_that_was_cut_short_is_named(tmp_path: Path, name: str) -> None:
     Corpus.build(passages("x", "y"), tmp_path / "c")
     path = tmp_path / "c" / name

@@ -3,27 +3,22 @@
 from __future__ import annotations
 
 import math
-import sys
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from mirage import MirageDataset
-from mirage.errors import DatasetError, MissingPackageError, SettingError, UnknownNameError
+from mirage._base.stores import locked
+from mirage.corpus import Corpus
+from mirage.errors import DatasetError, SettingError, UnknownNameError
 from mirage.models import Passage
-from mirage.retrieval import BM25
+from mirage.retrieval import BM25, bm25
+from mirage.retrieval._top import top_rows
 from mirage.sources import nomiracl
 from mirage.text import tokenize
-
-
-@pytest.fixture
-def _bm25s() -> None:
-    pytest.importorskip("bm25s", reason="needs the extra retrieval")
-
-
-needs_bm25s = pytest.mark.usefixtures("_bm25s")
 
 
 def corpus(*texts: str) -> list[Passage]:
@@ -49,13 +44,12 @@ def written_out(
     return scores
 
 
-@needs_bm25s
 @pytest.mark.parametrize("code", ["ar", "en", "fi", "hi", "ja", "ko", "te", "th", "yo", "zh"])
 @pytest.mark.parametrize(("k1", "b"), [(0.9, 0.4), (1.5, 1.0), (0.0, 0.0)])
 def test_scores_are_those_of_the_formula(code: str, k1: float, b: float) -> None:
     dataset = MirageDataset.bundled(code)
     passages = list({p.id: p for query in dataset for p in query.passages}.values())
-    index = BM25(passages, code, k1=k1, b=b)
+    index = BM25.build(passages, language=code, k1=k1, b=b)
     assert len(index) == len(passages) > 40
     for query in list(dataset)[:3]:
         expected = written_out(passages, query.text, code, k1, b)
@@ -68,24 +62,26 @@ def test_scores_are_those_of_the_formula(code: str, k1: float, b: float) -> None
         assert [(hit.passage.id, hit.score) for hit in hits] == [(i, found[i]) for i in ranked]
 
 
-@needs_bm25s
 @pytest.mark.parametrize("code", ["ja", "th", "zh"])
 def test_questions_find_their_passages_where_words_have_no_spaces(code: str) -> None:
     dataset = MirageDataset.bundled(code)
-    index = BM25({p.id: p for query in dataset for p in query.passages}.values(), code)
+    index = BM25.build(
+        {p.id: p for query in dataset for p in query.passages}.values(), language=code
+    )
     best = [(query, index.search(query.text, 1)) for query in dataset]
     own = [bool(hits) and hits[0].passage.id in query.passage_ids for query, hits in best]
     assert len(own) == 40
     assert sum(own) > 26  # at random: 1; in the languages with spaces: 29 to 38
 
 
-@needs_bm25s
 @pytest.mark.parametrize(("code", "least"), [("en", 0.9), ("zh", 0.85), ("sw", 0.6), ("ar", 0.7)])
 def test_real_questions_find_the_passages_that_were_pooled_for_them(
     data_dir: Path, code: str, least: float
 ) -> None:
     dataset = nomiracl.load(data_dir / "nomiracl", code).dataset
-    index = BM25({p.id: p for query in dataset for p in query.passages}.values(), code)
+    index = BM25.build(
+        {p.id: p for query in dataset for p in query.passages}.values(), language=code
+    )
     own = [
         sum(hit.passage.id in query.passage_ids for hit in index.search(query.text, 5)) / 5
         for query in dataset
@@ -94,9 +90,8 @@ def test_real_questions_find_the_passages_that_were_pooled_for_them(
     assert sum(own) / len(own) > least  # 5 of 1,000 at random: 0.01
 
 
-@needs_bm25s
 def test_only_what_shares_a_word_is_found_and_ties_keep_their_order() -> None:
-    index = BM25(corpus("the nile", "a lake", "The Nile.", "", "nile the"), "en")
+    index = BM25.build(corpus("the nile", "a lake", "The Nile.", "", "nile the"), language="en")
     assert [hit.passage.id for hit in index.search("Where is the Nile?", 5)] == ["p0", "p2", "p4"]
     assert [hit.passage.id for hit in index.search("NILE", 2)] == ["p0", "p2"]
     assert index.search("unknown words", 5) == []
@@ -105,42 +100,139 @@ def test_only_what_shares_a_word_is_found_and_ties_keep_their_order() -> None:
     assert index.scores("nile", ["p3", "p0"])[0] == 0.0 < index.scores("nile", ["p0"])[0]
 
 
-@needs_bm25s
 def test_the_title_is_searched_too_and_passages_are_found_by_id() -> None:
     passages = [Passage(id="1#0", text="A river.", title="Nile"), *corpus("A river in Africa.")]
-    index = BM25(passages, "en")
+    index = BM25.build(passages, language="en")
     assert [hit.passage for hit in index.search("nile", 3)] == [passages[0]]
-    assert index["1#0"] is passages[0]
-    assert "1#0" in index
-    assert "1#1" not in index
-    with pytest.raises(DatasetError, match="passage '1#1' is not in the corpus"):
-        index["1#1"]
-    with pytest.raises(DatasetError, match="passage '1#1' is not in the corpus"):
+    with pytest.raises(UnknownNameError, match="1#1"):
         index.scores("nile", ["1#0", "1#1"])
     assert repr(index) == "BM25(2 passages, language='en', k1=0.9, b=0.4)"
 
 
-@needs_bm25s
 def test_a_corpus_that_cannot_be_searched() -> None:
     with pytest.raises(DatasetError, match="no passage with a word"):
-        BM25([], "en")
-    with pytest.raises(DatasetError, match="no passage with a word"):
-        BM25(corpus("...", ""), "en")
-    with pytest.raises(DatasetError, match="passage 'p0' twice"):
-        BM25([*corpus("a", "b"), *corpus("c")], "en")
+        BM25.build(corpus("...", ""), language="en")
+    with pytest.raises(DatasetError, match="passage 'p0' is there twice"):
+        BM25.build([*corpus("a", "b"), *corpus("c")], language="en")
     with pytest.raises(UnknownNameError, match="xx"):
-        BM25(corpus("a"), "xx")
+        BM25.build(corpus("a"), language="xx")
     with pytest.raises(SettingError, match="b from 0 to 1"):
-        BM25(corpus("a"), "en", b=2)
+        BM25.build(corpus("a"), language="en", b=2)
     for k1 in (-1, float("nan"), float("inf")):
         with pytest.raises(SettingError, match="k1 is 0 or more"):
-            BM25(corpus("a"), "en", k1=k1)
+            BM25.build(corpus("a"), language="en", k1=k1)
     for k in (0, -1):
         with pytest.raises(SettingError, match=f"1 passage or more, not {k}"):
-            BM25(corpus("a"), "en").search("a", k)
+            BM25.build(corpus("a"), language="en").search("a", k)
 
 
-def test_without_the_extra_the_error_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "bm25s", None)
-    with pytest.raises(MissingPackageError, match=r"pip install 'mirage-rag\[retrieval\]'"):
-        BM25(corpus("a"), "en")
+@pytest.fixture(scope="module")
+def bundled() -> Corpus:
+    return Corpus.build(
+        {p.id: p for query in MirageDataset.bundled("en") for p in query.passages}.values(),
+        language="en",
+    )
+
+
+@pytest.mark.parametrize("code", ["en", "ja"])
+def test_the_ranking_is_that_of_bm25s(code: str) -> None:
+    bm25s = pytest.importorskip("bm25s", reason="needs the extra test")
+    dataset = MirageDataset.bundled(code)
+    passages = list({p.id: p for query in dataset for p in query.passages}.values())
+    numbers: dict[str, int] = {}
+    rows = [
+        [numbers.setdefault(t, len(numbers)) for t in tokenize(f"{p.title}\n{p.text}", code)]
+        for p in passages
+    ]
+    peer = bm25s.BM25(k1=0.9, b=0.4, method="lucene")
+    peer.index((rows, numbers), create_empty_token=False, show_progress=False)
+    ids = [passage.id for passage in passages]
+    index = BM25.build(passages, language=code)
+    for query in dataset:
+        terms = [numbers[term] for term in tokenize(query.text, code) if term in numbers]
+        assert index.scores(query.text, ids) == pytest.approx(peer.get_scores_from_ids(terms))
+
+
+def test_the_highest_come_first_and_of_equal_ones_the_earlier() -> None:
+    rng = np.random.default_rng(0)
+    for size, k in ((1, 1), (7, 3), (500, 50), (500, 500), (500, 900)):
+        scores = rng.integers(0, 9, size).astype(np.float32)
+        brute = sorted(range(size), key=lambda row: (-scores[row], row))[:k]
+        assert top_rows(scores, k).tolist() == brute
+
+
+def test_a_corpus_of_several_languages_is_taken_by_script() -> None:
+    both = Corpus.build(corpus("東京は首都です。"), language="ja") + Corpus.build(
+        [Passage(id="e", text="Tokyo is the capital.")], language="en"
+    )
+    index = BM25.build(both)
+    assert index.language is None
+    assert [hit.passage.id for hit in index.search("東京?", 2)] == ["p0"]
+    assert [hit.passage.id for hit in index.search("tokyo", 2)] == ["e"]
+
+
+def test_an_index_is_opened_again_and_not_built_again(bundled: Corpus, tmp_path: Path) -> None:
+    queries = MirageDataset.bundled("en")
+    run = BM25.build(bundled, tmp_path / "index", progress=False).retrieve(queries, 9)
+    inode = (tmp_path / "index" / "rows.npy").stat().st_ino
+    again = BM25.build(bundled, tmp_path / "index", progress=False)
+    assert (tmp_path / "index" / "rows.npy").stat().st_ino == inode
+    assert again.retrieve(queries, 9) == run
+    assert BM25.open(tmp_path / "index", bundled).retrieve(queries, 9) == run
+    other = BM25.build(bundled, tmp_path / "index", k1=0.5, progress=False)
+    assert other.k1 == BM25.open(tmp_path / "index", bundled).k1 == 0.5
+    assert [path.name for path in tmp_path.iterdir() if path.is_dir()] == ["index"]
+
+
+def test_an_index_of_another_corpus_is_never_used(bundled: Corpus, tmp_path: Path) -> None:
+    BM25.build(bundled, tmp_path / "index", progress=False)
+    other = Corpus.build(corpus("the nile"), language="en")
+    with pytest.raises(DatasetError, match="index of another corpus"):
+        BM25.open(tmp_path / "index", other)
+    assert len(BM25.build(other, tmp_path / "index", progress=False).search("nile", 5)) == 1
+    with pytest.raises(DatasetError, match="index of another corpus"):
+        BM25.open(tmp_path / "index", bundled)
+
+
+@pytest.mark.parametrize("name", ["terms.npy", "starts.npy", "rows.npy", "impacts.npy"])
+def test_a_file_that_was_cut_short_is_named(bundled: Corpus, tmp_path: Path, name: str) -> None:
+    BM25.build(bundled, tmp_path / "index", progress=False)
+    path = tmp_path / "index" / name
+    path.write_bytes(path.read_bytes()[:-4])
+    with pytest.raises(DatasetError, match=f"{name} has .* build the BM25 index anew"):
+        BM25.open(tmp_path / "index", bundled)
+    assert BM25.build(bundled, tmp_path / "index", progress=False).search("nile", 1)
+
+
+def test_a_build_that_was_stopped_goes_on_where_it_was(
+    bundled: Corpus, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = BM25.build(bundled, progress=False)
+    monkeypatch.setattr("mirage.retrieval.bm25.SHARD", 40)
+    made: list[int] = []
+    make = bm25._make_shard
+
+    def stops(folders: object, shards: object, start: int, language: object) -> int:
+        if len(made) == 3:
+            raise KeyboardInterrupt
+        made.append(start)
+        return make(folders, shards, start, language)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(bm25, "_make_shard", stops)
+    with pytest.raises(KeyboardInterrupt):
+        BM25.build(bundled, tmp_path / "index", progress=False)
+    assert not (tmp_path / "index").exists()
+    made.clear()
+    monkeypatch.setattr(bm25, "_make_shard", lambda *args: made.append(args[2]) or make(*args))
+    index = BM25.build(bundled, tmp_path / "index", progress=False)
+    assert made == list(range(120, len(bundled), 40))
+    queries = MirageDataset.bundled("en")
+    assert index.retrieve(queries, 20) == whole.retrieve(queries, 20)
+
+
+def test_two_builds_at_once_are_refused(bundled: Corpus, tmp_path: Path) -> None:
+    with (
+        locked(tmp_path / ".index.lock"),
+        pytest.raises(DatasetError, match="another process is building this"),
+    ):
+        BM25.build(bundled, tmp_path / "index", progress=False)

@@ -1,0 +1,137 @@
+"""Folders that are either whole or not there: a manifest, written last, says what is in them."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import tempfile
+import weakref
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from mirage._base.files import writing
+from mirage.errors import DatasetError
+
+__all__ = [
+    "check_place",
+    "locked",
+    "move_into_place",
+    "read_manifest",
+    "temporary",
+    "write_manifest",
+]
+
+MANIFEST = "manifest.json"
+
+
+def write_manifest(folder: Path, kind: str, fields: Mapping[str, Any]) -> None:
+    """Write what a folder is, and the size of each file in it, after all of them are on the disk.
+
+    Raises:
+        DatasetError: it cannot be written.
+    """
+    with writing(folder):
+        paths = sorted(path for path in folder.iterdir() if path.is_file())
+        for path in paths:
+            with path.open("rb") as file:
+                os.fsync(file.fileno())
+        sizes = {path.name: path.stat().st_size for path in paths}
+        manifest = {"kind": kind, **fields, "files": sizes}
+        with (folder / MANIFEST).open("w", encoding="utf-8") as text:
+            text.write(json.dumps(manifest, indent=2) + "\n")
+            text.flush()
+            os.fsync(text.fileno())
+
+
+def read_manifest(folder: Path, kind: str, fields: Iterable[str]) -> dict[str, Any]:
+    """What a folder is, once every file in it is known to be as long as it was.
+
+    Raises:
+        DatasetError: it is no such folder, of another format, or a file is missing or has another
+            size; names it.
+    """
+    path = folder / MANIFEST
+    try:
+        manifest = json.loads(path.read_text(encoding="utf-8"))
+    except OSError:
+        raise DatasetError(f"{folder} is no {kind}: it has no {MANIFEST}") from None
+    except ValueError:
+        manifest = None
+    if not isinstance(manifest, dict) or manifest.get("kind") != kind:
+        raise DatasetError(f"{path} is no manifest of a {kind}; build it anew")
+    if not {*fields, "files"} <= manifest.keys() or not isinstance(manifest["files"], dict):
+        raise DatasetError(f"{path} lacks what a {kind} of this version says; build it anew")
+    for name, size in manifest["files"].items():
+        file = folder / name
+        found = file.stat().st_size if file.is_file() else None
+        if found != size:
+            what = "is missing" if found is None else f"has {found} bytes in place of {size}"
+            raise DatasetError(f"{file} {what}; build the {kind} anew")
+    return manifest
+
+
+def check_place(folder: Path, kind: str) -> None:
+    """Refuse to build where something else is.
+
+    Raises:
+        DatasetError: there is a file, or a folder that is not empty and no such thing.
+    """
+    if not folder.exists() or (folder.is_dir() and not any(folder.iterdir())):
+        return
+    try:
+        manifest = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        manifest = None
+    if not isinstance(manifest, dict) or manifest.get("kind") != kind:
+        raise DatasetError(f"{folder} is no {kind} and not empty; choose another folder")
+
+
+def move_into_place(part: Path, folder: Path) -> None:
+    """Put a whole folder where another may be, which is deleted then.
+
+    Raises:
+        DatasetError: the file system refuses.
+    """
+    with writing(folder):
+        if not folder.exists():
+            part.rename(folder)
+            return
+        old = Path(tempfile.mkdtemp(prefix=f".{folder.name}.old.", dir=folder.parent))
+        folder.rename(old / folder.name)
+        part.rename(folder)
+    shutil.rmtree(old, ignore_errors=True)
+
+
+@contextmanager
+def locked(path: Path) -> Iterator[None]:
+    """Hold a file that one process at a time can hold.
+
+    Raises:
+        DatasetError: another process holds it, or it cannot be written.
+    """
+    import portalocker
+
+    with writing(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        file = path.open("a")
+    with file:
+        try:
+            portalocker.lock(file, portalocker.LOCK_EX | portalocker.LOCK_NB)
+        except portalocker.LockException:
+            raise DatasetError(
+                f"{path}: another process is building this; wait for it, or build elsewhere"
+            ) from None
+        yield
+
+
+def temporary(prefix: str) -> tuple[Path, Any]:
+    """A temporary folder, and a function that has it go with an object."""
+    folder = Path(tempfile.mkdtemp(prefix=f"mirage-{prefix}-"))
+
+    def with_object(owner: object) -> None:
+        weakref.finalize(owner, shutil.rmtree, folder, ignore_errors=True)
+
+    return folder, with_object
