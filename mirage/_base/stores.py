@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import mmap
 import os
 import shutil
 import tempfile
@@ -12,12 +13,17 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from mirage._base.files import writing
 from mirage.errors import DatasetError
 
 __all__ = [
     "check_place",
     "locked",
+    "mapped_array",
+    "mapped_bytes",
     "move_into_place",
     "read_manifest",
     "temporary",
@@ -125,6 +131,17 @@ def locked(path: Path) -> Iterator[None]:
                 f"{path}: another process is building this; wait for it, or build elsewhere"
             ) from None
         yield
+
+
+def mapped_array(path: Path) -> NDArray[Any]:
+    """An array on disk, read as it is used."""
+    return np.asarray(np.load(path, mmap_mode="r"))  # a plain view: np.memmap is slow to index
+
+
+def mapped_bytes(path: Path) -> mmap.mmap:
+    """A file that is not empty, read as it is used."""
+    with path.open("rb") as file:
+        return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
 
 
 def temporary(prefix: str) -> tuple[Path, Any]:

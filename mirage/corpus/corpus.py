@@ -20,6 +20,8 @@ from numpy.typing import NDArray
 from mirage._base.files import writing
 from mirage._base.stores import (
     check_place,
+    mapped_array,
+    mapped_bytes,
     move_into_place,
     read_manifest,
     temporary,
@@ -173,7 +175,7 @@ class Corpus:
         """
         row = self._row(passage_id)
         if row is None:
-            near = [self.id_at(i) for i in range(min(3, len(self)))]
+            near = self.ids_at(range(min(3, len(self))))
             raise UnknownNameError("passage of the corpus", passage_id, near)
         return row
 
@@ -186,14 +188,18 @@ class Corpus:
         part, row = self._place(row)
         return part.passage(row)
 
-    def id_at(self, row: int) -> str:
-        """The id of the passage in a row.
+    def ids_at(self, rows: Sequence[int] | Integers) -> list[str]:
+        """The ids of the passages in these rows.
 
         Raises:
             SettingError: there is no such row.
         """
-        part, row = self._place(row)
-        return part.id_at(row)
+        numbers = np.asarray(rows, dtype=np.int64)
+        if len(self._parts) > 1:
+            return [part.id_at(row) for part, row in map(self._place, numbers.tolist())]
+        if len(numbers) and not (numbers.min() >= 0 and numbers.max() < len(self)):
+            raise self._no_row(numbers)
+        return self._parts[0].ids_at(numbers)
 
     def get_many(self, passage_ids: Iterable[str]) -> list[Passage]:
         """Passages by id, in the order asked for.
@@ -211,11 +217,12 @@ class Corpus:
 
     def _place(self, row: int) -> tuple[_Part, int]:
         if not 0 <= row < len(self):
-            raise SettingError(f"the corpus has rows 0 to {len(self) - 1}, and no {row}")
-        if len(self._parts) == 1:
-            return self._parts[0], row
+            raise self._no_row(row)
         number = int(np.searchsorted(self._starts, row, side="right")) - 1
         return self._parts[number], row - int(self._starts[number])
+
+    def _no_row(self, rows: object) -> SettingError:
+        return SettingError(f"the corpus has rows 0 to {len(self) - 1}, and no {rows}")
 
     def _row(self, passage_id: str) -> int | None:
         for start, part in zip(self._starts, self._parts, strict=False):
@@ -254,19 +261,22 @@ class _Part(NamedTuple):
         manifest = read_manifest(folder, KIND, ("format", "language", "fingerprint"))
         if manifest["format"] != FORMAT:
             raise DatasetError(f"{folder} is a {KIND} of another format; build it anew")
-        arrays = (np.load(folder / name, "r") for name in (OFFSETS, ID_ENDS, HASHES, ROWS))
+        arrays = (mapped_array(folder / name) for name in (OFFSETS, ID_ENDS, HASHES, ROWS))
         return cls(
             folder,
             manifest["language"],
             manifest["fingerprint"],
-            _mapped(folder / PASSAGES),
-            _mapped(folder / IDS),
+            mapped_bytes(folder / PASSAGES),
+            mapped_bytes(folder / IDS),
             *arrays,
         )
 
+    def ids_at(self, rows: Integers) -> list[str]:
+        spans = zip(self.id_ends[rows].tolist(), self.id_ends[rows + 1].tolist(), strict=True)
+        return [self.ids[begin:end].decode("utf-8", "surrogatepass") for begin, end in spans]
+
     def id_at(self, row: int) -> str:
-        begin, end = self.id_ends[row : row + 2]
-        return self.ids[begin:end].decode("utf-8", "surrogatepass")
+        return self.ids_at(np.array([row]))[0]
 
     def passage(self, row: int) -> Passage:
         begin, end = self.offsets[row : row + 2]
@@ -356,11 +366,6 @@ def _same(part: Path, folder: Path) -> bool:
     except DatasetError:
         return False
     return (old.fingerprint, old.language) == (new.fingerprint, new.language)
-
-
-def _mapped(path: Path) -> mmap.mmap:
-    with path.open("rb") as file:
-        return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
 
 
 def _hash(passage_id: str) -> int:

@@ -18,6 +18,7 @@ from mirage._base.progress import progress_bar
 from mirage._base.stores import (
     check_place,
     locked,
+    mapped_array,
     move_into_place,
     read_manifest,
     temporary,
@@ -77,8 +78,7 @@ class BM25:
                 f"{folder} is an index of another corpus than {corpus}; build it anew"
             )
         self._terms, self._starts, self._rows, self._impacts = (
-            np.load(folder / f"{name}.npy", mmap_mode="r")
-            for name in ("terms", "starts", "rows", "impacts")
+            mapped_array(folder / f"{name}.npy") for name in ("terms", "starts", "rows", "impacts")
         )
 
     @classmethod
@@ -194,8 +194,7 @@ class BM25:
 
     def _hits(self, question: str, k: int) -> Hits:
         rows, scores = self._best(question, k)
-        ids = tuple(self.corpus.id_at(row) for row in rows.tolist())
-        return Hits(ids, scores.astype(np.float64))
+        return Hits(tuple(self.corpus.ids_at(rows)), scores.astype(np.float64))
 
     def _best(self, question: str, k: int) -> tuple[NDArray[np.int64], Scores]:
         if k < 1:
@@ -208,10 +207,11 @@ class BM25:
     def _scores(self, question: str) -> Scores:
         scores = np.zeros(len(self.corpus), dtype=np.float32)
         hashes = _hashes(tokenize(question, self.language))
-        for place, digest in zip(np.searchsorted(self._terms, hashes), hashes, strict=True):
-            if place < len(self._terms) and self._terms[place] == digest:
-                column = slice(self._starts[place], self._starts[place + 1])
-                scores[self._rows[column]] += self._impacts[column]
+        places = np.searchsorted(self._terms, hashes)
+        places = places[self._terms[np.minimum(places, len(self._terms) - 1)] == hashes]
+        columns = zip(self._starts[places].tolist(), self._starts[places + 1].tolist(), strict=True)
+        for begin, end in columns:
+            np.add.at(scores, self._rows[begin:end], self._impacts[begin:end])  # faster than +=
         return scores
 
 
