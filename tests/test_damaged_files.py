@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 
 from mirage import MirageDataset, respond
 from mirage._base.journal import Journal
+from mirage._base.stores import MANIFEST
 from mirage.arena import read_judged, read_votes
 from mirage.corpus import Corpus
-from mirage.corpus.corpus import MANIFEST
 from mirage.dataset import read_run, write_run
 from mirage.errors import MirageError
 from mirage.experiments.arenas import read_arena

@@ -20,6 +20,7 @@ from mirage._base.files import writing
 from mirage.errors import DatasetError
 
 __all__ = [
+    "MANIFEST",
     "check_place",
     "locked",
     "mapped_array",
@@ -72,7 +73,8 @@ def read_manifest(folder: Path, kind: str, fields: Iterable[str]) -> dict[str, A
         raise DatasetError(f"{path} lacks what a {kind} of this version says; build it anew")
     for name, size in manifest["files"].items():
         file = folder / name
-        found = file.stat().st_size if file.is_file() else None
+        with _intact(path):
+            found = file.stat().st_size if file.is_file() else None
         if found != size:
             what = "is missing" if found is None else f"has {found} bytes in place of {size}"
             raise DatasetError(f"{file} {what}; build the {kind} anew")
@@ -134,14 +136,31 @@ def locked(path: Path) -> Iterator[None]:
 
 
 def mapped_array(path: Path) -> NDArray[Any]:
-    """An array on disk, read as it is used."""
-    return np.asarray(np.load(path, mmap_mode="r"))  # a plain view: np.memmap is slow to index
+    """An array on disk, read as it is used.
+
+    Raises:
+        DatasetError: it is damaged.
+    """
+    with _intact(path):
+        return np.asarray(np.load(path, mmap_mode="r"))  # a plain view: np.memmap is slow to index
 
 
 def mapped_bytes(path: Path) -> mmap.mmap:
-    """A file that is not empty, read as it is used."""
-    with path.open("rb") as file:
+    """A file that is not empty, read as it is used.
+
+    Raises:
+        DatasetError: it is damaged.
+    """
+    with _intact(path), path.open("rb") as file:
         return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+
+
+@contextmanager
+def _intact(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except (OSError, ValueError, TypeError, EOFError, SyntaxError) as error:  # numpy's and mmap's
+        raise DatasetError(f"{path}: damaged ({error}); build it anew") from None
 
 
 def temporary(prefix: str) -> tuple[Path, Any]:
