@@ -64,6 +64,22 @@ def test_nomiracl_names_the_line_that_is_wrong(tmp_path: Path) -> None:
         nomiracl.load(tmp_path, "en")
 
 
+def test_nomiracl_goes_on_without_a_prompt_or_a_file(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    with pytest.raises(DatasetError, match=r"no query in relevant/en\.jsonl or non_relevant"):
+        nomiracl.load(tmp_path, "en")
+    (tmp_path / "relevant").mkdir()
+    prompt = "QUESTION:\nWho?\n\nCONTEXTS:\n[1] Title: He.\n\nOUTPUT:\n"
+    row = {"docids": ["1#0"], "results": {"gpt-4-azure": "He.", "x": "He."}}
+    rows = [row | {"query_id": "1", "prompt": prompt}, row | {"query_id": "2", "prompt": None}]
+    (tmp_path / "relevant" / "en.jsonl").write_text("".join(json.dumps(r) + "\n" for r in rows))
+    caplog.clear()
+    assert nomiracl.load(tmp_path, "en").dataset.query_ids == ("1",)
+    assert "1 rows left out, for their prompt is null" in caplog.text
+    assert "non_relevant/en.jsonl: no such file" in caplog.text
+
+
 @pytest.mark.parametrize("code", ["en", "de", "es"])
 def test_memerag(data_dir: Path, code: str) -> None:
     dataset, run, sentences = memerag.load(data_dir / "memerag" / "memerag" / f"{code}.jsonl", code)

@@ -144,8 +144,14 @@ def plot_ranks(ranking: MultilingualRanking) -> Figure:
     """The rank of each model in each language, best mean rank first, as a heat map (Figure 4).
 
     Raises:
+        MirageError: the ranking is of one language.
         MissingPackageError: matplotlib is not installed.
     """
+    if not isinstance(ranking, Mapping):
+        raise MirageError(
+            f"this compares ranks in several languages, and the ranking is in "
+            f"{ranking.language!r} alone; print it, or write its report"
+        )
     models = list(ranking.mean_ranks)
     letters = lettering([*_native(ranking), *map(label, models)])
     places = np.array([[part[model].rank for part in ranking.values()] for model in models])

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from mirage._base.files import read_rows, validated
+from mirage._base.logs import logger
 from mirage.dataset import MirageDataset
 from mirage.errors import DatasetError
 from mirage.languages import Language
@@ -30,6 +31,8 @@ FEATURES = (
     "relevance_lexical",
 )
 """The offline features that these files allow: those of citations need qrels."""
+
+_LOG = logger("mirage.sources")
 
 REFERENCE_MODEL = "gpt-4-azure"
 _PRESENT = "yes, answer is present"
@@ -51,26 +54,46 @@ def load(folder: str | Path, language: str) -> NoMiracl:
     GPT-4's output becomes the reference response of a query, so GPT-4 is no model here. An
     output is right if it states that the answer is present where it is, or that it does not know
     where it is not, and does not state both. In a judgment right beats wrong; else it is a tie.
-    The files hold no qrels, so ``relevant`` is empty; :data:`FEATURES` does without.
+    The files hold no qrels, so ``relevant`` is empty; :data:`FEATURES` does without. A row whose
+    prompt is null is left out, and one of the two files may be missing; both are logged.
 
     Raises:
-        DatasetError: names the file, the line and what is wrong with it.
+        DatasetError: both files are missing, or names the file, the line and what is wrong with it.
         UnknownNameError: no such language.
     """
     code = Language.of(language).code
     queries: list[Query] = []
     outputs: dict[str, list[Response]] = {}
     for subset, answerable in (("relevant", True), ("non_relevant", False)):
-        for where, row in read_rows(Path(folder) / subset / f"{code}.jsonl"):
+        for where, row in _rows(Path(folder) / subset / f"{code}.jsonl"):
             query, results = _query(row, where, code, answerable)
             queries.append(query)
             for model, text in results.items():
                 response = validated(Response, {"query_id": query.id, "text": text}, where)
                 outputs.setdefault(model, []).append(response)
+    if not queries:
+        raise DatasetError(
+            f"{folder}: no query in relevant/{code}.jsonl or non_relevant/{code}.jsonl"
+        )
     dataset = MirageDataset(queries, name=f"nomiracl-{code}")
     names = sorted(outputs)
     runs = {name: Run(model=name, language=code, responses=tuple(outputs[name])) for name in names}
     return NoMiracl(dataset, runs, list(_judgments(dataset, runs)))
+
+
+def _rows(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
+    """The rows of a file that have a prompt, as far as there is such a file."""
+    if not path.is_file():
+        _LOG.warning("%s: no such file; its queries are left out", path)
+        return
+    without = 0
+    for where, row in read_rows(path):
+        if "prompt" in row and row["prompt"] is None:
+            without += 1
+        else:
+            yield where, row
+    if without:
+        _LOG.warning("%s: %d rows left out, for their prompt is null", path, without)
 
 
 def is_right(output: str, answerable: bool) -> bool:

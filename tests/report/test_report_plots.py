@@ -41,6 +41,11 @@ def words(figure: Any) -> list[str]:
     return [found.get_text() for found in figure.findobj(Text) if found.get_text()]
 
 
+def test_ranks_in_one_language_are_no_picture() -> None:
+    with pytest.raises(MirageError, match="the ranking is in 'sw' alone"):
+        plot_ranks(Leaderboard.published("sw"))  # type: ignore[arg-type]
+
+
 def test_ranks_of_all_models_in_all_languages() -> None:
     made = published()
     figure = plot_ranks(made)
