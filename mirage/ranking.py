@@ -66,6 +66,7 @@ class Entry:
         anchor: whether the model was there before: a training model, or a published one.
         answered: queries with a response; ``None`` for anchors, whose responses are not at hand.
         failures: why the model failed, by query id. A failure is left out of the features' means.
+        uncontrolled: the logit without the controls of a fit; NaN where there were none.
         unfamiliar: how its features are unlike those of any model that the surrogate learnt from,
             in words; empty where they are not, or where there is no surrogate.
     """
@@ -80,6 +81,7 @@ class Entry:
     answered: int | None = None
     failures: Mapping[str, str] = field(default_factory=dict, hash=False)
     unfamiliar: str = ""
+    uncontrolled: float = math.nan
 
     @property
     def failed(self) -> int:
@@ -209,9 +211,11 @@ class Ranking:
             SettingError: ``level`` is not between 0 and 1.
         """
         said = judgments if isinstance(judgments, Judged) else Judged((), ())
-        columns = as_judgments(judgments)
         model = BradleyTerry() if bradley_terry is None else bradley_terry
-        fit = model.fit(columns)
+        # With controls single verdicts count, and their judges.
+        records = [*judgments] if isinstance(judgments, Iterator) else judgments
+        columns = as_judgments(records)
+        fit = model.fit(records if model.controls else columns)
         numbers = _by_t(fit, fit.logits, level)
         if tournaments:
             drawn = model.bootstrap(
@@ -223,11 +227,11 @@ class Ranking:
         language = next((part.language for part in (dataset, *answers.values()) if part), None)
         named = f"{dataset.name}: {Language.of(dataset.language).name}, " if dataset else ""
         return cls(
-            _judged_entries(fit.models, numbers, hidden, answers),
+            _judged_entries(fit, numbers, hidden, answers),
             language=language or UNDETERMINED,
             title=f"{named}{len(columns)} judgments on {fit.queries} queries",
             confidence=numbers.confidence,
-            notes=cautions(fit, columns, said.votes, said.skipped),
+            notes=(*map(str, fit.effects), *cautions(fit, columns, said.votes, said.skipped)),
             evidence=Evidence(
                 dataset,
                 answers,
@@ -236,7 +240,7 @@ class Ranking:
                 judgments=columns,
                 fit=fit,
                 votes=said.votes,
-                bradley_terry=None if tournaments else model,
+                bradley_terry=None if tournaments or model.controls else model,
             ),
             agreement=agreement,
             level=level,
@@ -431,9 +435,16 @@ class Ranking:
     def _table(self) -> Table:
         return Table(
             title=self.title,
-            header=tuple(word.replace("95", f"{100 * self.level:g}") for word in RANKED),
+            header=(
+                *(word.replace("95", f"{100 * self.level:g}") for word in RANKED),
+                "uncontrolled",
+            ),
             rows=tuple(
-                ranked_cells(e.rank, _named(e), e.logit, e.interval, e.rank_interval) for e in self
+                (
+                    *ranked_cells(e.rank, _named(e), e.logit, e.interval, e.rank_interval),
+                    _without_controls(e),
+                )
+                for e in self
             ),
             marked=tuple(map(self._is_new, self)),
             notes=(
@@ -722,11 +733,12 @@ def _by_tournaments(drawn: Tournaments, fit: BradleyTerryFit, level: float) -> _
 
 
 def _judged_entries(
-    models: Sequence[str], numbers: _Numbers, hidden: Sequence[str], answers: Mapping[str, Run]
+    fit: BradleyTerryFit, numbers: _Numbers, hidden: Sequence[str], answers: Mapping[str, Run]
 ) -> Iterator[Entry]:
+    plain = fit.uncontrolled.logits.tolist() if fit.uncontrolled else [math.nan] * len(fit.models)
     places, spans = ranks(numbers.logits).tolist(), numbers.rank_ends.tolist()
     for i, (model, logit, (low, high)) in enumerate(
-        zip(models, numbers.logits.tolist(), numbers.ends.tolist(), strict=True)
+        zip(fit.models, numbers.logits.tolist(), numbers.ends.tolist(), strict=True)
     ):
         run = answers.get(model)
         failures = {} if run is None else {r.query_id: r.error or "" for r in run.failed}
@@ -738,6 +750,7 @@ def _judged_entries(
             (spans[i][0], spans[i][1]),
             answered=None if run is None else len(run) - len(failures),
             failures=failures,
+            uncontrolled=plain[i],
         )
 
 
@@ -752,6 +765,11 @@ def _failure_note(entry: Entry, most: int) -> str:
     reasons = ", ".join(f"{query_id} ({_short(reason)})" for query_id, reason in shown)
     more = f", and {entry.failed - len(shown)} more" if entry.failed > len(shown) else ""
     return f"{entry.model}: {entry.failed} of {total} queries failed: {reasons}{more}"
+
+
+def _without_controls(entry: Entry) -> str:
+    """The logit without controls, where there were some."""
+    return "" if math.isnan(entry.uncontrolled) else f"{entry.uncontrolled:.2f}"
 
 
 def _named(entry: Entry) -> str:
@@ -805,6 +823,7 @@ def _plain_entry(entry: Entry) -> dict[str, Any]:
         "failed": entry.failed,
         "failures": dict(entry.failures),
         "unfamiliar": entry.unfamiliar,
+        "uncontrolled": _number(entry.uncontrolled),
     }
 
 

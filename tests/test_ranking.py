@@ -328,6 +328,7 @@ def test_json_has_everything() -> None:
         "failed": 2,
         "failures": {"q03": "TimeoutError: too slow", "q07": "KeyError: '<b>'"},
         "unfamiliar": "",
+        "uncontrolled": None,
         "findings": [],
         "fragility": None,
     }

@@ -10,7 +10,13 @@ from mirage.arena.biases import (
     self_preference,
     verbosity_bias,
 )
-from mirage.arena.bradley_terry import BradleyTerry, BradleyTerryFit, Tournaments
+from mirage.arena.bradley_terry import (
+    BradleyTerry,
+    BradleyTerryFit,
+    ControlEffect,
+    Tournaments,
+)
+from mirage.arena.controls import Control
 from mirage.arena.fragility import Fragility, Removal, fragility
 from mirage.arena.judge import PairJudge, PairwiseJudge
 from mirage.arena.judgment_files import read_judged, read_votes
@@ -22,6 +28,8 @@ __all__ = [
     "AdaptivePairs",
     "BradleyTerry",
     "BradleyTerryFit",
+    "Control",
+    "ControlEffect",
     "Fragility",
     "JudgeAgreement",
     "Judged",

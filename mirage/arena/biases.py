@@ -20,13 +20,13 @@ from numpy.typing import NDArray
 
 from mirage._base.arrays import Bools, Floats, Ints
 from mirage.arena import _votes
+from mirage.arena._lengths import answer_tokens
 from mirage.arena._votes import Items, Measured, VoteTable, measured
 from mirage.arena.bradley_terry import BradleyTerry
 from mirage.arena.estimation import newton, penalised_information
 from mirage.errors import JudgmentError, UnknownNameError
 from mirage.models import Query, Run, Vote
 from mirage.statistics.bootstrap import percentiles, ratio, resampled
-from mirage.text import parse, tokenize
 
 __all__ = [
     "PositionBias",
@@ -337,19 +337,8 @@ def _lengths(table: VoteTable, dataset: Iterable[Query], runs: Iterable[Run]) ->
             raise UnknownNameError("model among the runs", name, by_model)
         voted = (table.low == model) | (table.high == model)
         for query in np.unique(table.query[voted]).tolist():
-            length[query, model] = _answer_tokens(by_model[name], queries[table.queries[query]])
+            length[query, model] = answer_tokens(by_model[name], queries[table.queries[query]])
     return length
-
-
-def _answer_tokens(run: Run, query: Query) -> int:
-    response = run[query.id]
-    if response.text is None:
-        raise JudgmentError(
-            f"model {run.model!r} failed on query {query.id!r}, on which there are votes: "
-            f"{response.error}; give the run that was judged"
-        )
-    answer = parse(response.text, query.language, query.shown_to(response)).answer_text
-    return len(tokenize(answer, query.language))
 
 
 # --- Self-preference

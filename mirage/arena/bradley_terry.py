@@ -13,9 +13,11 @@ from mirage._base.arrays import Floats, Ints
 from mirage._base.progress import progress_bar
 from mirage._base.tables import RANKED, Table, frame_of, ranked_cells, to_text
 from mirage.arena import estimation
+from mirage.arena._controlled import with_controls
+from mirage.arena.controls import Control
 from mirage.arena.judgments import Judgments, JudgmentsLike, as_judgments
 from mirage.errors import JudgmentError, SettingError, UnknownNameError
-from mirage.statistics.bootstrap import NO_INTERVAL, draw_queries, draws_covariance
+from mirage.statistics.bootstrap import NO_INTERVAL, Interval, draw_queries, draws_covariance
 from mirage.statistics.clusters import multipliers
 from mirage.statistics.ranks import (
     confidences_by_t,
@@ -27,7 +29,7 @@ from mirage.statistics.ranks import (
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["BradleyTerry", "BradleyTerryFit", "Ties", "Tournaments"]
+__all__ = ["BradleyTerry", "BradleyTerryFit", "ControlEffect", "Ties", "Tournaments"]
 
 Ties = Literal["half", "drop", "davidson"]
 
@@ -53,13 +55,21 @@ class BradleyTerry:
             where there are more; one that won 1,800 of 1,800 is put some 9 above the mean. 0 is
             plain maximum likelihood.
 
+        controls: what verdicts may go by beside quality, such as
+            :func:`mirage.arena.controls.length`. Logits are then those at equal controls, and the
+            fit has those without controls, too. What a control does is an association: it may be
+            what makes answers better, and then controlling for it takes quality away.
+
     Formulas and sources are in :mod:`mirage.arena.estimation`, as functions on arrays.
     """
 
     ties: Ties = "half"
     ridge: float = 0.1
+    controls: Sequence[Control] = ()
 
     def __post_init__(self) -> None:
+        if self.controls and self.ties == "davidson":
+            raise SettingError("controls go with ties='half' or 'drop', and not with 'davidson'")
         if self.ties not in get_args(Ties):
             raise UnknownNameError("treatment of ties", self.ties, get_args(Ties))
         if not 0 <= self.ridge < np.inf:
@@ -81,11 +91,46 @@ class BradleyTerry:
                 compared with each other, or do so in a half; or, without a ridge, some models won
                 or lost everything. The message names the models.
         """
+        if self.controls:
+            return self._fit_with_controls(judgments)
         columns = self._counted(judgments)
         halves = _halves(columns)
         if len(halves) > 1:
             return _mean_of_fits([self._fit(half, where) for where, half in halves])
         return self._fit(columns)
+
+    def _fit_with_controls(self, judgments: JudgmentsLike) -> BradleyTerryFit:
+        """The fit without controls, and beside it the logits at equal controls."""
+        if hasattr(judgments, "columns"):
+            judgments = as_judgments(judgments)
+        given = judgments.to_records() if isinstance(judgments, Judgments) else list(judgments)
+        records = [one for one in given if self.ties != "drop" or one.verdict != "tie"]
+        plain = replace(self, controls=()).fit(records)
+        if plain.fits > 1:
+            raise JudgmentError(
+                "pairs were chosen for what verdicts had said, which goes without controls: they "
+                "would take part of what was chosen for"
+            )
+        columns = as_judgments(records)
+        values = np.array([[control.of(one) for control in self.controls] for one in records])
+        names = [control.name for control in self.controls]
+        found = with_controls(columns, values, names, self.ridge)
+        models = len(columns.models)
+        covariance = found.covariance[:models, :models]
+        ends = t_intervals(found.effects, found.covariance[models:, models:], plain.queries - 1)
+        effects = tuple(
+            ControlEffect(control.name, float(value), (float(low), float(high)), control.caution)
+            for control, value, (low, high) in zip(self.controls, found.effects, ends, strict=True)
+        )
+        return replace(
+            plain,
+            logits=found.logits,
+            covariance=covariance,
+            uncertainty=covariance + plain.uncertainty - plain.covariance,
+            influence=None,
+            effects=effects,
+            uncontrolled=plain,
+        )
 
     def _fit(self, columns: Judgments, where: str = "") -> BradleyTerryFit:
         wins = estimation.win_matrix(columns.a, columns.b, columns.score, len(columns.models))
@@ -151,6 +196,8 @@ class BradleyTerry:
             raise SettingError(
                 f"a bootstrap needs 1 tournament and 1 query or more, not {tournaments}, {queries}"
             )
+        if self.controls:
+            raise SettingError("tournaments are fitted without controls; use fit, or controls=()")
         counted = self._counted(judgments)
         halves = _halves(counted)
         if len(halves) > 1:
@@ -244,6 +291,31 @@ class BradleyTerry:
         return estimation.fit_davidson(wins, tied, self.ridge, start)
 
 
+@dataclass(frozen=True)
+class ControlEffect:
+    """What goes with a control, models being equal: an association, and no cause.
+
+    Attributes:
+        name: of the control.
+        value: log-odds of winning for each unit of it.
+        interval: 95 % interval, as those of logits; NaN where there is only one query.
+        caution: why the control may be what makes an answer better; empty where it cannot be.
+    """
+
+    name: str
+    value: float
+    interval: Interval
+    caution: str
+
+    def __str__(self) -> str:
+        low, high = self.interval
+        why = f" Control may take away quality: {self.caution}." if self.caution else ""
+        return (
+            f"Controlled for {self.name}, which goes with {self.value:+.2f} log-odds of winning "
+            f"(95 % interval {low:.2f} to {high:.2f}), an association.{why}"
+        )
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class BradleyTerryFit:
     """Logits of models, fitted to judgments; prints as a table.
@@ -269,6 +341,8 @@ class BradleyTerryFit:
             (:func:`mirage.arena.estimation.influences`); ``None`` where these are too many numbers.
         fits: how many fits, each to queries of its own, the logits are the mean of: two where
             pairs were chosen adaptively, else one.
+        effects: what each control of the fit does, by association; empty without controls.
+        uncontrolled: the fit without these controls; ``None`` where there are none.
     """
 
     models: tuple[str, ...]
@@ -282,6 +356,8 @@ class BradleyTerryFit:
     query_ids: tuple[str, ...]
     influence: Floats | None
     fits: int = 1
+    effects: tuple[ControlEffect, ...] = ()
+    uncontrolled: BradleyTerryFit | None = None
 
     def __repr__(self) -> str:
         return f"BradleyTerryFit(models={len(self.models)}, queries={self.queries})"

@@ -35,6 +35,11 @@ def cautions(
 def _of_judgments(fit: BradleyTerryFit, judgments: Judgments) -> Iterator[str]:
     if (judgments.score == 0.5).all():
         yield "Every judgment is a tie: nothing says which model is better."
+    if judgments.halves is not None:
+        yield (
+            "Pairs were chosen for what verdicts had said, most of them of models near each other: "
+            "how far models apart are from each other rests on the Bradley-Terry model."
+        )
     yield from _separation(fit, judgments)
     if fit.queries == 1:
         yield "All judgments are on one query: nothing says how sure the order is."

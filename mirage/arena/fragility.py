@@ -14,7 +14,7 @@ from mirage._base.arrays import Floats, Ints
 from mirage.arena import estimation
 from mirage.arena.bradley_terry import BradleyTerry
 from mirage.arena.judgments import Judgments, JudgmentsLike
-from mirage.errors import JudgmentError
+from mirage.errors import JudgmentError, SettingError
 from mirage.statistics.ranks import ranks
 
 __all__ = ["Fragility", "Removal", "fragility"]
@@ -105,8 +105,11 @@ def fragility(
 
     Raises:
         JudgmentError: as :meth:`BradleyTerry.fit`; or pairs were chosen adaptively.
+        SettingError: the fit has controls.
     """
     model = BradleyTerry() if bradley_terry is None else bradley_terry
+    if model.controls:
+        raise SettingError("removals are fitted without controls; leave them out here")
     columns = model._counted(judgments)
     if columns.halves is not None:
         raise JudgmentError(
