@@ -34,6 +34,7 @@ from mirage.leaderboard._suite import offline_suite
 from mirage.llm.estimates import Estimate, sum_estimates
 from mirage.models import HumanAgreement, Run
 from mirage.ranking import Entry, Evidence, MultilingualRanking, Ranking
+from mirage.statistics.bootstrap import NO_INTERVAL
 from mirage.statistics.ranks import confidences_by_draws, rank_intervals_by_confidence, ranks
 
 if TYPE_CHECKING:
@@ -610,6 +611,8 @@ class Leaderboard:
         for anchor in self.anchors:
             row, place = data.models.index(anchor), models.index(anchor)
             low, high = np.quantile(draws[:, place], [0.025, 0.975]).tolist()
+            if np.ptp(draws[:, place]) < 1e-8:  # ties alone: that nothing varied is no certainty
+                low, high = NO_INTERVAL
             scored = _Scored(
                 model=self.prefix + anchor,
                 logit=float(logits[place]),
