@@ -299,6 +299,11 @@ def test_queries_that_the_model_failed_on_are_not_asked(judged: Leaderboard) -> 
     ranking = judged.rank(fails, "mine", judge=judge, judgments=None, progress=False)
     assert len(judge.asked) == 20 * 6
     assert ranking["mine"].failed == 20
+    # They are lost: not to answer never helps.
+    full = rank(judged, Counts(), None)
+    assert ranking["mine"].logit < full["mine"].logit - 0.5
+    assert "mine: 20 queries without an answer are lost to every anchor" in ranking.notes
+    assert "placed by 120 judgments on 20 queries" in " ".join(ranking.notes)
 
 
 # The bundled board --------------------------------------------------------------------------------

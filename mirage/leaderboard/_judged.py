@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import astuple, dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
@@ -188,10 +188,15 @@ def ask(
 ) -> Told:
     """Have pairs judged, and place the model; errors are those of the judge."""
     pairs, _, skipped = pairs_for(dataset, run, field.runs, plan.judgments, plan.seed)
-    predicted = predicted.copy()
     rows, columns = _places(field.query_ids), _places(field.runs)
-    for gap in skipped:
-        predicted[rows[gap.query_id], columns[gap.model_b]] = np.nan
+    # Nobody is asked about a query that the model failed on: not to answer loses to any answer.
+    lost = np.zeros(predicted.shape, dtype=bool)
+    gone = np.isnan(predicted)
+    failed = {id_ for id_ in dataset.query_ids if not _answers(run, id_)}
+    for query_id, _, anchor, _ in map(astuple, skipped):
+        known = query_id in failed and _answers(field.runs[anchor], query_id)
+        (lost if known else gone)[rows[query_id], columns[anchor]] = True
+    predicted = np.where(gone, np.nan, np.where(lost, 0.0, predicted))
     looks = _looks(len(pairs)) if plan.stops else [len(pairs)]
     level = level_of_looks(plan.level, looks)
     said = Judged((), (), skipped)
@@ -206,15 +211,22 @@ def ask(
         )
         said = Judged((*said.votes, *more.votes), (*said.judgments, *more.judgments), said.skipped)
         _, drawn, _ = pairs_for(dataset, run, field.runs, end, plan.seed)
-        verdicts = _verdicts(said, run.model, rows, columns)
+        verdicts = np.where(lost, 0.0, _verdicts(said, run.model, rows, columns))
         chance = np.zeros(verdicts.shape)
         chance[: len(dataset)] = drawn.probability
+        chance[lost] = 1.0
         placement = place(verdicts, predicted, chance, field.anchors, level=level)
         if plan.stops and _enough(plan, placement, field, level):
             break
     assert placement is not None
     widened = _t(level, placement.degrees) / _t(plan.level, placement.degrees)
-    return Told(placement, said, widened, tuple(_notes(run.model, placement, len(looks), end)))
+    asked = placement.judgments - int(np.count_nonzero(lost)), end
+    return Told(
+        placement,
+        said,
+        widened,
+        tuple(_notes(run.model, placement, asked, len(looks), len(failed))),
+    )
 
 
 def _places(names: Iterable[str]) -> dict[str, int]:
@@ -258,14 +270,23 @@ def _t(level: float, degrees: int) -> float:
     return float(stdtrit(max(degrees, 1), (1 + level) / 2))
 
 
-def _notes(model: str, placement: Placement, looks: int, asked: int) -> Iterator[str]:
-    lost = asked - placement.judgments
-    more = f" (of {asked} that were asked for)" if lost else ""
+def _answers(run: Run, query_id: str) -> bool:
+    response = run.get(query_id)
+    return response is not None and response.error is None
+
+
+def _notes(
+    model: str, placement: Placement, asked: tuple[int, int], looks: int, failed: int
+) -> Iterator[str]:
+    came, wanted = asked
+    more = f" (of {wanted} that were asked for)" if came < wanted else ""
     worth = f"; with predictions worth {placement.worth:.0f}" if placement.tuning > 0 else ""
     yield (
-        f"{model} is placed by {placement.judgments} judgments{more} on {placement.queries} "
+        f"{model} is placed by {came} judgments{more} on {placement.queries - failed} "
         f"queries{worth}"
     )
+    if failed:
+        yield f"{model}: {failed} queries without an answer are lost to every anchor"
     if looks > 1:
         yield f"{model}: the interval is wider for {looks} looks at whether to stop"
     if placement.queries < FEWEST:

@@ -562,9 +562,12 @@ class Leaderboard:
         by_model = {anchor.model: anchor for anchor in self._tables()}
         tables = [by_model[anchor] for anchor in self.anchors]
         predicted = np.full(field.anchors.influence.shape, np.nan)
-        judged = self._judged.evidence if self._judged else None
-        if judged is not None and judged.judgments is not None:
-            known = predictions.from_verdicts(table, tables, judged.judgments)
+        if self._judged is not None and self._judged.evidence is not None:
+            judgments = self._judged.evidence.judgments
+        else:
+            judgments = self.ranker.data[self.dataset.language].judgments
+        if judgments is not None:
+            known = predictions.from_verdicts(table, tables, judgments)
         else:
             known = predictions.from_logits(self.ranker, table, tables)
         predicted[: len(self.dataset)] = known

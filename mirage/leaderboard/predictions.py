@@ -47,7 +47,8 @@ def from_verdicts(
     """
     queries = own.query_ids
     tables = [table.select(queries) for table in anchors]
-    rows = np.stack([own.values, *(table.values for table in tables)])
+    mine = own.columns(tables[0].features).select(queries)
+    rows = np.stack([mine.values, *(table.values for table in tables)])
     scaled = _standardised(rows)
     names = [table.model for table in tables]
     got = _got(judgments, names, queries)
