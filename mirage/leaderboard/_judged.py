@@ -213,7 +213,8 @@ def ask(
         _, drawn, _ = pairs_for(dataset, run, field.runs, end, plan.seed)
         verdicts = np.where(lost, 0.0, _verdicts(said, run.model, rows, columns))
         chance = np.zeros(verdicts.shape)
-        chance[: len(dataset)] = drawn.probability
+        came = np.count_nonzero(~np.isnan(verdicts) & ~lost) / end  # some votes fail
+        chance[: len(dataset)] = drawn.probability * came
         chance[lost] = 1.0
         placement = place(verdicts, predicted, chance, field.anchors, level=level)
         if plan.stops and _enough(plan, placement, field, level):
