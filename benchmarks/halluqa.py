@@ -54,7 +54,8 @@ def arena() -> tuple[list[FeatureTable], Judgments]:
         texts[model][id_] = Response(query_id=id_, text=row["response"])
         right[model][id_] = row["judgments"]["correct"]
     dataset = MirageDataset(queries.values(), name="halluqa")
-    suite = (FeatureSuite.offline("zh") + "answer_char3" + "answer_length").applicable(dataset)
+    more = ("reference_recall", "answer_char3", "answer_length")
+    suite = FeatureSuite((*FeatureSuite.offline().names, *more), "zh").applicable(dataset)
     tables = [
         suite.score(
             dataset,

@@ -1,9 +1,10 @@
 """The whole benchmark's numbers through a surrogate: time and memory.
 
-A feature table of 19 models x 11,195 queries x 11 features (18 languages), 200 tournaments of 100
-queries a language: bootstrap, fit, validation with two models held out, and the ranking of a new
-model in every language. Values and verdicts are drawn at random. Every query is judged, so that
-the surrogate learns from the whole table; the paper judges 100 a language (``--judged 100``).
+A feature table of 19 models x 11,195 queries x 13 features (18 languages), 200 tournaments of 100
+queries a language: bootstrap, fit from every verdict, validation with two models held out, and the
+ranking of a new model in every language. Values and verdicts are drawn at random. Every query is
+judged, so that the surrogate learns from the whole table; the paper judges 100 a language
+(``--judged 100``).
 
     taskset -c 0,1 python benchmarks/scale.py
 
@@ -33,7 +34,7 @@ QUERIES = {
 FEATURES = (
     "target_language", "english_language", "citation_recall@10", "citation_map@10",
     "support_entailment", "support_neutral", "reranker_score", "answer_bleu", "answer_rougeL",
-    "answer_overlap", "fluency",
+    "answer_overlap", "fluency", "answer_char3", "answer_length",
 )  # fmt: skip
 MODELS = 19
 
@@ -121,7 +122,8 @@ def through(
         boots = {code: BradleyTerry().bootstrap(one) for code, one in judged.items()}
     ranker = SurrogateRanker(options.estimator)
     with timed("fit"):
-        ranker.fit([table for some in scored.values() for table in some[:MODELS]], boots)
+        learnt = [table for some in scored.values() for table in some[:MODELS]]
+        ranker.fit(learnt, boots, judgments=judged)
     print(f"  recipe: {ranker.recipe}", flush=True)
     with timed(f"validation, 2 held out, {options.repeats} splits"):
         validation = ranker.cross_validate(2, options.repeats, n_jobs=options.jobs)

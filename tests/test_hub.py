@@ -35,6 +35,7 @@ from mirage.errors import (
 from mirage.features import FeatureSuite
 from mirage.leaderboard import Leaderboard
 from mirage.leaderboard import _official as official
+from mirage.leaderboard._suite import TASTES
 from mirage.models import Query, Response, Run
 from mirage.sources import hub
 from mirage.sources.hub import JUDGMENTS, OUTPUTS, QUERIES, REFERENCE_MODEL
@@ -654,7 +655,7 @@ def test_the_provenance_says_what_it_was_made_from(copy: Path, arena: Arena) -> 
     # The benchmark has no short answers.
     offline = [
         name
-        for name in (*FeatureSuite.offline().names, "answer_char3", "answer_length")
+        for name in (*FeatureSuite.offline().names, *TASTES)
         if name not in ("answer_match", "wrong_answer")
     ]
     assert stored == board.provenance | {

@@ -7,7 +7,7 @@ from mirage.features import FeatureSuite
 
 __all__ = ["offline_suite"]
 
-TASTES = ("answer_char3", "answer_length")
+TASTES = ("reference_recall", "answer_char3", "answer_length")
 """What judges are swayed by; in the judging of the bundled boards no taste had a part."""
 
 

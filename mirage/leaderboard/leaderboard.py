@@ -174,9 +174,9 @@ class Leaderboard:
         Args:
             language: one of the 18.
             suite: the features, by default those of :meth:`~mirage.FeatureSuite.offline`,
-                ``answer_char3`` and ``answer_length``, as far as they can
-                be computed on the benchmark. They are computed
-                from the recorded outputs, by the code that also scores a new model.
+                ``reference_recall``, ``answer_char3`` and ``answer_length``, as far as they can
+                be computed on the benchmark. They are computed from the recorded outputs, by the
+                code that also scores a new model.
             path: a folder with copies of the benchmark's datasets, to read in place of the hub.
             revisions: commit hashes by name of the dataset, such as ``nthakur/mirage-bench``. By
                 default what the first download found, which was then the newest: it is kept.
@@ -249,9 +249,9 @@ class Leaderboard:
             runs: the responses of every model that was judged.
             judged: what :meth:`PairwiseJudge.compare <mirage.PairwiseJudge.compare>` gives, or
                 judgments.
-            suite: features, by default those of ``FeatureSuite.offline(language)``,
-                ``answer_char3`` and ``answer_length``, as far as they can be computed on the
-                dataset.
+            suite: features, by default those of :meth:`~mirage.FeatureSuite.offline`,
+                ``reference_recall``, ``answer_char3`` and ``answer_length``, as far as they can
+                be computed on the dataset.
             estimator: of the surrogate, as :class:`~mirage.SurrogateRanker` takes it.
             tournaments: that the surrogate learns from.
             agreement: how far the judge agrees with people, such as
