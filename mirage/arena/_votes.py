@@ -40,7 +40,7 @@ class Measured:
     def figure(self) -> str:
         """The value with its interval, for a line of text."""
         if np.isnan(self.interval).any():
-            return f"{self.value:.3f} (no interval: too few queries)"
+            return f"{self.value:.3f} (no interval: too few queries, or all say the same)"
         low, high = self.interval
         return f"{self.value:.3f} ({100 * self.level:g} % interval {low:.3f} to {high:.3f})"
 

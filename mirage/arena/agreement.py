@@ -28,8 +28,8 @@ class PairAgreement(Measured):
     Attributes:
         judges: their names.
         value: Cohen's kappa; NaN where every verdict is a tie, or there is no common item.
-        interval: lower and upper end for it, at ``level``; NaN with fewer than two queries, and
-            where kappa is undefined on some draws of queries.
+        interval: lower and upper end for it, at ``level``; NaN with fewer than 14 queries, where
+            all agree alike, and where kappa is undefined on some draws of queries.
         agreement: share of items on which both gave the same verdict.
         items: pairs of responses to one query that both judged; ``queries`` says to how many.
     """

@@ -38,7 +38,7 @@ class LanguageAgreement(NamedTuple):
         gwet_ac1: with the labels that occur in the language.
         fleiss_kappa: NaN where all labels are the same.
         krippendorff_alpha: NaN where all labels are the same.
-        gwet_ac1_interval: lower and upper, from draws of queries; NaN with one query, and where
+        gwet_ac1_interval: lower and upper, from draws of queries; NaN with fewer than 14, and where
             the value is not defined for a draw.
         fleiss_kappa_interval: likewise.
         krippendorff_alpha_interval: likewise.
@@ -101,7 +101,7 @@ class AnnotatorAgreement(Rows[LanguageAgreement]):
 
 
 def _cells(value: float, interval: Interval) -> tuple[str, str]:
-    return f"{value:.3f}", f"{interval[0]:.2f}-{interval[1]:.2f}"
+    return f"{value:.3f}", "" if np.isnan(interval[0]) else "{:.2f}-{:.2f}".format(*interval)
 
 
 def annotator_agreement(

@@ -79,7 +79,7 @@ class Comparisons(Rows[Comparison]):
             (
                 " - ".join(row.judges),
                 f"{100 * row.difference:+.1f}",
-                f"{100 * row.interval[0]:+.1f} to {100 * row.interval[1]:+.1f}",
+                _between(row.interval),
                 f"{row.p:.4f}",
                 f"{row.corrected:.4f}",
                 row.mark,
@@ -94,6 +94,12 @@ class Comparisons(Rows[Comparison]):
             f"Holm: corrected for {len(self)} comparisons; * 0.05, ** 0.01, *** 0.001.",
         )
         return to_text(Table(title, header, rows, (False,) * len(rows), notes, name=0))
+
+
+def _between(interval: Interval) -> str:
+    """The ends in points; blank where there are none."""
+    lower, upper = interval
+    return "" if np.isnan(lower) else f"{100 * lower:+.1f} to {100 * upper:+.1f}"
 
 
 def compare(
@@ -124,7 +130,8 @@ def compare(
     for column, corrected in enumerate(holm(p).tolist()):
         a, b = pairs[column]
         difference = float(units[:, column].sum())
-        lower, upper = interval(draws[:, a] - draws[:, b], len(np.unique(query)), settings.level)
+        drawn = draws[:, a] - draws[:, b]
+        lower, upper = interval(drawn, difference, len(np.unique(query)), settings.level)
         if difference < 0:
             a, b, difference, lower, upper = b, a, -difference, -upper, -lower
         differing = int(np.count_nonzero(gaps[:, column]))

@@ -42,7 +42,7 @@ def evaluate(
     Args:
         labelled: the sentences and their labels.
         judges: judges, scores, features or their names, functions of a sentence.
-        draws: bootstrap draws behind each interval; each draws queries within a language.
+        draws: behind each interval (:func:`mirage.statistics.classification.draws_of`).
         level: share of the draws that an interval holds.
         seed: of the draws, and of the folds of cross-validation.
 
@@ -155,12 +155,14 @@ def _figures(
             queries=len(tallies.total),
             balanced_accuracy=float(recall.mean()),
             standard_error=float(cl.standard_errors(tallies)[column]),
-            interval=cl.interval(draws[code], len(tallies.total), level),
+            interval=cl.interval(draws[code], float(recall.mean()), len(tallies.total), level),
             recall=dict(zip(names, recall.tolist(), strict=True)),
             invalid=int(np.count_nonzero(invalid[here])),
             roc_auc=area,
         )
-    interval = cl.interval(draws[MEAN], min(row.queries for row in rows.values()), level)
+    value = float(np.mean([row.balanced_accuracy for row in rows.values()]))
+    fewest = min(row.queries for row in rows.values())
+    interval = cl.interval(draws[MEAN], value, fewest, level)
     return {**rows, MEAN: _mean(opinion.name, list(rows.values()), interval, truth.names)}
 
 

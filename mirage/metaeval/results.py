@@ -38,8 +38,8 @@ class JudgeFigures(NamedTuple):
         balanced_accuracy: mean over labels of the recall; the mean of the languages' where the
             language is :data:`MEAN`.
         standard_error: of the balanced accuracy, with queries as clusters; NaN with one query.
-        interval: bootstrap interval of the balanced accuracy, lower and upper, from draws of
-            queries within each language; NaN with one query, and where most draws miss a label.
+        interval: interval of the balanced accuracy, lower and upper, from draws of
+            queries within each language; NaN with fewer than 14 queries in one.
         recall: of each label; the mean of the languages that have it.
         invalid: sentences to which the judge gave no label, or none of these; they count as wrong.
         roc_auc: area under the ROC curve of a score, over the sentences that have one; the mean of
@@ -305,7 +305,9 @@ def _cells(row: JudgeFigures) -> tuple[str, ...]:
     return (
         f"{100 * row.balanced_accuracy:.1f}",
         f"{100 * row.standard_error:.1f}",
-        f"{100 * row.interval[0]:.1f} to {100 * row.interval[1]:.1f}",
+        ""
+        if np.isnan(row.interval[0])
+        else "{:.1f} to {:.1f}".format(*100 * np.array(row.interval)),
         "" if np.isnan(row.roc_auc) else f"{row.roc_auc:.3f}",
         str(row.invalid) if row.invalid else "",
     )

@@ -11,6 +11,7 @@ from mirage._base.arrays import Floats, Ints
 from mirage.errors import SettingError
 
 __all__ = [
+    "FEWEST_QUERIES",
     "NO_INTERVAL",
     "Interval",
     "bootstrap",
@@ -18,9 +19,7 @@ __all__ = [
     "draw_queries",
     "draws_covariance",
     "middle",
-    "percentiles",
     "ratio",
-    "resampled",
     "sums_by_query",
     "widened",
 ]
@@ -28,6 +27,14 @@ __all__ = [
 Interval = tuple[float, float]
 
 NO_INTERVAL = (np.nan, np.nan)
+
+
+FEWEST_QUERIES = 14
+"""Queries below which shares, their differences and coefficients of agreement have no interval.
+
+Of fewer, intervals of every kind that was tried hold the truth too rarely where verdicts are nearly
+all alike (``benchmarks/intervals.py``).
+"""
 
 
 def bootstrap(
@@ -39,44 +46,35 @@ def bootstrap(
     level: float = 0.95,
     seed: int = 0,
 ) -> tuple[float, Interval]:
-    """A statistic of sums, and its percentile interval when queries are drawn with replacement.
+    """A statistic of sums, and its interval when queries are drawn with replacement.
 
     Queries are the clusters: what is judged on one query is not independent. ``values`` has a row
     for each of ``query`` and a column for each sum; ``statistic`` maps sums ``(..., columns)`` to
-    numbers ``(...)``. The interval (Efron & Tibshirani 1993, An Introduction to the Bootstrap,
-    chapter 13) is NaN with fewer than two queries, and where a draw has no value; without a row
-    the statistic is NaN, too.
+    numbers ``(...)`` from -1 to 1. The interval is about the statistic, as wide as :func:`widened`
+    draws say. It is NaN with fewer than :data:`FEWEST_QUERIES` queries, where a draw has no value,
+    and where all draws are equal, which says nothing; without a row the statistic is NaN, too.
     """
+    if draws < 1:
+        raise SettingError(f"an interval takes 1 draw or more, not {draws}")
+    check_level(level)
     if not len(query):
         return np.nan, NO_INTERVAL
-    counts, query = resampled(query, draws=draws, seed=seed)
     value = float(statistic(values.sum(axis=0)))
-    drawn = statistic(counts @ sums_by_query(query, values))
-    return value, percentiles(drawn, counts.shape[1], level)
+    sums = sums_by_query(query, values)
+    if len(sums) < FEWEST_QUERIES:
+        return value, NO_INTERVAL
+    counts = draw_queries(len(sums), len(sums), draws, seed=seed)
+    drawn = widened(statistic(counts.astype(np.float64) @ sums), counts, level=level)
+    if not np.ptp(drawn) > 0:
+        return value, NO_INTERVAL
+    lower, upper = np.clip(value + middle(drawn - drawn.mean(), level), -1, 1).tolist()
+    return value, (lower, upper)
 
 
 def sums_by_query(query: Ints, values: Floats) -> Floats:
     """The sums of each query's rows of ``values``, in the order of the sorted queries."""
     row = np.unique(query, return_inverse=True)[1]
     return np.stack([np.bincount(row, column) for column in values.T], axis=1)
-
-
-def resampled(query: Ints, *, draws: int, seed: int) -> tuple[Floats, Ints]:
-    """How often each draw has each query that occurs, ``(draws, queries)``, and the codes anew."""
-    if draws < 1:
-        raise SettingError(f"an interval takes 1 draw or more, not {draws}")
-    present, codes = np.unique(query, return_inverse=True)
-    counts = draw_queries(len(present), len(present), draws, seed=seed)
-    return counts.astype(np.float64), codes
-
-
-def percentiles(drawn: Floats, queries: int, level: float) -> Interval:
-    """The middle ``level`` of the draws, NaN where there are fewer than two queries."""
-    check_level(level)
-    if queries < 2:
-        return NO_INTERVAL
-    lower, upper = middle(drawn, level).tolist()
-    return lower, upper
 
 
 def middle(drawn: Floats | Ints, level: float) -> Floats:

@@ -18,12 +18,11 @@ from numpy.typing import ArrayLike
 from mirage._base.arrays import Bools, Floats, Ints
 from mirage.errors import JudgmentError, SettingError
 from mirage.statistics.bootstrap import (
+    FEWEST_QUERIES,
     NO_INTERVAL,
     Interval,
     check_level,
-    draw_queries,
-    percentiles,
-    ratio,
+    middle,
 )
 from mirage.statistics.prediction_powered import FEWEST, FEWEST_OF_EACH
 
@@ -98,27 +97,42 @@ def standard_errors(tallies: Tallies) -> Floats:
 
 
 def draws_of(tallies: Tallies, *, draws: int, seed: int) -> Floats:
-    """Balanced accuracy of each judge when queries are drawn with replacement: ``(draws, judges)``.
+    """Balanced accuracy of each judge as it may be, ``(draws, judges)``.
 
-    NaN in a draw that misses a label; :func:`interval` leaves it out.
+    To the sentences of each label one that is right and one that is wrong is added, without which
+    a judge with no error on the few sentences of a rare label would look certain (Agresti & Caffo
+    2000, Simple and Effective Confidence Intervals for Proportions and Differences of Proportions
+    Result from Adding Two Successes and Two Failures, American Statistician 54, 280-288). The
+    influence of each query, as in :func:`standard_errors`, is multiplied by the same normal deviate
+    for all judges, the added sentences vary for each judge by themselves, and all is divided as
+    Student's t is, with one degree of freedom less than there are queries. NaN with fewer than two
+    queries. ``benchmarks/intervals.py`` prints how often their percentiles hold the truth.
     """
     queries, labels, judges = tallies.right.shape
-    counts = draw_queries(queries, queries, draws, seed=seed).astype(np.float64)
-    right = counts @ tallies.right.reshape(queries, labels * judges)
-    total = (counts @ tallies.total)[:, :, None]
-    return np.asarray(ratio(right.reshape(draws, labels, judges), total).mean(axis=1))
+    if queries < 2:
+        return np.full((draws, judges), np.nan)
+    total = tallies.total.sum(axis=0)[:, None] + 2
+    shares = (tallies.right.sum(axis=0) + 1) / total
+    influence = (tallies.right - shares * tallies.total[:, :, None]) / total
+    by_query = influence.mean(axis=1) * np.sqrt(queries / (queries - 1))
+    of_added = np.sqrt((2 * shares * (1 - shares) / total**2).sum(axis=0)) / labels
+    rng = np.random.default_rng(seed)
+    errors = rng.standard_normal((draws, queries)) @ by_query
+    errors += rng.standard_normal((draws, judges)) * of_added
+    scale = np.sqrt(rng.chisquare(queries - 1, (draws, 1)) / (queries - 1))
+    return np.asarray(shares.mean(axis=0) + errors / scale)
 
 
-def interval(drawn: Floats, queries: int, level: float) -> Interval:
-    """The middle ``level`` of the draws that have a value, as if the others were drawn anew.
+def interval(drawn: Floats, value: float, queries: int, level: float) -> Interval:
+    """The middle ``level`` of the draws, with the value itself, from -1 to 1.
 
-    The percentile interval of Efron & Tibshirani (1993), An Introduction to the Bootstrap, chapter
-    13. NaN with fewer than two queries, and where more than half of the draws have no value.
+    NaN with fewer than :data:`mirage.statistics.bootstrap.FEWEST_QUERIES` queries.
     """
-    known = drawn[~np.isnan(drawn)]
-    if 2 * len(known) < len(drawn):
+    check_level(level)
+    if queries < FEWEST_QUERIES:
         return NO_INTERVAL
-    return percentiles(known, queries, level)
+    lower, upper = middle(drawn, level).tolist()
+    return max(min(lower, value), -1.0), min(max(upper, value), 1.0)
 
 
 def sentence_weights(language: Ints, label: Ints) -> Floats:

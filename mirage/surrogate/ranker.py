@@ -279,7 +279,7 @@ class SurrogateRanker:
         recipe made on held-out models with features like these: see
         :mod:`mirage.surrogate.familiarity`. The jackknife+ (Barber et al. 2021, Annals of
         Statistics 49(1)), which assumes no distribution, has no ends at 95 % for fewer than 19
-        models: ``benchmarks/intervals.py`` compares them.
+        models: ``benchmarks/held_out_intervals.py`` compares them.
 
         Args:
             table: the model's features; it may have more of them than needed, in any order.

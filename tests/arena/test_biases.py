@@ -53,7 +53,8 @@ def ask_both_orders(judge, queries=40, models="wxyz", seed=0):
 
 def test_a_judge_that_always_says_a():
     result = position_bias(ask_both_orders(lambda _: "a"))
-    assert (result.value, result.interval) == (1.0, (1.0, 1.0))
+    assert result.value == 1
+    assert np.isnan(result.interval).all()  # 40 queries that say the same do not say how surely
     assert (result.first, result.second, result.consistent) == (1.0, 0.0, 0.0)
     assert (result.pairs, result.queries, result.one_order, result.left_out) == (240, 40, 0, 0)
     assert position_bias(ask_both_orders(lambda _: "b")).value == -1
@@ -66,7 +67,7 @@ def test_a_server_that_always_says_a(server):
     judge = PairwiseJudge(llm, both_orders=True)
     judged = judge.compare(dataset, make_runs(dataset), progress=False)
     result = position_bias(judged.votes)
-    assert (result.value, result.interval, result.pairs) == (1.0, (1.0, 1.0), 9)
+    assert (result.value, result.pairs) == (1.0, 9)
     with pytest.raises(JudgmentError, match=r"such as `judged\.votes`, and not a Judgment"):
         position_bias(judged)
 
@@ -74,22 +75,24 @@ def test_a_server_that_always_says_a(server):
 def test_a_judge_that_looks_at_responses_only():
     votes = [vote(f"q{q}", "x", "y", "judge", "a") for q in range(9)]
     result = position_bias(votes + [other_order(v) for v in votes])
-    assert (result.value, result.consistent, result.interval) == (0.0, 1.0, (0.0, 0.0))
+    assert (result.value, result.consistent) == (0.0, 1.0)
 
 
-@pytest.mark.parametrize("lean", [0.0, 0.6, -1.0])
-def test_a_known_lean_is_found(lean):
+@pytest.mark.parametrize(("lean", "queries"), [(0.0, 14), (0.6, 40), (-1.0, 14)])
+def test_a_known_lean_is_found(lean, queries):
     # Between equal responses the first wins with chance p, in each order by itself: the first
     # wins both orders in p^2 of cases, and the second in (1 - p)^2.
     chance = expit(lean)
     inside = []
-    for seed in range(60):
-        votes = ask_both_orders(lambda rng: "a" if rng.random() < chance else "b", seed=seed)
+    for seed in range(100):
+        votes = ask_both_orders(
+            lambda rng: "a" if rng.random() < chance else "b", queries, seed=seed
+        )
         result = position_bias(votes, draws=200)
         inside.append(result.interval[0] <= chance**2 - (1 - chance) ** 2 <= result.interval[1])
-    assert 0.85 < np.mean(inside) < 1
-    assert result.first == pytest.approx(chance**2, abs=0.1)
-    assert result.consistent == pytest.approx(2 * chance * (1 - chance), abs=0.1)
+    assert 0.9 <= np.mean(inside) < 1
+    assert result.first == pytest.approx(chance**2, abs=0.12)
+    assert result.consistent == pytest.approx(2 * chance * (1 - chance), abs=0.12)
 
 
 def test_queries_are_what_is_drawn():
@@ -103,7 +106,13 @@ def test_queries_are_what_is_drawn():
     assert result.value == 0
     outcome = np.array([{"a": 1, "b": -1}[by_query[query]] for query in sorted(by_query)])
     drawn = draw_queries(20, 20, 500, seed=3) @ outcome / 20
-    assert result.interval == pytest.approx(np.quantile(drawn, [0.025, 0.975]))
+    # Student's t is 2.093 with 19 degrees, where a normal deviate is 1.960.
+    wider = 2.093024 / 1.959964 * np.sqrt(20 / 19)
+    ends = wider * (np.quantile(drawn, [0.025, 0.975]) - drawn.mean())
+    assert result.interval == pytest.approx(ends)
+    fewer = [v for v in votes if v.query_id < "q4"]  # of 14 queries; then of 13
+    assert not np.isnan(position_bias(fewer).interval).any()
+    assert np.isnan(position_bias([v for v in fewer if v.query_id != "q0"]).interval).all()
 
 
 def test_votes_in_one_order_say_nothing_of_position():
@@ -114,9 +123,9 @@ def test_votes_in_one_order_say_nothing_of_position():
     result = position_bias([*votes, one_order, spoilt, other_judge])
     assert (result.pairs, result.queries, result.one_order, result.left_out) == (4, 4, 2, 1)
     assert str(result) == (
-        "position bias: 1.000 (95 % interval 1.000 to 1.000); of 4 pairs of responses to 4 "
-        "queries the first won both orders in 100.0%, the second in 0.0%, and 0.0% are consistent; "
-        "1 invalid or failed votes left out"
+        "position bias: 1.000 (no interval: too few queries, or all say the same); of 4 pairs of "
+        "responses to 4 queries the first won both orders in 100.0%, the second in 0.0%, "
+        "and 0.0% are consistent; 1 invalid or failed votes left out"
     )
     with pytest.raises(JudgmentError, match="both_orders=True"):
         position_bias([one_order, other_judge])
@@ -126,7 +135,7 @@ def test_a_tie_in_one_order_favours_no_position():
     votes = [vote("q0", "x", "y", "judge", "a"), vote("q0", "y", "x", "judge", "tie")]
     result = position_bias(votes)
     assert (result.first, result.second, result.consistent, result.value) == (0, 0, 0, 0)
-    assert "(no interval: too few queries)" in str(result)
+    assert "(no interval: too few queries, or all say the same)" in str(result)
 
 
 def test_votes_that_cannot_be_used():
@@ -221,36 +230,31 @@ def sklearn_bias(rows, strength=biases._PENALTY, weights=None):
     return fit.coef_[0, -1]
 
 
-def test_verbosity_bias_is_that_of_logistic_regression():
-    votes, runs, rows = arena(1.5, seed=0, judges=("one", "two"))
+def test_verbosity_bias_is_the_jackknife_of_logistic_regression(monkeypatch):
+    votes, runs, rows = arena(1.5, seed=0, queries=11, judges=("one", "two"))
     result = verbosity_bias(votes, QUERIES, runs)
-    assert result.value == pytest.approx(sklearn_bias(rows), abs=1e-5)
-    assert result.value == pytest.approx(sklearn_bias(rows, strength=1e-8), rel=0.01)
-    assert (result.votes, result.queries, result.left_out) == (480, 40, 0)
-
-
-def test_its_interval_is_that_of_drawing_queries(monkeypatch):
+    without = np.array([sklearn_bias(rows[rows[:, 0] != query]) for query in range(11)])
+    assert result.value == pytest.approx(11 * sklearn_bias(rows) - 10 * without.mean(), abs=1e-3)
+    assert result.value == pytest.approx(sklearn_bias(rows, strength=1e-8), rel=0.1)
     monkeypatch.setattr(biases, "_PENALTY", 1e-8)  # what the ridge adds to the spread is nothing
-    votes, runs, rows = arena(1.0, seed=1, queries=11)
-    order = np.unique([f"q{query}" for query in range(11)], return_inverse=True)[1]
-    query = order[rows[:, 0].astype(int)]
-    drawn = [sklearn_bias(rows, 1e-8, counts[query]) for counts in draw_queries(11, 11, 8, seed=2)]
-    monkeypatch.setattr(biases, "_CELLS", 200)  # several blocks of draws
-    result = verbosity_bias(votes, QUERIES, runs, draws=8, level=0.8, seed=2)
-    assert result.interval == pytest.approx(np.quantile(drawn, [0.1, 0.9]), abs=1e-3)
+    without = [sklearn_bias(rows[rows[:, 0] != query], 1e-8) for query in range(11)]
+    monkeypatch.setattr(biases, "_CELLS", 200)  # several blocks of queries that are left out
+    low, high = verbosity_bias(votes, QUERIES, runs).interval
+    # 2.228 is Student's t with 10 degrees of freedom.
+    assert high - low == pytest.approx(2 * 2.228139 * np.sqrt(10 * np.var(without)), rel=1e-3)
+    assert (result.votes, result.queries, result.left_out) == (132, 11, 0)
 
 
-@pytest.mark.parametrize("bias", [0.0, 1.5])
-def test_a_known_bias_is_recovered(bias):
+@pytest.mark.parametrize(("bias", "queries"), [(0.0, 40), (1.5, 40), (2.0, 5)])
+def test_a_known_bias_is_recovered(bias, queries):
     results = []
-    for seed in range(30):
-        votes, runs, _ = arena(bias, seed, ties=0)  # ties by chance would weaken it
-        results.append(verbosity_bias(votes, QUERIES, runs, draws=200))
+    for seed in range(60):
+        votes, runs, _ = arena(bias, seed, queries, ties=0)  # ties by chance would weaken it
+        results.append(verbosity_bias(votes, QUERIES, runs))
     low, high = np.transpose([result.interval for result in results])
-    assert np.mean((low <= bias) & (bias <= high)) > 0.8
+    assert np.mean((low <= bias) & (bias <= high)) >= 0.9
     values = np.array([result.value for result in results])
-    assert np.mean(high - low) == pytest.approx(2 * 1.96 * values.std(), rel=0.3)
-    assert abs(values.mean() - bias) < 0.25  # three times its standard error
+    assert abs(values.mean() - bias) < 3 * values.std() / np.sqrt(60)
 
 
 def test_a_good_model_that_writes_much_is_no_verbosity_bias():
@@ -277,7 +281,8 @@ def test_where_the_longer_always_wins_the_bias_is_large_and_finite():
     result = verbosity_bias(
         votes, QUERIES, [answers(length, model) for model, length in lengths.items()]
     )
-    assert 5 < result.interval[0] < result.value < 100
+    assert 5 < result.value < 100
+    assert result.interval[1] > 10
     assert result.odds_twice_as_long == pytest.approx(np.exp(result.value / 3))
 
 
@@ -292,15 +297,15 @@ def test_what_only_the_ridge_settles_is_open():
 
 
 def test_ties_alone_leave_what_the_prior_leaves():
-    # All votes are ties: every draw of queries says 0, but how surely do they say it? The log-odds
+    # All votes are ties: without any query they say 0, but how surely do they say it? The log-odds
     # are l * bias, l being 1/7 or -1/7, and so 40 ties have the information 40 * l^2 / 4.
     votes = [vote(f"q{q}", "x", "y", "judge", "tie") for q in range(40)]
     runs = [answers([20, 15] * 20, "x"), answers([15, 20] * 20, "y")]
-    result = verbosity_bias(votes, QUERIES, runs, draws=4000)
+    result = verbosity_bias(votes, QUERIES, runs)
     prior, information = biases._PENALTY, 40 / 7**2 / 4
-    spread = np.sqrt(prior) / (information + prior)  # of the mode, as the prior's centre varies
+    spread = np.sqrt(prior) / (information + prior)  # by the ridge, as votes of its own
     assert result.value == pytest.approx(0, abs=1e-9)
-    assert result.interval == pytest.approx((-1.96 * spread, 1.96 * spread), rel=0.08)
+    assert result.interval == pytest.approx((-2.0227 * spread, 2.0227 * spread), rel=1e-4)
 
 
 def test_citations_are_no_part_of_the_length():
@@ -379,17 +384,17 @@ def test_verbosity_bias_of_votes_made_otherwise(votes, random):
     lengths = {"x": [3, 9, 27], "y": [10, 2, 10], "z": [4, 8, 2]}
     runs = [answers(length, model) for model, length in lengths.items()]
     try:
-        result = verbosity_bias(votes, QUERIES, runs, draws=10)
+        result = verbosity_bias(votes, QUERIES, runs)
     except JudgmentError:
         assume(False)
     numbers = pytest.approx((result.value, *result.interval), abs=1e-6, nan_ok=True)
-    shuffled = verbosity_bias(random.sample(votes, len(votes)), QUERIES, runs[::-1], draws=10)
+    shuffled = verbosity_bias(random.sample(votes, len(votes)), QUERIES, runs[::-1])
     assert repr(shuffled) == repr(result)
-    seen_otherwise = verbosity_bias([other_order(v) for v in votes], QUERIES, runs, draws=10)
+    seen_otherwise = verbosity_bias([other_order(v) for v in votes], QUERIES, runs)
     assert (seen_otherwise.value, *seen_otherwise.interval) == numbers
     names = {"x": "z", "y": "x", "z": "y"}
     other_runs = [run.model_copy(update={"model": names[run.model]}) for run in runs]
-    other = verbosity_bias([renamed(v, names) for v in votes], QUERIES, other_runs, draws=10)
+    other = verbosity_bias([renamed(v, names) for v in votes], QUERIES, other_runs)
     assert (other.value, *other.interval) == numbers
 
 
@@ -428,13 +433,13 @@ def test_self_preference_by_hand():
     assert (unseen.pairs, first.pairs, second.pairs) == (0, 2, 0)
     assert (first.own, first.others, first.value) == (0.75, 0.25, 0.5)
     assert (first.pairs, first.queries, first.left_out) == (2, 2, 1)
-    assert first.interval == (0.5, 0.5)
+    assert np.isnan(first.interval).all()
     assert np.isnan([second.value, second.own, *second.interval]).all()
     assert str(second).endswith("undefined, for no neutral judge judged the same responses")
     assert str(first) == (
-        "self-preference of gpt-4o for openai: 0.500 (95 % interval 0.500 to 0.500); mean score "
-        "0.750, from neutral judges 0.250, on 2 pairs of responses to 2 queries; 1 invalid "
-        "or failed votes left out"
+        "self-preference of gpt-4o for openai: 0.500 (no interval: too few queries, or all say "
+        "the same); mean score 0.750, from neutral judges 0.250, on 2 pairs of responses to 2 "
+        "queries; 1 invalid or failed votes left out"
     )
 
 

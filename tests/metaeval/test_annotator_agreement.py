@@ -118,9 +118,11 @@ def test_an_interval_is_of_drawn_queries() -> None:
         of_query[order] = drawn
         chosen = np.repeat(np.arange(60), np.repeat(of_query, 3))
         values.append([gwet_ac1(counts[chosen]), krippendorff_alpha(counts[chosen])])
-    lower, upper = np.quantile(values, [0.1, 0.9], axis=0)
-    np.testing.assert_allclose(found.gwet_ac1_interval, (lower[0], upper[0]))
-    np.testing.assert_allclose(found.krippendorff_alpha_interval, (lower[1], upper[1]))
+    wider = 1.327728 / 1.281552 * np.sqrt(20 / 19)  # Student's t, as for the agreement of judges
+    ends = wider * (np.quantile(values, [0.1, 0.9], axis=0) - np.mean(values, axis=0))
+    lower, upper = ends + np.array([found.gwet_ac1, found.krippendorff_alpha])
+    np.testing.assert_allclose(found.gwet_ac1_interval, (lower[0], upper[0]), rtol=1e-5)
+    np.testing.assert_allclose(found.krippendorff_alpha_interval, (lower[1], upper[1]), rtol=1e-5)
     assert (found.sentences, found.queries) == (60, 20)
 
 
