@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from llm_server import ChatServer, last_user_text
 
-from mirage.arena import Judged, Pair, PairwiseJudge, read_votes
+from mirage.arena import BradleyTerry, Judged, Judgments, Pair, PairwiseJudge, read_votes
 from mirage.dataset import MirageDataset
 from mirage.errors import JudgmentError, SettingError, UnknownNameError
 from mirage.features import FeatureSuite
@@ -349,3 +349,15 @@ def test_anchors_without_responses(own: Leaderboard) -> None:
     board = Leaderboard(QUERIES, own.suite, own.ranker)
     with pytest.raises(JudgmentError, match=r"m0, m1, .* not at hand .*runs="):
         rank(board, Counts(), 5)
+
+
+def test_a_surrogate_that_learnt_from_verdicts_predicts_by_them(own: Leaderboard) -> None:
+    everyone = combinations(ANCHORS, 2)
+    pairs = [Pair(id_, a.model, b.model) for a, b in everyone for id_ in QUERIES.query_ids]
+    verdicts = Judgments.from_records(Counts(0.3).judge(QUERIES, ANCHORS, pairs))
+    drawn = BradleyTerry().bootstrap(verdicts, tournaments=20, queries=None, progress=False)
+    tables = [own.suite.score(QUERIES, run, progress=False) for run in ANCHORS]
+    ranker = SurrogateRanker("linear").fit(tables, drawn, judgments=verdicts)
+    board = Leaderboard(QUERIES, own.suite, ranker, runs=ANCHORS)
+    note = rank(board, Counts(0.3), 40).notes[-1]
+    assert float(note.rpartition("worth ")[2]) > 60
