@@ -4,8 +4,8 @@ Six models (two judges where judges are asked) on 5, 14, 50 and 250 queries. On 
 is better or worse than usual by a normal deviate, so that verdicts on one query hang together.
 Designs: no ties; ties that count half, that are dropped, or that have a parameter of their own
 (Davidson); preferences that no order explains; a star, where one model meets all others; and five
-queries a cluster whose deviates have a correlation of 0.2 or 0.7, once unknown to the library and
-once, where it takes ``cluster=``, told. The truth is what 20,000 queries say. A row prints:
+queries a cluster whose deviates have a correlation of 0.2 or 0.7, of which the library is not told.
+The truth is what 20,000 queries say. A row prints:
 
 * ``logit``: 95 % intervals of ``BradleyTerry.fit``, and so of a judged ranking; ``rank``: of ranks,
   which are whole numbers and so hold more than 95 %; ``wrong``: how often ``p_better`` is above
