@@ -16,7 +16,50 @@ from mirage.languages import Language
 from mirage.models import Query, Response, Run
 from mirage.text import parse, tokenize
 
-__all__ = ["MirageDataset", "read_run", "write_run"]
+__all__ = ["Cluster", "MirageDataset", "clusters_of", "read_run", "write_run"]
+
+Cluster = str | Callable[[Query], str | None] | Mapping[str, str] | None
+"""What queries hang together by, such as the document that several of them are about.
+
+``None``: their own :attr:`Query.cluster <mirage.Query>`; a text: the key of ``metadata`` that names
+it; a function of the query, or a mapping from query id, that gives the name. A query without a name
+is a cluster by itself.
+"""
+
+
+def clusters_of(queries: Iterable[Query], cluster: Cluster = None) -> dict[str, str]:
+    """The name of the cluster, by id, of each query that has one.
+
+    Raises:
+        UnknownNameError: no query has such a key of metadata, or there is no query of such an id.
+        DatasetError: a function gives something other than a text.
+    """
+    queries = list(queries)
+    if isinstance(cluster, str):
+        keys = dict.fromkeys(key for query in queries for key in query.metadata)
+        if cluster not in keys:
+            raise UnknownNameError("key of the queries' metadata to cluster by", cluster, keys)
+    elif isinstance(cluster, Mapping):
+        ids = {query.id: None for query in queries}
+        for id_ in cluster:
+            if id_ not in ids:
+                raise UnknownNameError("query to cluster", id_, ids)
+    names = {query.id: _cluster_name(query, cluster) for query in queries}
+    return {id_: name for id_, name in names.items() if name is not None}
+
+
+def _cluster_name(query: Query, cluster: Cluster) -> str | None:
+    if cluster is None:
+        return query.cluster
+    if isinstance(cluster, str):
+        return query.metadata.get(cluster) or None
+    name = cluster.get(query.id) if isinstance(cluster, Mapping) else cluster(query)
+    if name is None or (isinstance(name, str) and name):
+        return name
+    raise DatasetError(
+        f"the cluster of query {query.id!r} is {name!r}; give a text that names it, or None where "
+        "it is by itself"
+    )
 
 
 class MirageDataset(Sequence[Query]):
@@ -203,6 +246,21 @@ class MirageDataset(Sequence[Query]):
             raise DatasetError(f"cannot sample {n} of the {len(self)} queries of {self.name}")
         places = sorted(random.Random(seed).sample(range(len(self)), n))
         return self._with([self._queries[i] for i in places])
+
+    def clustered(self, cluster: Cluster) -> MirageDataset:
+        """The same queries, each with the name of its cluster (:attr:`Query.cluster`).
+
+        Args:
+            cluster: a key of ``metadata``, a function of the query, or a mapping from query id.
+
+        Raises:
+            UnknownNameError: there is no such key, or no query of such an id.
+            DatasetError: a function gives something other than a text.
+        """
+        names = clusters_of(self, cluster)
+        return self._with(
+            [query.model_copy(update={"cluster": names.get(query.id)}) for query in self]
+        )
 
     def without_gold(self) -> MirageDataset:
         """The same queries as a system gets them; see :meth:`mirage.Query.without_gold`."""

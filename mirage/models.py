@@ -77,7 +77,9 @@ class Passage(Record):
         return self.id.partition("#")[0] if self.document is None else self.document
 
 
-GOLD = frozenset({"relevant", "reference", "answerable", "answers", "wrong_answers", "metadata"})
+GOLD = frozenset(
+    {"relevant", "reference", "answerable", "answers", "wrong_answers", "cluster", "metadata"}
+)
 """The fields of a :class:`Query` that responses are measured by, or that may tell as much."""
 
 
@@ -89,7 +91,10 @@ class Query(Record):
     a response. ``answerable`` says whether any passage answers the question, ``None`` where
     nobody knows. ``answers`` are the short answers that a right response gives, all of them, each
     in the forms that it may have: ``(("11", "eleven"),)``; a text stands for its only form.
-    ``wrong_answers`` are false ones that a response may give in their place. ``metadata`` is the
+    ``wrong_answers`` are false ones that a response may give in their place. ``cluster`` names what
+    the query hangs together with, such as the document that several are about, or the question
+    that it is a paraphrase of: queries of one cluster count as one in all that says how sure a
+    figure is. ``metadata`` is the
     user's own: it is kept, never read by the features, and not shown to systems.
     """
 
@@ -102,6 +107,7 @@ class Query(Record):
     answerable: bool | None = None
     answers: tuple[Forms, ...] = ()
     wrong_answers: tuple[Forms, ...] = ()
+    cluster: Id | None = None
     metadata: dict[str, str] = Field(default_factory=dict)
 
     @model_validator(mode="after")
@@ -116,7 +122,8 @@ class Query(Record):
         """The query as a system that is examined gets it: without what it is measured by.
 
         Neither ``relevant``, ``reference``, ``answerable`` nor the answers are in it, nor
-        ``metadata``, which may tell as much: the bundled queries say there that no passage answers.
+        ``cluster`` and ``metadata``, which may tell as much: the bundled queries say there that no
+        passage answers.
         """
         fields = type(self).model_fields
         nothing = {name: fields[name].get_default(call_default_factory=True) for name in GOLD}

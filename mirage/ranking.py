@@ -19,7 +19,8 @@ from mirage.arena.cautions import cautions
 from mirage.arena.fragility import Fragility, fragility
 from mirage.arena.judgments import Judgments, JudgmentsLike, as_judgments
 from mirage.arena.verdicts import Judged
-from mirage.errors import MirageError, UnknownNameError
+from mirage.dataset import Cluster, clusters_of
+from mirage.errors import MirageError, SettingError, UnknownNameError
 from mirage.languages import Language
 from mirage.statistics.bootstrap import NO_INTERVAL, Interval
 from mirage.statistics.ranks import (
@@ -172,6 +173,7 @@ class Ranking:
         *,
         dataset: MirageDataset | None = None,
         runs: Iterable[Run] = (),
+        cluster: Cluster = None,
         bradley_terry: BradleyTerry | None = None,
         agreement: Iterable[HumanAgreement] = (),
         tournaments: int = 0,
@@ -195,6 +197,10 @@ class Ranking:
                 ``query_id``, ``model_a``, ``model_b`` and ``verdict``.
             dataset: the queries, for the report.
             runs: the responses, for the report; those of models without a judgment are left out.
+            cluster: what queries hang together by, such as a document that several are about, where
+                :attr:`Query.cluster <mirage.Query>` does not say so: a key of their metadata, a
+                function of the query, or a mapping from query id. Without a dataset only a mapping
+                will do. With fewer than four clusters nothing is sure.
             bradley_terry: the model to fit, ``BradleyTerry()`` by default.
             agreement: how far the judge agrees with people, such as
                 :attr:`PairwiseJudge.agreement <mirage.PairwiseJudge.agreement>`.
@@ -208,18 +214,26 @@ class Ranking:
         Raises:
             JudgmentError: no judgments, models that fall into pieces never compared with each
                 other (names them), or a row that is wrong.
-            SettingError: ``level`` is not between 0 and 1.
+            SettingError: ``level`` is not between 0 and 1, or nothing tells the clusters without a
+                dataset.
+            UnknownNameError: no query has such a key of metadata.
         """
         said = judgments if isinstance(judgments, Judged) else Judged((), ())
         model = BradleyTerry() if bradley_terry is None else bradley_terry
         # With controls single verdicts count, and their judges.
         records = [*judgments] if isinstance(judgments, Iterator) else judgments
         columns = as_judgments(records)
-        fit = model.fit(records if model.controls else columns)
+        clusters = _clusters(dataset, cluster)
+        fit = model.fit(records if model.controls else columns, clusters=clusters)
         numbers = _by_t(fit, fit.logits, level)
         if tournaments:
             drawn = model.bootstrap(
-                columns, tournaments=tournaments, queries=None, seed=seed, progress=progress
+                columns,
+                tournaments=tournaments,
+                queries=None,
+                clusters=clusters,
+                seed=seed,
+                progress=progress,
             )
             numbers = _by_tournaments(drawn, fit, level)
         answers = {run.model: run for run in runs if run.model in fit.models}
@@ -352,7 +366,7 @@ class Ranking:
         speaks for a model in one draw is the same queries in each.
         """
         fit = None if self.evidence is None else self.evidence.fit
-        if fit is None or fit.queries < 2:
+        if fit is None or not fit.degrees:
             return self._draws
         return dict(zip(fit.models, fit.draws(DRAWS).T, strict=True))
 
@@ -717,6 +731,18 @@ class _Numbers(NamedTuple):
     ends: Floats
     rank_ends: Ints
     confidence: Mapping[str, Mapping[str, float]]
+
+
+def _clusters(dataset: MirageDataset | None, cluster: Cluster) -> Mapping[str, str]:
+    """The cluster of each query that has one, by its id."""
+    if dataset is not None:
+        return clusters_of(dataset, cluster)
+    if cluster is None or isinstance(cluster, Mapping):
+        return cluster or {}
+    raise SettingError(
+        "cluster= names what queries have in common, and there are no queries: give them as "
+        "dataset=, or a mapping from query id to cluster"
+    )
 
 
 def _by_t(fit: BradleyTerryFit | Tournaments, logits: Floats, level: float) -> _Numbers:

@@ -84,6 +84,7 @@ QUERY = st.builds(
     answerable=st.none() | st.booleans(),
     answers=st.lists(st.lists(NAME, min_size=1, max_size=2), max_size=2),
     wrong_answers=st.lists(NAME, max_size=2),
+    cluster=st.none() | NAME,
     metadata=st.dictionaries(TEXT, TEXT, max_size=2),
 )
 QUERIES = st.lists(QUERY, min_size=1, max_size=3, unique_by=lambda query: query.id)

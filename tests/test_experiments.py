@@ -18,6 +18,8 @@ from sklearn.metrics import r2_score
 from mirage import BradleyTerry, FeatureSuite, FeatureTable, Judgments, MirageError, SurrogateRanker
 from mirage.errors import DatasetError, FeatureError, UnknownNameError
 from mirage.experiments import (
+    GENERATION,
+    SENTENCE_JUDGES,
     Arena,
     FewerJudgmentsRow,
     Result,
@@ -33,6 +35,7 @@ from mirage.experiments import (
     tau_b,
     tau_by_language,
 )
+from mirage.llm import LLM
 from mirage.sources import nomiracl
 
 MODELS = tuple(f"m{i:02d}" for i in range(10))
@@ -465,3 +468,13 @@ def test_the_experiments_run_on_nomiracl(data_dir: Path) -> None:
     placed = new_models(arenas, ["llama-2-7b-chat"], estimator="ridge")
     assert [row.language for row in placed] == ["es", "id"]
     assert all(row.tau > 0.5 for row in placed)
+
+
+def test_the_papers_settings_are_what_an_llm_sends() -> None:
+    def sent(**settings: Any) -> Any:
+        return LLM("m", base_url="http://127.0.0.1:9", api_key="k", **settings).parameters
+
+    assert sent()["temperature"] == 0
+    assert sent(**GENERATION)["temperature"] == 0.1
+    judging = sent(**SENTENCE_JUDGES)
+    assert (judging["temperature"], judging["top_p"]) == (0.1, 0.1)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
@@ -17,8 +18,15 @@ from mirage.arena._controlled import with_controls
 from mirage.arena.controls import Control
 from mirage.arena.judgments import Judgments, JudgmentsLike, as_judgments
 from mirage.errors import JudgmentError, SettingError, UnknownNameError
-from mirage.statistics.bootstrap import NO_INTERVAL, Interval, draw_queries, draws_covariance
-from mirage.statistics.clusters import multipliers
+from mirage.statistics.bootstrap import (
+    NO_INTERVAL,
+    Interval,
+    draw_clusters,
+    draw_queries,
+    draws_covariance,
+    draws_degrees,
+)
+from mirage.statistics.clusters import FEWEST, cluster_names, multipliers, small_sample
 from mirage.statistics.ranks import (
     confidences_by_t,
     rank_intervals_by_confidence,
@@ -37,7 +45,7 @@ _CELLS = 1 << 18  # numbers in the win matrices of the tournaments that are fitt
 _MOSTLY = 0.5  # share of tournaments with a model separated, from which they say nothing of it
 _DENSE = 1 << 23  # numbers in the win matrices of all queries, beyond which rows are counted
 
-_MULTIPLIED = 4096  # queries whose multipliers are held at a time
+_MULTIPLIED = 4096  # clusters whose multipliers are held at a time
 
 
 @dataclass(frozen=True)
@@ -75,7 +83,9 @@ class BradleyTerry:
         if not 0 <= self.ridge < np.inf:
             raise SettingError(f"ridge is a finite number of 0 or more, not {self.ridge}")
 
-    def fit(self, judgments: JudgmentsLike) -> BradleyTerryFit:
+    def fit(
+        self, judgments: JudgmentsLike, *, clusters: Mapping[str, str] = MappingProxyType({})
+    ) -> BradleyTerryFit:
         """Logits of all models from all judgments, with cluster-robust covariance.
 
         Pairs that were chosen for what verdicts had said (:attr:`Judgments.halves`) are fitted in
@@ -85,6 +95,8 @@ class BradleyTerry:
 
         Args:
             judgments: columns, records, or a pandas frame as :meth:`Judgments.from_pandas` takes.
+            clusters: by query id, what the query hangs together with; see :attr:`Query.cluster
+                <mirage.Query>`. A query that is not there is a cluster by itself.
 
         Raises:
             JudgmentError: ties are dropped and nothing is left; the models fall into pieces never
@@ -92,20 +104,22 @@ class BradleyTerry:
                 or lost everything. The message names the models.
         """
         if self.controls:
-            return self._fit_with_controls(judgments)
+            return self._fit_with_controls(judgments, clusters)
         columns = self._counted(judgments)
         halves = _halves(columns)
         if len(halves) > 1:
-            return _mean_of_fits([self._fit(half, where) for where, half in halves])
-        return self._fit(columns)
+            return _mean_of_fits([self._fit(half, clusters, where) for where, half in halves])
+        return self._fit(columns, clusters)
 
-    def _fit_with_controls(self, judgments: JudgmentsLike) -> BradleyTerryFit:
+    def _fit_with_controls(
+        self, judgments: JudgmentsLike, clusters: Mapping[str, str]
+    ) -> BradleyTerryFit:
         """The fit without controls, and beside it the logits at equal controls."""
         if hasattr(judgments, "columns"):
             judgments = as_judgments(judgments)
         given = judgments.to_records() if isinstance(judgments, Judgments) else list(judgments)
         records = [one for one in given if self.ties != "drop" or one.verdict != "tie"]
-        plain = replace(self, controls=()).fit(records)
+        plain = replace(self, controls=()).fit(records, clusters=clusters)
         if plain.fits > 1:
             raise JudgmentError(
                 "pairs were chosen for what verdicts had said, which goes without controls: they "
@@ -114,10 +128,10 @@ class BradleyTerry:
         columns = as_judgments(records)
         values = np.array([[control.of(one) for control in self.controls] for one in records])
         names = [control.name for control in self.controls]
-        found = with_controls(columns, values, names, self.ridge)
+        found = with_controls(_by_cluster(columns, clusters), values, names, self.ridge)
         models = len(columns.models)
         covariance = found.covariance[:models, :models]
-        ends = t_intervals(found.effects, found.covariance[models:, models:], plain.queries - 1)
+        ends = t_intervals(found.effects, found.covariance[models:, models:], plain.degrees)
         effects = tuple(
             ControlEffect(control.name, float(value), (float(low), float(high)), control.caution)
             for control, value, (low, high) in zip(self.controls, found.effects, ends, strict=True)
@@ -132,23 +146,27 @@ class BradleyTerry:
             uncontrolled=plain,
         )
 
-    def _fit(self, columns: Judgments, where: str = "") -> BradleyTerryFit:
+    def _fit(
+        self, columns: Judgments, clusters: Mapping[str, str], where: str = ""
+    ) -> BradleyTerryFit:
         wins = estimation.win_matrix(columns.a, columns.b, columns.score, len(columns.models))
         tied = int(np.count_nonzero(columns.score == 0.5))
         self._check(wins, tied, columns, where)
         logits, log_nu = self._solve(wins, np.float64(tied))
         nu = None if log_nu is None else float(log_nu)
-        covariance = estimation.sandwich(
-            wins, logits, columns.query, columns.a, columns.b, columns.score, self.ridge, nu
-        )
+        present = np.flatnonzero(np.bincount(columns.query, minlength=len(columns.query_ids)))
+        named = cluster_names((columns.query_ids[i] for i in present.tolist()), clusters)
+        _, code, sizes = np.unique(named, return_inverse=True, return_counts=True)
+        correction = small_sample(sizes)
+        place = np.zeros(len(columns.query_ids), dtype=np.intp)
+        place[present] = code
+        of_rows = place[columns.query], columns.a, columns.b, columns.score, self.ridge, nu
+        covariance = estimation.sandwich(wins, logits, *of_rows, factors=correction.factors)
         groups = estimation.bound_groups(wins)
         information = estimation.information(wins, logits, self.ridge, nu)
-        present = np.unique(columns.query).tolist()
         influence = None
         if len(present) * len(wins) <= _DENSE:
-            influence = estimation.influences(
-                wins, logits, columns.query, columns.a, columns.b, columns.score, self.ridge, nu
-            )
+            influence = estimation.influences(wins, logits, columns.query, *of_rows[1:])
         return BradleyTerryFit(
             models=columns.models,
             logits=logits,
@@ -158,7 +176,9 @@ class BradleyTerry:
             log_nu=nu,
             unbound=_pick(columns.models, _outside_the_largest(groups, len(wins))),
             uncertainty=covariance + estimation.separation_covariance(information, groups),
-            query_ids=tuple(columns.query_ids[i] for i in present),
+            query_ids=tuple(columns.query_ids[i] for i in present.tolist()),
+            clusters=tuple(named),
+            degrees=_degrees(named),
             influence=influence,
         )
 
@@ -168,6 +188,7 @@ class BradleyTerry:
         *,
         tournaments: int = 200,
         queries: int | None = 100,
+        clusters: Mapping[str, str] = MappingProxyType({}),
         seed: int = 0,
         progress: bool = True,
     ) -> Tournaments:
@@ -184,6 +205,8 @@ class BradleyTerry:
             judgments: as :meth:`fit` takes them.
             tournaments: how many.
             queries: drawn in each at most; ``None`` for as many as were judged.
+            clusters: as :meth:`fit` takes them; whole clusters are drawn, and as many queries as
+                these have.
             seed: of the draws.
             progress: show a progress bar on stderr, if that is a terminal.
 
@@ -202,7 +225,11 @@ class BradleyTerry:
         halves = _halves(counted)
         if len(halves) > 1:
             most = None if queries is None else max(1, queries // 2)
-            settings: dict[str, Any] = {"tournaments": tournaments, "queries": most}
+            settings: dict[str, Any] = {
+                "tournaments": tournaments,
+                "queries": most,
+                "clusters": clusters,
+            }
             return _mean_of_tournaments(
                 [
                     self.bootstrap(half, **settings, seed=seed + i, progress=progress)
@@ -217,8 +244,13 @@ class BradleyTerry:
         if start_nu is not None:
             start = np.append(start, start_nu)
         judged = len(columns.query_ids)
-        drawn = judged if queries is None else min(queries, judged)
-        counts = draw_queries(judged, drawn, tournaments, seed=seed)
+        named: tuple[str, ...] = ()
+        if any(id_ in clusters for id_ in columns.query_ids):
+            named = tuple(cluster_names(columns.query_ids, clusters))
+            counts = draw_clusters(named, queries, tournaments, seed=seed)
+        else:
+            drawn = judged if queries is None else min(queries, judged)
+            counts = draw_queries(judged, drawn, tournaments, seed=seed)
         models = len(columns.models)
         logits = np.empty((tournaments, models))
         log_nu = None if start_nu is None else np.empty(tournaments)
@@ -234,7 +266,7 @@ class BradleyTerry:
             logits[rows], nu = self._solve(wins, ties, start)
             if log_nu is not None and nu is not None:
                 log_nu[rows] = nu
-        return Tournaments(columns.models, columns.query_ids, counts, logits, alone, log_nu)
+        return Tournaments(columns.models, columns.query_ids, counts, logits, alone, log_nu, named)
 
     def _counted(self, records: JudgmentsLike) -> Judgments:
         judgments = as_judgments(records)
@@ -326,8 +358,9 @@ class BradleyTerryFit:
     Attributes:
         models: names, in the order of all arrays here.
         logits: ``(models,)``, natural-log odds that sum to 0.
-        covariance: of the logits, ``(models, models)``: the sandwich with queries as clusters
-            (:func:`mirage.arena.estimation.sandwich`). NaN where there is only one query.
+        covariance: of the logits, ``(models, models)``: the sandwich with queries as clusters, or
+            what they hang together by (:func:`mirage.arena.estimation.sandwich`). NaN where there
+            is only one of them.
         queries: number of queries with judgments.
         separated: models that won or lost every judgment. The ridge alone keeps their logits
             finite, so the size of these says little.
@@ -337,7 +370,12 @@ class BradleyTerryFit:
         uncertainty: the covariance, and what is not known of the distances that the likelihood
             leaves open (:func:`mirage.arena.estimation.separation_covariance`).
         query_ids: the queries with judgments.
-        influence: by how much each of them moves the logits, ``(queries, models)``
+        clusters: the name of each one's cluster; a query by itself is one.
+        degrees: of freedom of Student's t: one less than there are clusters for each fit, and
+            fewer where these differ in size (:func:`mirage.statistics.clusters.small_sample`). 0,
+            with which nothing is sure, where queries hang together in fewer than
+            :data:`mirage.statistics.clusters.FEWEST` clusters.
+        influence: by how much each query moves the logits, ``(queries, models)``
             (:func:`mirage.arena.estimation.influences`); ``None`` where these are too many numbers.
         fits: how many fits, each to queries of its own, the logits are the mean of: two where
             pairs were chosen adaptively, else one.
@@ -354,6 +392,8 @@ class BradleyTerryFit:
     unbound: tuple[str, ...]
     uncertainty: Floats
     query_ids: tuple[str, ...]
+    clusters: tuple[str, ...]
+    degrees: float
     influence: Floats | None
     fits: int = 1
     effects: tuple[ControlEffect, ...] = ()
@@ -371,19 +411,14 @@ class BradleyTerryFit:
         """Rank of each model, 1 for the largest logit; equal logits share the better rank."""
         return ranks(self.logits)
 
-    @property
-    def _degrees(self) -> int:
-        """Of freedom: queries, less one for each fit behind the logits."""
-        return self.queries - self.fits
-
     def interval(self, *, level: float = 0.95) -> Floats:
         """Lower and upper end for each logit, ``(models, 2)``; NaN for the unbound models.
 
-        Student's t with one degree of freedom less than there are queries, the customary
-        allowance for few clusters (Cameron & Miller 2015, A Practitioner's Guide to
-        Cluster-Robust Inference, Journal of Human Resources 50, section VI.D).
+        Student's t with :attr:`degrees` of freedom, the customary allowance for few clusters
+        (Cameron & Miller 2015, A Practitioner's Guide to Cluster-Robust Inference, Journal of Human
+        Resources 50, section VI.D).
         """
-        ends = t_intervals(self.logits, self.uncertainty, self._degrees, level=level)
+        ends = t_intervals(self.logits, self.uncertainty, self.degrees, level=level)
         ends[np.isin(self.models, self.unbound)] = np.nan
         return ends
 
@@ -397,7 +432,7 @@ class BradleyTerryFit:
     @property
     def confidences(self) -> Floats:
         """:meth:`p_better` of each model over each, ``(models, models)``."""
-        return confidences_by_t(self.logits, self.uncertainty, self._degrees)
+        return confidences_by_t(self.logits, self.uncertainty, self.degrees)
 
     def p_better(self, a: str, b: str) -> float:
         """Confidence that a's logit is larger than b's: one-sided, from the same t as intervals.
@@ -410,7 +445,7 @@ class BradleyTerryFit:
     def draws(self, n: int, *, seed: int = 0) -> Floats:
         """Logits as they may be, ``(n, models)``: Student's t with the :attr:`uncertainty`.
 
-        NaN where there is only one query. Fits to judgments on the same queries, as in several
+        NaN where there are no :attr:`degrees`. Fits to judgments on the same queries, as in several
         languages, are drawn together: what speaks for a model in one draw is the same queries in
         each fit (:func:`mirage.statistics.clusters.multipliers`).
 
@@ -418,18 +453,19 @@ class BradleyTerryFit:
             n: how many.
             seed: of the draws.
         """
-        if self.queries < 2:
+        if not self.degrees:
             return np.full((n, len(self.models)), np.nan)
         rng = np.random.default_rng(seed)
-        degrees = self._degrees
-        scale: Floats = np.sqrt(rng.chisquare(degrees, (n, 1)) / degrees)
+        scale: Floats = np.sqrt(rng.chisquare(self.degrees, (n, 1)) / self.degrees)
         errors, rest = np.zeros((n, len(self.logits))), self.uncertainty
         if self.influence is not None:
-            by_query = self.influence * np.sqrt(self.queries / degrees)
-            for start in range(0, self.queries, _MULTIPLIED):
+            names, code, sizes = np.unique(self.clusters, return_inverse=True, return_counts=True)
+            moved = np.stack([np.bincount(code, column) for column in self.influence.T], axis=1)
+            moved *= np.sqrt(small_sample(sizes).factors)[:, None]
+            for start in range(0, len(names), _MULTIPLIED):
                 some = slice(start, start + _MULTIPLIED)
-                errors += multipliers(self.query_ids[some], n, seed=seed) @ by_query[some]
-            rest = rest - by_query.T @ by_query  # the ridge's part
+                errors += multipliers(names[some].tolist(), n, seed=seed) @ moved[some]
+            rest = rest - moved.T @ moved  # the ridge's part
         values, vectors = np.linalg.eigh(rest)
         normal = rng.standard_normal((n, len(values))) * np.sqrt(np.maximum(values, 0))
         errors += normal @ vectors.T
@@ -473,6 +509,8 @@ class Tournaments:
             judgment, lost every one, or had none. The ridge alone keeps such a logit finite.
         log_nu: log of Davidson's tie parameter, ``(tournaments,)``; ``None`` unless
             ``ties="davidson"``.
+        clusters: the cluster of each query where whole clusters were drawn; empty where queries
+            were.
     """
 
     models: tuple[str, ...]
@@ -481,6 +519,7 @@ class Tournaments:
     logits: Floats
     separated: NDArray[np.bool_]
     log_nu: Floats | None = None
+    clusters: tuple[str, ...] = ()
 
     def __len__(self) -> int:
         return len(self.logits)
@@ -515,18 +554,25 @@ class Tournaments:
         That of :func:`mirage.statistics.bootstrap.draws_covariance`: of as many queries as were
         judged, however many a tournament draws.
         """
-        return draws_covariance(self.logits, self.counts)
+        return draws_covariance(self.logits, self.counts, self.clusters)
+
+    @property
+    def degrees(self) -> float:
+        """Of freedom: those of :attr:`BradleyTerryFit.degrees`."""
+        if self.clusters and len(set(self.clusters)) < FEWEST:
+            return 0.0
+        return draws_degrees(self.counts, self.clusters)
 
     def interval(self, *, level: float = 0.95) -> Floats:
         """Lower and upper end for each logit, ``(models, 2)``.
 
-        Student's t about the mean, with the :attr:`covariance` and one degree of freedom less
-        than there are queries: percentiles of tournaments hold a logit too rarely where queries
-        are few, and too often where fewer are drawn than were judged
+        Student's t about the mean, with the :attr:`covariance` and :attr:`degrees` of freedom:
+        percentiles of tournaments hold a logit too rarely where queries are few, and too often
+        where fewer are drawn than were judged
         (``benchmarks/intervals.py``). NaN for models that are separated in half of the tournaments
         or more, and where there is only one query.
         """
-        ends = t_intervals(self.mean, self.covariance, len(self.query_ids) - 1, level=level)
+        ends = t_intervals(self.mean, self.covariance, self.degrees, level=level)
         ends[self._unbound] = np.nan
         return ends
 
@@ -540,7 +586,7 @@ class Tournaments:
     @property
     def confidences(self) -> Floats:
         """:meth:`p_better` of each model over each, ``(models, models)``."""
-        return confidences_by_t(self.mean, self.covariance, len(self.query_ids) - 1)
+        return confidences_by_t(self.mean, self.covariance, self.degrees)
 
     def p_better(self, a: str, b: str) -> float:
         """Confidence that a's logit is larger than b's: one-sided, from the same t as intervals.
@@ -636,25 +682,51 @@ def _halves(columns: Judgments) -> list[tuple[str, Judgments]]:
     return parts
 
 
+def _degrees(clusters: Sequence[str], fits: int = 1) -> float:
+    """Degrees of freedom of so many fits; none where few clusters hold several queries."""
+    sizes = np.unique(clusters, return_counts=True)[1]
+    if len(sizes) < FEWEST and len(sizes) < len(clusters):
+        return 0.0
+    return max(small_sample(sizes).degrees - (fits - 1), 0.0)
+
+
 def _mean_of_fits(fits: Sequence[BradleyTerryFit]) -> BradleyTerryFit:
     """The fit whose logits are the means of these, which have no query in common."""
     influences = [fit.influence for fit in fits if fit.influence is not None]
     nus = [fit.log_nu for fit in fits if fit.log_nu is not None]
+    clusters = tuple(name for fit in fits for name in fit.clusters)
+    influence = np.concatenate(influences) / len(fits) if len(influences) == len(fits) else None
+    covariance = np.sum([fit.covariance for fit in fits], axis=0) / len(fits) ** 2
+    uncertainty = np.sum([fit.uncertainty for fit in fits], axis=0) / len(fits) ** 2
+    if influence is not None and len(set(clusters)) < sum(len(set(fit.clusters)) for fit in fits):
+        together = _gram(clusters, influence)
+        apart = sum(
+            _gram(fit.clusters, part / len(fits))
+            for fit, part in zip(fits, influences, strict=True)
+        )
+        covariance, uncertainty = covariance + together - apart, uncertainty + together - apart
     return BradleyTerryFit(
         models=fits[0].models,
         logits=np.mean([fit.logits for fit in fits], axis=0),
-        covariance=np.sum([fit.covariance for fit in fits], axis=0) / len(fits) ** 2,
+        covariance=covariance,
         queries=sum(fit.queries for fit in fits),
         separated=_either(fit.separated for fit in fits),
         log_nu=float(np.mean(nus)) if nus else None,
         unbound=_either(fit.unbound for fit in fits),
-        uncertainty=np.sum([fit.uncertainty for fit in fits], axis=0) / len(fits) ** 2,
+        uncertainty=uncertainty,
         query_ids=tuple(query_id for fit in fits for query_id in fit.query_ids),
-        influence=(
-            np.concatenate(influences) / len(fits) if len(influences) == len(fits) else None
-        ),
+        clusters=clusters,
+        degrees=_degrees(clusters, len(fits)),
+        influence=influence,
         fits=len(fits),
     )
+
+
+def _gram(clusters: Sequence[str], influence: Floats) -> Floats:
+    """The sum over clusters of the outer product of what moves the logits with itself."""
+    code = np.unique(clusters, return_inverse=True)[1]
+    moved = np.stack([np.bincount(code, column) for column in influence.T], axis=1)
+    return np.asarray(moved.T @ moved)
 
 
 def _mean_of_tournaments(parts: Sequence[Tournaments]) -> Tournaments:
@@ -667,11 +739,21 @@ def _mean_of_tournaments(parts: Sequence[Tournaments]) -> Tournaments:
         logits=np.mean([part.logits for part in parts], axis=0),
         separated=np.any([part.separated for part in parts], axis=0),
         log_nu=np.mean(nus, axis=0) if nus else None,
+        clusters=tuple(name for part in parts for name in part.clusters or part.query_ids)
+        if any(part.clusters for part in parts)
+        else (),
     )
 
 
 def _either(names: Iterable[tuple[str, ...]]) -> tuple[str, ...]:
     return tuple(sorted({name for some in names for name in some}))
+
+
+def _by_cluster(judgments: Judgments, clusters: Mapping[str, str]) -> Judgments:
+    """The same judgments, with clusters in the place of queries."""
+    names, code = np.unique(cluster_names(judgments.query_ids, clusters), return_inverse=True)
+    query = code.astype(np.int32)[judgments.query]
+    return replace(judgments, query_ids=tuple(names.tolist()), query=query)
 
 
 def _with_queries_of_rows(judgments: Judgments) -> Judgments:

@@ -8,6 +8,7 @@ from mirage.arena.bradley_terry import BradleyTerryFit
 from mirage.arena.judgments import Judgments
 from mirage.arena.pairs import Skipped
 from mirage.models import Vote
+from mirage.statistics.clusters import FEWEST
 
 __all__ = ["FEW_QUERIES", "cautions"]
 
@@ -41,12 +42,19 @@ def _of_judgments(fit: BradleyTerryFit, judgments: Judgments) -> Iterator[str]:
             "how far models apart are from each other rests on the Bradley-Terry model."
         )
     yield from _separation(fit, judgments)
+    together = len(set(fit.clusters))
     if fit.queries == 1:
         yield "All judgments are on one query: nothing says how sure the order is."
-    elif fit.queries < FEW_QUERIES:
+    elif not fit.degrees:
         yield (
-            f"{fit.queries} queries are few: intervals are wide, and hold only if these queries "
-            "are like those that matter."
+            f"{fit.queries} queries in {together} clusters: nothing says how sure the order is; it "
+            f"takes {FEWEST} clusters or more."
+        )
+    elif together < FEW_QUERIES:
+        clusters = f" in {together} clusters" if together < fit.queries else ""
+        yield (
+            f"{fit.queries} queries{clusters} are few: intervals are wide, and hold only if these "
+            "queries are like those that matter."
         )
 
 

@@ -249,13 +249,16 @@ def sandwich(
     score: _Column,
     ridge: float = 0.0,
     log_nu: float | None = None,
+    factors: Floats | None = None,
 ) -> Floats:
     """Covariance of the logits, robust to dependence within a query: ``(models, models)``.
 
     The sandwich ``A^-1 B A^-1`` of Huber (1967) and White (1982) with clusters (Liang & Zeger
     1986): A is the information at ``logits``, B the sum over queries of ``g g'`` with g the
     gradient of one query's judgments, times ``G / (G - 1)`` for G queries. Inverses are taken
-    within logits that sum to 0. The columns are those that gave ``wins``.
+    within logits that sum to 0. The columns are those that gave ``wins``. ``query`` may hold
+    clusters of queries, numbered from 0; ``factors`` are then those of
+    :func:`mirage.statistics.clusters.small_sample`.
 
     The ridge enters A, and B with the same weight, as observations of its own would. For ordinary
     models that changes nothing that matters; it keeps the variance of a separated model, whose
@@ -266,8 +269,8 @@ def sandwich(
     clusters = int(np.count_nonzero(np.bincount(query)))
     if clusters < 2:
         return np.full((models, models), np.nan)
-    meat = cluster_meat(query, a, b, score, expected, tie_probability)
-    meat *= clusters / (clusters - 1)
+    meat = cluster_meat(query, a, b, score, expected, tie_probability, factors)
+    meat *= clusters / (clusters - 1) if factors is None else 1.0
     meat[:models, :models] += ridge / 4 * (np.eye(models) - 1 / models)
     meat[models:, models:] += ridge * _OF_TIES
     half = np.linalg.solve(bread, meat)
@@ -327,19 +330,23 @@ def cluster_meat(
     score: _Column,
     expected: Floats,
     tie_probability: Floats | None = None,
+    factors: Floats | None = None,
 ) -> Floats:
     """Sum over queries of the outer product of a query's gradient with itself.
 
     ``expected[i, j]`` is what model i is expected to get against j. Shape ``(models, models)``,
     with one more row and column for log nu where ``tie_probability[i, j]`` is given (Davidson).
-    Memory is bounded: some 2^18 judgments are worked on at a time.
+    ``factors`` multiplies the product of each query, by its number. Memory is bounded: some 2^18
+    judgments are worked on at a time.
     """
     size = len(expected) + (tie_probability is not None)
     meat = np.zeros((size, size))
     for rows in _query_blocks(query):
         cluster = np.unique(query[rows], return_inverse=True)[1]
-        gradients = _gradients(a[rows], b[rows], score[rows], expected, tie_probability)
-        meat += _gram(cluster, *gradients, size)
+        places, values = _gradients(a[rows], b[rows], score[rows], expected, tie_probability)
+        if factors is not None:
+            values = [np.sqrt(factors)[query[rows]] * value for value in values]
+        meat += _gram(cluster, places, values, size)
     return meat
 
 

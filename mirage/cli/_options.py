@@ -24,6 +24,15 @@ Names = Annotated[
 Dataset = Annotated[
     Path | None, option("FILE", "Queries as JSON Lines.  [default: the bundled ones]")
 ]
+Cluster = Annotated[
+    str | None,
+    option(
+        "KEY",
+        "What queries hang together by, such as a document: a key of their metadata.  [default: "
+        "their own cluster, if they name one]",
+        show_default=False,
+    ),
+]
 Features = Annotated[
     list[str] | None,
     option("NAME", "A feature; may be repeated.  [default: the eight that need no model]"),

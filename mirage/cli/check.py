@@ -43,6 +43,7 @@ def check(
     alpha: Annotated[float, option("P", "The probability of a false alarm.")] = 0.05,
     allow_failed: options.AllowFailed = 0,
     dataset: options.Dataset = None,
+    cluster: options.Cluster = None,
     as_json: options.Json = False,
 ) -> None:
     """Compare a model with its baseline.
@@ -56,7 +57,13 @@ def check(
     (run,) = runs_of(queries.language, [responses], [name] if name else None)
     try:
         comparison = assert_no_regression(
-            run, baseline, alpha, features=feature, on=queries, allow_failed=allow_failed
+            run,
+            baseline,
+            alpha,
+            features=feature,
+            on=queries,
+            cluster=cluster,
+            allow_failed=allow_failed,
         )
     except FellShortError as error:
         if as_json:

@@ -41,10 +41,11 @@ def features(
         bool, flag("Show each query, and not the means only.", "--per-query")
     ] = False,
     dataset: options.Dataset = None,
+    cluster: options.Cluster = None,
     jobs: options.Jobs = 1,
     as_json: options.Json = False,
 ) -> None:
-    """Score responses by features such as citation_recall@10.
+    """Score responses by features such as citation_recall@10, with 95 % intervals of the means.
 
     A value that cannot be computed is left out of the mean, and counted.
     """
@@ -59,7 +60,7 @@ def features(
         if label not in suite.names:
             raise UnknownNameError("feature of this suite", label, suite.names)
     runs = runs_of(queries.language, responses, name)
-    tables = [suite.score(queries, run, n_jobs=jobs) for run in runs]
+    tables = [suite.score(queries, run, cluster=cluster, n_jobs=jobs) for run in runs]
     text = "\n\n".join(_text(table, per_query) for table in tables)
     out_either(text, [_plain(table) for table in tables], as_json)
     if minimums:
@@ -79,12 +80,15 @@ def _text(table: FeatureTable, per_query: bool) -> str:
 
     title = f"{table.model}: {len(table)} queries in {table.language!r}"
     gaps = (table.values != table.values).sum(axis=0).tolist()
-    columns = zip(table.features, table.mean().tolist(), gaps, strict=True)
-    rows = tuple((name, _number(mean), str(missing or "")) for name, mean, missing in columns)
+    ends = [_ends(*pair) for pair in table.intervals().tolist()]
+    columns = zip(table.features, table.mean().tolist(), ends, gaps, strict=True)
+    rows = tuple(
+        (name, _number(mean), span, str(missing or "")) for name, mean, span, missing in columns
+    )
     reasons = sorted({f"{name}: {why}" for (_, name), why in table.reasons.items()})
     more = f"; and {len(reasons) - 3} more reasons" if len(reasons) > 3 else ""
     notes = ("not computed: " + "; ".join(reasons[:3]) + more,) if reasons else ()
-    header = ("feature", "mean", "not computed")
+    header = ("feature", "mean", "95 % interval", "not computed")
     text = to_text(Table(title, header, rows, notes=notes, name=0).filled())
     return text if not per_query else f"{text}\n\n{_by_query(table)}"
 
@@ -106,11 +110,16 @@ def _number(value: float) -> str:
     return "-" if value != value else f"{value:.3f}"
 
 
+def _ends(low: float, high: float) -> str:
+    return "" if low != low else f"[{low:.3f}, {high:.3f}]"
+
+
 def _plain(table: FeatureTable) -> dict[str, Any]:
     return {
         "model": table.model,
         "language": table.language,
         "mean": dict(zip(table.features, table.mean().tolist(), strict=True)),
+        "interval": dict(zip(table.features, table.intervals().tolist(), strict=True)),
         "queries": {
             query_id: dict(zip(table.features, row, strict=True))
             for query_id, row in zip(table.query_ids, table.values.tolist(), strict=True)

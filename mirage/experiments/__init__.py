@@ -8,6 +8,9 @@ Where an experiment has a surrogate, ``estimator`` is a name that
 :class:`~mirage.surrogate.SurrogateRanker` takes. ``pooled=True`` learns from all languages
 together, as this library does; ``pooled=False`` makes a surrogate for each language alone, as the
 paper does. The paper's own is ``estimator="forest", pooled=False``.
+
+Runs and judgments for an arena of one's own come from LLMs set as the papers set theirs with
+``LLM(model, **GENERATION)`` and ``LLM(model, **SENTENCE_JUDGES)``.
 """
 
 from __future__ import annotations
@@ -30,6 +33,7 @@ if TYPE_CHECKING:
         ValidationRow,
         tau_b,
     )
+    from mirage.experiments.settings import GENERATION, SENTENCE_JUDGES
     from mirage.experiments.surrogates import (
         compare_feature_sets,
         compare_regressors,
@@ -40,6 +44,8 @@ if TYPE_CHECKING:
     )
 
 __all__ = [
+    "GENERATION",
+    "SENTENCE_JUDGES",
     "Arena",
     "FewerJudgmentsRow",
     "ImportanceRow",

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mirage._base.progress import progress_bar
+from mirage.dataset import Cluster, MirageDataset, clusters_of
 from mirage.errors import FeatureError, SettingError
 from mirage.features.base import (
     GIVEN,
@@ -27,7 +28,6 @@ from mirage.languages import Language
 from mirage.models import Query, Response, Run
 
 if TYPE_CHECKING:
-    from mirage.dataset import MirageDataset
     from mirage.features.neural import NLI, Reranker
     from mirage.llm import LLM
 
@@ -163,7 +163,13 @@ class FeatureSuite:
         return f"FeatureSuite({list(self.names)!r}, language={self.language!r})"
 
     def score(
-        self, dataset: MirageDataset, run: Run, *, n_jobs: int = 1, progress: bool = True
+        self,
+        dataset: MirageDataset,
+        run: Run,
+        *,
+        cluster: Cluster = None,
+        n_jobs: int = 1,
+        progress: bool = True,
     ) -> FeatureTable:
         """Compute every feature of every response.
 
@@ -171,10 +177,14 @@ class FeatureSuite:
             dataset: the queries; the table has a row for each, in their order.
             run: the responses. A query that it does not answer, or where the model failed, is
                 NaN in every column, with the reason.
+            cluster: what queries hang together by, where :attr:`Query.cluster <mirage.Query>` does
+                not say so: a key of their metadata, a function of the query, or a mapping from
+                query id. Intervals of means count what hangs together once.
             n_jobs: processes, as in joblib. The result does not depend on it.
 
         Raises:
             SettingError: ``n_jobs`` is 0.
+            UnknownNameError: no query has such a key of metadata.
             FeatureError: suite, dataset and run differ in language; the run answers a query that
                 the dataset does not have; a feature raises an exception or returns something
                 other than one number a response. Names the feature, the query and the model.
@@ -182,6 +192,7 @@ class FeatureSuite:
         if n_jobs == 0:
             raise SettingError("n_jobs is a number of processes, or -1 for one a core, not 0")
         self._check(dataset, run)
+        clusters = clusters_of(dataset, cluster)
         gaps = _gaps(dataset, run)
         pairs = [(query, run[query.id]) for query in dataset if query.id not in gaps]
         rows: dict[str, Row] = {id_: [NotComputed(why)] * len(self) for id_, why in gaps.items()}
@@ -200,7 +211,7 @@ class FeatureSuite:
                     values[i, j] = number
         own = {name: entry for name, entry in self.facts.items() if entry != facts(name)}
         ids = dataset.query_ids
-        return FeatureTable(run.model, dataset.language, ids, names, values, reasons, own)
+        return FeatureTable(run.model, dataset.language, ids, names, values, reasons, own, clusters)
 
     def _check(self, dataset: MirageDataset, run: Run) -> None:
         if run.language != dataset.language:

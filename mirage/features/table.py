@@ -12,6 +12,9 @@ from numpy.typing import NDArray
 
 from mirage.errors import FeatureError, UnknownNameError, needing
 from mirage.features.base import Facts
+from mirage.features.registry import facts
+from mirage.statistics.bootstrap import check_level
+from mirage.statistics.clusters import cluster_codes, mean_intervals
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -26,6 +29,8 @@ class FeatureTable:
     ``values`` has shape ``(queries, features)``, float64; NaN stands where a feature could not be
     computed, and ``reasons`` says why, by ``(query id, feature name)``. ``facts`` are those that
     features of your own declare, by name; those of this library's are known by their names.
+    ``clusters`` says what queries hang together with, by query id: a query that is not there is by
+    itself.
 
     Raises:
         FeatureError: the values have another shape, or a query or feature is named twice.
@@ -38,6 +43,7 @@ class FeatureTable:
     values: NDArray[np.float64]
     reasons: Mapping[tuple[str, str], str] = field(default_factory=dict)
     facts: Mapping[str, Facts] = field(default_factory=dict)
+    clusters: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if self.values.shape != (len(self.query_ids), len(self.features)):
@@ -81,6 +87,23 @@ class FeatureTable:
         count = weights @ present.astype(np.float64)
         return np.divide(total, count, out=np.full_like(total, np.nan), where=count > 0)
 
+    def intervals(self, *, level: float = 0.95) -> NDArray[np.float64]:
+        """Lower and upper end for each :meth:`mean`, ``(features, 2)``.
+
+        For the mean over all queries that these may stand for, by
+        :func:`mirage.statistics.clusters.mean_intervals`: queries of one cluster count as one. NaN
+        where fewer than :data:`mirage.statistics.clusters.FEWEST_FOR_MEANS` clusters have the
+        feature.
+
+        Raises:
+            SettingError: ``level`` is not between 0 and 1.
+        """
+        check_level(level)
+        known = [facts(name, self.facts) for name in self.features]
+        low, high = (np.array([getattr(entry, end) for entry in known]) for end in ("low", "high"))
+        codes = cluster_codes(self.query_ids, self.clusters)
+        return mean_intervals(self.values, codes, low, high, level=level)
+
     def select(self, query_ids: Sequence[str]) -> FeatureTable:
         """The rows of these queries, in this order."""
         row = {query_id: i for i, query_id in enumerate(self.query_ids)}
@@ -93,6 +116,7 @@ class FeatureTable:
             query_ids=tuple(query_ids),
             values=self.values[[row[query_id] for query_id in query_ids]],
             reasons={key: why for key, why in self.reasons.items() if key[0] in members},
+            clusters={id_: name for id_, name in self.clusters.items() if id_ in members},
         )
 
     def columns(self, features: Sequence[str]) -> FeatureTable:

@@ -23,7 +23,7 @@ rows of          columns
 a dataset        ``id``, ``language``, ``text``, ``passages`` (a list of ``id``, ``text``,
                  ``title``), ``relevant`` (a list of passage ids), ``reference``,
                  ``answerable``, ``answers`` and ``wrong_answers`` (lists of lists of forms),
-                 ``metadata`` (JSON)
+                 ``cluster``, ``metadata`` (JSON)
 a run            ``model``, ``language``, ``query_id``, ``text``, ``error``, ``shown`` (a list
                  of passage ids)
 a feature table  ``model``, ``language``, ``query_id``, a column a feature, ``not_computed``

@@ -39,6 +39,7 @@ _QUERY = {
     "reference": _TEXT,
     "answerable": Value("bool"),
     **dict.fromkeys(("answers", "wrong_answers"), List(List(_TEXT))),
+    "cluster": _TEXT,
     "metadata": _TEXT,
 }
 _RESPONSE = {

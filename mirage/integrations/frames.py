@@ -65,7 +65,7 @@ def _types(polars: Any, records: MirageDataset | Run | FeatureTable) -> dict[str
         passage = polars.Struct({"id": text, "text": text, "title": text})
         lists = {"passages": polars.List(passage), "relevant": polars.List(text)}
         lists |= dict.fromkeys(("answers", "wrong_answers"), polars.List(polars.List(text)))
-        return lists | {"reference": text, "answerable": polars.Boolean}
+        return lists | {"reference": text, "answerable": polars.Boolean, "cluster": text}
     if isinstance(records, Run):
         return {"text": text, "error": text, "shown": polars.List(text)}
     return dict.fromkeys(records.features, polars.Float64)

@@ -140,7 +140,7 @@ def field_by_fit(runs: Mapping[str, Run], dataset: MirageDataset, fit: BradleyTe
         fit.logits[columns], rows[:, columns], np.nan_to_num(besides[np.ix_(columns, columns)])
     )
     certain = fit.confidences[np.ix_(columns, columns)]
-    return Field(runs, anchors, query_ids, certain, fit.queries - 1)
+    return Field(runs, anchors, query_ids, certain, fit.degrees)
 
 
 def field_by_draws(

@@ -15,7 +15,7 @@ from mirage.arena import BradleyTerry
 from mirage.arena.judge import PairJudge, PairwiseJudge
 from mirage.arena.judgments import JudgmentsLike, as_judgments
 from mirage.arena.verdicts import Judged
-from mirage.dataset import MirageDataset
+from mirage.dataset import Cluster, MirageDataset, clusters_of
 from mirage.errors import (
     DatasetError,
     FeatureError,
@@ -230,6 +230,7 @@ class Leaderboard:
         judged: Judged | JudgmentsLike,
         *,
         suite: FeatureSuite | None = None,
+        cluster: Cluster = None,
         estimator: str = "auto",
         tournaments: int = 200,
         agreement: Iterable[HumanAgreement] = (),
@@ -252,6 +253,9 @@ class Leaderboard:
             suite: features, by default those of :meth:`~mirage.FeatureSuite.offline`,
                 ``reference_recall``, ``answer_char3`` and ``answer_length``, as far as they can
                 be computed on the dataset.
+            cluster: what queries hang together by, where :attr:`Query.cluster <mirage.Query>` does
+                not say so; as :meth:`Ranking.from_judgments <mirage.Ranking.from_judgments>`
+                takes it.
             estimator: of the surrogate, as :class:`~mirage.SurrogateRanker` takes it.
             tournaments: that the surrogate learns from.
             agreement: how far the judge agrees with people, such as
@@ -269,6 +273,7 @@ class Leaderboard:
         from mirage.surrogate.ranker import SurrogateRanker
 
         surrogate = SurrogateRanker(estimator, seed=seed)
+        dataset = dataset if cluster is None else dataset.clustered(cluster)
         judgments, answers = as_judgments(judged), {run.model: run for run in runs}
         for model in judgments.models:
             if model not in answers:
@@ -289,7 +294,12 @@ class Leaderboard:
 
         def ranker() -> SurrogateRanker:
             drawn = BradleyTerry().bootstrap(
-                judgments, tournaments=tournaments, queries=None, seed=seed, progress=progress
+                judgments,
+                tournaments=tournaments,
+                queries=None,
+                clusters=clusters_of(dataset),
+                seed=seed,
+                progress=progress,
             )
             return surrogate.fit(tables(), drawn, judgments=judgments)
 
@@ -607,7 +617,7 @@ class Leaderboard:
         data, judged = self.ranker.data[self.dataset.language], self._judged
         fit = judged.evidence.fit if judged and judged.evidence else None
         models, logits, draws = data.models, data.mean_y, data.draws
-        if fit is not None and fit.queries > 1:
+        if fit is not None and fit.degrees:
             # Tournaments repeat what never varied: whoever won them all would look certain.
             models, logits, draws = fit.models, fit.logits, fit.draws(len(data.y))
         anchors = []

@@ -88,7 +88,8 @@ class LLM:
         azure_api_version: set it for Azure's own form of the protocol, with ``base_url`` the
             resource's endpoint, ``https://NAME.openai.azure.com``.
         headers: more headers to send. Their values are kept out of errors and logs, as the key is.
-        temperature: sampling temperature, ``None`` to send none, as some models demand.
+        temperature: sampling temperature, ``None`` to send none, as some models demand. The papers
+            have 0.1, which :mod:`mirage.experiments` names.
         max_tokens: the longest answer, in tokens; ``None`` for the endpoint's own limit.
         parameters: anything else to send, such as ``{"seed": 1, "top_p": 0.9}``.
         concurrency: calls under way at a time, on one connection; a call that waits to be sent

@@ -8,32 +8,53 @@ from dataclasses import dataclass
 import numpy as np
 
 from mirage._base.arrays import Bools, Ints
+from mirage.dataset import Cluster, clusters_of
 from mirage.errors import JudgmentError, UnknownNameError
 from mirage.metaeval.labels import LabelledSentences
 
-__all__ = ["MEAN", "Truth"]
+__all__ = ["MEAN", "Truth", "clusters_of_sentences"]
 
 MEAN = "mean"
 """In the place of a language: the mean of all languages, each of the same weight."""
+
+
+def clusters_of_sentences(labelled: LabelledSentences, cluster: Cluster) -> Ints:
+    """What the query of each sentence hangs together by, counted in the order of the names."""
+    queries = [sentence.query for sentence in labelled]
+    if isinstance(cluster, Mapping):  # of all languages together
+        by_id = cluster
+        return clusters_of_sentences(labelled, lambda query: by_id.get(query.id))
+    names: list[tuple[str, str]] = []
+    named = {
+        code: clusters_of((query for query in queries if query.language == code), cluster)
+        for code in labelled.languages
+    }
+    for query in queries:
+        own = named[query.language].get(query.id)
+        names.append((query.language, query.id) if own is None else ("", own))
+    place = {name: number for number, name in enumerate(sorted(set(names)))}
+    return np.array([place[name] for name in names])
 
 
 @dataclass(frozen=True, eq=False)
 class Truth:
     """Sentences with one label each.
 
-    ``language``, ``query`` and ``label`` index into the languages, the queries (those of two
-    languages are never the same) and the label names. ``left_out`` counts the sentences without
-    such a label, by the reason.
+    ``language``, ``query``, ``cluster`` and ``label`` index into the languages, the queries (those
+    of two languages are never the same), what queries hang together by (a query by itself is one;
+    languages may share them) and the label names. ``left_out`` counts the sentences without such a
+    label, by the reason.
     """
 
     labelled: LabelledSentences
     language: Ints
     query: Ints
+    cluster: Ints
     label: Ints
     left_out: Mapping[str, int]
 
     @classmethod
-    def of(cls, labelled: LabelledSentences) -> Truth:
+    def of(cls, labelled: LabelledSentences, cluster: Cluster = None) -> Truth:
         """The columns of labelled sentences; its errors are those of :func:`evaluate`."""
         decided, left_out = labelled.decided()
         queries = [(sentence.query.language, sentence.query.id) for sentence in decided]
@@ -44,6 +65,7 @@ class Truth:
             decided,
             np.array([codes.index(language) for language, _ in queries]),
             np.array([place[query] for query in queries]),
+            clusters_of_sentences(decided, cluster),
             np.array([decided.names.index(label) for (label,) in decided.labels]),
             left_out,
         )
@@ -69,6 +91,12 @@ class Truth:
     def names(self) -> tuple[str, ...]:
         """The names of the labels, sorted."""
         return self.labelled.names
+
+    @property
+    def shares_clusters(self) -> bool:
+        """Whether something hangs together across languages."""
+        pairs = np.unique(np.stack([self.cluster, self.language]), axis=1)
+        return bool(pairs.shape[1] > len(np.unique(self.cluster)))
 
     def rows(self, language: str) -> Bools:
         """Which sentences are in a language, if there are any; all of them for :data:`MEAN`."""

@@ -12,7 +12,9 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from mirage._base.tables import Rows, Table, frame_of, to_text
+from mirage.dataset import Cluster
 from mirage.errors import JudgmentError
+from mirage.metaeval._gold import clusters_of_sentences
 from mirage.metaeval.labels import LabelledSentences
 from mirage.statistics.agreement import Sums, ac1_of, alpha_of, fleiss_of, terms
 from mirage.statistics.bootstrap import Interval, bootstrap
@@ -108,6 +110,7 @@ def annotator_agreement(
     labelled: LabelledSentences,
     *,
     fine: bool = False,
+    cluster: Cluster = None,
     draws: int = 1000,
     level: float = 0.95,
     seed: int = 0,
@@ -121,20 +124,23 @@ def annotator_agreement(
         labelled: sentences with several labels, one an annotator; they need not be the same
             annotators throughout, nor the same number.
         fine: whether to compare fine-grained labels.
+        cluster: as :func:`mirage.metaeval.evaluate` takes it.
         draws: as ``level`` and ``seed``, those of :func:`mirage.metaeval.evaluate`.
 
     Raises:
         JudgmentError: in some language no sentence has labels of two annotators.
     """
     columns = labelled.fine if fine else labelled.labels
-    rows = []
+    rows, clusters = [], clusters_of_sentences(labelled, cluster).tolist()
     for code in labelled.languages:
         sentences = [
-            (sentence.query.id, [label for label in labels if label])
-            for sentence, labels in zip(labelled.sentences, columns, strict=True)
+            (sentence.query.id, together, [label for label in labels if label])
+            for sentence, together, labels in zip(
+                labelled.sentences, clusters, columns, strict=True
+            )
             if sentence.query.language == code
         ]
-        if not any(len(labels) > 1 for _, labels in sentences):
+        if not any(len(labels) > 1 for *_, labels in sentences):
             raise JudgmentError(
                 f"{labelled.source}: no sentence in {code!r} has labels of two annotators, so "
                 "there is no agreement to measure"
@@ -145,15 +151,20 @@ def annotator_agreement(
 
 
 def _of_language(
-    code: str, sentences: Sequence[tuple[str, Sequence[str]]], draws: int, level: float, seed: int
+    code: str,
+    sentences: Sequence[tuple[str, int, Sequence[str]]],
+    draws: int,
+    level: float,
+    seed: int,
 ) -> LanguageAgreement:
-    names = sorted({label for _, labels in sentences for label in labels})
-    counts = np.array([[labels.count(name) for name in names] for _, labels in sentences])
-    query = np.unique([query_id for query_id, _ in sentences], return_inverse=True)[1]
+    names = sorted({label for *_, labels in sentences for label in labels})
+    counts = np.array([[labels.count(name) for name in names] for *_, labels in sentences])
+    query = np.unique([query_id for query_id, *_ in sentences], return_inverse=True)[1]
+    cluster = np.array([together for _, together, _ in sentences])
     values = terms(counts)
     coefficients, intervals = zip(
         *(
-            bootstrap(query, values, coefficient, draws=draws, level=level, seed=seed)
+            bootstrap(cluster, values, coefficient, draws=draws, level=level, seed=seed)
             for coefficient in (ac1_of, fleiss_of, alpha_of)
         ),
         strict=True,

@@ -118,20 +118,20 @@ def compare(
     """
     here = truth.rows(settings.language)
     weights = sentence_weights(truth.language[here], truth.label[here])
-    query, values = truth.query[here], right[here].astype(np.float64)
+    cluster, values = truth.cluster[here], right[here].astype(np.float64)
     pairs = list(combinations(range(len(judges)), 2))
     first, second = np.array(pairs, dtype=np.intp).reshape(-1, 2).T
     gaps = values[:, first] - values[:, second]
     units = weights[:, None] * gaps
     if settings.unit == "query":
-        units = sums_by_query(query, units)
+        units = sums_by_query(cluster, units)
     p = permutation_p_values(units, permutations=settings.permutations, seed=seed)
     rows = []
     for column, corrected in enumerate(holm(p).tolist()):
         a, b = pairs[column]
         difference = float(units[:, column].sum())
         drawn = draws[:, a] - draws[:, b]
-        lower, upper = interval(drawn, difference, len(np.unique(query)), settings.level)
+        lower, upper = interval(drawn, difference, len(np.unique(cluster)), settings.level)
         if difference < 0:
             a, b, difference, lower, upper = b, a, -difference, -upper, -lower
         differing = int(np.count_nonzero(gaps[:, column]))

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 import numpy as np
 
 from mirage._base.arrays import Bools, Floats
+from mirage.dataset import Cluster
 from mirage.errors import JudgmentError, SettingError
 from mirage.features.base import Feature
 from mirage.metaeval._gold import MEAN, Truth
@@ -23,6 +24,7 @@ def evaluate(
     labelled: LabelledSentences,
     judges: JudgeLike | Iterable[JudgeLike],
     *,
+    cluster: Cluster = None,
     draws: int = 1000,
     level: float = 0.95,
     seed: int = 0,
@@ -42,7 +44,12 @@ def evaluate(
     Args:
         labelled: the sentences and their labels.
         judges: judges, scores, features or their names, functions of a sentence.
-        draws: behind each interval (:func:`mirage.statistics.classification.draws_of`).
+        cluster: what queries hang together by, such as a document that several are about, where
+            :attr:`Query.cluster <mirage.Query>` does not say so: a key of their metadata, a
+            function of the query, or a mapping from query id. Languages may share clusters, as
+            parallel questions do.
+        draws: behind each interval (:func:`mirage.statistics.classification.draws_of`); what
+            languages share is drawn once for all of them.
         level: share of the draws that an interval holds.
         seed: of the draws, and of the folds of cross-validation.
 
@@ -58,7 +65,7 @@ def evaluate(
     check_level(level)
     if draws < 1:
         raise SettingError(f"an interval takes 1 draw or more, not {draws}")
-    truth = Truth.of(labelled)
+    truth = Truth.of(labelled, cluster)
     if isinstance(judges, str | Feature | Score | SentenceJudge) or callable(judges):
         judges = [judges]
     judges = list(judges)
@@ -77,10 +84,15 @@ def evaluate(
     choices = np.array([[codes.get(label, -1) for label in own] for own, _ in labels]).T
     right = choices == truth.label[:, None]
     tallies, drawn = {}, {}
+    together = None
+    if truth.shares_clusters:  # one draw for all languages
+        size = draws, int(truth.cluster.max()) + 1
+        together = np.random.default_rng(seed).standard_normal(size)
     for place, code in enumerate(truth.languages):
         here = truth.rows(code)
-        tallies[code] = cl.tally(truth.query[here], truth.label[here], right[here])
-        drawn[code] = cl.draws_of(tallies[code], draws=draws, seed=seed + place)
+        tallies[code] = cl.tally(truth.cluster[here], truth.label[here], right[here])
+        chosen = None if together is None else together[:, np.unique(truth.cluster[here])]
+        drawn[code] = cl.draws_of(tallies[code], draws=draws, seed=seed + place, deviates=chosen)
     drawn[MEAN] = np.mean(list(drawn.values()), axis=0)
     results = []
     for column, (opinion, (own, thresholds)) in enumerate(zip(opinions, labels, strict=True)):
@@ -114,7 +126,7 @@ def _labels(
         return labels, None
     thresholds = np.full(len(truth), opinion.threshold or 0.0)
     if opinion.threshold is None:
-        where = truth.positive(opinion.name), truth.language, truth.query
+        where = truth.positive(opinion.name), truth.language, truth.cluster
         try:
             thresholds = cl.cross_validated_thresholds(opinion.scores, *where, seed=seed)
         except JudgmentError as error:
@@ -152,7 +164,7 @@ def _figures(
             judge=opinion.name,
             language=code,
             sentences=int(np.count_nonzero(here)),
-            queries=len(tallies.total),
+            queries=len(np.unique(truth.query[here])),
             balanced_accuracy=float(recall.mean()),
             standard_error=float(cl.standard_errors(tallies)[column]),
             interval=cl.interval(draws[code], float(recall.mean()), len(tallies.total), level),
@@ -161,15 +173,18 @@ def _figures(
             roc_auc=area,
         )
     value = float(np.mean([row.balanced_accuracy for row in rows.values()]))
-    fewest = min(row.queries for row in rows.values())
+    fewest = min(len(tallies.total) for tallies in by_language.values())
     interval = cl.interval(draws[MEAN], value, fewest, level)
-    return {**rows, MEAN: _mean(opinion.name, list(rows.values()), interval, truth.names)}
+    mean = _mean(opinion.name, list(rows.values()), interval, truth.names)
+    if truth.shares_clusters:  # languages are not independent of each other
+        mean = mean._replace(standard_error=float(np.nanstd(draws[MEAN])))
+    return {**rows, MEAN: mean}
 
 
 def _mean(
     judge: str, rows: list[JudgeFigures], interval: Interval, names: tuple[str, ...]
 ) -> JudgeFigures:
-    """The mean of languages, whose errors are independent of each other."""
+    """The mean of languages, as if their errors were independent of each other."""
     return JudgeFigures(
         judge=judge,
         language=MEAN,

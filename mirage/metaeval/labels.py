@@ -129,6 +129,7 @@ class LabelledSentences:
         - ``label``: one label, or a list of one an annotator; null where an annotator gave none.
           Numbers and truth values are taken as text: ``True`` is the label ``"True"``.
         - ``fine``: likewise fine-grained labels, if there are any.
+        - ``cluster``: what the query hangs together with, such as a document, if anything.
         - ``language``: unless given as an argument.
 
         Args:

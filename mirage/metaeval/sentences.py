@@ -74,6 +74,7 @@ def columns_of(
     for where, fields in rows:
         row = validated(_Row, {**default, **fields}, where)
         names = {"id": row.query_id or row.query, "language": row.language, "text": row.query}
+        names |= {"cluster": row.cluster} if row.cluster else {}
         query = validated(Query, {**names, "passages": row.passages}, where)
         if texts.setdefault((query.language, query.id), query.text) != query.text:
             raise DatasetError(
@@ -123,6 +124,7 @@ class _Row(BaseModel):
     query_id: Id | None = None
     fine: Annotated[tuple[str, ...], BeforeValidator(_as_labels)] = ()
     citations: tuple[Id, ...] | None = None
+    cluster: Id | None = None
 
     @model_validator(mode="after")
     def _fits_together(self) -> Self:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mirage._base.arrays import Floats, Ints
 from mirage.errors import SettingError
+from mirage.statistics.clusters import small_sample
 
 __all__ = [
     "FEWEST_QUERIES",
@@ -16,8 +17,10 @@ __all__ = [
     "Interval",
     "bootstrap",
     "check_level",
+    "draw_clusters",
     "draw_queries",
     "draws_covariance",
+    "draws_degrees",
     "middle",
     "ratio",
     "sums_by_query",
@@ -83,7 +86,9 @@ def middle(drawn: Floats | Ints, level: float) -> Floats:
     return np.asarray(np.quantile(drawn, [(1 - level) / 2, (1 + level) / 2], axis=0))
 
 
-def draws_covariance(draws: Floats, counts: NDArray[np.int32]) -> Floats:
+def draws_covariance(
+    draws: Floats, counts: NDArray[np.int32], clusters: Sequence[str] = ()
+) -> Floats:
     """Covariance of estimates from what they were on queries drawn with replacement.
 
     It is that of the draws, times ``m / (n - 1)`` where ``m`` of ``n`` queries were drawn: with
@@ -94,12 +99,25 @@ def draws_covariance(draws: Floats, counts: NDArray[np.int32]) -> Floats:
     Args:
         draws: the estimates, ``(draws, estimates)``.
         counts: how often each draw has each query, ``(draws, queries)``.
+        clusters: the cluster of each query where clusters were drawn (:func:`draw_clusters`); then
+            they are what is counted, and the factor has the correction of
+            :func:`mirage.statistics.clusters.small_sample`.
     """
     about = draws - draws.mean(axis=0)
-    return np.asarray(about.T @ about / max(len(draws) - 1, 1) * _scale(counts) ** 2)
+    return np.asarray(about.T @ about / max(len(draws) - 1, 1) * _scale(counts, clusters) ** 2)
 
 
-def widened(draws: Floats, counts: NDArray[np.int32], *, level: float = 0.95) -> Floats:
+def draws_degrees(counts: NDArray[np.int32], clusters: Sequence[str] = ()) -> float:
+    """Degrees of freedom of :func:`draws_covariance`: one less than there are queries drawn from.
+
+    Of clusters, those of :func:`mirage.statistics.clusters.small_sample`.
+    """
+    return small_sample(_drawn(counts, clusters)[1]).degrees
+
+
+def widened(
+    draws: Floats, counts: NDArray[np.int32], clusters: Sequence[str] = (), *, level: float = 0.95
+) -> Floats:
     """Draws, moved away from their mean until their percentiles hold the truth.
 
     The middle ``level`` is then as wide as Student's t makes it with one degree of freedom less
@@ -113,14 +131,24 @@ def widened(draws: Floats, counts: NDArray[np.int32], *, level: float = 0.95) ->
     check_level(level)
     mean = draws.mean(axis=0)
     tail = (1 + level) / 2
-    reach = stdtrit(max(counts.shape[1] - 1, 1), tail) / ndtri(tail)
-    return np.asarray(mean + _scale(counts) * reach * (draws - mean))
+    reach = stdtrit(max(draws_degrees(counts, clusters), 1), tail) / ndtri(tail)
+    return np.asarray(mean + _scale(counts, clusters) * reach * (draws - mean))
 
 
-def _scale(counts: NDArray[np.int32]) -> float:
+def _scale(counts: NDArray[np.int32], clusters: Sequence[str]) -> float:
     """The factor on the deviations of draws."""
-    queries = counts.shape[1]
-    return float(np.sqrt(counts[0].sum() / (queries - 1))) if queries > 1 else np.nan
+    once, sizes = _drawn(counts, clusters)
+    weights = np.square(sizes) / np.square(sizes).sum()
+    factor = small_sample(sizes).factors @ weights
+    return float(np.sqrt(once.sum() / len(sizes) * factor))
+
+
+def _drawn(counts: NDArray[np.int32], clusters: Sequence[str]) -> tuple[Ints, Ints]:
+    """How often the first draw has each cluster, and how many queries that is."""
+    if not clusters:
+        return counts[0].astype(np.intp), np.ones(counts.shape[1], dtype=np.intp)
+    _, first, sizes = np.unique(clusters, return_index=True, return_counts=True)
+    return counts[0][first].astype(np.intp), sizes
 
 
 def ratio(above: Floats, below: Floats) -> Floats:
@@ -138,6 +166,25 @@ def draw_queries(queries: int, size: int, draws: int, *, seed: int) -> NDArray[n
     cells = picks + np.arange(draws)[:, None] * queries
     counts = np.bincount(cells.ravel(), minlength=draws * queries)
     return counts.reshape(draws, queries).astype(np.int32)
+
+
+def draw_clusters(
+    clusters: Sequence[str], size: int | None, draws: int, *, seed: int
+) -> NDArray[np.int32]:
+    """How often each draw has each query when whole clusters are drawn: ``(draws, queries)``.
+
+    Clusters are drawn in the order of their names, so that the same clusters in another order, or
+    in another language, are drawn alike.
+
+    Args:
+        clusters: the cluster of each query.
+        size: queries that a draw has at most, on average; ``None`` for as many as there are.
+        draws: how many.
+        seed: of the draws.
+    """
+    names, code = np.unique(clusters, return_inverse=True)
+    share = 1.0 if size is None else min(size / len(clusters), 1.0)
+    return draw_queries(len(names), max(round(share * len(names)), 1), draws, seed=seed)[:, code]
 
 
 def check_level(level: float) -> None:

@@ -96,7 +96,7 @@ def standard_errors(tallies: Tallies) -> Floats:
     return np.asarray(np.sqrt(queries / (queries - 1) * np.square(influence).sum(axis=0)))
 
 
-def draws_of(tallies: Tallies, *, draws: int, seed: int) -> Floats:
+def draws_of(tallies: Tallies, *, draws: int, seed: int, deviates: Floats | None = None) -> Floats:
     """Balanced accuracy of each judge as it may be, ``(draws, judges)``.
 
     To the sentences of each label one that is right and one that is wrong is added, without which
@@ -107,6 +107,7 @@ def draws_of(tallies: Tallies, *, draws: int, seed: int) -> Floats:
     for all judges, the added sentences vary for each judge by themselves, and all is divided as
     Student's t is, with one degree of freedom less than there are queries. NaN with fewer than two
     queries. ``benchmarks/intervals.py`` prints how often their percentiles hold the truth.
+    ``deviates`` are those of the queries, ``(draws, queries)``, where they were drawn before.
     """
     queries, labels, judges = tallies.right.shape
     if queries < 2:
@@ -117,7 +118,8 @@ def draws_of(tallies: Tallies, *, draws: int, seed: int) -> Floats:
     by_query = influence.mean(axis=1) * np.sqrt(queries / (queries - 1))
     of_added = np.sqrt((2 * shares * (1 - shares) / total**2).sum(axis=0)) / labels
     rng = np.random.default_rng(seed)
-    errors = rng.standard_normal((draws, queries)) @ by_query
+    own = rng.standard_normal((draws, queries))
+    errors = (own if deviates is None else deviates) @ by_query
     errors += rng.standard_normal((draws, judges)) * of_added
     scale = np.sqrt(rng.chisquare(queries - 1, (draws, 1)) / (queries - 1))
     return np.asarray(shares.mean(axis=0) + errors / scale)

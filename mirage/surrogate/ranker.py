@@ -26,7 +26,8 @@ from mirage.errors import (
     UnknownNameError,
 )
 from mirage.features import FeatureTable, facts
-from mirage.statistics.bootstrap import check_level, draw_queries, widened
+from mirage.statistics.bootstrap import check_level, draw_clusters, widened
+from mirage.statistics.clusters import cluster_names
 from mirage.statistics.ranks import kendall_tau
 from mirage.surrogate import artifacts
 from mirage.surrogate.estimators import LINEAR, NAMES, SELECTED_FROM, VERDICTS
@@ -272,10 +273,10 @@ class SurrogateRanker:
         """The logit of a model, with draws that cover which queries were asked and the surrogate.
 
         The draws take the queries of the training tournaments where the table answers them all,
-        and else as many of those that it answers, with replacement, widened as Student's t asks
-        for so many. A query without any feature is one that the model failed on: it counts as the
-        worst that a training model had on it, feature by feature, so that not to answer never
-        helps. To each draw is added an error such as the
+        and else as many of those that it answers, with replacement, those of one cluster together,
+        widened as Student's t asks for so many. A query without any feature is one that the model
+        failed on: it counts as the worst that a training model had on it, feature by feature, so
+        that not to answer never helps. To each draw is added an error such as the
         recipe made on held-out models with features like these: see
         :mod:`mirage.surrogate.familiarity`. The jackknife+ (Barber et al. 2021, Annals of
         Statistics 49(1)), which assumes no distribution, has no ends at 95 % for fewer than 19
@@ -328,16 +329,17 @@ class SurrogateRanker:
         self, table: FeatureTable, values: Floats, queries: tuple[str, ...], part: TrainingData
     ) -> _View:
         _, model = self._fitted()
-        counts = part.counts
+        counts, clusters = part.counts, part.clusters
         if queries != part.query_ids:
-            counts = draw_queries(len(values), len(values), len(counts), seed=self.seed)
+            clusters = tuple(cluster_names(queries, table.clusters))
+            counts = draw_clusters(clusters, None, len(counts), seed=self.seed)
         profile = np.nanmean(values, axis=0)
         places = _places_of(queries, part.query_ids)
         (logit,) = model.logits(part.language, values[None], queries=places).tolist()
         drawn = model.logits(part.language, values, counts, queries=places)
         seed = [self.seed, *table.model.encode()]
         errors = self._familiarity(part.language).errors(profile, len(drawn), seed)
-        return _View(profile, logit, widened(drawn, counts) - logit, errors)
+        return _View(profile, logit, widened(drawn, counts, clusters) - logit, errors)
 
     def scores(self, table: FeatureTable) -> Floats:
         """What each response is worth: the difference of two is the logit of a verdict on them.

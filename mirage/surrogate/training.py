@@ -35,6 +35,8 @@ class TrainingData:
         counts: how many times each tournament drew each query, ``(tournaments, queries)``.
         y: logits, ``(tournaments, models)``.
         facts: of features that are not this library's, by name; see :class:`FeatureTable`.
+        clusters: the cluster of each query where tournaments draw whole clusters, as in
+            :class:`mirage.Tournaments`; empty where every query is by itself.
         groups: what models have in common, such as a kind of fault, a name a model; models of one
             group are held out together. Empty where every model stands for itself.
         judgments: the verdicts behind the tournaments, with the same models and queries in the same
@@ -50,6 +52,7 @@ class TrainingData:
     y: Floats
     facts: Mapping[str, Facts] = field(default_factory=dict)
     groups: tuple[str, ...] = ()
+    clusters: tuple[str, ...] = ()
     judgments: Judgments | None = None
 
     @cached_property
@@ -89,7 +92,7 @@ class TrainingData:
 
         Those of the tournaments, by :func:`mirage.statistics.bootstrap.widened`.
         """
-        return widened(self.y, self.counts)
+        return widened(self.y, self.counts, self.clusters)
 
     def table(self, row: int) -> FeatureTable:
         """The features of one model, as a table."""
@@ -274,6 +277,7 @@ def _of_one_language(
         tournaments.logits,
         own,
         tuple(groups.get(model, model) for model in tournaments.models) if groups else (),
+        tournaments.clusters,
     )
 
 

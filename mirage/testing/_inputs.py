@@ -71,8 +71,9 @@ def run_of(system: ModelLike, dataset: MirageDataset, model: str | None) -> Run:
 
 
 def fingerprint(dataset: MirageDataset) -> str:
-    """SHA-256 of what the queries hold, but for their order and the user's own metadata."""
+    """SHA-256 of what the queries hold, but for their order, clusters and the user's metadata."""
     digest = hashlib.sha256()
     for query in sorted(dataset, key=lambda query: query.id):
-        digest.update(query.model_dump_json(exclude={"metadata"}, exclude_defaults=True).encode())
+        text = query.model_dump_json(exclude={"cluster", "metadata"}, exclude_defaults=True)
+        digest.update(text.encode())
     return digest.hexdigest()

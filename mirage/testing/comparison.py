@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 
 import numpy as np
 
 from mirage._base.arrays import Floats
 from mirage.features import FeatureTable
+from mirage.statistics.clusters import cluster_codes, cluster_sums
 from mirage.statistics.permutation import single_step_p_values
 from mirage.testing.gate import more_than_wording
 
@@ -55,12 +57,14 @@ class Comparison:
         changes: one a feature.
         worsening: how much worse each value is, ``(queries, features)``; above 0 is worse, NaN
             where it is not in both runs.
+        clusters: how many clusters the queries are in; as many as queries where none are shared.
     """
 
     before: FeatureTable
     after: FeatureTable
     changes: tuple[Change, ...]
     worsening: Floats
+    clusters: int
 
     def regressed(self, alpha: float) -> tuple[Change, ...]:
         """The features that got worse by more than chance, at this level for all together."""
@@ -68,7 +72,11 @@ class Comparison:
 
 
 def compare(
-    before: FeatureTable, after: FeatureTable, lower_is_better: Collection[str] = ()
+    before: FeatureTable,
+    after: FeatureTable,
+    lower_is_better: Collection[str] = (),
+    *,
+    clusters: Mapping[str, str] = MappingProxyType({}),
 ) -> Comparison:
     """Compare two runs query by query.
 
@@ -80,12 +88,14 @@ def compare(
 
     A run of the same system that answers anew is called worse with a probability of about
     ``alpha``, mostly less. Four queries have to differ, all for the worse, before p can be below
-    0.05.
+    0.05. What hangs together is exchanged as one: where queries are in clusters, what is tested are
+    the sums over clusters, and four clusters have to differ.
 
     Args:
         before: the earlier run.
         after: the later run; it has the queries and features of the earlier one, in any order.
         lower_is_better: the features of which a smaller value is the better one.
+        clusters: by query id, what a query hangs together with; one that is not there is by itself.
     """
     after = after.select(before.query_ids).columns(before.features)
     earlier, later = before.values.round(DECIMALS), after.values.round(DECIMALS)
@@ -93,13 +103,14 @@ def compare(
     worsening = sign * (later - earlier)
     worsening[np.abs(worsening) < 1.5 * 10.0**-DECIMALS] = 0.0
     tested = more_than_wording(worsening, before.features)
-    p_values = single_step_p_values(tested)
+    codes = cluster_codes(before.query_ids, clusters)
+    p_values = single_step_p_values(cluster_sums(codes, tested))
     fell = np.nansum(tested, axis=0) > 10.0**-DECIMALS
     changes = [
         _change(name, worsening[:, j], earlier[:, j], later[:, j], p_values[j], fell[j])
         for j, name in enumerate(before.features)
     ]
-    return Comparison(before, after, tuple(changes), worsening)
+    return Comparison(before, after, tuple(changes), worsening, int(codes.max()) + 1)
 
 
 def _change(

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from mirage.dataset import MirageDataset
+from mirage.dataset import Cluster, MirageDataset, clusters_of
 from mirage.errors import FeatureError, SettingError, UnknownNameError
 from mirage.features import FeatureSuite, FeatureTable, canonical_name
 from mirage.features.base import Answered, answered
 from mirage.generation import ModelLike
 from mirage.leaderboard import Leaderboard
 from mirage.models import Run
+from mirage.statistics.clusters import FEWEST
 from mirage.testing._current_test import record
 from mirage.testing._inputs import Place, dataset_of, run_of
 from mirage.testing._lost_facts import lost_fact
@@ -44,6 +46,7 @@ def assert_no_regression(
     features: Collection[str] | None = None,
     on: Place = None,
     suite: FeatureSuite | None = None,
+    cluster: Cluster = None,
     model: str | None = None,
     allow_failed: int = 0,
 ) -> Comparison:
@@ -75,6 +78,10 @@ def assert_no_regression(
             the bundled ones of the baseline's language.
         suite: the baseline's features; by default those of a leaderboard, or the library's own by
             the names in the baseline. A baseline with features of your own needs it.
+        cluster: what queries hang together by, such as a document that several are about, where
+            :attr:`Query.cluster <mirage.Query>` does not say so: a key of their metadata, a
+            function of the query, or a mapping from query id. Without it, queries that do hang
+            together raise false alarms. Below four clusters there is no alarm, and a warning.
         model: its name in the message.
         allow_failed: queries that may be lost.
 
@@ -98,13 +105,24 @@ def assert_no_regression(
     suite = _suite_like(earlier, names, suite, on)
     run = run_of(system, dataset, model)
     table = suite.score(dataset, run, progress=False)
-    comparison = compare(earlier.table.columns(names), table, earlier.lower_is_better)
+    clusters = clusters_of(dataset, cluster)
+    before = earlier.table.columns(names)
+    comparison = compare(before, table, earlier.lower_is_better, clusters=clusters)
+    if comparison.clusters < FEWEST:
+        warnings.warn(_too_few(comparison), stacklevel=3)
     check_lost(_lost(comparison, table, run), "has no features for", run, dataset, allow_failed)
     worse = comparison.regressed(alpha)
     record("mirage.no_regression", _facts(comparison, earlier, run, alpha))
     if worse:
         raise _regressed(comparison, worse, earlier, dataset, run, alpha)
     return comparison
+
+
+def _too_few(comparison: Comparison) -> str:
+    return (
+        f"{len(comparison.before)} queries in {comparison.clusters} clusters are too few for an "
+        f"alarm, whatever they say: it takes {FEWEST} clusters or more"
+    )
 
 
 def _compared(
@@ -176,6 +194,7 @@ def _facts(comparison: Comparison, baseline: Baseline, run: Run, alpha: float) -
         "baseline": baseline.table.model,
         "dataset": baseline.dataset,
         "queries": len(baseline.table),
+        "clusters": comparison.clusters,
         "failed": len(run.failed),
         "alpha": alpha,
         "features": features,
@@ -212,12 +231,19 @@ def _regressed(
         ("feature", "before", "now", "change", "worse", "better", "p"),
         [(_row(change), change in worse) for change in comparison.changes if change.queries],
         [
-            f"worse, better: of the {len(dataset)} queries; p: corrected for all features, after "
+            f"worse, better: of the {_counted(comparison)}; p: corrected for all features, after "
             "what another wording changes",
             *_newer(baseline),
             *worst(findings, f"Queries with worse {' or '.join(names)}", dataset, run),
         ],
     )
+
+
+def _counted(comparison: Comparison) -> str:
+    queries = f"{len(comparison.before)} queries"
+    if comparison.clusters == len(comparison.before):
+        return queries
+    return f"{queries}, in {comparison.clusters} clusters that count as one each"
 
 
 def _item(query_id: str, dataset: MirageDataset, run: Run) -> Answered:
