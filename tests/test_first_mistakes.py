@@ -183,7 +183,10 @@ def test_an_empty_file(tmp_path: Path) -> None:
     assert sentence(lambda: MirageDataset.from_jsonl(path)) == f"{path}: no query in this file"
 
 
-BARE = MirageDataset([Query(id="q01", language=LANGUAGE, text="Jina?")], name="mine")
+BARE = MirageDataset(
+    [Query(id=f"q0{number}", language=LANGUAGE, text="Jina?") for number in range(1, 6)],
+    name="mine",
+)
 
 
 def test_passages_that_are_missing_when_they_are_needed() -> None:
