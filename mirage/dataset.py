@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, SupportsIndex, overload
 
 from mirage._base.files import parse_rows, read_rows, validated, write_records
+from mirage._base.tables import Table, to_html
 from mirage.errors import DatasetError, UnknownNameError
 from mirage.languages import Language
 from mirage.models import Query, Response, Run
@@ -60,6 +61,9 @@ def _cluster_name(query: Query, cluster: Cluster) -> str | None:
         f"the cluster of query {query.id!r} is {name!r}; give a text that names it, or None where "
         "it is by itself"
     )
+
+_SHOWN = 10
+"""Queries of a dataset that a notebook shows."""
 
 
 class MirageDataset(Sequence[Query]):
@@ -231,6 +235,22 @@ class MirageDataset(Sequence[Query]):
     def __repr__(self) -> str:
         return f"MirageDataset({self.name!r}, language={self.language!r}, queries={len(self)})"
 
+    def _repr_html_(self) -> str:
+        """For notebooks: what is in it, and the first queries."""
+        rows = tuple(
+            (query.id, _short(query.text), str(len(query.passages)), str(len(query.relevant)))
+            for query in self._queries[:_SHOWN]
+        )
+        left = len(self) - len(rows)
+        return to_html(
+            Table(
+                f"{self.name}: {Language.of(self.language).name}, {len(self)} queries",
+                ("id", "query", "passages", "relevant"),
+                rows,
+                notes=(f"and {left} more",) if left else (),
+            )
+        )
+
     @cached_property
     def query_ids(self) -> tuple[str, ...]:
         """The ids of the queries, in order."""
@@ -311,6 +331,10 @@ class MirageDataset(Sequence[Query]):
 
     def _with(self, queries: Sequence[Query]) -> MirageDataset:
         return MirageDataset(queries, name=self.name, retrieved=self.retrieved)
+
+
+def _short(text: str, most: int = 100) -> str:
+    return text if len(text) <= most else text[: most - 1].rstrip() + "…"
 
 
 def _mean(values: Iterable[int]) -> float | None:

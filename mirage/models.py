@@ -126,7 +126,11 @@ class Query(Record):
         passage answers.
         """
         fields = type(self).model_fields
-        nothing = {name: fields[name].get_default(call_default_factory=True) for name in GOLD}
+        nothing = {
+            # pydantic 2.10 wants data also for factories that take none.
+            name: fields[name].get_default(call_default_factory=True, validated_data={})
+            for name in GOLD
+        }
         return self.model_copy(update=nothing)
 
     @property

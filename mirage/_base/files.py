@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import difflib
+import gzip
 import json
 import os
+import re
+import zlib
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -26,16 +29,23 @@ __all__ = [
 
 R = TypeVar("R", bound=BaseModel)
 
+_GZIP = b"\x1f\x8b"
+
 
 def lines(path: Path) -> Iterator[tuple[str, str]]:
     """The lines of a UTF-8 file that are not blank, each after its place (``file, line n``).
+
+    What gzip packed is unpacked.
 
     Raises:
         DatasetError: there is no such file, or it is not UTF-8.
     """
     check_path(path)
     try:
-        text = path.read_text(encoding="utf-8-sig")
+        data = path.read_bytes()
+        text = (gzip.decompress(data) if data[:2] == _GZIP else data).decode("utf-8-sig")
+    except (gzip.BadGzipFile, EOFError, zlib.error) as error:
+        raise DatasetError(f"{path}: cannot be unpacked ({error})") from None
     except UnicodeDecodeError as error:
         line = error.object[: error.start].count(b"\n") + 1
         raise DatasetError(f"{path}, line {line}: not UTF-8; save the file as UTF-8") from None
@@ -45,10 +55,10 @@ def lines(path: Path) -> Iterator[tuple[str, str]]:
 
 
 def _lines(text: str, source: str) -> Iterator[tuple[str, str]]:
-    # Only \n parts lines: str.splitlines would also split at U+2028 inside a JSON string.
-    for number, line in enumerate(text.split("\n"), 1):
+    # Only line ends part lines: str.splitlines would also split at U+2028 inside a JSON string.
+    for number, line in enumerate(re.split("\r\n?|\n", text), 1):
         if line.strip():
-            yield f"{source}, line {number}", line.rstrip("\r")
+            yield f"{source}, line {number}", line
 
 
 def read_rows(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:

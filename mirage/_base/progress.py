@@ -2,14 +2,28 @@
 
 from __future__ import annotations
 
+import sys
+import warnings
 from typing import Any
 
 __all__ = ["progress_bar"]
 
 
 def progress_bar(total: int, what: str, progress: bool, *, done: int = 0) -> Any:
-    """A bar of tqdm on stderr, if ``progress`` is true and that is a terminal."""
+    """A bar of tqdm on stderr, if ``progress`` is true and that is a terminal; or in a notebook."""
+    if progress and _in_notebook():
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # without ipywidgets it is a bar of text
+            from tqdm.auto import tqdm as bar
+
+        return bar(total=total, initial=done, desc=what)
     from tqdm import tqdm
 
     # None: on a terminal only.
     return tqdm(total=total, initial=done, desc=what, disable=None if progress else True)
+
+
+def _in_notebook() -> bool:
+    """Whether this is a kernel of Jupyter, by the sign that tqdm goes by."""
+    shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
+    return "IPKernelApp" in getattr(shell, "config", ())

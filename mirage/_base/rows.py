@@ -15,12 +15,19 @@ def rows_in(frame: Any) -> list[dict[str, Any]]:
     """The rows of a frame of pandas or polars, or of one split of Hugging Face ``datasets``.
 
     Raises:
-        DatasetError: it is no frame.
+        DatasetError: it is no frame, or a frame of several splits.
     """
+    if isinstance(frame, Mapping):  # datasets.DatasetDict
+        raise DatasetError(
+            f"these are the splits {', '.join(map(repr, frame))}; give one of them, as in "
+            f"data[{next(iter(frame), 'train')!r}]"
+        )
     if hasattr(frame, "to_dicts"):  # polars
         return list(frame.to_dicts())
     if hasattr(frame, "columns") and hasattr(frame, "to_dict"):  # pandas
-        return list(frame.to_dict(orient="records"))
+        indexed = any(name is not None for name in frame.index.names)
+        plain = frame.reset_index() if indexed else frame  # an index with a name is a column
+        return list(plain.to_dict(orient="records"))
     if hasattr(frame, "column_names"):  # datasets
         return list(frame.to_list())
     raise DatasetError(f"expected a frame of pandas or polars, found {type(frame).__name__}")

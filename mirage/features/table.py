@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -10,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mirage._base.tables import Table, to_html
 from mirage.errors import FeatureError, UnknownNameError, needing
 from mirage.features.base import Facts
 from mirage.features.registry import facts
@@ -130,19 +132,63 @@ class FeatureTable:
         )
 
     def to_pandas(self) -> pd.DataFrame:
-        """A frame indexed by query id with a column a feature (needs pandas)."""
+        """A frame indexed by query id with a column a feature (needs pandas).
+
+        Model, language and reasons are in its ``attrs``, which pandas keeps where it can.
+        """
         with needing("pandas", "frames"):
             import pandas as pd
         index = pd.Index(self.query_ids, name="query_id")
-        return pd.DataFrame(self.values, index=index, columns=list(self.features))
+        frame = pd.DataFrame(self.values, index=index, columns=list(self.features))
+        reasons: dict[str, dict[str, str]] = {}
+        for (query_id, feature), why in self.reasons.items():
+            reasons.setdefault(query_id, {})[feature] = why
+        told = {"model": self.model, "language": self.language, "not_computed": reasons}
+        frame.attrs["mirage"] = told
+        return frame
+
+    def _repr_html_(self) -> str:
+        """For notebooks: the mean of each feature, and how many queries have it."""
+        means, counts = self.mean(), (~np.isnan(self.values)).sum(axis=0)
+        rows = zip(self.features, means.tolist(), counts.tolist(), strict=True)
+        title = f"{self.model}: features of {len(self)} queries ({self.language})"
+        cells = tuple(
+            (name, "" if math.isnan(mean) else f"{mean:.3f}", str(count))
+            for name, mean, count in rows
+        )
+        return to_html(Table(title, ("feature", "mean", "queries"), cells, name=0))
 
     @classmethod
-    def from_pandas(cls, frame: pd.DataFrame, *, model: str, language: str) -> FeatureTable:
-        """The table of a frame as :meth:`to_pandas` gives it; NaN where the frame has none."""
-        return cls(
-            model,
-            language,
-            tuple(str(query_id) for query_id in frame.index),
-            tuple(str(column) for column in frame.columns),
-            frame.to_numpy(dtype=np.float64, na_value=np.nan),
-        )
+    def from_pandas(
+        cls, frame: pd.DataFrame, *, model: str | None = None, language: str | None = None
+    ) -> FeatureTable:
+        """The table of a frame as :meth:`to_pandas` gives it; NaN where the frame has none.
+
+        Args:
+            frame: its index are query ids, its columns features.
+            model: by default that of the frame's ``attrs``.
+            language: by default that of the frame's ``attrs``.
+
+        Raises:
+            FeatureError: neither says the model or the language, or a column is no numbers.
+        """
+        told = frame.attrs.get("mirage", {})
+        model, language = model or told.get("model"), language or told.get("language")
+        if model is None or language is None:
+            raise FeatureError(
+                "the frame does not say of which model, or in which language, the features are; "
+                "give model= and language="
+            )
+        try:
+            values = frame.to_numpy(dtype=np.float64, na_value=np.nan)
+        except (TypeError, ValueError) as error:
+            raise FeatureError(f"features of {model!r}: a column is no numbers ({error})") from None
+        ids = tuple(str(query_id) for query_id in frame.index)
+        features = tuple(str(column) for column in frame.columns)
+        reasons = {
+            (query_id, feature): why
+            for i, query_id in enumerate(ids)
+            for feature, why in told.get("not_computed", {}).get(query_id, {}).items()
+            if feature in features and np.isnan(values[i, features.index(feature)])
+        }
+        return cls(model, language, ids, features, values, reasons)

@@ -3,17 +3,17 @@
 ==============  ============  ====================================================================
 module          extra         what it does
 ==============  ============  ====================================================================
-``inspect_ai``  ``inspect``   a dataset as a task, features as scores
-``lm_eval``     ``lm-eval``   a dataset as a task, features as metrics
-``ragas``       ``ragas``     reads its datasets; features as its metrics
-``deepeval``    ``deepeval``  reads its test cases; features as its metrics
+``inspect_ai``  ``inspect``   a dataset as a task, features as scores, logs as runs
+``lm_eval``     ``lm-eval``   a dataset as a task, features as metrics, samples as runs
+``ragas``       ``ragas``     its datasets as ours and back; features as its metrics
+``deepeval``    ``deepeval``  its test cases as ours and back; features as its metrics
 ``datasets``    ``hub``       datasets, runs and feature tables to and from Hugging Face datasets
 ``frames``      ``frames``    datasets, runs and feature tables to and from pandas and polars
 ``trec``                      run files and qrels: passages shown, and passages cited
 ==============  ============  ====================================================================
 
-The extra ``integrations`` is all of them but DeepEval, which wants an older click than the hub's
-client. Nothing is imported here: each module says what to install where its package is not.
+Nothing is imported here: each module says what to install where its package is not. Harnesses ask
+for other versions than each other; give each an environment of its own.
 
 ``datasets`` and ``frames`` have the same columns:
 
@@ -21,11 +21,11 @@ client. Nothing is imported here: each module says what to install where its pac
 rows of          columns
 ===============  ==========================================================================
 a dataset        ``id``, ``language``, ``text``, ``passages`` (a list of ``id``, ``text``,
-                 ``title``), ``relevant`` (a list of passage ids), ``reference``,
+                 ``title``, ``document``), ``relevant`` (a list of passage ids), ``reference``,
                  ``answerable``, ``answers`` and ``wrong_answers`` (lists of lists of forms),
                  ``cluster``, ``metadata`` (JSON)
 a run            ``model``, ``language``, ``query_id``, ``text``, ``error``, ``shown`` (a list
-                 of passage ids)
+                 of passage ids), ``passages`` (texts that were shown and the query lacks)
 a feature table  ``model``, ``language``, ``query_id``, a column a feature, ``not_computed``
                  (JSON: the reason by feature)
 ===============  ==========================================================================

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import difflib
 import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
+from pydantic import BaseModel
 
 from mirage._base.files import validated
+from mirage._base.logs import logger
 from mirage._base.rows import placed, rows_in
 from mirage.dataset import MirageDataset
 from mirage.errors import DatasetError, FeatureError
@@ -18,6 +21,8 @@ from mirage.models import Query, Response, Run
 __all__ = ["TABLE_COLUMNS", "Row", "dataset_from", "rows_of", "run_from", "table_from"]
 
 Row = Mapping[str, Any]
+
+_LOG = logger("mirage.integrations")
 
 TABLE_COLUMNS = ("model", "language", "query_id", "not_computed")
 """The columns of a feature table that are no features."""
@@ -71,17 +76,17 @@ def dataset_from(data: Any, *, name: str = "", language: str | None = None) -> M
     """The dataset of rows as the functions of this module give them.
 
     Args:
-        data: a frame, or one split. Only ``id`` and ``text`` have to be there; an index is not
-            read.
+        data: a frame, or one split. Only ``id`` and ``text`` have to be there; of an index only
+            one with a name is read. Columns of other names are left out, with a warning.
         name: of the dataset; by default ``"frame"``, or ``"dataset"`` for a split.
         language: of rows that have none.
 
     Raises:
-        DatasetError: what is wrong in which row (from 0) and field; also for a column too many.
+        DatasetError: what is wrong in which row (from 0) and field, or a misspelt column.
     """
     name = name or ("dataset" if hasattr(data, "column_names") else "frame")
     queries = []
-    for where, row in _placed(rows_in(data), name, language=language):
+    for where, row in _fields_of(Query, _placed(rows_in(data), name, language=language), name):
         if "metadata" in row:
             row["metadata"] = _texts(row["metadata"], f"{where}, field 'metadata'")
         queries.append(validated(Query, row, where))
@@ -93,34 +98,43 @@ def run_from(data: Any, *, model: str | None = None, language: str | None = None
 
     Args:
         data: a frame, or one split. Only ``query_id`` and one of ``text`` and ``error`` have to be
-            there; an index is not read.
+            there; of an index only one with a name is read. Columns of other names are left out,
+            with a warning.
         model: what rows without a model are called.
         language: of rows that have none.
 
     Raises:
-        DatasetError: two models, or what is wrong in which row (from 0) and field; also for a
-            column too many.
+        DatasetError: two models, what is wrong in which row (from 0) and field, or a misspelt
+            column.
     """
     places = _placed(rows_in(data), "run", model=model, language=language)
     fields = {name: _only(places, name) for name in ("model", "language")}
     for _, row in places:
         row.setdefault("text", None)
         del row["model"], row["language"]
+    places = _fields_of(Response, places, "run")
     responses = [validated(Response, row, where) for where, row in places]
     return validated(Run, {**fields, "responses": responses}, "run")
 
 
-def table_from(data: Any) -> FeatureTable:
+def table_from(data: Any, *, model: str | None = None, language: str | None = None) -> FeatureTable:
     """The feature table of rows as the functions of this module give them.
 
     Every column that is none of the others is a feature.
+
+    Args:
+        data: a frame, or one split; also what :meth:`mirage.FeatureTable.to_pandas` gives.
+        model: what rows without a model are called.
+        language: of rows that have none.
 
     Raises:
         DatasetError: two models, or what is wrong in which row (from 0) and field.
         FeatureError: a query stands twice.
     """
+    if hasattr(data, "attrs") and "query_id" not in data.columns:
+        return FeatureTable.from_pandas(data, model=model, language=language)
     rows = rows_in(data)
-    places = _placed(rows, "feature table")
+    places = _placed(rows, "feature table", model=model, language=language)
     names = tuple(name for name in rows[0] if name not in TABLE_COLUMNS)
     if nameless := [where for where, row in places if "query_id" not in row]:
         raise DatasetError(f"{nameless[0]}: no field 'query_id'")
@@ -141,6 +155,24 @@ def table_from(data: Any) -> FeatureTable:
         values=np.array(values, dtype=np.float64).reshape(len(places), len(names)),
         reasons=reasons,
     )
+
+
+def _fields_of(
+    record: type[BaseModel], rows: Sequence[tuple[str, dict[str, Any]]], source: str
+) -> list[tuple[str, dict[str, Any]]]:
+    """The rows without columns that are none of the record's, of which a warning is logged.
+
+    One with nearly the name of a field stays, for what is misspelt is to be refused.
+    """
+    known = list(record.model_fields)
+    names = dict.fromkeys(name for _, row in rows for name in row if name not in known)
+    others = [name for name in names if not difflib.get_close_matches(name, known, cutoff=0.75)]
+    if others:
+        _LOG.warning("%s: columns that are left out: %s", source, ", ".join(map(repr, others)))
+    return [
+        (where, {name: value for name, value in row.items() if name not in others})
+        for where, row in rows
+    ]
 
 
 def _placed(

@@ -32,9 +32,10 @@ except ImportError as error:
 __all__ = ["dataset_from", "run_from", "table_from", "to_datasets"]
 
 _TEXT = Value("string")
+_PASSAGES = List(dict.fromkeys(("id", "text", "title", "document"), _TEXT))
 _QUERY = {
     **dict.fromkeys(("id", "language", "text"), _TEXT),
-    "passages": List({"id": _TEXT, "text": _TEXT, "title": _TEXT}),
+    "passages": _PASSAGES,
     "relevant": List(_TEXT),
     "reference": _TEXT,
     "answerable": Value("bool"),
@@ -45,6 +46,7 @@ _QUERY = {
 _RESPONSE = {
     **dict.fromkeys(("model", "language", "query_id", "text", "error"), _TEXT),
     "shown": List(_TEXT),
+    "passages": _PASSAGES,
 }
 
 

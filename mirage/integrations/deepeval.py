@@ -1,8 +1,10 @@
-"""DeepEval: reads its test cases; features as its metrics, which need no key and no model.
+"""DeepEval: its test cases as ours and back; features as its metrics, which need no key, no model.
 
+    from deepeval import evaluate
+    from deepeval.evaluate import ErrorConfig
     from deepeval.test_case import LLMTestCase
     from mirage import FeatureSuite
-    from mirage.integrations.deepeval import FeatureMetric, read
+    from mirage.integrations.deepeval import FeatureMetric, read, to_cases
 
     case = LLMTestCase(
         input="Which is the longest river in Africa?",
@@ -14,11 +16,16 @@
     print(FeatureSuite(["citation_recall@10", "support_lexical"]).score(dataset, run).to_pandas())
 
     metric = FeatureMetric("citation_recall@10", language="en", threshold=0.6)
-    metric.measure(case)  # also: evaluate([case], metrics=[metric]), assert_test(case, [metric])
-    print(metric.score, metric.success)
+    metric.measure(case)  # also: assert_test(case, [metric])
+    print(metric.score, metric.success, metric.reason)
+    assert read(to_cases(dataset, run), language="en", model="my-rag")[1] == run
+
+    # A query that no passage answers has no citation_recall@10, which would end the evaluation.
+    evaluate([case], metrics=[metric], error_config=ErrorConfig(skip_on_missing_params=True))
 
 A citation ``[2]`` is the second text of ``retrieval_context``. Relevant are those of them that are
-in ``context`` as well, letter for letter. DeepEval itself sends usage statistics unless the
+in ``context`` as well; blanks do not count. ``read(..., dataset=leaderboard.dataset)`` gives a run
+that the leaderboard ranks. DeepEval itself sends usage statistics unless the
 environment has ``DEEPEVAL_TELEMETRY_OPT_OUT=1``. Needs the extra ``deepeval``.
 """
 
@@ -32,8 +39,8 @@ from mirage.dataset import MirageDataset
 from mirage.errors import DatasetError, missing_package
 from mirage.features import FeatureSuite
 from mirage.features.suite import FeatureLike
-from mirage.integrations._contexts import query_of, records_of, response_to, score
-from mirage.models import Query, Run
+from mirage.integrations._contexts import Asked, query_of, records_of, response_to, score
+from mirage.models import Query, Response, Run
 
 try:
     from deepeval.dataset import EvaluationDataset
@@ -43,9 +50,12 @@ try:
 except ImportError as error:
     raise missing_package("deepeval", "deepeval") from error
 
-__all__ = ["FeatureMetric", "read"]
+__all__ = ["FeatureMetric", "read", "to_cases"]
 
 _NO_OUTPUT = "the test case has no actual_output"
+_IDS = "mirage_passage_ids"
+_QUERY_ID = "mirage_query_id"
+_RELEVANT = "mirage_relevant_ids"
 
 
 def read(
@@ -54,13 +64,24 @@ def read(
     language: str,
     model: str = "model",
     name: str = "deepeval",
+    dataset: MirageDataset | None = None,
 ) -> tuple[MirageDataset, Run]:
     """The queries of test cases and the responses to them; ids are numbers from 1.
 
-    A case without an ``actual_output`` is a failure in the run.
+    A case without an ``actual_output`` is a failure in the run. Cases of :func:`to_cases` keep
+    their ids.
+
+    Args:
+        cases: the test cases.
+        language: they are in.
+        model: the run's name.
+        name: the dataset's.
+        dataset: the queries that were asked, such as those of a leaderboard: the run is then on
+            it. Cases and queries, and contexts and passages, go together by their texts.
 
     Raises:
-        DatasetError: a case is a conversation or has no input, or what else is wrong where.
+        DatasetError: a case is a conversation, has no input, or asks no query of ``dataset``, or
+            what else is wrong where.
         UnknownNameError: no such language.
     """
     listed = cases.test_cases if isinstance(cases, EvaluationDataset) else cases
@@ -68,7 +89,37 @@ def read(
         (_query(case, language, str(number), f"{name}, test case {number}"), case.actual_output)
         for number, case in enumerate(listed, 1)
     )
-    return records_of(answers, model=model, name=name, error=_NO_OUTPUT)
+    return records_of(answers, model=model, name=name, error=_NO_OUTPUT, dataset=dataset)
+
+
+def to_cases(dataset: MirageDataset, run: Run) -> list[LLMTestCase]:
+    """A test case for each response; :func:`read` reads them.
+
+    Ids are in their ``metadata``. Titles of passages, short answers and whether a query has an
+    answer have no place there.
+
+    Raises:
+        UnknownNameError: the run answers a query that the dataset does not have.
+    """
+    return [_case(dataset[response.query_id], response) for response in run]
+
+
+def _case(query: Query, response: Response) -> LLMTestCase:
+    shown = query.passages_shown_to(response)
+    texts = {passage.id: passage.text for passage in query.passages}
+    return LLMTestCase(
+        input=query.text,
+        actual_output=response.text,
+        expected_output=query.reference,
+        retrieval_context=[passage.text for passage in shown],
+        context=[texts[id_] for id_ in query.relevant if id_ in texts],
+        name=query.id,
+        metadata={
+            _QUERY_ID: query.id,
+            _IDS: [passage.id for passage in shown],
+            _RELEVANT: list(query.relevant),
+        },
+    )
 
 
 class FeatureMetric(BaseMetric):
@@ -94,6 +145,7 @@ class FeatureMetric(BaseMetric):
 
     score: float | None = None
     success: bool | None = None
+    reason: str | None = None
     _required_params = ()
 
     def __init__(
@@ -108,44 +160,57 @@ class FeatureMetric(BaseMetric):
         return self.suite.names[0]
 
     def measure(self, test_case: LLMTestCase, *_: Any, **__: Any) -> float:
-        """The score of a test case, kept as :attr:`score` together with :attr:`success`."""
-        query = _query(test_case, self.language, "1", "the test case")
-        response = response_to(query, test_case.actual_output, error=_NO_OUTPUT)
-        self.score, self.error, self.success = None, None, None
+        """The score of a test case, kept with :attr:`success` and :attr:`reason`."""
+        query, shown = _query(test_case, self.language, "1", "the test case")
+        text = test_case.actual_output
+        response = response_to(query.id, text, error=_NO_OUTPUT, shown=shown or None)
+        self.score, self.error, self.success, self.reason = None, None, None, None
         values, reasons = score(self.suite, query, response)
         if reasons:
-            raise MissingTestCaseParamsError(
-                f"{self.__name__} not computed: {reasons[self.__name__]}"
-            )
+            self.reason = f"{self.__name__} not computed: {reasons[self.__name__]}"
+            raise MissingTestCaseParamsError(self.reason)
         self.score = values[self.__name__]
         self.is_successful()
+        self.reason = self._reason()
         return values[self.__name__]
 
     def is_successful(self) -> bool | None:
         """Whether the score is as good as the threshold, or better; kept as :attr:`success`."""
         if self.threshold is None or self.score is None:
             self.success = None if self.threshold is None else False
-        elif self.suite.facts[self.__name__].higher_is_better(self.language) is False:
+        elif self._lower_is_better():
             self.success = self.score <= self.threshold
         else:
             self.success = self.score >= self.threshold
         return self.success
+
+    def _lower_is_better(self) -> bool:
+        return self.suite.facts[self.__name__].higher_is_better(self.language) is False
+
+    def _reason(self) -> str:
+        said = f"{self.__name__} is {self.score:.4g}"
+        if self.threshold is None:
+            return said
+        most = "at most" if self._lower_is_better() else "at least"
+        return f"{said}, and {'is to be' if not self.success else 'so'} {most} {self.threshold:g}"
 
     async def a_measure(self, test_case: LLMTestCase, *_: Any, **__: Any) -> float:
         """As :meth:`measure`."""
         return await asyncio.to_thread(self.measure, test_case)
 
 
-def _query(case: LLMTestCase, language: str, id: str, where: str) -> Query:
+def _query(case: LLMTestCase, language: str, id: str, where: str) -> Asked:
     if not isinstance(case, LLMTestCase):
         raise DatasetError(f"{where}: only an LLMTestCase has one response to score")
-    retrieved = case.retrieval_context or ()
+    retrieved, told = case.retrieval_context or (), case.metadata or {}
     return query_of(
         where,
-        id=id,
+        id=str(told.get(_QUERY_ID, id)),
         language=language,
         text=case.input,
         retrieved=[item if isinstance(item, str) else item.context for item in retrieved],
         reference=case.expected_output,
         relevant=case.context,
+        retrieved_ids=told.get(_IDS),
+        relevant_ids=told.get(_RELEVANT),
     )

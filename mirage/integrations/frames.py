@@ -9,9 +9,9 @@
     assert run_from_frame(to_polars(run)) == run
     print(to_polars(FeatureSuite.offline("sw").score(dataset, run)))
 
-The columns are those of :mod:`mirage.integrations`. A feature table in pandas is
-:meth:`mirage.FeatureTable.to_pandas`, judgments are :meth:`mirage.Judgments.to_pandas`. Needs
-pandas or polars (extra ``frames``).
+The columns are those of :mod:`mirage.integrations`; others are left out, with a warning. A feature
+table in pandas is :meth:`mirage.FeatureTable.to_pandas`, judgments are
+:meth:`mirage.Judgments.to_pandas`. Needs pandas or polars (extra ``frames``).
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from mirage.integrations._rows import dataset_from as dataset_from_frame
 from mirage.integrations._rows import rows_of
 from mirage.integrations._rows import run_from as run_from_frame
 from mirage.integrations._rows import table_from as table_from_frame
-from mirage.models import Run
+from mirage.models import Passage, Run
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -61,13 +61,13 @@ def to_polars(records: MirageDataset | Run | FeatureTable) -> pl.DataFrame:
 def _types(polars: Any, records: MirageDataset | Run | FeatureTable) -> dict[str, Any]:
     """The types of columns that may be empty, where polars could not tell."""
     text = polars.String
+    passages = polars.List(polars.Struct(dict.fromkeys(Passage.model_fields, text)))
     if isinstance(records, MirageDataset):
-        passage = polars.Struct({"id": text, "text": text, "title": text})
-        lists = {"passages": polars.List(passage), "relevant": polars.List(text)}
+        lists = {"passages": passages, "relevant": polars.List(text)}
         lists |= dict.fromkeys(("answers", "wrong_answers"), polars.List(polars.List(text)))
         return lists | {"reference": text, "answerable": polars.Boolean, "cluster": text}
     if isinstance(records, Run):
-        return {"text": text, "error": text, "shown": polars.List(text)}
+        return {"text": text, "error": text, "shown": polars.List(text), "passages": passages}
     return dict.fromkeys(records.features, polars.Float64)
 
 

@@ -1,33 +1,56 @@
-"""lm-evaluation-harness: a dataset as a task, and features as its metrics.
+"""lm-evaluation-harness: datasets as tasks, features as metrics, and logged samples as runs.
 
     import lm_eval
     from lm_eval.tasks import TaskManager
-    from mirage import FeatureSuite, MirageDataset
-    from mirage.integrations.lm_eval import mirage_task
+    from mirage import FeatureSuite, Leaderboard, MirageDataset
+    from mirage.integrations.lm_eval import mirage_task, read_run
 
     task = mirage_task(MirageDataset.bundled("sw"), FeatureSuite.offline("sw"))
     none = TaskManager(include_defaults=False)  # saves reading its 13,000 tasks
     results = lm_eval.simple_evaluate(model="dummy", tasks=[task], task_manager=none)
     print(results["results"]["bundled-sw"])
+    run = read_run(results["samples"]["bundled-sw"], model="dummy")
+    print(Leaderboard.bundled("sw").rank(run))
 
 Each feature is a metric, with its mean and standard error over the queries that have it. A feature
 that could not be computed for a query is left out of that query's metrics, and one that could not
 be computed for any is not in the results: neither is a 0. The documents hold a prompt and no
-reference: models get them with each request. Needs the extra ``lm-eval``.
+reference: models get them with each request.
+
+From the command line, ``mirage_ar`` to ``mirage_zh`` are the bundled data, and ``mirage`` all of
+them::
+
+    TASKS=$(python -c "from mirage.integrations.lm_eval import TASKS; print(TASKS)")
+    lm-eval run --include_path $TASKS --tasks mirage_sw --model hf \\
+        --model_args pretrained=Qwen/Qwen3-0.6B --log_samples --output_path results
+
+The file that ``--log_samples`` writes, :func:`read_run` reads. For queries of your own, a YAML::
+
+    task: my_queries
+    class: !function mirage.integrations.lm_eval.DatasetTask
+    metadata:
+      dataset: /data/queries.jsonl
+      features: [citation_recall@10, support_lexical]
+
+Needs the extra ``lm-eval``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from importlib.metadata import version
+from pathlib import Path
 from typing import Any
 
+from mirage._base.files import read_rows
 from mirage.dataset import MirageDataset
-from mirage.errors import missing_package
+from mirage.errors import DatasetError, missing_package
 from mirage.features import FeatureSuite
 from mirage.generation import PromptMaker, RagPrompt
 from mirage.generation.prompts import ANSWER_TOKENS
-from mirage.integrations._contexts import response_to, score
-from mirage.models import Query
+from mirage.integrations._contexts import dataset_of, response_to, score, suite_of
+from mirage.languages import Language
+from mirage.models import Query, Response, Run
 
 try:
     import datasets
@@ -35,9 +58,15 @@ try:
 except ImportError as error:
     raise missing_package("lm_eval", "lm-eval") from error
 
-__all__ = ["mirage_task"]
+__all__ = ["TASKS", "DatasetTask", "mirage_task", "read_run"]
+
+TASKS = Path(__file__).parent / "lm_eval_tasks"
+"""The folder of tasks on the bundled data, for ``--include_path``."""
 
 Doc = dict[str, Any]
+
+_NEVER = "<|endoftext|>"
+"""The only stop sequence, which ends a text anyway: some servers refuse to be given none."""
 
 
 def mirage_task(
@@ -45,46 +74,129 @@ def mirage_task(
 ) -> ConfigurableTask:
     """A ``generate_until`` task named after the dataset, whose metrics are a suite's features.
 
+    Its version is that of this library, for figures change with that.
+
     Args:
         dataset: the queries.
         suite: by default :meth:`~mirage.FeatureSuite.offline` for the dataset's language.
         prompt: by default :class:`~mirage.generation.RagPrompt`; its messages become one text.
     """
     suite = suite or FeatureSuite.offline(dataset.language).applicable(dataset)
-    prompt = prompt or RagPrompt()
+    return ConfigurableTask(config=_config(dataset.name, dataset, suite, prompt or RagPrompt(), {}))
+
+
+class DatasetTask(ConfigurableTask):
+    """The task that a YAML of the harness names: ``class: !function ...DatasetTask``.
+
+    Args:
+        config: what the YAML says: ``task`` is the name, ``metadata.dataset`` a name such as
+            ``bundled-sw`` or the path of a file of queries, ``metadata.features`` names of
+            features, by default those of :meth:`~mirage.FeatureSuite.offline` that can be
+            computed on the dataset.
+
+    Raises:
+        DatasetError: no dataset is named, or the file is not as it should be.
+        UnknownNameError: no such feature or language.
+    """
+
+    def __init__(self, config: Mapping[str, Any]) -> None:
+        told = dict(config.get("metadata") or {})
+        dataset = dataset_of(told.get("dataset"))
+        if dataset is None:
+            raise DatasetError(
+                f"task {config.get('task')!r}: its metadata names no dataset, such as "
+                "'dataset: bundled-sw' or a file of queries"
+            )
+        suite = suite_of(told.get("features"), dataset, dataset.language)
+        super().__init__(config=_config(config["task"], dataset, suite, RagPrompt(), told))
+
+
+def _config(
+    name: str,
+    dataset: MirageDataset,
+    suite: FeatureSuite,
+    prompt: PromptMaker,
+    metadata: Mapping[str, Any],
+) -> dict[str, Any]:
     docs = datasets.Dataset.from_list([_doc(query, prompt) for query in dataset.without_gold()])
 
     def process_results(doc: Doc, results: Sequence[str]) -> dict[str, float]:
         query = dataset[doc["query_id"]]
-        response = response_to(query, results[0], error="", shown=doc["shown"])
+        response = response_to(query.id, results[0], error="", shown=doc["shown"])
         return score(suite, query, response).values
 
-    return ConfigurableTask(
-        config={
-            "task": dataset.name,
-            "custom_dataset": lambda **_: {"test": docs},
-            "test_split": "test",
-            "output_type": "generate_until",
-            "doc_to_text": lambda doc: doc["prompt"],
-            "doc_to_target": "",
-            "process_results": process_results,
-            "metric_list": [
-                {
-                    "metric": name,
-                    "aggregation": "mean",
-                    "higher_is_better": facts.higher_is_better(dataset.language),
-                }
-                for name, facts in suite.facts.items()
-            ],
-            "generation_kwargs": {"until": [], "do_sample": False, "max_gen_toks": ANSWER_TOKENS},
-        }
-    )
+    return {
+        "task": name,
+        "custom_dataset": lambda **_: {"test": docs},
+        "test_split": "test",
+        "output_type": "generate_until",
+        "doc_to_text": lambda doc: doc["prompt"],
+        "doc_to_target": "",
+        "process_results": process_results,
+        "metric_list": [
+            {
+                "metric": metric,
+                "aggregation": "mean",
+                "higher_is_better": facts.higher_is_better(dataset.language),
+            }
+            for metric, facts in suite.facts.items()
+        ],
+        "generation_kwargs": {
+            "until": [_NEVER],
+            "do_sample": False,
+            "max_gen_toks": ANSWER_TOKENS,
+        },
+        "metadata": {**metadata, "version": version("mirage-rag")},
+    }
 
 
 def _doc(query: Query, prompt: PromptMaker) -> Doc:
     messages, shown = prompt(query)
     return {
         "query_id": query.id,
+        "language": query.language,
         "prompt": "\n\n".join(message["content"] for message in messages),
         "shown": list(shown),
     }
+
+
+def read_run(samples: str | Path | Iterable[Mapping[str, Any]], *, model: str | None = None) -> Run:
+    """The responses that a task of this module was given, from what ``--log_samples`` keeps.
+
+    Args:
+        samples: a file ``samples_TASK_DATE.jsonl``, or what ``simple_evaluate`` returns under
+            ``samples`` for a task.
+        model: its name in the run; by default that of the file's folder, which the harness names
+            after the model.
+
+    Raises:
+        DatasetError: no sample, or one that is of another task; names it.
+    """
+    if isinstance(samples, str | Path):
+        rows = list(read_rows(Path(samples)))
+        model = model or Path(samples).resolve().parent.name
+    else:
+        rows = [(f"sample {number}", dict(row)) for number, row in enumerate(samples)]
+    if not rows:
+        raise DatasetError(f"{samples}: no sample")
+    answers = [_logged(where, row) for where, row in rows]
+    languages = {language for language, _ in answers}
+    if len(languages) > 1:
+        raise DatasetError(f"samples are in {', '.join(sorted(languages))}; take those of one task")
+    return Run(
+        model=model or "model",
+        language=languages.pop(),
+        responses=tuple(response for _, response in answers),
+    )
+
+
+def _logged(where: str, row: Mapping[str, Any]) -> tuple[str, Response]:
+    try:
+        doc, text = row["doc"], row["filtered_resps"][0]
+        language = Language.of(doc["language"]).code
+        return language, response_to(doc["query_id"], text, error="", shown=doc["shown"])
+    except (KeyError, IndexError, TypeError) as error:
+        raise DatasetError(
+            f"{where}: no logged sample of a task of mirage.integrations.lm_eval "
+            f"({type(error).__name__}: {error})"
+        ) from None

@@ -1,8 +1,8 @@
-"""ragas: reads its datasets; features as its metrics, which need no key and no model.
+"""ragas: its datasets as ours and back; features as its metrics, which need no key and no model.
 
     from ragas import EvaluationDataset, SingleTurnSample
     from mirage import FeatureSuite
-    from mirage.integrations.ragas import FeatureMetric, read
+    from mirage.integrations.ragas import FeatureMetric, read, to_samples
 
     sample = SingleTurnSample(
         user_input="Which is the longest river in Africa?",
@@ -15,10 +15,13 @@
 
     metric = FeatureMetric("citation_recall@10", language="en")
     print(metric.single_turn_score(sample))  # also: evaluate(..., metrics=[metric])
+    assert read(to_samples(dataset, run), language="en", model="my-rag")[1] == run
 
 A citation ``[2]`` is the second retrieved context. Relevant are the retrieved contexts that are
-among the reference contexts, by id where there are ids, else by text. ragas itself sends usage
-statistics unless the environment has ``RAGAS_DO_NOT_TRACK=true``. Needs the extra ``ragas``.
+among the reference contexts, by id where there are ids, else by text; blanks do not count.
+``read(..., dataset=leaderboard.dataset)`` gives a run that the leaderboard ranks. ragas itself
+sends usage statistics unless the environment has ``RAGAS_DO_NOT_TRACK=true``. Needs the extra
+``ragas``.
 """
 
 from __future__ import annotations
@@ -32,8 +35,8 @@ from mirage.dataset import MirageDataset
 from mirage.errors import DatasetError, missing_package
 from mirage.features import FeatureSuite
 from mirage.features.suite import FeatureLike
-from mirage.integrations._contexts import query_of, records_of, response_to, score
-from mirage.models import Query, Run
+from mirage.integrations._contexts import Asked, query_of, records_of, response_to, score
+from mirage.models import Query, Response, Run
 
 try:
     from ragas import EvaluationDataset, RunConfig, SingleTurnSample
@@ -42,28 +45,67 @@ try:
 except ImportError as error:
     raise missing_package("ragas", "ragas") from error
 
-__all__ = ["FeatureMetric", "read"]
+__all__ = ["FeatureMetric", "read", "to_samples"]
 
 _LOG = logger("mirage.integrations.ragas")
 _NO_RESPONSE = "the sample has no response"
 
 
 def read(
-    data: EvaluationDataset, *, language: str, model: str = "model", name: str = "ragas"
+    data: EvaluationDataset,
+    *,
+    language: str,
+    model: str = "model",
+    name: str = "ragas",
+    dataset: MirageDataset | None = None,
 ) -> tuple[MirageDataset, Run]:
     """The queries of single-turn samples and the responses to them; ids are numbers from 1.
 
     A sample without a response is a failure in the run.
 
+    Args:
+        data: the samples.
+        language: they are in.
+        model: the run's name.
+        name: the dataset's.
+        dataset: the queries that were asked, such as those of a leaderboard: the run is then on
+            it. Samples and queries, and contexts and passages, go together by their texts.
+
     Raises:
-        DatasetError: a sample is multi-turn, has no ``user_input``, or what else is wrong where.
+        DatasetError: a sample is multi-turn, has no ``user_input``, asks no query of ``dataset``,
+            or what else is wrong where.
         UnknownNameError: no such language.
     """
     answers = (
         (_query(sample, language, str(number), f"{name}, sample {number}"), sample.response)
         for number, sample in enumerate(data, 1)
     )
-    return records_of(answers, model=model, name=name, error=_NO_RESPONSE)
+    return records_of(answers, model=model, name=name, error=_NO_RESPONSE, dataset=dataset)
+
+
+def to_samples(dataset: MirageDataset, run: Run) -> EvaluationDataset:
+    """A sample for each response, with the ids and texts of its passages; :func:`read` reads them.
+
+    Titles of passages, short answers and whether a query has an answer have no place there.
+
+    Raises:
+        UnknownNameError: the run answers a query that the dataset does not have.
+    """
+    return EvaluationDataset([_sample(dataset[response.query_id], response) for response in run])
+
+
+def _sample(query: Query, response: Response) -> SingleTurnSample:
+    shown = query.passages_shown_to(response)
+    texts = {passage.id: passage.text for passage in query.passages}
+    return SingleTurnSample(
+        user_input=query.text,
+        retrieved_contexts=[passage.text for passage in shown],
+        retrieved_context_ids=[passage.id for passage in shown],
+        reference_contexts=[texts.get(id_, "") for id_ in query.relevant],
+        reference_context_ids=list(query.relevant),
+        reference=query.reference,
+        response=response.text,
+    )
 
 
 class FeatureMetric(SingleTurnMetric):
@@ -104,13 +146,13 @@ class FeatureMetric(SingleTurnMetric):
         return float(result)
 
     def _result(self, sample: SingleTurnSample) -> MetricResult:
-        query = _query(sample, str(self.suite.language), "1", "the sample")
-        response = response_to(query, sample.response, error=_NO_RESPONSE)
+        query, shown = _query(sample, str(self.suite.language), "1", "the sample")
+        response = response_to(query.id, sample.response, error=_NO_RESPONSE, shown=shown or None)
         values, reasons = score(self.suite, query, response)
         return MetricResult(values.get(self.name, math.nan), reasons.get(self.name))
 
 
-def _query(sample: SingleTurnSample, language: str, id: str, where: str) -> Query:
+def _query(sample: SingleTurnSample, language: str, id: str, where: str) -> Asked:
     if not isinstance(sample, SingleTurnSample):
         raise DatasetError(f"{where}: only single-turn samples have one response to score")
     return query_of(

@@ -337,6 +337,10 @@ class Leaderboard:
     def __repr__(self) -> str:
         return f"Leaderboard({self.dataset!r}, anchors={len(self.anchors)})"
 
+    def _repr_html_(self) -> str:
+        """For notebooks: the ranking of the anchors."""
+        return self.ranking._repr_html_()
+
     def rank(
         self,
         system: ModelLike,

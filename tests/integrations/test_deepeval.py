@@ -24,7 +24,7 @@ with warnings.catch_warnings():
     from deepeval.telemetry.client import telemetry_opt_out
     from deepeval.test_case import ConversationalTestCase, LLMTestCase, RetrievedContextData, Turn
 
-from mirage.integrations.deepeval import FeatureMetric, read
+from mirage.integrations.deepeval import FeatureMetric, read, to_cases
 
 FEATURES = ("citation_recall@10", "answer_rougeL", "support_lexical")
 # What DeepEval can hold of a query: no titles of passages, and not whether it has an answer.
@@ -133,6 +133,34 @@ def test_a_metric_that_cannot_be_computed_is_left_out_on_request() -> None:
     for result, row in zip(results, expected(), strict=True):
         kept = {data.name for data in result.metrics_data or ()}
         assert kept == {n for n, value in zip(FEATURES, row, strict=True) if not np.isnan(value)}
+
+
+def test_a_run_goes_to_cases_and_back() -> None:
+    responses = tuple(Response(query_id=q.id, text=answers(DATASET)[q.id]) for q in DATASET)
+    run = Run(model="m", language="en", responses=responses)
+    back, again = read(to_cases(DATASET, run), language="en", model="m")
+    assert again == run
+    for query, original in zip(back, DATASET, strict=True):
+        assert (query.id, query.passages) == (original.id, original.passages)
+        assert query.relevant == original.relevant
+    _, by_text = read(CASES, language="en", dataset=MirageDataset.bundled("en"))
+    found = FeatureSuite(FEATURES).score(DATASET, by_text).values
+    np.testing.assert_array_equal(found, expected())
+
+
+def test_a_metric_says_why() -> None:
+    case = LLMTestCase(
+        input="Which river?",
+        actual_output="The Nile [2].",
+        retrieval_context=["The Congo.", "The Nile."],
+        context=["The Nile. ", "The Niger."],
+    )
+    metric = FeatureMetric("citation_recall@10", "en", threshold=0.6)
+    metric.measure(case)
+    assert metric.reason == "citation_recall@10 is 0.5, and is to be at least 0.6"
+    with pytest.raises(MissingTestCaseParamsError):
+        metric.measure(LLMTestCase(input="Which river?", actual_output="The Nile [1]."))
+    assert metric.reason == "citation_recall@10 not computed: the query has no relevant passage"
 
 
 def test_the_threshold_decides() -> None:

@@ -104,8 +104,8 @@ def test_bad_frames_are_refused_with_their_place() -> None:
         run_from_frame(good.drop(columns="language"))
     with pytest.raises(DatasetError, match=r"run, row 1: .* needs either a text or an error"):
         run_from_frame(good.drop(columns="error"))
-    with pytest.raises(DatasetError, match=r"run, row 0, field 'rating': Extra inputs"):
-        run_from_frame(good.assign(rating=1))
+    with pytest.raises(DatasetError, match=r"row 0, field 'qury_id': Extra inputs"):
+        run_from_frame(good.assign(qury_id=1))
     with pytest.raises(DatasetError, match="run: no row"):
         run_from_frame(good[:0])
     with pytest.raises(DatasetError, match=r"frame, row 0, field 'metadata': not JSON"):
@@ -114,6 +114,41 @@ def test_bad_frames_are_refused_with_their_place() -> None:
         dataset_from_frame(to_pandas(BARE).assign(metadata="[1]"))
     with pytest.raises(DatasetError, match="expected a frame of pandas or polars, found list"):
         dataset_from_frame([])  # type: ignore[arg-type]
+
+
+def test_other_columns_are_left_out_and_said(caplog: pytest.LogCaptureFixture) -> None:
+    assert run_from_frame(to_pandas(RUN).assign(latency=0.3, model_cost=1)) == RUN
+    assert "run: columns that are left out: 'latency', 'model_cost'" in caplog.text
+    assert dataset_from_frame(to_pandas(BARE).assign(source="wiki")) == BARE
+
+
+def test_a_table_comes_back_from_its_own_frame(tmp_path: Path) -> None:
+    table = FeatureSuite.offline("sw").score(MirageDataset.bundled("sw"), RUN)
+    frame = table.to_pandas()
+    frame.to_parquet(tmp_path / "table.parquet")
+    for read in (frame, pd.read_parquet(tmp_path / "table.parquet")):
+        for back in (table_from_frame(read), FeatureTable.from_pandas(read)):
+            np.testing.assert_array_equal(back.values, table.values)
+            assert back.reasons == table.reasons
+            assert (back.model, back.language, back.query_ids) == ("m", "sw", table.query_ids)
+    named = FeatureTable.from_pandas(frame.fillna(0.0), model="n", language="sw")
+    assert (named.model, named.reasons) == ("n", {})
+    frame.attrs.clear()
+    with pytest.raises(FeatureError, match="give model= and language="):
+        table_from_frame(frame)
+    with_column = frame.reset_index().assign(model="m", language="sw")
+    assert table_from_frame(with_column).features == table.features
+
+
+def test_an_index_with_a_name_is_a_column() -> None:
+    assert run_from_frame(to_pandas(RUN).set_index("query_id")) == RUN
+
+
+def test_a_passage_of_the_response_comes_back(to_frame: Callable[[Any], Any]) -> None:
+    passage = Passage(id="x", text="Nile.", document="d")
+    one = Response(query_id="q01", text="[1]", shown=("x",), passages=(passage,))
+    run = RUN.model_copy(update={"responses": (one, *RUN.responses[1:])})
+    assert run_from_frame(to_frame(run)) == run
 
 
 def test_bad_tables_are_refused() -> None:

@@ -10,7 +10,7 @@ import pytest
 from mirage.dataset import MirageDataset
 from mirage.errors import DatasetError, FeatureError
 from mirage.features import FeatureSuite, FeatureTable
-from mirage.models import Query, Response, Run
+from mirage.models import Passage, Query, Response, Run
 
 pytest.importorskip("datasets", reason="datasets is not installed: pip install '.[hub]'")
 import datasets as hf
@@ -51,6 +51,21 @@ def test_a_run_comes_back_equal() -> None:
     assert run_from(to_datasets(RUN)) == RUN
 
 
+def test_passages_keep_all_they_have() -> None:
+    passage = Passage(id="x", text="Nile.", title="t", document="d")
+    query = Query(id="1", language="sw", text="?", passages=(passage,))
+    assert dataset_from(to_datasets(MirageDataset([query]))) == MirageDataset([query])
+    one = Response(query_id="1", text="[1]", shown=("x",), passages=(passage,))
+    run = Run(model="m", language="sw", responses=(one,))
+    assert run_from(to_datasets(run)) == run
+
+
+def test_splits_are_asked_for() -> None:
+    data = hf.DatasetDict(dev=to_datasets(MirageDataset.bundled("sw")))
+    with pytest.raises(DatasetError, match=r"the splits 'dev'; give one of them"):
+        dataset_from(data)
+
+
 def test_records_survive_the_disk(tmp_path: Path) -> None:
     dataset = MirageDataset.bundled("hi")
     to_datasets(dataset).save_to_disk(tmp_path / "queries")
@@ -76,8 +91,8 @@ def test_rows_of_others_are_read() -> None:
 
 
 def test_bad_rows_are_refused() -> None:
-    with pytest.raises(DatasetError, match=r"run, row 0, field 'score': Extra inputs"):
-        run_from(to_datasets(RUN).add_column("score", [1, 2, 3]))
+    with pytest.raises(DatasetError, match=r"run, row 0, field 'eror': Extra inputs"):
+        run_from(to_datasets(RUN).add_column("eror", [1, 2, 3]))
     with pytest.raises(DatasetError, match="take the rows of one model"):
         run_from(to_datasets(RUN).remove_columns("model"))
     clash = FeatureTable("m", "sw", ("q01",), ("not_computed",), np.zeros((1, 1)))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from importlib.metadata import entry_points, version
 from typing import Any
 
 import numpy as np
@@ -11,17 +12,27 @@ import pytest
 from answers import answers, table
 
 from mirage.dataset import MirageDataset
+from mirage.errors import DatasetError
 from mirage.features import FeatureSuite, NotComputed
 from mirage.models import Query, Response
 
 pytest.importorskip("inspect_ai", reason="inspect_ai is not installed: pip install '.[inspect]'")
-from inspect_ai import Task, eval
-from inspect_ai.log import EvalLog, EvalScore
+from inspect_ai import Task, eval, score
+from inspect_ai._util.registry import registry_info
+from inspect_ai.dataset import Sample
+from inspect_ai.log import EvalLog, EvalScore, read_eval_log
 from inspect_ai.model import ChatMessage, ModelOutput, ModelUsage, get_model
+from inspect_ai.scorer._scorer import scorer_create
 from inspect_ai.solver import Generate, Solver, TaskState, generate, solver
 
 from mirage.integrations import inspect_ai as adapter
-from mirage.integrations.inspect_ai import bundled, feature_scorer, mirage_task, samples
+from mirage.integrations.inspect_ai import (
+    bundled,
+    feature_scorer,
+    mirage_task,
+    read_run,
+    samples,
+)
 
 # inspect_ai calls a newer tenacity than it was written for, and leaves streams to the collector.
 pytestmark = [
@@ -178,6 +189,66 @@ def test_a_solver_says_what_it_showed() -> None:
     model = get_model(MOCK, custom_outputs=[made], memoize=False)
     [log] = eval(task, model=model, display="none", log_dir="logs")
     assert results(log)["citation_map@10"].metrics["mean"].value == 0.5
+
+
+def test_a_teams_own_samples_are_scored() -> None:
+    known = {"passages": ["The Congo.", "The Nile."], "relevant": ["2"]}
+    own = [
+        Sample(id=1, input="Which river?", target="The Nile [2].", metadata=known),
+        Sample(id=2, input="Which river?"),
+    ]
+    task = Task(
+        dataset=own,
+        solver=generate(),
+        scorer=feature_scorer(["citation_recall@10", "answer_bleu"], language="en"),
+    )
+    made = ModelOutput.from_content(MOCK, "The Nile [2].")
+    made.usage = ModelUsage()
+    model = get_model(MOCK, custom_outputs=lambda *_: made, memoize=False)
+    [log] = eval(task, model=model, display="none", log_dir="logs")
+    assert log.status == "success", log.error
+    found = results(log)
+    assert found["citation_recall@10"].metrics["mean"].value == 1
+    assert found["answer_bleu"].metrics["mean"].value > 0.99
+    assert {score.unscored_samples for score in found.values()} == {1}
+    assert read_run(log, language="en")["1"].text == "The Nile [2]."
+    with pytest.raises(DatasetError, match="does not say in which language"):
+        read_run(log)
+    with pytest.raises(DatasetError, match="feature_scorer needs the dataset="):
+        feature_scorer(["answer_bleu"])
+
+
+def test_a_log_is_scored_anew_and_is_a_run() -> None:
+    dataset, names = MirageDataset.bundled("sw"), ["citation_recall@10", "answer_bleu"]
+    first = run(mirage_task(dataset, FeatureSuite(names)), dataset, dataset[5].id)
+    log = read_eval_log(first.location)
+    assert log.eval.task_version == version("mirage-rag")
+    [entry] = log.eval.scorers or ()
+    assert entry.options == {"features": names, "dataset": "bundled-sw"}
+    made = scorer_create(registry_info(feature_scorer).name, **(entry.options or {}))
+    again = score(log, made, action="overwrite")
+    for name in names:
+        before, after = results(first)[name], results(again)[name]
+        assert after.metrics["mean"].value == before.metrics["mean"].value
+        assert after.scored_samples == before.scored_samples
+
+    read = read_run(first.location, model="mine")
+    assert (read.model, len(read), len(read.failed)) == ("mine", len(dataset), 1)
+    np.testing.assert_array_equal(
+        FeatureSuite(names).score(dataset, read).values,
+        table(dataset, FeatureSuite(names), dataset[5].id).values,
+    )
+    assert read_run(log).model == MOCK
+
+
+def test_the_bundled_task_is_found_by_its_name() -> None:
+    [entry] = entry_points(group="inspect_ai", name="mirage")
+    assert entry.load() is adapter
+    if registry_info(bundled).name == "bundled":
+        pytest.skip("inspect_ai gives no name of a package to what is installed in place")
+    dataset = MirageDataset.bundled("yo")
+    log = run("mirage/bundled", dataset, task_args={"language": "yo"})
+    assert tuple(results(log)) == FeatureSuite.offline().names
 
 
 def test_the_bundled_task_is_found_by_its_file() -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from importlib.metadata import version
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -10,16 +12,19 @@ import pytest
 from answers import answers, table
 
 from mirage.dataset import MirageDataset
+from mirage.errors import DatasetError
 from mirage.features import FeatureSuite, NotComputed
+from mirage.languages import LANGUAGES
 from mirage.models import Query, Response
 
 pytest.importorskip("lm_eval", reason="lm_eval is not installed: pip install '.[lm-eval]'")
 import lm_eval
 from lm_eval.api.instance import Instance
 from lm_eval.api.model import LM
+from lm_eval.loggers import EvaluationTracker
 from lm_eval.tasks import TaskManager
 
-from mirage.integrations.lm_eval import mirage_task
+from mirage.integrations.lm_eval import TASKS, DatasetTask, mirage_task, read_run
 
 
 class Recorded(LM):
@@ -103,7 +108,7 @@ def test_a_feature_that_no_query_has_is_not_in_the_results() -> None:
     assert "never" not in keys
 
 
-def test_the_model_gets_the_prompt_and_no_stop_sequence() -> None:
+def test_the_model_gets_the_prompt_and_no_stop_sequence_that_an_answer_holds() -> None:
     dataset = MirageDataset.bundled("fi")
     model = Recorded(dataset)
     run(dataset, model=model)
@@ -111,7 +116,7 @@ def test_the_model_gets_the_prompt_and_no_stop_sequence() -> None:
     for query, (text, options) in zip(dataset, model.asked, strict=True):
         assert query.text in text
         assert all(f"[{passage}]" in text for passage in query.passage_ids)
-        assert options == {"until": [], "do_sample": False, "max_gen_toks": 1024}
+        assert options == {"until": ["<|endoftext|>"], "do_sample": False, "max_gen_toks": 1024}
 
 
 def test_the_model_sees_no_gold() -> None:
@@ -129,6 +134,57 @@ def test_the_model_sees_no_gold() -> None:
     run(dataset, model=Prying(dataset))
     assert len(seen) == 3
     assert not any("gold" in text or "relevant" in text for text in seen)
+
+
+def test_the_bundled_languages_are_tasks(tmp_path: Path) -> None:
+    manager = TaskManager(include_path=str(TASKS), include_defaults=False)
+    assert sorted(manager.all_subtasks) == [f"mirage_{code}" for code in sorted(LANGUAGES)]
+    dataset = MirageDataset.bundled("sw")
+    tracker = EvaluationTracker(output_path=str(tmp_path))
+    found = lm_eval.simple_evaluate(
+        model=Recorded(dataset),
+        tasks=["mirage_sw"],
+        task_manager=manager,
+        evaluation_tracker=tracker,
+    )
+    assert found is not None
+    assert found["versions"]["mirage_sw"] == version("mirage-rag")
+    expected = run(dataset)["results"]["bundled-sw"]
+    measured = {k: v for k, v in found["results"]["mirage_sw"].items() if "," in k}
+    assert measured == {k: v for k, v in expected.items() if k in measured}
+    assert measured["answer_bleu,none"] > 0
+
+    tracker.general_config_tracker.model_name_sanitized = "recorded"
+    tracker.date_id = "2026"
+    tracker.save_results_samples("mirage_sw", found["samples"]["mirage_sw"])
+    [file] = tmp_path.rglob("samples_*.jsonl")
+    read = read_run(file)
+    assert (read.model, read.language) == ("recorded", "sw")
+    assert {r.query_id: r.text for r in read} == answers(dataset)
+    suite = FeatureSuite.offline("sw")
+    np.testing.assert_array_equal(suite.score(dataset, read).values, table(dataset, suite).values)
+
+
+def test_a_yaml_names_a_dataset_and_features(tmp_path: Path) -> None:
+    MirageDataset.bundled("de")[:2].to_jsonl(tmp_path / "mine.jsonl")
+    (tmp_path / "mine.yaml").write_text(
+        "task: mine\nclass: !function mirage.integrations.lm_eval.DatasetTask\n"
+        f"metadata:\n  dataset: {tmp_path / 'mine.jsonl'}\n  features: [answer_bleu]\n"
+    )
+    manager = TaskManager(include_path=str(tmp_path), include_defaults=False)
+    found = lm_eval.simple_evaluate(model="dummy", tasks=["mine"], task_manager=manager)
+    assert found is not None
+    assert found["n-samples"]["mine"]["original"] == 2
+    assert "answer_bleu,none" in found["results"]["mine"]
+    with pytest.raises(DatasetError, match="task 'x': its metadata names no dataset"):
+        DatasetTask({"task": "x"})
+
+
+def test_samples_of_other_tasks_are_refused() -> None:
+    with pytest.raises(DatasetError, match="sample 0: no logged sample of a task"):
+        read_run([{"doc": {"question": "?"}, "filtered_resps": ["x"]}])
+    with pytest.raises(DatasetError, match="no sample"):
+        read_run([])
 
 
 def test_its_dummy_model_is_scored() -> None:

@@ -23,7 +23,7 @@ with warnings.catch_warnings():
     from ragas.dataset_schema import MultiTurnSample
     from ragas.messages import HumanMessage
 
-from mirage.integrations.ragas import FeatureMetric, read
+from mirage.integrations.ragas import FeatureMetric, read, to_samples
 
 FEATURES = ("citation_recall@10", "citation_map@10", "answer_rougeL", "support_lexical")
 # What ragas can hold of a query: no titles of passages, and not whether it has an answer.
@@ -120,6 +120,18 @@ def test_ids_that_are_numbers_are_read() -> None:
         response="b [2]",
     )
     assert FeatureMetric("citation_recall@10", "en").single_turn_score(sample) == 0.5
+
+
+def test_a_run_goes_to_samples_and_back() -> None:
+    responses = tuple(Response(query_id=q.id, text=answers(DATASET)[q.id]) for q in DATASET)
+    run = Run(model="m", language="en", responses=responses)
+    back, again = read(to_samples(DATASET, run), language="en", model="m", dataset=DATASET)
+    assert (back, again) == (DATASET, run)
+    _, again = read(to_samples(DATASET, run), language="en", model="m")
+    assert [r.text for r in again] == [r.text for r in run]
+    samples = EvaluationDataset([sample_of(query, ids=False) for query in DATASET])
+    _, by_text = read(samples, language="en", dataset=MirageDataset.bundled("en"))
+    np.testing.assert_array_equal(FeatureSuite(FEATURES).score(DATASET, by_text).values, expected())
 
 
 def test_a_function_is_a_metric() -> None:
