@@ -62,6 +62,7 @@ def _cluster_name(query: Query, cluster: Cluster) -> str | None:
         "it is by itself"
     )
 
+
 _SHOWN = 10
 """Queries of a dataset that a notebook shows."""
 
