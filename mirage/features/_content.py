@@ -10,10 +10,10 @@ from typing import NamedTuple
 from mirage.languages import Language
 from mirage.text import split_sentences, tokenize
 from mirage.text.lexicon import lexicon
-from mirage.text.mentions import bare
+from mirage.text.mentions import stem
 from mirage.text.numbers import without_numbers
 
-__all__ = ["content_words", "function_words", "held", "held_by_sentence"]
+__all__ = ["content_words", "function_words", "grams", "held", "held_by_sentence", "words"]
 
 UNLIKE, ALIKE = 0.3, 0.7
 """Shares of a word's n-grams in another word up to which, and from which on, they are one word."""
@@ -25,15 +25,15 @@ def content_words(text: str, code: str) -> tuple[str, ...]:
 
     Without accents. In a language of characters they are pairs of characters.
     """
-    words = _words(text, code)
+    every = words(text, code)
     ordinary = function_words(code)
-    return tuple(word for word in words if word not in ordinary) or words
+    return tuple(word for word in every if word not in ordinary) or every
 
 
 @cache
 def function_words(code: str) -> frozenset[str]:
     """The function words of a language, in the form that words of a text have here."""
-    return frozenset(word for text in lexicon(code).function_words for word in _words(text, code))
+    return frozenset(word for text in lexicon(code).function_words for word in words(text, code))
 
 
 @lru_cache(maxsize=65536)
@@ -42,9 +42,9 @@ def held(word: str, passage: str, code: str) -> float:
     index = _index(passage, code)
     if word in index.numbers:
         return 1.0
-    grams = _grams(word, code)
-    most = max(_shared(grams, index).values(), default=0)
-    return _likeness(most, grams)
+    parts = _parts(word, code)
+    most = max(_shared(parts, index).values(), default=0)
+    return _likeness(most, parts)
 
 
 @lru_cache(maxsize=65536)
@@ -61,9 +61,9 @@ def held_by_sentence(word: str, passage: str, code: str) -> tuple[float, ...]:
         for place in index.places[index.numbers[word]]:
             values[place] = 1.0
         return tuple(values)
-    grams = _grams(word, code)
-    for number, count in _shared(grams, index).items():
-        value = _likeness(count, grams)
+    parts = _parts(word, code)
+    for number, count in _shared(parts, index).items():
+        value = _likeness(count, parts)
         if value:
             for place in index.places[number]:
                 values[place] = max(values[place], value)
@@ -84,10 +84,10 @@ def _index(passage: str, code: str) -> _Index:
     sentences = split_sentences(passage, code)
     index = _Index(len(sentences), {}, [], {})
     for place, sentence in enumerate(sentences):
-        for word in _words(sentence, code):
+        for word in words(sentence, code):
             if word not in index.numbers:
                 index.numbers[word] = len(index.places)
-                for gram in _grams(word, code):
+                for gram in _parts(word, code):
                     index.holders.setdefault(gram, []).append(len(index.places))
                 index.places.append([])
             index.places[index.numbers[word]].append(place)
@@ -105,19 +105,29 @@ def _likeness(shared: int, grams: frozenset[str]) -> float:
     return min(1.0, max(0.0, (share - UNLIKE) / (ALIKE - UNLIKE)))
 
 
+def _parts(word: str, code: str) -> frozenset[str]:
+    """Grams that may stand for a word; none where only the word itself is like it."""
+    entry = Language.of(code)
+    return frozenset() if entry.tokens == "character" else grams(word, entry.gram_length)
+
+
 @lru_cache(maxsize=16384)
-def _words(text: str, code: str) -> tuple[str, ...]:
-    words = [bare(token) for token in tokenize(without_numbers(text), code)]
-    if Language.of(code).tokens == "character":
-        joined = "".join(words)
-        words = [joined[i : i + 2] for i in range(max(1, len(joined) - 1))]
-    return tuple(dict.fromkeys(word for word in words if word))
+def words(text: str, code: str) -> tuple[str, ...]:
+    """The different words of a text without numbers; pairs of characters where nothing parts words.
+
+    Without accents, and without short words that are only written as one with them.
+    """
+    entry = Language.of(code)
+    tokens = [stem(token, entry) for token in tokenize(without_numbers(text), entry)]
+    if entry.tokens == "character":
+        joined = "".join(tokens)
+        tokens = [joined[i : i + 2] for i in range(max(1, len(joined) - 1))]
+    return tuple(dict.fromkeys(token for token in tokens if token))
 
 
 @lru_cache(maxsize=65536)
-def _grams(word: str, code: str) -> frozenset[str]:
-    """Grams that may stand for a word; none where only the word itself is like it."""
-    padded, length = f" {word}", Language.of(code).gram_length
-    if Language.of(code).tokens == "character":
-        return frozenset()
+def grams(word: str, length: int) -> frozenset[str]:
+    """The n-grams of a word with a space before it; a shorter word is one."""
+    padded = f" {word}"
+    length = min(length, len(padded))
     return frozenset([padded[i : i + length] for i in range(len(padded) - length + 1)])

@@ -10,6 +10,8 @@ import math
 from collections.abc import Callable
 from functools import lru_cache
 
+from mirage.features._alignment import replacements
+from mirage.features._content import grams, words
 from mirage.features.base import (
     Answered,
     Definition,
@@ -23,16 +25,31 @@ from mirage.languages import Language
 from mirage.models import Query
 from mirage.text import tokenize
 from mirage.text.lexicon import lexicon
-from mirage.text.mentions import stem
-from mirage.text.numbers import numbers, without_numbers
+from mirage.text.numbers import numbers
+from mirage.text.quantities import values_in
 
-__all__ = ["fact_precision", "fact_recall", "passage_coverage"]
+__all__ = [
+    "contradiction",
+    "fact_agreement",
+    "fact_precision",
+    "fact_recall",
+    "passage_coverage",
+]
 
 NUMBER_WEIGHT = 4.0
 """What a number weighs; a word that one of five passages holds weighs 1.9."""
 
 HELD_AT = 0.6
 """The share of a word's n-grams that a text has to hold to hold the word in some form."""
+
+LONGEST_NUMBER = 15
+"""Digits of a number that are compared with numbers in words."""
+
+ENOUGH = 0.3
+"""The recall of a reference's facts with which an answer agrees: what was asked is seldom more."""
+
+REPLACED_AT = 0.1
+"""The share of a reference's facts in whose place something else stands, for a contradiction."""
 
 _NO_RELEVANT = NotComputed("the query has no relevant passage whose text is at hand")
 _NOTHING = NotComputed("nothing in the reference is informative: its words are the question's")
@@ -48,16 +65,48 @@ def fact_recall(item: Answered) -> float | NotComputed:
     shares 60 % of its n-grams of characters. Not computed without a reference, without relevant
     passages, or where the reference only repeats the question.
     """
-    reference = reference_answer(item)
-    if isinstance(reference, NotComputed):
-        return reference
-    if not _relevant(item.query):
-        return _NO_RELEVANT
-    told = _matter(reference, item.query, _relevant(item.query))
-    if not told:
-        return _NOTHING
+    told = _told(item)
+    if isinstance(told, NotComputed):
+        return told
     answer, language = item.parsed.answer_text, item.query.language
     return _share(told, lambda thing: _holds(answer, thing, language))
+
+
+def contradiction(item: Answered) -> float | NotComputed:
+    """1 where the answer repeats the reference with something else in place of a fact, else 0.
+
+    Reference and answer are aligned word by word, or character by character where nothing parts
+    words. A fact is replaced where a few words of the reference, informative as in
+    :func:`fact_recall`, stand nowhere in the answer, and in their place, between words that both
+    have, stand others that neither the reference nor the question holds. It is a contradiction
+    where more than 10 % of the reference's weight is replaced. Not computed where
+    :func:`fact_recall` is not.
+    """
+    told = _told(item)
+    if isinstance(told, NotComputed):
+        return told
+    query, answer = item.query, item.parsed.answer_text
+    reference, language = str(reference_answer(item)), query.language
+    ordinary = lexicon(language).function_words
+    lost: set[str] = set()
+    for before, instead in replacements(reference, answer, language):
+        gone = [thing for thing in before if thing in told and not _holds(answer, thing, language)]
+        if gone and not ordinary.issuperset(instead):
+            lost.update(gone)
+    return float(_share(told, lambda thing: thing in lost) > REPLACED_AT)
+
+
+def fact_agreement(item: Answered) -> float | NotComputed:
+    """How far the answer tells the facts of the reference; 0 where it contradicts them.
+
+    In [0, 1]: :func:`fact_recall` over 0.3, at most 1, for a true answer need not tell all that a
+    reference adds to what was asked; 0 where there is a :func:`contradiction`. Not computed where
+    these are not.
+    """
+    contradicted, recall = contradiction(item), fact_recall(item)
+    if isinstance(contradicted, NotComputed) or isinstance(recall, NotComputed):
+        return recall
+    return 0.0 if contradicted else min(1.0, recall / ENOUGH)
 
 
 def fact_precision(item: Answered) -> float | NotComputed:
@@ -101,6 +150,17 @@ def _relevant(query: Query) -> tuple[str, ...]:
     return tuple(passage_text(p) for p in query.passages if p.id in query.relevant)
 
 
+def _told(item: Answered) -> dict[str, float] | NotComputed:
+    """What is informative in the reference, with its weights."""
+    reference = reference_answer(item)
+    if isinstance(reference, NotComputed):
+        return reference
+    sources = _relevant(item.query)
+    if not sources:
+        return _NO_RELEVANT
+    return _matter(reference, item.query, sources) or _NOTHING
+
+
 def _share(weights: dict[str, float], holds: Callable[[str], bool]) -> float:
     total = sum(weights.values())
     return sum(weight for thing, weight in weights.items() if holds(thing)) / total if total else 1
@@ -111,7 +171,7 @@ def _matter(text: str, query: Query, sources: tuple[str, ...]) -> dict[str, floa
     language, passages = query.language, _passages(query)
     ordinary = lexicon(language).function_words
     weights = dict.fromkeys(numbers(text) - numbers(query.text), NUMBER_WEIGHT)
-    for word in _words(text, language):
+    for word in words(text, language):
         if word in ordinary or _holds(query.text, word, language):
             continue
         if any(_holds(source, word, language) for source in sources):
@@ -127,42 +187,24 @@ def _weight(word: str, passages: tuple[str, ...], language: str) -> float:
 
 @lru_cache(maxsize=65536)
 def _holds(text: str, thing: str, language: str) -> bool:
-    """Whether a text holds a number, or a word in some form."""
+    """Whether a text holds a number, in digits or in words, or a word in some form."""
     if thing.isdecimal():
-        return thing in numbers(text)
+        return thing in numbers(text) or float(thing[:LONGEST_NUMBER]) in values_in(text, language)
     held = _beginnings(text, language)
     if thing in held:
         return True
-    grams = _grams(thing, Language.of(language).gram_length)
-    return len(grams & held) >= HELD_AT * len(grams)
-
-
-@lru_cache(maxsize=4096)
-def _words(text: str, language: str) -> tuple[str, ...]:
-    """Different words of a text without numbers; pairs of characters where nothing parts words."""
-    entry = Language.of(language)
-    tokens = [stem(token, entry) for token in tokenize(without_numbers(text), entry)]
-    if entry.tokens == "character":
-        joined = "".join(tokens)
-        tokens = [joined[i : i + 2] for i in range(len(joined) - 1)]
-    return tuple(dict.fromkeys(token for token in tokens if token))
+    parts = grams(thing, Language.of(language).gram_length)
+    return len(parts & held) >= HELD_AT * len(parts)
 
 
 @lru_cache(maxsize=4096)
 def _beginnings(text: str, language: str) -> frozenset[str]:
     """The words of a text, and their n-grams up to the language's own length."""
-    words = _words(text, language)
+    held = words(text, language)
     if Language.of(language).tokens == "character":
-        return frozenset(words)
+        return frozenset(held)
     lengths = range(1, Language.of(language).gram_length + 1)
-    return frozenset(words).union(*(_grams(word, n) for word in words for n in lengths))
-
-
-@lru_cache(maxsize=65536)
-def _grams(word: str, length: int) -> frozenset[str]:
-    padded = f" {word}"
-    length = min(length, len(padded))
-    return frozenset(padded[i : i + length] for i in range(len(padded) - length + 1))
+    return frozenset(held).union(*(grams(word, n) for word in held for n in lengths))
 
 
 @lru_cache(maxsize=4096)
@@ -181,6 +223,10 @@ _RECALL = Facts("higher", 0, 1, ("reference", "relevant passages"))
 
 DEFINITIONS = (
     Definition("fact_recall", fact_recall, _RECALL),
+    Definition("fact_agreement", fact_agreement, _RECALL),
+    Definition(
+        "contradiction", contradiction, Facts("lower", 0, 1, ("reference", "relevant passages"))
+    ),
     Definition("fact_precision", fact_precision, Facts("higher", 0, 1, ("relevant passages",))),
     Definition("passage_coverage", passage_coverage, Facts("none", 0, 1, ("passages",))),
 )

@@ -47,7 +47,7 @@ GATED: Mapping[str, Gated] = MappingProxyType(
             Gated("support_lexical", manner=0.5),
             Gated("answer_match"),
             Gated("wrong_answer"),
-            Gated("fact_recall", manner=0.2, stands_in=True),
+            Gated("fact_agreement", manner=0.2, stands_in=True),
             Gated("fact_precision", manner=0.2, stands_in=True),
             Gated("unknown_facts", manner=0.2),
             Gated("abstention"),

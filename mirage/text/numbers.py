@@ -6,7 +6,7 @@ import re
 import unicodedata
 from functools import lru_cache
 
-__all__ = ["numbers", "without_numbers"]
+__all__ = ["numbers", "plain_numbers", "without_numbers"]
 
 # Digits in groups of three, with a space or a mark between them, or in one piece; then decimals.
 _NUMBER = re.compile(r"\d(?:\d{0,2}(?:[.,٫٬'’ \u00a0\u2009\u202f]\d{3})+(?!\d)|\d*)(?:[.,٫]\d+)*")
@@ -15,10 +15,16 @@ _NUMBER = re.compile(r"\d(?:\d{0,2}(?:[.,٫٬'’ \u00a0\u2009\u202f]\d{3})+(?!\
 @lru_cache(maxsize=4096)
 def numbers(text: str) -> frozenset[str]:
     """The numbers in a text, as ASCII digits without their marks: ``6,600`` is ``6600``."""
-    return frozenset(
-        "".join(str(unicodedata.decimal(char)) for char in match if char.isdecimal())
-        for match in _NUMBER.findall(text)
-    )
+    return frozenset(map(_digits, _NUMBER.findall(text)))
+
+
+def plain_numbers(text: str) -> str:
+    """The text with ASCII digits alone for every number, a space on either side."""
+    return _NUMBER.sub(lambda match: f" {_digits(match[0])} ", text)
+
+
+def _digits(number: str) -> str:
+    return "".join(str(unicodedata.decimal(char)) for char in number if char.isdecimal())
 
 
 def without_numbers(text: str) -> str:

@@ -41,7 +41,8 @@ OFFLINE = (
     "relevance_lexical",
     "answer_match",
     "wrong_answer",
-    "fact_recall",
+    "fact_agreement",
+    "contradiction",
     "fact_precision",
     "abstention",
     "invention",
@@ -259,7 +260,7 @@ def test_features_without_what_they_need_are_not_applicable() -> None:
     citations = ("citation_recall@10", "citation_map@10")
     assert {*names(judged)} == {*language, *citations, *of_passages, "fact_precision", "length"}
     referenced = judged.model_copy(update={"reference": "##Answer: The Nile [a]."})
-    more = {"answer_bleu", "answer_rougeL", "fact_recall"}
+    more = {"answer_bleu", "answer_rougeL", "fact_agreement", "contradiction"}
     assert {*names(referenced)} == {*names(judged), *more}
 
 
@@ -320,14 +321,16 @@ def test_references_score_well(code: str) -> None:
     assert means["support_lexical"] > 0.6
     # What answers a question shares few of its words: the other passages were written to.
     assert means["relevance_lexical"] > 0.45
-    for name in ("answer_match", "fact_recall", "fact_precision", "abstention"):
+    for name in ("answer_match", "fact_agreement", "fact_precision", "abstention"):
         assert means[name] == 1, name
+    assert means["contradiction"] == 0
     assert means["wrong_answer"] == means["invention"] == means["unknown_facts"] == 0
     assert 0 < means["passage_coverage"] < 0.1
     assert np.nanmin(table.values) >= 0
     assert np.nanmax(table.values) <= 1 + 1e-12
     needs_an_answer = [name for name in OFFLINE if name.startswith(("citation", "fact_"))]
     needs_an_answer += ["support_lexical", "relevance_lexical", "answer_match", "wrong_answer"]
+    needs_an_answer.append("contradiction")
     unanswerable = {query.id for query in dataset if query.answerable is False}
     assert table.reasons.keys() == {
         *((query_id, name) for query_id in unanswerable for name in needs_an_answer),

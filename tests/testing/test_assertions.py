@@ -334,7 +334,7 @@ def test_a_true_answer_in_other_words_is_none(good: Texts, true: Texts, tmp_path
         "support_lexical",
     ]
     assert {"answer_match", "wrong_answer"} <= set(compared)
-    assert not {"answer_bleu", "answer_rougeL", "relevance_lexical", "fact_recall"} & set(compared)
+    assert not {"answer_bleu", "answer_rougeL", "relevance_lexical", "fact_agreement"} & set(compared)
     said = fell_short(assert_no_regression, true, kept, features=["answer_bleu"])
     assert "worse than the baseline in answer_bleu" in flat(said)
 
@@ -360,8 +360,8 @@ def test_without_short_answers_the_reference_stands_in() -> None:
     plain = [query.model_copy(update={"answers": ()}) for query in SWAHILI]
     with_answers, without = gated(SWAHILI), gated(MirageDataset(plain))
     assert "answer_match" in with_answers
-    assert not {"fact_recall", "fact_precision"} & set(with_answers)
-    known = {"fact_recall", "fact_precision"} & set(feature_names())
+    assert not {"fact_agreement", "fact_precision"} & set(with_answers)
+    known = {"fact_agreement", "fact_precision"} & set(feature_names())
     assert set(without) == {*with_answers, *known}
 
 
