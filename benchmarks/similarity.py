@@ -45,7 +45,7 @@ from mirage.surrogate.drafts import bundled_texts
 
 HERE = Path(__file__).resolve().parent
 DATA = Path(os.environ.get("MIRAGE_DATA", HERE.parents[1] / "shared" / "data"))
-BESIDE = ("reference_recall", "fact_recall", "answer_bleu")
+BESIDE = ("reference_recall", "fact_recall", "fact_agreement", "answer_bleu")
 
 Labelled = list[tuple[Answered, bool]]
 

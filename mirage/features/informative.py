@@ -77,19 +77,18 @@ def contradiction(item: Answered) -> float | NotComputed:
 
     Reference and answer are aligned word by word, or character by character where nothing parts
     words. A fact is replaced where a few words of the reference, informative as in
-    :func:`fact_recall`, stand nowhere in the answer, and in their place, between words that both
-    have, stand others that neither the reference nor the question holds. It is a contradiction
-    where more than 10 % of the reference's weight is replaced. Not computed where
-    :func:`fact_recall` is not.
+    :func:`fact_recall`, stand nowhere in the answer, and in their place, beside words that both
+    have, stand others that are no function words. It is a contradiction where more than 10 % of the
+    reference's weight is replaced: less is a synonym. Not computed where :func:`fact_recall` is
+    not.
     """
     told = _told(item)
     if isinstance(told, NotComputed):
         return told
-    query, answer = item.query, item.parsed.answer_text
-    reference, language = str(reference_answer(item)), query.language
+    answer, language = item.parsed.answer_text, item.query.language
     ordinary = lexicon(language).function_words
     lost: set[str] = set()
-    for before, instead in replacements(reference, answer, language):
+    for before, instead in replacements(str(reference_answer(item)), answer, language):
         gone = [thing for thing in before if thing in told and not _holds(answer, thing, language)]
         if gone and not ordinary.issuperset(instead):
             lost.update(gone)
@@ -224,9 +223,7 @@ _RECALL = Facts("higher", 0, 1, ("reference", "relevant passages"))
 DEFINITIONS = (
     Definition("fact_recall", fact_recall, _RECALL),
     Definition("fact_agreement", fact_agreement, _RECALL),
-    Definition(
-        "contradiction", contradiction, Facts("lower", 0, 1, ("reference", "relevant passages"))
-    ),
+    Definition("contradiction", contradiction, Facts("lower", 0, 1, _RECALL.needs)),
     Definition("fact_precision", fact_precision, Facts("higher", 0, 1, ("relevant passages",))),
     Definition("passage_coverage", passage_coverage, Facts("none", 0, 1, ("passages",))),
 )

@@ -7,10 +7,11 @@ from itertools import product
 from typing import NamedTuple
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mirage.features import NotComputed, answered, feature
+from mirage.features._alignment import replacements
 from mirage.models import Passage, Query, Response
 
 NUMBER = 4
@@ -30,6 +31,10 @@ class Case(NamedTuple):
     reworded: str
     wrong: str
     wrong_number: str
+    whole: str
+    river: str
+    other_river: str
+    in_other_words: str
 
 
 CASES = {
@@ -44,6 +49,10 @@ CASES = {
         reworded="The river is called the Nile; it has 6600 kilometres.",
         wrong="It is the Congo.",
         wrong_number="The Nile, with 4,700 kilometres.",
+        whole="The longest river in Africa is the Nile, with 6,600 kilometres.",
+        river="Nile",
+        other_river="Congo",
+        in_other_words="It is 6600 kilometres from end to end; nothing is longer than the Nile.",
     ),
     "ru": Case(
         question="Какая река самая длинная в Африке?",
@@ -56,6 +65,10 @@ CASES = {
         reworded="Длина Нила равна 6600 километрам.",
         wrong="Это Конго.",
         wrong_number="Это Нил, 4700 километров.",
+        whole="Самая длинная река в Африке это Нил, 6600 километров.",
+        river="Нил",
+        other_river="Конго",
+        in_other_words="Длиннее всех Нил: от истока до моря 6600 километров.",
     ),
     "ar": Case(
         question="ما أطول نهر في أفريقيا؟",
@@ -68,6 +81,10 @@ CASES = {
         reworded="إنه النيل ويبلغ ٦٦٠٠ كيلومتر.",
         wrong="إنه الكونغو.",
         wrong_number="النيل، وطوله 4700 كيلومتر.",
+        whole="أطول نهر في أفريقيا هو النيل، وطوله 6600 كيلومتر.",
+        river="النيل",
+        other_river="الكونغو",
+        in_other_words="لا نهر هناك يفوق النيل الذي يبلغ 6600 كيلومتر.",
     ),
     "hi": Case(
         question="अफ़्रीका की सबसे लंबी नदी कौन-सी है?",
@@ -80,6 +97,10 @@ CASES = {
         reworded="वह नील है, ६६०० किलोमीटर की।",
         wrong="वह कांगो है।",
         wrong_number="नील, जो 4700 किलोमीटर है।",
+        whole="अफ़्रीका की सबसे लंबी नदी नील है, जो 6600 किलोमीटर है।",
+        river="नील",
+        other_river="कांगो",
+        in_other_words="6600 किलोमीटर वाली नील से बड़ी कोई नहीं।",
     ),
     "ja": Case(
         question="アフリカで一番長いのはどれですか。",
@@ -92,6 +113,10 @@ CASES = {
         reworded="６６００キロのナイル。",
         wrong="コンゴ。",
         wrong_number="ナイル、4700キロ。",
+        whole="アフリカで一番長いのはナイルで、長さは6600キロです。",
+        river="ナイル",
+        other_river="コンゴ",
+        in_other_words="6600キロもあるナイルです。",
     ),
 }
 
@@ -189,11 +214,83 @@ def test_coverage_is_of_the_passages_that_were_shown() -> None:
     assert "'2'" in gap.reason
 
 
+def whole(code: str) -> Query:
+    """The query with a reference of a whole sentence."""
+    return query_of(code).model_copy(update={"reference": f"##Answer: {CASES[code].whole} [0]"})
+
+
+@pytest.mark.parametrize("code", CASES)
+def test_a_lie_in_the_words_of_the_reference_contradicts_it(code: str) -> None:
+    case, query = CASES[code], whole(code)
+    for wrong in (
+        case.whole.replace(case.river, case.other_river),
+        case.whole.replace("6,600", "4,700").replace("6600", "4700"),
+    ):
+        assert wrong != case.whole
+        assert value("contradiction", wrong, query) == 1
+        assert value("fact_agreement", wrong, query) == 0
+        recall = value("fact_recall", wrong, query)
+        assert isinstance(recall, float)
+        assert recall > 0  # which other features take for a good deal of truth
+
+
+@pytest.mark.parametrize("code", CASES)
+def test_the_truth_contradicts_nothing_in_whatever_words(code: str) -> None:
+    case, query = CASES[code], whole(code)
+    for true in (case.whole, case.reference, case.reworded, case.in_other_words):
+        assert value("contradiction", true, query) == 0
+        assert value("fact_agreement", true, query) == 1
+
+
+def test_what_is_said_elsewhere_or_as_a_number_in_words_is_not_replaced() -> None:
+    query = Query(
+        id="q",
+        language="en",
+        text="What does a night on the green cost?",
+        passages=(Passage(id="0", text="Owners of caravans pay 35 pounds a night to the parish."),),
+        relevant=("0",),
+        reference="##Answer: A night on the green costs owners 35 pounds.",
+    )
+    for true in (
+        "A night on the green costs owners thirty-five pounds.",
+        "A night on the green costs everybody 35 pounds, owners too.",
+        "A night on the green costs owners a sum of 35 pounds.",
+    ):
+        assert value("contradiction", true, query) == 0
+        assert value("fact_recall", true, query) == pytest.approx(1)
+    assert value("contradiction", "A night on the green costs owners fifty pounds.", query) == 1
+
+
+def test_agreement_is_recall_until_there_is_enough_of_it() -> None:
+    # The kilometres alone are one of two words, beside a number.
+    share = ONE_OF_THREE / (2 * ONE_OF_THREE + NUMBER)
+    assert share < 0.3
+    told = value("fact_agreement", "Many kilometres.", query_of("en"))
+    assert told == pytest.approx(share / 0.3)
+    assert value("fact_agreement", "6,600.", query_of("en")) == 1
+
+
+def test_replacements_are_short_and_have_words_around() -> None:
+    assert replacements("one and two or three", "one and six or three", "en") == (
+        (("two",), ("six",)),
+    )
+    assert replacements("the two", "the six", "en") == ()
+    long = "one and six or seven or eight and nine or three"
+    assert replacements("one and two or three", long, "en") == ()
+    # Of characters, every pair that one of them is in: 長 and 短 between い and さ.
+    assert replacements("一番いい長さは六百です", "一番いい短さは六百です", "ja") == (
+        (("い長", "長さ"), ("い短", "短さ")),
+    )
+
+
 @pytest.mark.parametrize(
     ("name", "changes", "reason"),
     [
         ("fact_recall", {"reference": None}, "reference"),
         ("fact_recall", {"relevant": ()}, "no relevant passage"),
+        ("contradiction", {"reference": None}, "reference"),
+        ("contradiction", {"relevant": ()}, "no relevant passage"),
+        ("fact_agreement", {"relevant": ()}, "no relevant passage"),
         ("fact_precision", {"relevant": ()}, "no relevant passage"),
         ("fact_recall", {"reference": "##Answer: The longest river."}, "words are the question's"),
         ("passage_coverage", {"passages": (), "relevant": ()}, "no texts of passages"),
@@ -211,10 +308,12 @@ def test_precision_needs_no_reference() -> None:
     assert value("fact_precision", "The Congo.", query) == 0
 
 
+@settings(deadline=None)
 @given(st.sampled_from([*CASES]), st.text(max_size=60))
 def test_values_are_shares_whatever_is_said(code: str, text: str) -> None:
     query = query_of(code)
-    for name in ("fact_recall", "fact_precision", "passage_coverage"):
+    names = ("fact_recall", "fact_agreement", "contradiction", "fact_precision", "passage_coverage")
+    for name in names:
         share = value(name, text, query)
         assert isinstance(share, (int, float))
         assert 0 <= share <= 1 + 1e-12

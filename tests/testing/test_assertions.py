@@ -334,7 +334,9 @@ def test_a_true_answer_in_other_words_is_none(good: Texts, true: Texts, tmp_path
         "support_lexical",
     ]
     assert {"answer_match", "wrong_answer"} <= set(compared)
-    assert not {"answer_bleu", "answer_rougeL", "relevance_lexical", "fact_agreement"} & set(compared)
+    assert not {"answer_bleu", "answer_rougeL", "relevance_lexical", "fact_agreement"} & set(
+        compared
+    )
     said = fell_short(assert_no_regression, true, kept, features=["answer_bleu"])
     assert "worse than the baseline in answer_bleu" in flat(said)
 
