@@ -223,7 +223,7 @@ def test_offline_suite() -> None:
     suite = FeatureSuite.offline("sw")
     assert suite.names == OFFLINE
     assert tuple(item.name for item in suite) == OFFLINE
-    assert len(suite) == 16
+    assert len(suite) == 17
     assert suite.language == "sw"
     assert "'answer_bleu'" in repr(suite)
 
