@@ -134,6 +134,7 @@ def test_unknown_names_come_with_the_nearest(name: str, nearest: str) -> None:
 def test_facts_of_the_librarys_features() -> None:
     directions = {name: known.facts.direction for name, known in DEFINITIONS.items()}
     lower = {"english_language", "invention", "support_neutral", "unknown_facts", "wrong_answer"}
+    lower.add("contradiction")
     assert {name for name, direction in directions.items() if direction == "lower"} == lower
     neither = {name for name, direction in directions.items() if direction == "none"}
     assert neither == {"passage_coverage", "answer_length"}
