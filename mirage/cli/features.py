@@ -45,7 +45,9 @@ def features(
     jobs: options.Jobs = 1,
     as_json: options.Json = False,
 ) -> None:
-    """Score responses by features such as citation_recall@10, with 95 % intervals of the means.
+    """Score responses by features, such as citation_recall@10.
+
+    Means come with 95 % intervals.
 
     A value that cannot be computed is left out of the mean, and counted.
     """

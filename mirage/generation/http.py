@@ -95,7 +95,7 @@ def _question(query: Query) -> dict[str, Any]:
     return {
         "query": query.text,
         "language": query.language,
-        "passages": [passage.model_dump() for passage in query.passages],
+        "passages": [passage.model_dump(exclude={"document"}) for passage in query.passages],
     }
 
 
