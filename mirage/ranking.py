@@ -67,7 +67,7 @@ class Entry:
         anchor: whether the model was there before: a training model, or a published one.
         answered: queries with a response; ``None`` for anchors, whose responses are not at hand.
         failures: why the model failed, by query id. A failure is left out of the features' means.
-        uncontrolled: the logit without the controls of a fit; NaN where there were none.
+        uncontrolled: the logit without the controls of a fit; ``None`` where there were none.
         unfamiliar: how its features are unlike those of any model that the surrogate learnt from,
             in words; empty where they are not, or where there is no surrogate.
     """
@@ -82,7 +82,7 @@ class Entry:
     answered: int | None = None
     failures: Mapping[str, str] = field(default_factory=dict, hash=False)
     unfamiliar: str = ""
-    uncontrolled: float = math.nan
+    uncontrolled: float | None = None
 
     @property
     def failed(self) -> int:
@@ -761,7 +761,7 @@ def _by_tournaments(drawn: Tournaments, fit: BradleyTerryFit, level: float) -> _
 def _judged_entries(
     fit: BradleyTerryFit, numbers: _Numbers, hidden: Sequence[str], answers: Mapping[str, Run]
 ) -> Iterator[Entry]:
-    plain = fit.uncontrolled.logits.tolist() if fit.uncontrolled else [math.nan] * len(fit.models)
+    plain = fit.uncontrolled.logits.tolist() if fit.uncontrolled else [None] * len(fit.models)
     places, spans = ranks(numbers.logits).tolist(), numbers.rank_ends.tolist()
     for i, (model, logit, (low, high)) in enumerate(
         zip(fit.models, numbers.logits.tolist(), numbers.ends.tolist(), strict=True)
@@ -795,7 +795,7 @@ def _failure_note(entry: Entry, most: int) -> str:
 
 def _without_controls(entry: Entry) -> str:
     """The logit without controls, where there were some."""
-    return "" if math.isnan(entry.uncontrolled) else f"{entry.uncontrolled:.2f}"
+    return "" if entry.uncontrolled is None else f"{entry.uncontrolled:.2f}"
 
 
 def _named(entry: Entry) -> str:
@@ -849,7 +849,7 @@ def _plain_entry(entry: Entry) -> dict[str, Any]:
         "failed": entry.failed,
         "failures": dict(entry.failures),
         "unfamiliar": entry.unfamiliar,
-        "uncontrolled": _number(entry.uncontrolled),
+        "uncontrolled": entry.uncontrolled,
     }
 
 

@@ -314,8 +314,9 @@ def test_bundled_anchors_have_responses() -> None:
     table = board.suite.score(board.dataset, board._runs()["uncited"], progress=False)
     data = board.ranker.data["sw"]
     known = data.table(data.models.index("uncited"))
+    # What lingua says of a language differs by a thousandth from version to version.
     assert np.allclose(
-        table.columns(known.features).values, known.values, atol=1e-5, equal_nan=True
+        table.columns(known.features).values, known.values, atol=2e-3, equal_nan=True
     )
     judge = Counts(noise=30)
     ranking = board.rank(MINE, "mine", judge=judge, judgments=30, progress=False)

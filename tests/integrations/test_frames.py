@@ -125,6 +125,7 @@ def test_other_columns_are_left_out_and_said(caplog: pytest.LogCaptureFixture) -
 def test_a_table_comes_back_from_its_own_frame(tmp_path: Path) -> None:
     table = FeatureSuite.offline("sw").score(MirageDataset.bundled("sw"), RUN)
     frame = table.to_pandas()
+    pytest.importorskip("pyarrow", reason="pyarrow is not installed")
     frame.to_parquet(tmp_path / "table.parquet")
     for read in (frame, pd.read_parquet(tmp_path / "table.parquet")):
         for back in (table_from_frame(read), FeatureTable.from_pandas(read)):
