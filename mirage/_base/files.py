@@ -67,15 +67,20 @@ def read_rows(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
     Raises:
         DatasetError: names the file and the line that is not a JSON object.
     """
-    return (_row(where, line) for where, line in lines(path))
+    return (json_object(where, line) for where, line in lines(path))
 
 
 def parse_rows(text: str, source: str) -> Iterator[tuple[str, dict[str, Any]]]:
     """As :func:`read_rows`, from JSON Lines that are already in memory."""
-    return (_row(where, line) for where, line in _lines(text, source))
+    return (json_object(where, line) for where, line in _lines(text, source))
 
 
-def _row(where: str, line: str) -> tuple[str, dict[str, Any]]:
+def json_object(where: str, line: str) -> tuple[str, dict[str, Any]]:
+    """The object that a line of JSON Lines is, after its place.
+
+    Raises:
+        DatasetError: it is not one; names the place.
+    """
     try:
         row = json.loads(line)
     except (ValueError, RecursionError) as error:  # ValueError: also a number of 5,000 digits

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import glob
 import gzip
-import json
 import zlib
 from collections.abc import Iterable, Iterator, Mapping
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from mirage._base.files import validated
+from mirage._base.files import json_object, validated
 from mirage.errors import DatasetError, needing
 from mirage.models import Passage
 
@@ -136,19 +135,17 @@ def _json_lines(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
         with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:
             for number, line in enumerate(file, 1):
                 if line.strip():
-                    yield (where := f"{path}, line {number}"), _object(line, where)
+                    where = f"{path}, line {number}"
+                    yield json_object(where, _decoded(line, where))
     except (OSError, EOFError, zlib.error) as error:
         raise DatasetError(f"{path}: cannot be read ({error})") from None
 
 
-def _object(line: bytes, where: str) -> dict[str, Any]:
+def _decoded(line: bytes, where: str) -> str:
     try:
-        row = json.loads(line.decode("utf-8-sig"))
-    except (ValueError, RecursionError) as error:
-        raise DatasetError(f"{where}: not JSON ({error})") from None
-    if not isinstance(row, dict):
-        raise DatasetError(f"{where}: expected a JSON object, found {type(row).__name__}")
-    return row
+        return line.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        raise DatasetError(f"{where}: not UTF-8; save the file as UTF-8") from None
 
 
 def _parquet(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:

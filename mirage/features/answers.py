@@ -14,11 +14,19 @@ from mirage.features.overlap import reference_answer
 from mirage.languages import Language
 from mirage.text import mentioned, tokenize
 
-__all__ = ["answer_match", "reference_recall", "states", "states_all", "wrong_answer"]
+__all__ = [
+    "NO_ANSWERS",
+    "UNANSWERABLE",
+    "answer_match",
+    "reference_recall",
+    "states",
+    "states_all",
+    "wrong_answer",
+]
 
-_NO_ANSWERS = NotComputed("the query has no short answers")
+NO_ANSWERS = NotComputed("the query has no short answers")
 _NO_WRONG_ANSWERS = NotComputed("the query has no wrong answers to look for")
-_UNANSWERABLE = NotComputed("no passage answers the query, so that there is no right answer")
+UNANSWERABLE = NotComputed("no passage answers the query, so that there is no right answer")
 
 
 def answer_match(item: Answered) -> float | NotComputed:
@@ -27,9 +35,9 @@ def answer_match(item: Answered) -> float | NotComputed:
     In [0, 1]. Not computed where the query has no :attr:`~mirage.Query.answers`.
     """
     if item.query.answerable is False:
-        return _UNANSWERABLE
+        return UNANSWERABLE
     if not item.query.answers:
-        return _NO_ANSWERS
+        return NO_ANSWERS
     stated = [states(item, forms) for forms in item.query.answers]
     return sum(stated) / len(stated)
 
@@ -42,7 +50,7 @@ def wrong_answer(item: Answered) -> float | NotComputed:
     answers it: there an abstention may say of what else the passages tell.
     """
     if item.query.answerable is False:
-        return _UNANSWERABLE
+        return UNANSWERABLE
     if not item.query.wrong_answers:
         return _NO_WRONG_ANSWERS
     if states_all(item):

@@ -21,6 +21,7 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 from mirage.features._packages import package
+from mirage.features.answers import NO_ANSWERS, UNANSWERABLE
 from mirage.features.base import Answered, Definition, Facts, NotComputed
 from mirage.features.overlap import rouge_l
 from mirage.languages import Language
@@ -51,8 +52,6 @@ __all__ = [
 LONGEST_ENDING = 5
 """Letters that an ending may add to a word, in a language whose words take endings."""
 
-_NO_ANSWERS = NotComputed("the query has no short answers")
-_UNANSWERABLE = NotComputed("no passage answers the query, so that there is no right answer")
 _NO_TOKEN = NotComputed("no short answer of the query has a letter or a digit to look for")
 
 Tokens = Sequence[str]
@@ -165,9 +164,9 @@ def _mean(item: Answered, value: Callable[[tuple[str, ...]], float]) -> float | 
 def _labels(item: Answered) -> list[list[tuple[str, ...]]] | NotComputed:
     """The tokens of each form of each short answer; forms without a token are left out."""
     if item.query.answerable is False:
-        return _UNANSWERABLE
+        return UNANSWERABLE
     if not item.query.answers:
-        return _NO_ANSWERS
+        return NO_ANSWERS
     entry = Language.of(item.query.language)
     forms = [[_tokens(form, entry) for form in answer] for answer in item.query.answers]
     labels = [[label for label in answer if label] for answer in forms]
@@ -302,7 +301,7 @@ def bergen_rougeL(item: Answered) -> float | NotComputed:
 
 def _best(item: Answered, value: Callable[[str, str], float]) -> float | NotComputed:
     if not item.query.answers:
-        return _NO_ANSWERS
+        return NO_ANSWERS
     response = item.response.text or ""
     return float(max(value(response, form) for answer in item.query.answers for form in answer))
 

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from mirage._base.files import writing
 from mirage.errors import DatasetError, SettingError, UnknownNameError
 
-__all__ = ["Hits", "RetrievalRun"]
+__all__ = ["NO_HITS", "Hits", "RetrievalRun"]
 
 RRF_K = 60
 """The constant of reciprocal rank fusion, as in its paper."""
@@ -32,7 +32,7 @@ class Hits(NamedTuple):
         return Hits(self.passage_ids[:k], self.scores[:k])
 
 
-NONE = Hits((), np.zeros(0))
+NO_HITS = Hits((), np.zeros(0))
 
 
 class RetrievalRun(Mapping[str, Hits]):
@@ -82,7 +82,7 @@ class RetrievalRun(Mapping[str, Hits]):
         """
         rows, name = _rows(Path(path))
         found = {query_id: _from_rows(path, query_id, each) for query_id, each in rows.items()}
-        return cls({**dict.fromkeys(query_ids, NONE), **found}, name)
+        return cls({**dict.fromkeys(query_ids, NO_HITS), **found}, name)
 
     def write(self, path: str | Path, *, tag: str = "") -> None:
         """Write a run file (``.gz`` too), ranks from 1; ``tag`` names what ranked.

@@ -12,7 +12,7 @@ from mirage.corpus import Corpus
 from mirage.errors import DatasetError
 from mirage.models import Query
 from mirage.retrieval.base import Retriever
-from mirage.retrieval.run import Hits, RetrievalRun
+from mirage.retrieval.run import NO_HITS, Hits, RetrievalRun
 
 __all__ = ["HybridRetriever", "OracleRetriever", "RunRetriever"]
 
@@ -86,8 +86,7 @@ class RunRetriever:
     def retrieve(self, queries: Iterable[Query], k: int) -> RetrievalRun:
         """The first ``k`` passages of the run for each query, none where the run lacks it."""
         found = {query.id: self.run.get(query.id) for query in queries}
-        none = Hits((), np.zeros(0))
-        hits = {id_: (each or none).top(k) for id_, each in found.items()}
+        hits = {id_: (each or NO_HITS).top(k) for id_, each in found.items()}
         return RetrievalRun(hits, self.name)
 
 
