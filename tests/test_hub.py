@@ -619,7 +619,7 @@ def _is_forest(folder: Path) -> bool:
 
 @pytest.fixture
 def no_training(monkeypatch: pytest.MonkeyPatch) -> None:
-    def fit(*_: Any) -> None:
+    def fit(*_: Any, **__: Any) -> None:
         raise AssertionError("trained again")
 
     monkeypatch.setattr(SurrogateRanker, "fit", fit)
