@@ -28,6 +28,7 @@ from mirage.corpus import Corpus
 from mirage.errors import DatasetError, SettingError
 from mirage.languages import Language
 from mirage.models import Passage, Query
+from mirage.retrieval._columns import Add, add_columns, add_columns_compiled
 from mirage.retrieval._top import top_rows
 from mirage.retrieval.run import Hits, RetrievalRun
 from mirage.text import tokenize
@@ -38,6 +39,9 @@ KIND = "BM25 index"
 FORMAT = 1
 SHARD = 20_000
 """Passages a shard: what a build that was killed does again."""
+
+COMPILED = 100_000_000
+"""Questions times passages from which on compiling (a second or two) is worth its time."""
 
 Scores = NDArray[np.float32]
 
@@ -166,10 +170,17 @@ class BM25:
     def retrieve(self, queries: Iterable[Query], k: int) -> RetrievalRun:
         """The best ``k`` passages for each query; see :class:`mirage.retrieval.Retriever`.
 
+        Many queries on many passages are faster where numba is installed, and the same.
+
         Raises:
             SettingError: ``k`` is below 1.
         """
-        return RetrievalRun({query.id: self._hits(query.text, k) for query in queries}, self.name)
+        asked = list(queries)
+        many = len(asked) * len(self) >= COMPILED
+        add = add_columns_compiled() if many else add_columns
+        return RetrievalRun(
+            {query.id: self._hits(query.text, k, add) for query in asked}, self.name
+        )
 
     def search(self, question: str, k: int) -> list[Hit]:
         """The ``k`` passages with the highest scores, best first; of equal ones the earlier.
@@ -192,26 +203,26 @@ class BM25:
         rows = [self.corpus.row(passage_id) for passage_id in passage_ids]
         return [float(score) for score in self._scores(question)[rows]]
 
-    def _hits(self, question: str, k: int) -> Hits:
-        rows, scores = self._best(question, k)
+    def _hits(self, question: str, k: int, add: Add) -> Hits:
+        rows, scores = self._best(question, k, add)
         return Hits(tuple(self.corpus.ids_at(rows)), scores.astype(np.float64))
 
-    def _best(self, question: str, k: int) -> tuple[NDArray[np.int64], Scores]:
+    def _best(
+        self, question: str, k: int, add: Add = add_columns
+    ) -> tuple[NDArray[np.int64], Scores]:
         if k < 1:
             raise SettingError(f"a search gives 1 passage or more, not {k}")
-        scores = self._scores(question)
+        scores = self._scores(question, add)
         rows = top_rows(scores, k)
         rows = rows[scores[rows] > 0]
         return rows, scores[rows]
 
-    def _scores(self, question: str) -> Scores:
+    def _scores(self, question: str, add: Add = add_columns) -> Scores:
         scores = np.zeros(len(self.corpus), dtype=np.float32)
         hashes = _hashes(tokenize(question, self.language))
         places = np.searchsorted(self._terms, hashes)
         places = places[self._terms[np.minimum(places, len(self._terms) - 1)] == hashes]
-        columns = zip(self._starts[places].tolist(), self._starts[places + 1].tolist(), strict=True)
-        for begin, end in columns:
-            np.add.at(scores, self._rows[begin:end], self._impacts[begin:end])  # faster than +=
+        add(scores, self._rows, self._impacts, self._starts[places], self._starts[places + 1])
         return scores
 
 

@@ -153,12 +153,23 @@ def test_the_ranking_is_that_of_bm25s(code: str) -> None:
         assert index.scores(query.text, ids) == pytest.approx(peer.get_scores_from_ids(terms))
 
 
-def test_the_highest_come_first_and_of_equal_ones_the_earlier() -> None:
-    rng = np.random.default_rng(0)
-    for size, k in ((1, 1), (7, 3), (500, 50), (500, 500), (500, 900)):
-        scores = rng.integers(0, 9, size).astype(np.float32)
-        brute = sorted(range(size), key=lambda row: (-scores[row], row))[:k]
+@pytest.mark.parametrize("n", [0, 1, 31, 1000])
+@pytest.mark.parametrize("k", [1, 5, 40, 2000])
+def test_the_highest_come_first_and_of_equal_ones_the_earlier(n: int, k: int) -> None:
+    rng = np.random.default_rng(n + k)
+    for ties in (2, 50, 10**6):
+        scores = rng.integers(0, ties, n).astype(np.float32)
+        brute = sorted(range(n), key=lambda row: (-scores[row], row))[:k]
         assert top_rows(scores, k).tolist() == brute
+
+
+def test_what_numba_finds_is_the_same(bundled: Corpus, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("numba", reason="numba is not installed")
+    index, queries = BM25.build(bundled), MirageDataset.bundled("sw")
+    plain = index.retrieve(queries, 10)
+    monkeypatch.setattr(bm25, "COMPILED", 0)
+    monkeypatch.setattr(bm25, "add_columns", None)
+    assert index.retrieve(queries, 10) == plain
 
 
 def test_a_corpus_of_several_languages_is_taken_by_script() -> None:
