@@ -18,6 +18,7 @@ import numpy as np
 import pytest
 from llm_server import ChatServer, Reply
 
+from mirage.arena import BradleyTerry
 from mirage.dataset import MirageDataset, write_run
 from mirage.errors import DatasetError, FeatureError, GenerationError, UnknownNameError
 from mirage.features import Facts, FeatureSuite, FunctionFeature
@@ -419,8 +420,61 @@ def test_who_won_everything_has_no_interval_beside_a_new_model_either() -> None:
     assert math.isnan(ranking["m6"].interval[0])
     assert ranking["m4"].interval == board.ranking["m4"].interval
     assert any("m6 won every judgment" in note for note in ranking.notes)
-    assert ranking.notes[:-1] == board.ranking.notes
+    assert ranking.notes[:-2] == board.ranking.notes
+    assert "having learnt from 6 systems" in ranking.notes[-2]
     assert "the interval of new holds the logits of all 6 systems" in ranking.notes[-1]
+
+
+def board_of(judgments: list[Judgment], runs: list[Run]) -> Leaderboard:
+    """A board of a surrogate alone, which was taught tournaments of these judgments."""
+    dataset, suite = MirageDataset.bundled("sw"), FeatureSuite([brackets, length, words])
+    tables = [suite.score(dataset, run, progress=False) for run in runs]
+    drawn = BradleyTerry().bootstrap(judgments, tournaments=50, progress=False)
+    return Leaderboard(dataset, suite, SurrogateRanker("ridge").fit(tables, drawn), prefix="a/")
+
+
+def test_a_surrogate_alone_shows_no_false_interval_either(tmp_path: Path) -> None:
+    runs, judgments = judged_arena()
+    judgments = [
+        j.model_copy(update={"verdict": "b"}) if j.model_b == "m6" else j for j in judgments
+    ]
+    board = board_of(judgments, runs)
+    board.ranker.save(tmp_path / "kept.npz")
+    kept = SurrogateRanker.load(tmp_path / "kept.npz", trust=True)
+    again = Leaderboard(board.dataset, board.suite, kept, prefix="a/")
+    new = board.rank(write(28), "new", progress=False)
+    for ranking in (board.ranking, again.ranking, new):
+        assert math.isnan(ranking["a/m6"].interval[0])
+        assert ranking["a/m6"].rank_interval is None
+        assert not any(math.isnan(ranking[f"a/m{i}"].interval[0]) for i in range(1, 6))
+        assert ranking.notes[0].startswith("a/m6 won or lost every judgment")
+        assert "a/m6 won or lost every judgment" in render(ranking)
+
+
+def test_a_surrogate_that_was_taught_ties_alone_says_so() -> None:
+    runs, judgments = judged_arena()
+    board = board_of([j.model_copy(update={"verdict": "tie"}) for j in judgments], runs)
+    ranking = board.rank(write(28), "new", progress=False)
+    assert "nothing says which is better" in board.ranking.notes[0]
+    assert "nothing says which is better" in ranking.notes[0]
+    for entry in ranking:
+        assert math.isnan(entry.interval[0])
+        assert entry.rank_interval == (1, 7)
+
+
+def test_a_board_of_few_systems_says_what_it_tells_apart(board: Leaderboard) -> None:
+    ranking = board.rank(write(28), "mine", progress=False)
+    (note,) = (note for note in ranking.notes if "having learnt from 8 systems" in note)
+    found = re.search(r"some ([\d.]+) or more apart, as those of (\d+) of the 28 pairs", note)
+    assert found
+    least, pairs = float(found[1]), int(found[2])
+    # Eight logits, 6/7 apart from each other: 7 pairs are 1 step apart, 6 are 2 steps, ...
+    assert pairs == sum(8 - steps for steps in range(1, 8) if steps * 6 / 7 > least)
+    # Of models that far away rank intervals say that they are better or worse, and of no nearer.
+    assert ranking["mine"].rank_interval is not None
+    surely = [abs(ranking["mine"].logit - ranking[name].logit) > least for name in TRAINED]
+    best, worst = ranking["mine"].rank_interval
+    assert abs((worst - best) - (8 - sum(surely))) <= 1
 
 
 def test_of_a_feature_of_ones_own_the_worse_values_are_shown() -> None:

@@ -529,9 +529,8 @@ class Tournaments:
 
     def __str__(self) -> str:
         title = f"{len(self)} tournaments: {len(self.models)} models, {len(self.query_ids)} queries"
-        unbound = _pick(self.models, self._unbound)
-        spans = self.rank_interval().tolist()
-        return to_text(_table(title, self.models, self.mean, self.interval(), unbound, spans))
+        ends, spans = self.interval(), self.rank_interval().tolist()
+        return to_text(_table(title, self.models, self.mean, ends, self.unbound, spans))
 
     @property
     def mean(self) -> Floats:
@@ -573,7 +572,7 @@ class Tournaments:
         or more, and where there is only one query.
         """
         ends = t_intervals(self.mean, self.covariance, self.degrees, level=level)
-        ends[self._unbound] = np.nan
+        ends[np.isin(self.models, self.unbound)] = np.nan
         return ends
 
     def rank_interval(self, *, level: float = 0.95) -> Ints:
@@ -596,8 +595,9 @@ class Tournaments:
         return float(self.confidences[_index(self.models, a), _index(self.models, b)])
 
     @property
-    def _unbound(self) -> NDArray[np.bool_]:
-        return np.asarray(self.separated.mean(axis=0) >= _MOSTLY)
+    def unbound(self) -> tuple[str, ...]:
+        """Models that are separated in half of the tournaments or more: these tell no distance."""
+        return _pick(self.models, self.separated.mean(axis=0) >= _MOSTLY)
 
     @property
     def win_matrix(self) -> Floats:

@@ -35,7 +35,12 @@ from mirage.llm.estimates import Estimate, sum_estimates
 from mirage.models import HumanAgreement, Run
 from mirage.ranking import Entry, Evidence, MultilingualRanking, Ranking
 from mirage.statistics.bootstrap import NO_INTERVAL
-from mirage.statistics.ranks import confidences_by_draws, rank_intervals_by_confidence, ranks
+from mirage.statistics.ranks import (
+    DECIMALS,
+    confidences_by_draws,
+    rank_intervals_by_confidence,
+    ranks,
+)
 
 if TYPE_CHECKING:
     from mirage.features import FeatureSuite, FeatureTable
@@ -55,6 +60,12 @@ OFFICIAL = (
     "judge would put a system on questions about Wikipedia, as far as features tell."
 )
 """What the leaderboard of MIRAGE-Bench is about."""
+
+FEW_SYSTEMS = 30
+"""Systems learnt from below which a ranking says what a board of so many can tell apart."""
+
+EQUAL = 10.0**-DECIMALS
+"""Logits that are no farther apart are equal."""
 
 MultilingualModelLike = Answer | Generator | Mapping[str, ModelLike]
 """A function or generator for the queries of all languages, or something for each language."""
@@ -322,7 +333,10 @@ class Leaderboard:
     def ranking(self) -> Ranking:
         """The anchors alone: as they were judged, or as the surrogate was taught."""
         evidence = Evidence(self.dataset, ranker=self.ranker, provenance=self.provenance)
-        return _ranking(self._anchors(), self.dataset, evidence, self.agreement, about=self.about)
+        notes = self._notes_on_anchors()
+        return _ranking(
+            self._anchors(), self.dataset, evidence, self.agreement, notes, about=self.about
+        )
 
     @staticmethod
     def published(language: str) -> Ranking:
@@ -462,10 +476,10 @@ class Leaderboard:
             self.ranker,
             self.provenance,
         )
-        notes = self._judged.notes if self._judged else ()
         anchors = self._anchors()
         everyone = [*anchors, *scored]
-        notes = (*notes, *_undecided(scored, anchors))
+        systems = len(self.ranker.data[self.dataset.language].models)
+        notes = (*self._notes_on_anchors(), *_undecided(scored, anchors, systems))
         return _ranking(everyone, self.dataset, evidence, self.agreement, notes, about=self.about)
 
     def estimate(
@@ -517,11 +531,13 @@ class Leaderboard:
         entries = [*anchors, *map(_judged_entry, runs, tables, told)]
         places = ranks(np.array([entry.logit for entry in entries])).tolist()
         spans = rank_intervals_by_confidence(confidence, level=plan.level).tolist()
-        names = [entry.model for entry in entries]
+        names, unbound = [entry.model for entry in entries], self._unbound
         return Ranking(
             [
-                replace(entry, rank=rank, rank_interval=(best, worst))
-                for entry, rank, (best, worst) in zip(entries, places, spans, strict=True)
+                replace(entry, rank=rank, rank_interval=None if name in unbound else (best, worst))
+                for name, entry, rank, (best, worst) in zip(
+                    names, entries, places, spans, strict=True
+                )
             ],
             language=self.dataset.language,
             title=_title(self.dataset),
@@ -530,7 +546,7 @@ class Leaderboard:
                 for name, row in zip(names, confidence.tolist(), strict=True)
             },
             notes=(
-                *(self._judged.notes if self._judged else ()),
+                *self._notes_on_anchors(),
                 *(note for one in told for note in one.notes),
             ),
             about=self.about,
@@ -617,6 +633,29 @@ class Leaderboard:
             why = "is the name of an anchor" if name.strip() else "is empty"
             raise DatasetError(f"the model name {name!r} {why}; choose another one")
 
+    @property
+    def _unbound(self) -> set[str]:
+        """Anchors, as they are shown, of which the tournaments tell no distance."""
+        if self._judged is not None:  # its fit knows how little is known of them
+            return set()
+        unbound = self.ranker.data[self.dataset.language].unbound
+        return {self.prefix + anchor for anchor in self.anchors if anchor in unbound}
+
+    def _notes_on_anchors(self) -> tuple[str, ...]:
+        if self._judged is not None:
+            return self._judged.notes
+        data = self.ranker.data[self.dataset.language]
+        if (np.ptp(data.y, axis=1) < EQUAL).all():
+            return (
+                "all systems of this board have the same logit in every tournament, as where every "
+                "judgment is a tie: nothing says which is better",
+            )
+        return tuple(
+            f"{model} won or lost every judgment in most tournaments: how far it is from the "
+            "others is not known, and it has no interval"
+            for model in sorted(self._unbound)
+        )
+
     def _anchors(self) -> list[_Scored]:
         data, judged = self.ranker.data[self.dataset.language], self._judged
         fit = judged.evidence.fit if judged and judged.evidence else None
@@ -624,11 +663,12 @@ class Leaderboard:
         if fit is not None and fit.degrees:
             # Tournaments repeat what never varied: whoever won them all would look certain.
             models, logits, draws = fit.models, fit.logits, fit.draws(len(data.y))
-        anchors = []
+        anchors, without = [], self._unbound
         for anchor in self.anchors:
             row, place = data.models.index(anchor), models.index(anchor)
             low, high = np.quantile(draws[:, place], [0.025, 0.975]).tolist()
-            if np.ptp(draws[:, place]) < 1e-8:  # ties alone: that nothing varied is no certainty
+            unbound = self.prefix + anchor in without
+            if unbound or np.ptp(draws[:, place]) < EQUAL:  # that nothing varied is no certainty
                 low, high = NO_INTERVAL
             scored = _Scored(
                 model=self.prefix + anchor,
@@ -637,6 +677,7 @@ class Leaderboard:
                 draws=draws[:, place],
                 features=dict(zip(data.features, data.mean_X[row].tolist(), strict=True)),
                 anchor=True,
+                unbound=unbound,
             )
             anchors.append(scored)
         return anchors
@@ -644,10 +685,11 @@ class Leaderboard:
     def _score(self, run: Run, table: FeatureTable) -> _Scored:
         prediction = self.ranker.predict(table)
         failures = {response.query_id: response.error or "" for response in run.failed}
+        interval = prediction.interval()
         return _Scored(
             model=run.model,
             logit=prediction.logit,
-            interval=prediction.interval(),
+            interval=NO_INTERVAL if np.ptp(interval) < EQUAL else interval,  # learnt from ties
             draws=prediction.draws,
             features=dict(zip(table.features, table.mean().tolist(), strict=True)),
             answered=len(run) - len(failures),
@@ -788,6 +830,7 @@ class _Scored:
     failures: Mapping[str, str] = field(default_factory=dict)
     unfamiliar: str = ""
     assumed: tuple[str, ...] = ()
+    unbound: bool = False
 
 
 def _judged_entry(run: Run, table: FeatureTable, told: _judged.Told) -> Entry:
@@ -828,7 +871,7 @@ def _ranking(
             model=one.model,
             logit=one.logit,
             interval=one.interval,
-            rank_interval=(best, worst),
+            rank_interval=None if one.unbound else (best, worst),
             features=one.features,
             anchor=one.anchor,
             answered=one.answered,
@@ -849,9 +892,19 @@ def _ranking(
     )
 
 
-def _undecided(scored: Sequence[_Scored], anchors: Sequence[_Scored]) -> Iterator[str]:
-    """Where the surrogate cannot tell a model from any of the systems on the board."""
+def _undecided(
+    scored: Sequence[_Scored], anchors: Sequence[_Scored], systems: int
+) -> Iterator[str]:
+    """What the surrogate cannot tell, of a board that learnt from so many systems."""
     logits = [anchor.logit for anchor in anchors]
+    if scored and len(logits) > 1 and systems < FEW_SYSTEMS:
+        gaps = np.abs(np.subtract.outer(logits, logits))[np.triu_indices(len(logits), 1)]
+        least = _told_apart(scored, anchors)
+        yield (
+            f"having learnt from {systems} systems, this board tells one that was not judged from "
+            f"another only where their logits are some {least:.1f} or more apart, as those of "
+            f"{np.count_nonzero(gaps > least)} of the {len(gaps)} pairs of its systems are"
+        )
     for one in scored:
         low, high = one.interval
         if logits and low <= min(logits) and max(logits) <= high:
@@ -860,6 +913,14 @@ def _undecided(scored: Sequence[_Scored], anchors: Sequence[_Scored]) -> Iterato
                 "this board: they are too few, or their features tell too little, to say where it "
                 "stands; have it judged, or more systems"
             )
+
+
+def _told_apart(scored: Sequence[_Scored], anchors: Sequence[_Scored]) -> float:
+    """How far the logit of a scored model has to be from an anchor's, in the median, for a
+    rank interval to tell them apart: half the middle 95 % of the draws of their difference."""
+    between = np.stack([one.draws - anchor.draws for one in scored for anchor in anchors])
+    low, high = np.quantile(between, [0.025, 0.975], axis=1)
+    return float(np.median(high - low) / 2)
 
 
 def _notes(scored: _Scored) -> Iterator[str]:

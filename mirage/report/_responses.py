@@ -521,7 +521,7 @@ def _brackets(entry: Language) -> re.Pattern[str]:
 def _notes(
     sampling: Sampling, chosen: Mapping[str, Mapping[str, _Chosen]], left_out: int
 ) -> Iterator[str]:
-    if not chosen:
+    if not any(chosen.values()):
         return
     answered = max(len(order.ordered) for models in chosen.values() for order in models.values())
     if answered > 2 * sampling.most:

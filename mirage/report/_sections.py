@@ -141,6 +141,9 @@ def leaderboard(
         level = tag("span", f"{100 * ranking.level:g} % interval")
         head += [sortable("Logit"), column(level, axis(scale), class_="drawn")]
         head.append(column("Lower to upper", class_="number wide"))
+    controlled = any(entry.uncontrolled is not None for entry in ranking)
+    if controlled:
+        head.append(sortable("Logit without controls"))
     if has_ranks:
         head.append(column("Rank interval", class_="number wide"))
     if ranking.fragility:
@@ -154,6 +157,9 @@ def leaderboard(
                 tag("td", interval(scale, entry.logit, entry.interval), class_="drawn"),
                 tag("td", _ends(entry.interval), class_="number wide"),
             ]
+        if controlled:
+            plain = math.nan if entry.uncontrolled is None else entry.uncontrolled
+            cells.append(number(plain, _signed(plain)))
         if has_ranks:
             ends = "—" if entry.rank_interval is None else "{} to {}".format(*entry.rank_interval)
             cells.append(tag("td", ends, class_="number wide"))

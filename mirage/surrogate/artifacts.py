@@ -138,7 +138,7 @@ def _about(part: TrainingData) -> dict[str, Any]:
     own = {name: asdict(entry) for name, entry in part.facts.items()}
     about = {name: getattr(part, name) for name in NAMES}
     more = {"facts": own, "groups": part.groups}
-    more |= {"clusters": part.clusters} if part.clusters else {}
+    more |= {"clusters": part.clusters, "unbound": part.unbound}
     return about | {name: entry for name, entry in more.items() if entry}
 
 
@@ -300,8 +300,9 @@ def _unpacked(payload: Mapping[str, Any]) -> Artifact:
                 name: payload[f"{code}/{name}"].astype(kind) for name, kind in COLUMNS.items()
             }
             fields["judgments"] = Judgments(fields["query_ids"], fields["models"], **columns)
-        groups, clusters = (tuple(entry.get(name, ())) for name in ("groups", "clusters"))
-        data[code] = TrainingData(code, **fields, facts=own, groups=groups, clusters=clusters)
+        for name in ("groups", "clusters", "unbound"):
+            fields[name] = tuple(entry.get(name, ()))
+        data[code] = TrainingData(code, **fields, facts=own)
     of_shared, of_all = ({code: payload[f"{code}/{of}"] for code in data} for of in RESIDUALS)
     recipe = dict(about["recipe"])
     of_verdicts, of_means = recipe.pop("weights", (0.0, 1.0))
@@ -336,12 +337,14 @@ def _check(artifact: Artifact) -> None:
         of = artifact.candidate
         residuals = of.of_shared[code], of.of_all[code]
         texts = (*part.models, *part.features, *part.query_ids, *part.groups, *part.clusters)
+        known = set(part.models)
         sound = (
             sizes == shapes
             and min(models, tournaments, len(part.features)) > 0
             and len(part.groups) in (0, models)
             and len(part.clusters) in (0, len(part.query_ids))
             and all(isinstance(text, str) for text in texts)
+            and all(model in known for model in part.unbound)
             and all(array.shape == (models,) for array in residuals)
             and all(np.isfinite(array).all() for array in (part.y, *residuals))
             and not np.isinf(part.values).any()

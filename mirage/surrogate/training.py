@@ -41,6 +41,8 @@ class TrainingData:
             group are held out together. Empty where every model stands for itself.
         judgments: the verdicts behind the tournaments, with the same models and queries in the same
             order; ``None`` where they are not at hand.
+        unbound: models of which the tournaments tell no distance
+            (:attr:`mirage.Tournaments.unbound`).
     """
 
     language: str
@@ -54,6 +56,7 @@ class TrainingData:
     groups: tuple[str, ...] = ()
     clusters: tuple[str, ...] = ()
     judgments: Judgments | None = None
+    unbound: tuple[str, ...] = ()
 
     @cached_property
     def monotone(self) -> list[int]:
@@ -110,6 +113,7 @@ class TrainingData:
             y=self.y[:, rows],
             groups=tuple(self.groups[i] for i in rows) if self.groups else (),
             judgments=None if self.judgments is None else _between(self.judgments, rows),
+            unbound=tuple(model for model in self.unbound if model in members),
         )
         # What was computed once is not computed again for each part.
         part.__dict__.update(X=np.ascontiguousarray(self.X[:, rows]), mean_X=self.mean_X[rows])
@@ -278,6 +282,7 @@ def _of_one_language(
         own,
         tuple(groups.get(model, model) for model in tournaments.models) if groups else (),
         tournaments.clusters,
+        unbound=tournaments.unbound,
     )
 
 

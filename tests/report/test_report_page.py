@@ -17,8 +17,9 @@ from hostile import STRINGS
 from rankings import ANCHORS, FEATURES, ranker, ranking
 from reading import Reader
 
-from mirage import Leaderboard, MirageError, MultilingualRanking
+from mirage import BradleyTerry, Leaderboard, MirageError, MultilingualRanking
 from mirage.arena import PositionBias, SelfPreference
+from mirage.arena.controls import position
 from mirage.languages import LANGUAGES
 from mirage.models import HumanAgreement, Judgment, Vote
 from mirage.ranking import Entry, Ranking
@@ -95,6 +96,24 @@ def test_a_model_that_is_like_no_other_is_marked(tmp_path: Path) -> None:
         "low <overlap>",
         "",
     ]
+
+
+def test_logits_without_controls_stand_beside_those_with_them(tmp_path: Path) -> None:
+    # Who is shown first mostly wins: x always is, z never.
+    judgments = [
+        Judgment(query_id=f"q{n}", model_a=a, model_b=b, verdict="b" if n % 6 == 5 else "a")
+        for n in range(24)
+        for a, b in (("x", "y"), ("y", "z"), ("x", "z"))
+    ]
+    made = Ranking.from_judgments(judgments, bradley_terry=BradleyTerry(controls=[position()]))
+    page = written(made, tmp_path / "page.html")
+    assert "Logit without controls" in page
+    for entry in made:
+        assert entry.uncontrolled is not None
+        plain = f"{entry.uncontrolled:.2f}".replace("-", "−")
+        assert f">{plain}</td>" in page
+        assert abs(entry.uncontrolled - entry.logit) > 0.01 or entry.model == "y"
+    assert "without controls" not in written(ranking("en"), tmp_path / "plain.html")
 
 
 def test_many_models_keep_their_findings_behind_a_click(tmp_path: Path) -> None:
