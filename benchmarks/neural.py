@@ -30,9 +30,9 @@ from transformers import AutoConfig, AutoModelForSequenceClassification, Tokeniz
 
 from mirage.dataset import MirageDataset
 from mirage.features import answered
-from mirage.features.neural import NLI, Pair
 from mirage.languages import LANGUAGES
 from mirage.models import Passage, Response
+from mirage.neural import NLI, Pair
 from mirage.sources import memerag
 
 DATA = Path(os.environ.get("MIRAGE_DATA", Path(__file__).parents[2] / "shared" / "data"))

@@ -37,7 +37,6 @@ from truth import written
 
 from mirage import MirageDataset
 from mirage.features import Answered, NotComputed, answered
-from mirage.features.base import passage_text
 from mirage.features.lexical import _wording, sentence_support, support_lexical, support_lexical_all
 from mirage.languages import LANGUAGES
 from mirage.metaeval import LabelledSentences
@@ -112,7 +111,7 @@ def ratio(values: dict[str, list[float]]) -> float:
 
 def before(item: Answered, *, everything: bool = False) -> float:
     """The plain mean over sentences of the score of the wording by the passages each cites."""
-    texts = {passage.id: passage_text(passage) for passage in item.query.passages}
+    texts = {passage.id: passage.titled_text for passage in item.query.passages}
     scores = []
     for sentence in item.parsed.sentences:
         cited = tuple(texts.values() if everything else map(texts.get, sentence.citations))
@@ -238,7 +237,7 @@ def memerag() -> dict[str, float]:
 def now(sentence: Any) -> float:
     """Support of a labelled sentence by what it cites."""
     query, cited = sentence.query, {passage.id for passage in sentence.cited}
-    texts = {passage.id: passage_text(passage) for passage in query.passages}
+    texts = {passage.id: passage.titled_text for passage in query.passages}
     return sentence_support(
         sentence.text,
         [texts[id_] for id_ in texts if id_ in cited],
@@ -250,7 +249,7 @@ def now(sentence: Any) -> float:
 
 def then(sentence: Any) -> float:
     """The score of the wording alone."""
-    cited = tuple(passage_text(passage) for passage in sentence.cited)
+    cited = tuple(passage.titled_text for passage in sentence.cited)
     if not tokenize(sentence.text, sentence.query.language):
         return 0.0
     return _wording(sentence.text, cited, sentence.query.language, whole=True)

@@ -35,7 +35,7 @@ class DatasetError(MirageError, ValueError):
 
 
 class FeatureError(MirageError, ValueError):
-    """A feature suite or a feature table cannot be used as it is."""
+    """A feature suite, a feature table or a neural model cannot be used as it is."""
 
 
 class GenerationError(MirageError, RuntimeError):

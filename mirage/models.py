@@ -72,6 +72,11 @@ class Passage(Record):
     document: Id | None = None
 
     @property
+    def titled_text(self) -> str:
+        """The title, if there is one, and the text, on a line of its own."""
+        return f"{self.title}\n{self.text}".strip()
+
+    @property
     def document_id(self) -> str:
         """The document that it is a part of: ``36897421`` of ``36897421#2``."""
         return self.id.partition("#")[0] if self.document is None else self.document

@@ -25,7 +25,7 @@ FLOORS = (
     {"errors"},
     {"_base", "languages"},
     {"models", "llm", "statistics"},
-    {"text", "human_agreement"},
+    {"text", "human_agreement", "neural"},
     {"dataset", "sources", "corpus"},
     {"generation", "retrieval"},
     {"features", "pipeline"},

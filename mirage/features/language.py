@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from functools import lru_cache
 
 from mirage.features._identification import identify
-from mirage.features.base import Answered, Definition, Facts, NotComputed, passage_text
+from mirage.features.base import Answered, Definition, Facts, NotComputed
 from mirage.languages import Language
 
 __all__ = ["english_language", "language_probabilities", "target_language"]
@@ -43,7 +43,7 @@ def _probability(item: Answered, code: str) -> float | NotComputed:
     text, query = item.parsed.answer_text, item.query
     if not text.strip():
         return 0.0
-    context = (query.text, *map(passage_text, query.passages))
+    context = (query.text, *(passage.titled_text for passage in query.passages))
     shares, doubts = _identified(text, query.language, context)
     if not shares:
         return _NO_WORDS

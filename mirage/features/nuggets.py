@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple, get_args
 
 from mirage.errors import FeatureError, UnknownNameError
-from mirage.features.base import Answered, Definition, Facts, NotComputed, passage_text
+from mirage.features.base import Answered, Definition, Facts, NotComputed
 from mirage.features.overlap import reference_answer
 from mirage.features.rated import unanswered
 from mirage.languages import Language
@@ -267,7 +267,7 @@ def _listing_question(item: Answered) -> Question[Nuggets] | NotComputed:
     reference = reference_answer(item)
     texts = [] if isinstance(reference, NotComputed) else [("reference", reference)]
     relevant = (passage for passage in query.passages if passage.id in query.relevant)
-    texts += [("passage", passage_text(passage)) for passage in relevant]
+    texts += [("passage", passage.titled_text) for passage in relevant]
     if not texts:
         return _NO_SOURCE
     task = _LISTING.format(language=Language.of(query.language).name, most=_MOST)

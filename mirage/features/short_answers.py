@@ -20,7 +20,7 @@ from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-from mirage.features._packages import package
+from mirage._base.packages import package
 from mirage.features.answers import NO_ANSWERS, UNANSWERABLE
 from mirage.features.base import Answered, Definition, Facts, NotComputed
 from mirage.features.overlap import rouge_l

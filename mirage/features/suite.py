@@ -28,8 +28,8 @@ from mirage.languages import Language
 from mirage.models import Query, Response, Run
 
 if TYPE_CHECKING:
-    from mirage.features.neural import NLI, Reranker
     from mirage.llm import LLM
+    from mirage.neural import NLI, Reranker
 
 __all__ = ["FeatureLike", "FeatureSuite"]
 
@@ -105,9 +105,10 @@ class FeatureSuite:
             MissingPackageError: the extra ``neural`` is not installed.
         """
         from mirage.features import neural, rated
+        from mirage.neural import NLI, Reranker
 
-        nli = nli if isinstance(nli, neural.NLI) else neural.NLI(nli)
-        reranker = reranker if isinstance(reranker, neural.Reranker) else neural.Reranker(reranker)
+        nli = nli if isinstance(nli, NLI) else NLI(nli)
+        reranker = reranker if isinstance(reranker, Reranker) else Reranker(reranker)
         features: tuple[FeatureLike, ...] = (
             *OFFLINE[:4],
             neural.support_entailment(nli),

@@ -25,17 +25,11 @@ from llm_server import ChatServer
 from mirage.dataset import MirageDataset
 from mirage.errors import FeatureError, MissingPackageError, SettingError
 from mirage.features import Feature, FeatureSuite, NotComputed, answered
-from mirage.features.neural import (
-    NLI,
-    Pair,
-    Reranker,
-    _batches,
-    reranker_score,
-    support_entailment,
-    support_neutral,
-)
+from mirage.features.neural import reranker_score, support_entailment, support_neutral
 from mirage.llm import LLM, Cache
 from mirage.models import Passage, Query, Response, Run
+from mirage.neural import NLI, Pair, Reranker
+from mirage.neural.pairs import _batches
 
 LONGEST = 128
 QUERIES = 14
@@ -330,7 +324,7 @@ def test_order_does_not_matter(nli: Path) -> None:
 def test_scores_of_more_pairs_than_are_sorted_together(
     nli: Path, shapes: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("mirage.features.neural._TOGETHER", 7)
+    monkeypatch.setattr("mirage.neural.pairs._TOGETHER", 7)
     model, tokenizer = in_memory(nli)
     batches = shapes(model)
     pairs = natural_pairs("en")[:20]
@@ -653,7 +647,7 @@ def test_a_missing_package_is_named_when_it_is_needed(
 
 IN_ANOTHER_PROCESS = """
 import json, sys
-from mirage.features.neural import NLI
+from mirage.neural import NLI
 
 folder, cache, *texts = sys.argv[1:]
 pairs = list(zip(texts[::2], texts[1::2]))

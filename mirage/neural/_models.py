@@ -1,33 +1,20 @@
-"""Packages of extras, and models that they load: what is missing is said, with what to do."""
+"""Models that are loaded from a name or a folder: what is missing is said, with what to do."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from mirage.errors import FeatureError, missing_package
+from mirage.errors import FeatureError
 
-__all__ = ["STAYS", "attempt", "package", "place_of"]
+__all__ = ["STAYS", "attempt", "place_of"]
 
 STAYS = (
     "a neural model cannot be sent to another process: it is large, and uses every core or the GPU "
     "already, so use one process (n_jobs=1)"
 )
 """Why a model is not pickled."""
-
-
-def package(name: str, extra: str = "neural") -> Any:
-    """A package that an extra installs.
-
-    Raises:
-        MissingPackageError: it is not installed.
-    """
-    try:
-        return import_module(name)
-    except ModuleNotFoundError as error:
-        raise missing_package(error.name or name, extra) from error
 
 
 def place_of(model: str | Path) -> str:
