@@ -35,6 +35,7 @@ from mirage.features.base import answered
 from mirage.generation.base import check_ids
 from mirage.models import Passage, Query, Run
 from mirage.retrieval import RetrievalRun
+from mirage.retrieval import qrels as relevance
 
 __all__ = [
     "Scores",
@@ -84,11 +85,10 @@ def qrels(dataset: MirageDataset, run: Run | None = None) -> dict[str, dict[str,
     A query without relevant passages is left out, and so is one on which ``run`` failed: a
     measure would give it 0, where nothing was measured.
     """
-    return {
-        query.id: dict.fromkeys(query.passage_ids, 0) | dict.fromkeys(query.relevant, 1)
-        for query in dataset
-        if query.relevant and (run is None or _has_text(run, query.id))
-    }
+    judged = relevance(dataset)
+    if run is None:
+        return judged
+    return {id_: grades for id_, grades in judged.items() if _has_text(run, id_)}
 
 
 def ranked(

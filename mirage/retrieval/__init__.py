@@ -9,6 +9,13 @@ from mirage._base.lazy import lazy
 if TYPE_CHECKING:
     from mirage.retrieval.base import ContextProcessor, Reranker, Retriever
     from mirage.retrieval.bm25 import BM25, Hit
+    from mirage.retrieval.evaluation import (
+        RetrievalDifference,
+        RetrievalEvaluation,
+        RetrievalMean,
+        evaluate,
+        qrels,
+    )
     from mirage.retrieval.run import Hits, RetrievalRun
     from mirage.retrieval.simple import HybridRetriever, OracleRetriever, RunRetriever
 
@@ -20,9 +27,14 @@ __all__ = [
     "HybridRetriever",
     "OracleRetriever",
     "Reranker",
+    "RetrievalDifference",
+    "RetrievalEvaluation",
+    "RetrievalMean",
     "RetrievalRun",
     "Retriever",
     "RunRetriever",
+    "evaluate",
+    "qrels",
 ]
 
 __getattr__, __dir__ = lazy(__name__, __file__)

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from mirage._base.files import writing
 from mirage.errors import DatasetError, SettingError, UnknownNameError
 
-__all__ = ["NO_HITS", "Hits", "RetrievalRun"]
+__all__ = ["NO_HITS", "Hits", "RetrievalRun", "document_of"]
 
 RRF_K = 60
 """The constant of reciprocal rank fusion, as in its paper."""
@@ -160,7 +160,7 @@ class RetrievalRun(Mapping[str, Hits]):
         Args:
             document: the document of a passage id; by default what stands before ``#``.
         """
-        of = document or (lambda passage_id: passage_id.partition("#")[0])
+        of = document or document_of
         best: dict[str, dict[str, float]] = {}
         for query_id, (ids, scores) in self._hits.items():
             found = best.setdefault(query_id, {})
@@ -188,6 +188,11 @@ class RetrievalRun(Mapping[str, Hits]):
                     found[id_] = found.get(id_, 0.0) + 1 / (k + rank)
         by_id = {query_id: dict(sorted(found.items())) for query_id, found in sums.items()}
         return RetrievalRun.of(by_id, name or "+".join(run.name for run in runs))
+
+
+def document_of(passage_id: str) -> str:
+    """The document that a passage is of, by its id: what stands before ``#``."""
+    return passage_id.partition("#")[0]
 
 
 def _check(query_id: str, ids: Sequence[str], scores: NDArray[np.float64]) -> None:
