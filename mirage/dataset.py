@@ -175,6 +175,40 @@ class MirageDataset(Sequence[Query]):
         return cls(queries, name=Path(topics).stem)
 
     @classmethod
+    def from_qa(
+        cls,
+        path: str | Path,
+        form: str = "answers",
+        *,
+        language: str | None = None,
+        qrels: str | Path | None = None,
+    ) -> MirageDataset:
+        """Read questions with short answers, or judged ones, as others publish them.
+
+        The readers are in :mod:`mirage.sources.qa`, which says what each makes of a file.
+
+        Args:
+            path: the file, gzipped or not; for BEIR the folder.
+            form: ``answers`` (plain JSON Lines), ``kilt``, ``mkqa``, ``xor-tydi`` or ``beir``.
+            language: ISO 639-1 code of the queries; of files in several, which to take.
+            qrels: relevance in place of the queries' own: a file of TREC, BEIR or KILT.
+
+        Raises:
+            DatasetError: names the file, the line and what is wrong with it.
+            SettingError: the form needs a language.
+            UnknownNameError: no such form or language.
+        """
+        from mirage.sources import qa
+
+        queries: dict[str, Query] = {}
+        for query in qa.queries(path, form, language=language, qrels=qrels):
+            _check_addition(query, queries, str(path))
+            queries[query.id] = query
+        if not queries:
+            raise DatasetError(f"{path}: no query in this file")
+        return cls(queries.values(), name=Path(path).name.partition(".")[0])
+
+    @classmethod
     def from_hub(
         cls,
         language: str,

@@ -42,9 +42,10 @@ FLOORS = (
 )
 # The package itself names everything and is imported by nobody below the shell.
 ROOT = ""
-# `MirageDataset.from_trec` and `from_hub` call readers, which know records, not datasets.
+# `MirageDataset.from_trec`, `from_qa` and `from_hub` call readers, which know records alone.
 WITHIN_A_FLOOR = {
     ("dataset", "sources.hub"),
+    ("dataset", "sources.qa"),
     ("dataset", "sources.trec"),
     ("sources.memerag", "dataset"),
     ("sources.nomiracl", "dataset"),

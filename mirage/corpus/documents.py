@@ -87,7 +87,8 @@ def files(source: str | Path) -> tuple[list[Path], Path]:
 
 
 def _check(path: Path) -> None:
-    if not path.name.lower().endswith(TEXT + ROWS):
+    # A file that is named may be JSON Lines called .json, as KILT's knowledge source is.
+    if not path.name.lower().endswith((*TEXT, *ROWS, ".json")):
         raise DatasetError(
             f"{path}: documents are files that end in {', '.join(TEXT + ROWS)}; convert it to text"
         )

@@ -1,0 +1,67 @@
+"""KILT: questions with answers and the Wikipedia pages that give them.
+
+The files are the JSON Lines of facebookresearch/KILT (Petroni et al. 2021, arXiv 2009.02252), such
+as ``nq-dev-kilt.jsonl``. The knowledge source, ``kilt_knowledgesource.json``, is read by
+:func:`mirage.corpus.read_documents`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from mirage._base.files import read_rows, validated
+from mirage.errors import DatasetError
+from mirage.models import Query
+
+__all__ = ["qrels", "queries"]
+
+
+def queries(path: str | Path, language: str = "en") -> Iterator[Query]:
+    """The queries of a KILT file; ``.gz`` too.
+
+    All valid answers are forms of one answer. ``relevant`` are the ids of the pages that any
+    answer names as its provenance: documents, so that retrieval is measured with
+    ``documents=True`` on passages ``page#0``, ``page#1``, ...
+
+    Raises:
+        DatasetError: names the file, the line and what is wrong with it.
+    """
+    for where, row in read_rows(Path(path)):
+        outputs = _outputs(row, where)
+        forms = list(dict.fromkeys(o["answer"] for o in outputs if o.get("answer")))
+        fields = {
+            "id": row.get("id"),
+            "language": language,
+            "text": row.get("input"),
+            "answers": [forms] if forms else [],
+            "relevant": _pages(outputs, where),
+        }
+        yield validated(Query, fields, where)
+
+
+def qrels(path: str | Path) -> dict[str, dict[str, int]]:
+    """Relevance, 1, by query id and page id: of this file alone, without queries that name no page.
+
+    Raises:
+        DatasetError: names the file, the line and what is wrong with it.
+    """
+    return {query.id: dict.fromkeys(query.relevant, 1) for query in queries(path) if query.relevant}
+
+
+def _outputs(row: Mapping[str, Any], where: str) -> list[dict[str, Any]]:
+    outputs = row.get("output", [])  # test sets have none
+    if isinstance(outputs, list) and all(isinstance(output, dict) for output in outputs):
+        return outputs
+    raise DatasetError(f"{where}: field 'output': expected a list of objects, as KILT has it")
+
+
+def _pages(outputs: list[dict[str, Any]], where: str) -> list[str]:
+    pages: dict[str, None] = {}
+    for output in outputs:
+        for page in output.get("provenance") or ():
+            if not isinstance(page, dict) or "wikipedia_id" not in page:
+                raise DatasetError(f"{where}: field 'provenance': 'wikipedia_id' is missing")
+            pages[str(page["wikipedia_id"])] = None
+    return list(pages)

@@ -1,0 +1,229 @@
+"""Questions with short answers, in the forms in which others publish them.
+
+The forms: ``answers`` (JSON Lines with a question and its answers), ``kilt``
+(:mod:`mirage.sources.kilt`), ``mkqa``, ``xor-tydi`` and ``beir``. All answers that a row lists are
+forms of one answer, any of which is right.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from mirage._base.files import lines, read_rows, validated
+from mirage.errors import DatasetError, SettingError, UnknownNameError
+from mirage.languages import Language
+from mirage.models import Query
+from mirage.sources import kilt
+from mirage.sources.trec import read_qrels
+
+__all__ = ["FORMS", "answers", "beir", "beir_qrels", "mkqa", "queries", "xor_tydi"]
+
+IDS = ("id", "query_id", "_id", "qid", "question_id", "example_id")
+QUESTIONS = ("question", "query", "text", "input")
+ANSWERS = ("answers", "answer", "golden_answers", "labels")
+LANGUAGE = ("language", "lang")
+
+
+def queries(
+    path: str | Path,
+    form: str,
+    *,
+    language: str | None = None,
+    qrels: str | Path | None = None,
+) -> Iterator[Query]:
+    """The queries of a file, or of a folder of BEIR.
+
+    Args:
+        path: the file, gzipped or not.
+        form: one of :data:`FORMS`.
+        language: of the queries; of files in several languages, those to take.
+        qrels: relevance for these queries in place of their own: lines of TREC or BEIR, or a file
+            of KILT (``.jsonl``), as for MKQA, whose ids are those of KILT's Natural Questions.
+
+    Raises:
+        DatasetError: names the file, the line and what is wrong with it.
+        SettingError: the form needs a language.
+        UnknownNameError: no such form or language.
+    """
+    if form not in FORMS:
+        raise UnknownNameError("form of questions and answers", form, FORMS)
+    code = None if language is None else Language.of(language).code
+    if code is None and form in ("mkqa", "xor-tydi", "beir"):
+        raise SettingError(f"queries of the form {form!r} need a language")
+    judged = None if qrels is None else _relevance(Path(qrels))
+    for query in FORMS[form](Path(path), code):
+        if judged is None:
+            yield query
+        else:
+            grades = judged.get(query.id, {})
+            relevant = tuple(id_ for id_, grade in grades.items() if grade > 0)
+            yield query.model_copy(update={"relevant": relevant})
+
+
+def answers(path: str | Path, language: str | None = None) -> Iterator[Query]:
+    """Plain JSON Lines: an id, a question and its answers a row, by any of their usual names.
+
+    They are ``id`` (``query_id``, ``_id``, ``qid``, ``question_id``, ``example_id``), ``question``
+    (``query``, ``text``, ``input``) and ``answers`` (``answer``, ``golden_answers``, ``labels``): a
+    text, a list of forms of one answer, or a list of such lists for several answers. ``language``
+    or ``lang`` may say the language. A row with ``language`` and ``text`` is one of this library's
+    own, in which a flat list is several answers.
+
+    Raises:
+        DatasetError: names the file, the line and what is wrong with it; also for a row in another
+            language, or in none that is known.
+    """
+    for where, row in read_rows(Path(path)):
+        if {"language", "text"} <= row.keys():
+            query = validated(Query, row, where)
+        else:
+            code = _first(row, LANGUAGE, where, language)
+            fields = {
+                "id": _first(row, IDS, where),
+                "language": code,
+                "text": _first(row, QUESTIONS, where),
+                "answers": _answers(_first(row, ANSWERS, where, []), where),
+            }
+            query = validated(Query, fields, where)
+        if language is not None and query.language != language:
+            raise DatasetError(f"{where}: is in {query.language!r}, and not in {language!r}")
+        yield query
+
+
+def mkqa(path: str | Path, language: str) -> Iterator[Query]:
+    """MKQA (Longpre et al. 2021, arXiv 2007.15207), ``mkqa.jsonl.gz``, in one language.
+
+    Texts and aliases are forms of one answer. A question whose only answers are ``unanswerable`` is
+    not answerable; one with a long answer has no short one.
+
+    Raises:
+        DatasetError: names the file, the line and what is wrong with it, such as a language that
+            MKQA lacks.
+    """
+    for where, row in read_rows(Path(path)):
+        texts, given = row.get("queries"), row.get("answers")
+        if not isinstance(texts, dict) or not isinstance(given, dict):
+            raise DatasetError(f"{where}: fields 'queries' and 'answers' are objects by language")
+        # Chinese stands there as zh_cn, zh_hk and zh_tw.
+        keys = [key for key in sorted(texts) if key.split("_")[0] == language]
+        if not keys:
+            raise DatasetError(f"{where}: no query in {language!r}; it has {', '.join(texts)}")
+        entries = given.get(keys[0])
+        if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
+            raise DatasetError(f"{where}: field 'answers.{keys[0]}': expected a list of objects")
+        named = [[entry.get("text"), *(entry.get("aliases") or ())] for entry in entries]
+        forms = list(dict.fromkeys(form for texts in named for form in texts if form))
+        fields = {
+            "id": row.get("example_id"),
+            "language": language,
+            "text": texts[keys[0]],
+            "answers": [forms] if forms else [],
+            "answerable": False if _unanswerable(entries) else None,
+        }
+        yield validated(Query, fields, where)
+
+
+def xor_tydi(path: str | Path, language: str) -> Iterator[Query]:
+    """XOR-TyDi QA (Asai et al. 2021, arXiv 2010.11856), such as ``xor_dev_full_v1_1.jsonl``.
+
+    Those questions of the file that are in one language; without answers in test sets.
+
+    Raises:
+        DatasetError: names the file, the line and what is wrong with it.
+    """
+    for where, row in read_rows(Path(path)):
+        if _first(row, ("lang",), where) == language:
+            fields = {
+                "id": _first(row, ("id",), where),
+                "language": language,
+                "text": _first(row, ("question",), where),
+                "answers": _answers(row.get("answers", []), where),
+            }
+            yield validated(Query, fields, where)
+
+
+def beir(folder: str | Path, language: str) -> Iterator[Query]:
+    """The queries of a folder of BEIR (Thakur et al. 2021, arXiv 2104.08663) that are judged.
+
+    Its files are ``queries.jsonl`` and ``qrels/test.tsv``; ``corpus.jsonl`` is read by
+    :meth:`mirage.Corpus.build`. Queries of other splits are left out.
+
+    Raises:
+        DatasetError: names the file, the line and what is wrong with it.
+    """
+    folder = Path(folder)
+    judged = beir_qrels(folder / "qrels" / "test.tsv")
+    path = next((p for p in sorted(folder.glob("queries.jsonl*"))), folder / "queries.jsonl")
+    for where, row in read_rows(path):
+        query_id = str(_first(row, ("_id", "id"), where))
+        if query_id in judged:
+            relevant = [id_ for id_, grade in judged[query_id].items() if grade > 0]
+            text = _first(row, ("text",), where)
+            fields = {"id": query_id, "language": language, "text": text, "relevant": relevant}
+            yield validated(Query, fields, where)
+
+
+def beir_qrels(path: str | Path) -> dict[str, dict[str, int]]:
+    """Relevance by query id and passage id, from BEIR's lines ``query-id<TAB>corpus-id<TAB>score``.
+
+    Raises:
+        DatasetError: names the file, the line and what is wrong with it.
+    """
+    judged: dict[str, dict[str, int]] = {}
+    for number, (where, line) in enumerate(lines(Path(path))):
+        fields = line.rstrip("\r\n").split("\t")
+        if number == 0 and fields[-1] == "score":
+            continue
+        try:
+            query_id, passage_id, score = fields
+            judged.setdefault(query_id, {})[passage_id] = int(score)
+        except ValueError:
+            raise DatasetError(
+                f"{where}: expected 'query-id<TAB>corpus-id<TAB>score', found {line[:80]!r}"
+            ) from None
+    return judged
+
+
+def _relevance(path: Path) -> Mapping[str, Mapping[str, int]]:
+    if path.name.endswith((".jsonl", ".jsonl.gz")):
+        return kilt.qrels(path)
+    first = next((line for _, line in lines(path)), "")
+    return beir_qrels(path) if first.rstrip().endswith("\tscore") else read_qrels(path)
+
+
+def _first(row: Mapping[str, Any], names: tuple[str, ...], where: str, default: Any = None) -> Any:
+    """The value of the first of these fields that a row has."""
+    value = next((row[name] for name in names if row.get(name) is not None), default)
+    if value is None:
+        raise DatasetError(f"{where}: field {names[0]!r} is missing; it has {', '.join(row)}")
+    return value
+
+
+def _answers(value: Any, where: str) -> list[list[str]]:
+    """Answers, each in its forms: flat lists, and texts, are the forms of one."""
+    listed = [value] if isinstance(value, str | int | float) else value
+    if not isinstance(listed, list):
+        raise DatasetError(f"{where}: field 'answers': expected a text or a list of texts")
+    nested = listed if any(isinstance(each, list) for each in listed) else [listed]
+    forms = [[str(form) for form in each if form is not None] for each in nested]
+    return [each for each in forms if each]
+
+
+def _unanswerable(entries: list[dict[str, Any]]) -> bool:
+    return bool(entries) and all(entry.get("type") == "unanswerable" for entry in entries)
+
+
+def _kilt(path: Path, language: str | None) -> Iterator[Query]:
+    return kilt.queries(path, language or "en")
+
+
+FORMS: Mapping[str, Callable[[Path, Any], Iterator[Query]]] = {
+    "answers": answers,
+    "kilt": _kilt,
+    "mkqa": mkqa,
+    "xor-tydi": xor_tydi,
+    "beir": beir,
+}
+"""Readers of queries by the name of the form: of a path and an ISO 639-1 code."""

@@ -1,0 +1,194 @@
+"""Questions with short answers, in small files of the published schemas."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mirage.corpus import read_documents
+from mirage.dataset import MirageDataset
+from mirage.errors import DatasetError, SettingError, UnknownNameError
+from mirage.sources import kilt, qa
+
+# The fields as facebookresearch/KILT documents them: answers and provenance may stand apart.
+KILT = [
+    {
+        "id": "-5004457603684974952",
+        "input": "who played anna in once upon a time",
+        "output": [
+            {"answer": "Elizabeth Dean Lail"},
+            {
+                "answer": "Elizabeth Lail",
+                "provenance": [
+                    {"wikipedia_id": "3", "title": "A", "start_paragraph_id": 1, "section": "B"},
+                    {"wikipedia_id": "7", "title": "C", "start_paragraph_id": 2},
+                    {"wikipedia_id": "3", "title": "A", "start_paragraph_id": 4},
+                ],
+                "meta": {"score": 1},
+            },
+        ],
+        "meta": {},
+    },
+    {"id": "2", "input": "a test question", "meta": {}},
+]
+MKQA = [
+    {
+        "query": "who sings it",
+        "example_id": -5004457603684974952,
+        "queries": {"en": "who sings it", "ru": "кто поет", "zh_cn": "谁演唱的", "zh_tw": "誰演唱"},
+        "answers": {
+            "en": [
+                {"type": "entity", "entity": "Q1", "text": "Dave Edmunds", "aliases": ["Edmunds"]},
+                {"type": "short_phrase", "text": "he", "aliases": []},
+            ],
+            "ru": [{"type": "entity", "entity": "Q1", "text": "Эдмундс, Дэйв"}],
+            "zh_cn": [{"type": "entity", "text": "戴维·埃德蒙兹"}],
+            "zh_tw": [{"type": "entity", "text": "戴夫"}],
+        },
+    },
+    {
+        "query": "how long is a piece of string",
+        "example_id": 8,
+        "queries": {"en": "how long is a piece of string", "ru": "?"},
+        "answers": {
+            "en": [{"type": "unanswerable", "text": None}],
+            "ru": [{"type": "long_answer", "text": None, "aliases": []}],
+        },
+    },
+]
+XOR = [
+    {"id": "1", "question": "誰？", "lang": "ja", "answers": ["大鵬", "大鵬幸喜"], "split": "dev"},
+    {"id": "2", "question": "Kuka?", "lang": "fi", "answers": ["Kekkonen"], "split": "dev"},
+    {"id": "3", "question": "どこ？", "lang": "ja", "split": "test"},
+]
+
+
+def json_lines(path: Path, rows: Iterable[Mapping[str, Any]]) -> Path:
+    text = "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
+    data = text.encode()
+    path.write_bytes(gzip.compress(data) if path.suffix == ".gz" else data)
+    return path
+
+
+def test_kilt(tmp_path: Path) -> None:
+    path = json_lines(tmp_path / "nq-dev-kilt.jsonl", KILT)
+    dataset = MirageDataset.from_qa(path, "kilt")
+    first, second = dataset
+    assert first.answers == (("Elizabeth Dean Lail", "Elizabeth Lail"),)
+    assert first.relevant == ("3", "7")
+    assert (second.answers, second.relevant) == ((), ())
+    assert (dataset.name, dataset.language) == ("nq-dev-kilt", "en")
+
+
+def test_qrels_of_kilt_do_not_accumulate(tmp_path: Path) -> None:
+    first = json_lines(tmp_path / "a.jsonl.gz", KILT)
+    output = [{"provenance": [{"wikipedia_id": 9}]}]
+    other = json_lines(tmp_path / "b.jsonl", [{"id": "x", "input": "?", "output": output}])
+    assert kilt.qrels(first) == {KILT[0]["id"]: {"3": 1, "7": 1}}
+    assert kilt.qrels(other) == {"x": {"9": 1}}
+
+
+def test_the_knowledge_source_of_kilt_is_read_as_documents(tmp_path: Path) -> None:
+    page = {"_id": "3", "wikipedia_id": "3", "wikipedia_title": "A", "text": ["A.\n", "B."]}
+    path = json_lines(tmp_path / "kilt_knowledgesource.json", [page])
+    (document,) = read_documents(path)
+    assert (document.id, document.title, document.text) == ("3", "A", "A.\nB.")
+
+
+def test_mkqa_with_the_relevance_of_kilt(tmp_path: Path) -> None:
+    path = json_lines(tmp_path / "mkqa.jsonl.gz", MKQA)
+    english, unanswerable = MirageDataset.from_qa(path, "mkqa", language="en")
+    assert english.id == "-5004457603684974952"
+    assert english.answers == (("Dave Edmunds", "Edmunds", "he"),)
+    assert (english.answerable, unanswerable.answerable, unanswerable.answers) == (None, False, ())
+    qrels = json_lines(tmp_path / "nq-dev-kilt.jsonl", KILT)
+    russian, long = MirageDataset.from_qa(path, "mkqa", language="ru", qrels=qrels)
+    assert (russian.text, russian.relevant) == ("кто поет", ("3", "7"))
+    assert (long.answers, long.answerable) == ((), None)
+    one = json_lines(tmp_path / "one.jsonl", MKQA[:1])
+    assert MirageDataset.from_qa(one, "mkqa", language="zh")[0].text == "谁演唱的"
+    with pytest.raises(DatasetError, match=r"one\.jsonl, line 1: no query in 'sw'"):
+        MirageDataset.from_qa(one, "mkqa", language="sw")
+
+
+def test_xor_tydi_takes_one_language(tmp_path: Path) -> None:
+    path = json_lines(tmp_path / "xor.jsonl", XOR)
+    japanese = MirageDataset.from_qa(path, "xor-tydi", language="ja")
+    assert japanese.query_ids == ("1", "3")
+    assert japanese[0].answers == (("大鵬", "大鵬幸喜"),)
+    assert MirageDataset.from_qa(path, "xor-tydi", language="fi").query_ids == ("2",)
+
+
+def test_plain_answers_by_any_usual_name(tmp_path: Path) -> None:
+    rows = [
+        {"id": 1, "question": "2+2?", "golden_answers": ["4", "four"]},
+        {"query_id": "b", "query": "Which two?", "answers": [["x"], ["y", "z"]]},
+        {"_id": "c", "text": "Who?", "answer": "me", "more": 1},
+        {"id": "d", "language": "en", "text": "Both?", "answers": ["x", "y"]},
+    ]
+    path = json_lines(tmp_path / "answers.jsonl", rows)
+    found = MirageDataset.from_qa(path, language="en")
+    assert [query.answers for query in found] == [
+        (("4", "four"),),
+        (("x",), ("y", "z")),
+        (("me",),),
+        (("x",), ("y",)),
+    ]
+
+
+def test_beir(tmp_path: Path) -> None:
+    (tmp_path / "qrels").mkdir()
+    json_lines(tmp_path / "queries.jsonl", [{"_id": str(i), "text": "?"} for i in range(3)])
+    json_lines(
+        tmp_path / "corpus.jsonl", [{"_id": "d1", "title": "T", "text": "x", "metadata": {}}]
+    )
+    test = tmp_path / "qrels" / "test.tsv"
+    test.write_text("query-id\tcorpus-id\tscore\n0\td1\t2\n0\td2\t0\n2\td1\t1\n")
+    dataset = MirageDataset.from_qa(tmp_path, "beir", language="en")
+    assert {query.id: query.relevant for query in dataset} == {"0": ("d1",), "2": ("d1",)}
+    assert qa.beir_qrels(test)["0"] == {"d1": 2, "d2": 0}
+    (passage,) = read_documents(tmp_path / "corpus.jsonl")
+    assert (passage.id, passage.title) == ("d1", "T")
+    test.write_text("query-id\tcorpus-id\tscore\n0 d1 2\n")
+    with pytest.raises(DatasetError, match=r"test\.tsv, line 2: expected 'query-id<TAB>corpus-id"):
+        MirageDataset.from_qa(tmp_path, "beir", language="en")
+
+
+@pytest.mark.parametrize(
+    ("form", "row", "message"),
+    [
+        ("kilt", {"id": "1", "input": "?", "output": "x"}, "field 'output': expected a list"),
+        ("kilt", {"id": "1", "output": []}, "field 'text'"),
+        ("kilt", {"id": "1", "input": "?", "output": [{"provenance": [{}]}]}, "'wikipedia_id' is"),
+        ("mkqa", {"example_id": 1}, "'queries' and 'answers' are objects"),
+        ("xor-tydi", {"lang": "en", "id": "1"}, "field 'question' is missing; it has lang, id"),
+        ("answers", {"id": "1", "question": "?", "answers": {}}, "expected a text or a list"),
+        ("answers", {"question": "?"}, "field 'id' is missing"),
+        ("answers", {"id": "1", "question": "?", "lang": "fi"}, "is in 'fi', and not in 'en'"),
+    ],
+)
+def test_a_bad_row_is_one_error_with_its_line(
+    tmp_path: Path, form: str, row: dict[str, Any], message: str
+) -> None:
+    good = {"kilt": KILT[0], "mkqa": MKQA[0], "xor-tydi": XOR[0]}
+    path = json_lines(tmp_path / "bad.jsonl", [good.get(form, {"id": "0", "question": "?"}), row])
+    with pytest.raises(DatasetError, match=rf"bad\.jsonl, line 2(:|,) .*{message}"):
+        MirageDataset.from_qa(path, form, language="en")
+
+
+def test_forms_and_languages_are_named(tmp_path: Path) -> None:
+    path = json_lines(tmp_path / "x.jsonl", XOR)
+    with pytest.raises(UnknownNameError, match="did you mean 'mkqa'"):
+        MirageDataset.from_qa(path, "mqka", language="en")
+    with pytest.raises(SettingError, match="need a language"):
+        MirageDataset.from_qa(path, "mkqa")
+    with pytest.raises(DatasetError, match="field 'language' is missing"):
+        MirageDataset.from_qa(json_lines(path, [{"id": "1", "question": "?"}]))
+    twice = json_lines(path, [{"id": "1", "question": "?"}] * 2)
+    with pytest.raises(DatasetError, match="'1' stands here a second time"):
+        MirageDataset.from_qa(twice, language="en")
