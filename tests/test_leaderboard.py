@@ -20,7 +20,13 @@ from llm_server import ChatServer, Reply
 
 from mirage.arena import BradleyTerry
 from mirage.dataset import MirageDataset, write_run
-from mirage.errors import DatasetError, FeatureError, GenerationError, UnknownNameError
+from mirage.errors import (
+    DatasetError,
+    FeatureError,
+    GenerationError,
+    JudgmentError,
+    UnknownNameError,
+)
 from mirage.features import Facts, FeatureSuite, FunctionFeature
 from mirage.generation import OpenAIGenerator, respond
 from mirage.languages import LANGUAGES
@@ -499,6 +505,10 @@ def test_a_judged_model_needs_a_run_and_a_suite_its_language() -> None:
     dataset = MirageDataset.bundled("sw")
     with pytest.raises(UnknownNameError, match="run of the judged model 'm3'"):
         Leaderboard.from_judgments(dataset, runs[:2], judgments)
+    others = [run.model_copy(update={"model": f"other-{run.model}"}) for run in runs]
+    told = "judged were 'm1', 'm2', 'm3', and the runs are of 'other-m1', 'other-m2', 'other-m3'"
+    with pytest.raises(JudgmentError, match=told):
+        Leaderboard.from_judgments(dataset, others, judgments)
     with pytest.raises(UnknownNameError, match="estimator"):
         Leaderboard.from_judgments(dataset, runs, judgments, estimator="forrest")
     with pytest.raises(FeatureError, match="the suite is for 'en'"):

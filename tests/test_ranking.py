@@ -70,6 +70,27 @@ def test_a_model_that_is_like_no_other_is_marked() -> None:
     assert "(?)" not in full().to_text()
 
 
+def few_answers(answered: int, failed: int) -> Ranking:
+    own = replace(
+        full()["mine"], answered=answered, failures={f"q{n:02}": "no reason" for n in range(failed)}
+    )
+    return Ranking([full()["anchor/good"], own], language="sw", notes=["A note."])
+
+
+def test_who_failed_on_a_good_part_of_the_queries_is_warned_of() -> None:
+    warning = "Warning: mine answered only 3 of 14 queries"
+    table = few_answers(3, 11)
+    assert warning in " ".join(table.to_text().split())
+    assert warning in table.to_markdown()
+    assert warning in table._repr_html_()
+    assert json.loads(table.to_json())["notes"][0].startswith(warning)
+    languages = MultilingualRanking({"sw": table, "en": few_answers(14, 0)})
+    assert f"sw: {warning}" in " ".join(languages.to_text().split())
+    assert "Warning" not in few_answers(4, 1).to_text()  # a fifth
+    assert "Warning" in few_answers(7, 2).to_text()
+    assert full().unanswered_notes == ()
+
+
 # Order and lookup ---------------------------------------------------------------------------------
 
 

@@ -20,7 +20,7 @@ from mirage.arena.adaptive import AdaptivePairs
 from mirage.arena.pairs import Contest, Pair, Skipped
 from mirage.arena.verdicts import Judged, Votes, judgments_of
 from mirage.dataset import MirageDataset
-from mirage.errors import JudgmentError, SettingError, UnknownNameError
+from mirage.errors import JudgmentError, NoJudgmentError, SettingError, UnknownNameError
 from mirage.human_agreement import known_agreement
 from mirage.llm import LLM
 from mirage.llm.estimates import Estimate, estimate, sum_estimates
@@ -147,8 +147,8 @@ class PairwiseJudge:
             progress: show a progress bar on stderr, if that is a terminal.
 
         Raises:
-            JudgmentError: runs that cannot be compared on this dataset; or not one judgment came
-                of it, with the first reason.
+            JudgmentError: runs that cannot be compared on this dataset.
+            NoJudgmentError: not one judgment came of it; says the first reason.
             SettingError: fewer than one query, or no such share.
             DatasetError: ``out`` is not a file of votes, or another process writes it.
             LLMError: there is no key for OpenAI.
@@ -377,7 +377,7 @@ def _report(judged: Judged) -> None:
         _LOG.warning("%d pairs skipped; the first: %s", len(judged.skipped), judged.skipped[0])
     if not judged.judgments:
         first = (*judged.failed, *judged.invalid)[0]
-        raise JudgmentError(
+        raise NoJudgmentError(
             f"no judgment came of {len(judged.votes)} votes; the first, of {first.judge!r} on "
             f"query {first.query_id!r}: {first.error}"
         )

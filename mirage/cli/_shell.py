@@ -16,7 +16,7 @@ from typer.core import TyperGroup
 
 from mirage.cli._inputs import forget_standard_input
 from mirage.cli._output import out, say, say_plainly
-from mirage.errors import MirageError
+from mirage.errors import GenerationError, MirageError, NoJudgmentError
 
 __all__ = [
     "app",
@@ -50,6 +50,8 @@ class Shell(TyperGroup):
         logger.addHandler(handler)
         try:
             return super().invoke(ctx)
+        except (GenerationError, NoJudgmentError) as error:  # whoever was asked gave nothing
+            fall_short([str(error)])
         except MirageError as error:
             _error(str(error))
         except KeyboardInterrupt:
@@ -131,7 +133,8 @@ def main(
 ) -> None:
     """Rank retrieval-augmented generation systems in 18 languages, offline.
 
-    Exit status: 0 what was asked for holds, 1 it fell short, 2 the input was bad.
+    Exit status: 0 what was asked for holds, 1 it fell short or nobody answered, 2 the input was
+    bad.
     """
     say_plainly()
 

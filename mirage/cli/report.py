@@ -33,11 +33,14 @@ def report(
     """Rank models, and write all about it as one HTML page."""
     from mirage.arena import read_votes
     from mirage.report import measure_judges, write
+    from mirage.report.judges import JudgeFinding
 
     check_folder(file)
     board = leaderboard_of(language, dataset, surrogate, trust, official, copies)
     ranking = ranked(board, responses, name, jobs)
     runs = ranking.evidence.runs.values() if ranking.evidence else ()
-    cast = read_votes(file_of(votes)) if votes is not None else ()
-    write(ranking, file, judges=measure_judges(cast, board.dataset, runs) if cast else ())
+    judges: list[JudgeFinding] = []
+    if votes is not None:
+        judges = measure_judges(read_votes(file_of(votes)), board.dataset, runs)
+    write(ranking, file, judges=judges)
     out(ranking.to_json() if as_json else f"{file}: written")

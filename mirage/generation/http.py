@@ -17,7 +17,7 @@ from mirage.generation.prompts import ANSWER_TOKENS, PromptMaker, RagPrompt
 from mirage.llm import LLM
 from mirage.llm.endpoints import checked_url, tls
 from mirage.llm.limits import MOST_BYTES, PACKING, limited
-from mirage.llm.retries import Retries, TransientError, decoded, transient_status
+from mirage.llm.retries import Reach, Retries, TransientError, decoded, transient_status
 from mirage.llm.secrets import Secrets
 from mirage.models import Query, Response, Run
 
@@ -174,24 +174,26 @@ class HTTPGenerator:
             verify=trusted,
             event_hooks={"response": [self._limit]},
         )
+        reach = Reach()
         with self._secrets.out_of_logs():
             async with client:
 
                 async def answer(query: Query) -> Response:
-                    return answered(query, await self._text(client, self._request(query)))
+                    return answered(query, await self._text(client, self._request(query), reach))
 
                 yield answer
 
-    async def _text(self, client: AsyncClient, body: Any) -> str:
+    async def _text(self, client: AsyncClient, body: Any, reach: Reach) -> str:
         """The text of the answer to a request.
 
         Raises:
             GenerationError: there was none; says why, and after how many attempts.
         """
         try:
-            return self._read(
-                await self._retries.call(lambda seconds: self._attempt(client, body, seconds))
+            content = await self._retries.call(
+                lambda seconds: self._attempt(client, body, seconds), reach
             )
+            return self._read(content)
         except (TransientError, GenerationError) as error:
             reason = str(error)
         # Raised here, and not where others are caught: those hold the request, with its headers.
@@ -210,7 +212,10 @@ class HTTPGenerator:
             raise GenerationError(str(error)) from None
         except httpx.RequestError as error:
             reason = self._secrets.excerpt(f"{type(error).__name__}: {error}".removesuffix(": "))
-            raise TransientError(f"no connection, or it was lost ({reason})") from None
+            raise TransientError(
+                f"no connection, or it was lost ({reason})",
+                unreached=isinstance(error, httpx.ConnectError),
+            ) from None
         if not answer.is_success:
             raise self._status_error(answer)
         return decoded(answer.content)

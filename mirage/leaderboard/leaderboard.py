@@ -276,19 +276,19 @@ class Leaderboard:
             progress: show progress bars on stderr, if that is a terminal.
 
         Raises:
-            JudgmentError: as :meth:`Ranking.from_judgments <mirage.Ranking.from_judgments>`.
+            JudgmentError: as :meth:`Ranking.from_judgments <mirage.Ranking.from_judgments>`; or no
+                judged model has a run, so that names do not match.
             UnknownNameError: a model was judged and has no run, or there is no such estimator.
             FeatureError: suite and dataset differ in language; from :meth:`rank`, the models are
                 too few for a surrogate, or one has a feature on no query.
         """
         from mirage.surrogate.ranker import SurrogateRanker
+        from mirage.surrogate.training import require_models
 
         surrogate = SurrogateRanker(estimator, seed=seed)
         dataset = dataset if cluster is None else dataset.clustered(cluster)
         judgments, answers = as_judgments(judged), {run.model: run for run in runs}
-        for model in judgments.models:
-            if model not in answers:
-                raise UnknownNameError("run of the judged model", model, answers)
+        require_models(judgments.models, tuple(answers), "run")
         board = cls.__new__(cls)
         board.dataset = dataset
         board.suite = offline_suite(dataset) if suite is None else suite

@@ -21,7 +21,7 @@ from mirage.llm.budget import Budget, Hold, Price, Usage
 from mirage.llm.cache import Cache, default_cache_path
 from mirage.llm.endpoints import checked_url, tls
 from mirage.llm.limits import MOST_BYTES, PACKING, limited
-from mirage.llm.retries import Retries, TransientError, decoded, transient_status
+from mirage.llm.retries import Reach, Retries, TransientError, decoded, transient_status
 from mirage.llm.secrets import Secrets
 
 if TYPE_CHECKING:
@@ -99,7 +99,8 @@ class LLM:
         retries: how often to send a request again after a fault that may pass: the statuses 408,
             409, 429 and 5xx, timeouts, lost connections, and answers that make no sense. Other
             statuses (400, 401, 403, 404, ...), a filtered answer, a refusal and a used-up quota
-            are final.
+            are final. An endpoint that no call has reached is tried three times at most, and then
+            given up for all calls on that connection.
         backoff: seconds of the first wait, at most; see :class:`~mirage.llm.retries.Retries`.
         max_bytes: the longest answer of the server that is read, in bytes and unpacked: 8 MiB by
             default. A longer one fails the call, for good.
@@ -309,6 +310,7 @@ class Connection:
         left_out = isinstance(client.default_headers["Authorization"], Omit)
         self._options: Any = {"headers": {"Authorization": Omit()}} if left_out else {}
         self._slots = asyncio.Semaphore(llm.concurrency)
+        self._reach = Reach()
 
     async def ask(self, messages: Sequence[Message], *, sample: int = 0) -> Completion:
         """The answer to a chat, from the cache if it was asked before.
@@ -376,7 +378,7 @@ class Connection:
         except UnicodeEncodeError as error:
             return llm._error(f"not asked: the prompt has text that is not Unicode ({error})")
         try:
-            return await llm.retries.call(lambda seconds: self._attempt(made, seconds))
+            return await llm.retries.call(lambda seconds: self._attempt(made, seconds), self._reach)
         except BudgetError as error:
             return error
         except (TransientError, LLMError) as error:
@@ -455,9 +457,12 @@ class Connection:
             if isinstance(cause, LLMError | TransientError):
                 raise cause from None
             reason = f"{type(cause).__name__}: {cause}".removesuffix(": ")
-            if type(cause).__name__ == "ConnectError":  # httpx's or httpx2's
+            unreached = type(cause).__name__ == "ConnectError"  # httpx's or httpx2's
+            if unreached:
                 hold.give_back()
-            raise TransientError(f"no connection, or it was lost ({reason})") from None
+            raise TransientError(
+                f"no connection, or it was lost ({reason})", unreached=unreached
+            ) from None
         except openai.OpenAIError as error:
             raise LLMError(f"{type(error).__name__}: {error}") from None
 

@@ -14,19 +14,38 @@ from typing import TYPE_CHECKING, Any, TypeVar
 if TYPE_CHECKING:
     from tenacity import RetryCallState
 
-__all__ = ["Retries", "TransientError", "decoded", "transient_status"]
+__all__ = ["Reach", "Retries", "TransientError", "decoded", "transient_status"]
 
 T = TypeVar("T")
 
+_UNREACHED = 2  # retries of a call to an endpoint that nobody has reached
+
 
 class TransientError(Exception):
-    """A fault that may pass, such as a timeout; ``retry_after`` is in seconds, if one was named."""
+    """A fault that may pass, such as a timeout.
+
+    ``retry_after`` is in seconds, if a server named a time; ``unreached`` says that there was no
+    connection to one.
+    """
 
     def __init__(
-        self, reason: str, *, status: int | None = None, retry_after: float | None = None
+        self,
+        reason: str,
+        *,
+        status: int | None = None,
+        retry_after: float | None = None,
+        unreached: bool = False,
     ) -> None:
         super().__init__(reason)
-        self.status, self.retry_after = status, retry_after
+        self.status, self.retry_after, self.unreached = status, retry_after, unreached
+
+
+@dataclass
+class Reach:
+    """What calls to one endpoint know of each other: whether one reached it, or it was given up."""
+
+    reached: bool = False
+    given_up: str = ""
 
 
 def transient_status(status: int, reason: str, headers: Mapping[str, str]) -> TransientError | None:
@@ -67,6 +86,9 @@ class Retries:
     waits between. The n-th wait is random between 0 and ``backoff_s * 2 ** (n - 1)``, at most a
     minute ("full jitter": Brooker 2015, Exponential Backoff And Jitter); a server that names a
     time is given that time, and up to ``backoff_s`` more.
+
+    An endpoint that no call has reached is not there: then two retries are the most, and once they
+    are over no other call is sent (a circuit breaker: Nygard 2018, Release It!, 2nd ed.).
     """
 
     most: int
@@ -74,10 +96,10 @@ class Retries:
     attempt_s: float
     total_s: float
 
-    async def call(self, attempt: Callable[[float], Awaitable[T]]) -> T:
+    async def call(self, attempt: Callable[[float], Awaitable[T]], reach: Reach) -> T:
         """The result of the first attempt that does not end in a :class:`TransientError`.
 
-        ``attempt`` is given the seconds that it may take.
+        ``attempt`` is given the seconds that it may take; ``reach`` is shared by all calls.
 
         Raises:
             TransientError: the last one, saying after how many attempts, and why no more.
@@ -89,9 +111,20 @@ class Retries:
             stop_before_delay,
         )
 
+        if reach.given_up:
+            raise TransientError(
+                f"not asked, for no call has reached the endpoint: {reach.given_up}", unreached=True
+            )
+
+        def is_not_there(state: RetryCallState) -> bool:
+            return not reach.reached and (
+                bool(reach.given_up) or state.attempt_number > min(self.most, _UNREACHED)
+            )
+
+        is_enough = stop_after_attempt(self.most + 1) | stop_before_delay(self.total_s)
         retrying = AsyncRetrying(
             retry=retry_if_exception_type(TransientError),
-            stop=stop_after_attempt(self.most + 1) | stop_before_delay(self.total_s),
+            stop=lambda state: is_enough(state) or is_not_there(state),
             wait=self._wait,
             reraise=True,
         )
@@ -101,12 +134,20 @@ class Retries:
         async def once() -> T:
             nonlocal made
             made += 1
-            return await attempt(max(0.0, min(self.attempt_s, end - time.monotonic())))
+            try:
+                result = await attempt(max(0.0, min(self.attempt_s, end - time.monotonic())))
+            except Exception as error:
+                reach.reached |= not getattr(error, "unreached", False)
+                raise
+            reach.reached = True
+            return result
 
         try:
             return await retrying(once)
         except TransientError as error:
-            raise self._last(error, made) from None
+            if not reach.reached:
+                reach.given_up = reach.given_up or str(error)
+            raise self._last(error, made, reach) from None
 
     def _wait(self, state: RetryCallState) -> float:
         error = state.outcome and state.outcome.exception()
@@ -114,9 +155,12 @@ class Retries:
             return error.retry_after + random.uniform(0, self.backoff_s)
         return random.uniform(0, min(60.0, self.backoff_s * 2.0 ** (state.attempt_number - 1)))
 
-    def _last(self, error: TransientError, made: int) -> TransientError:
+    def _last(self, error: TransientError, made: int, reach: Reach) -> TransientError:
         count = "1 attempt" if made == 1 else f"{made} attempts"
-        why = "" if made > self.most else f", and {self.total_s:g} s allow no more"
+        over = made > self.most or not reach.reached
+        why = "" if over else f", and {self.total_s:g} s allow no more"
         if why and error.retry_after is not None:
             why += f" (the server asks to wait {error.retry_after:.0f} s)"
-        return TransientError(f"{error}; {count}{why}", status=error.status)
+        return TransientError(
+            f"{error}; {count}{why}", status=error.status, unreached=error.unreached
+        )

@@ -208,8 +208,8 @@ def _hangs_on(fragile: Fragility | None) -> str:
 
 
 def notes(ranking: Ranking) -> Element | None:
-    """The ranking's own notes, and on how little the first place hangs."""
-    lines = [*ranking.notes, *ranking.fragility_notes]
+    """The ranking's own notes, warnings first, and on how little the first place hangs."""
+    lines = [*ranking.unanswered_notes, *ranking.notes, *ranking.fragility_notes]
     if not lines:
         return None
     return tag("ul", (tag("li", tag("bdi", cut(note, 1000)[0])) for note in lines))
@@ -237,7 +237,7 @@ def _failures(entry: Entry, most: int) -> Element:
         tag(
             "summary",
             tag("bdi", label(entry.model)),
-            f" failed on {entry.failed} of {total} queries, which do not count for it",
+            f" failed on {entry.failed} of {total} queries",
         ),
         tag("ul", rows, tag("li", f"and {more} more") if more else None),
     )

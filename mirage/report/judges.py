@@ -27,14 +27,23 @@ from mirage.report._elements import label, tag
 from mirage.report._sections import scrolling, table
 from mirage.statistics.bootstrap import NO_INTERVAL, Interval
 
-__all__ = ["JudgeFinding", "findings", "measure_judges"]
+__all__ = ["JudgeFinding", "Unmeasured", "findings", "measure_judges"]
 
 _LOG = logger("mirage.report")
 
 _Agreement = JudgeAgreement | PairAgreement
 _Bias = PositionBias | VerbosityBias | SelfPreference
 _Accuracy = MetaEvaluation | HumanAgreement
-JudgeFinding = _Bias | _Agreement | _Accuracy
+
+
+class Unmeasured(NamedTuple):
+    """What votes could not tell of their judges, and why."""
+
+    what: str
+    why: str
+
+
+JudgeFinding = _Bias | _Agreement | _Accuracy | Unmeasured
 """What a report shows of judges."""
 
 # A table for each scale on which judges are measured: of what, its title, and how to read it.
@@ -72,22 +81,39 @@ def measure_judges(
     """What votes say about the judges who cast them, for :func:`mirage.report.write`.
 
     That is agreement, position bias and verbosity bias, the last by the lengths of the responses in
-    ``runs`` to the queries of the ``dataset``. What these votes cannot tell is left out,
-    with a warning that says why: position bias of votes in one order, for instance.
+    ``runs`` to the queries of the ``dataset``. What these votes cannot tell is an
+    :class:`Unmeasured` that says why, and a warning: position bias of votes in one order, for
+    instance.
     """
     votes, dataset, runs = list(votes), list(dataset), list(runs)
-    measures: list[Callable[[], JudgeFinding]] = [
-        lambda: judge_agreement(votes),
-        lambda: position_bias(votes),
-        *([lambda: verbosity_bias(votes, dataset, runs)] if runs else []),
-    ]
+    measures: dict[str, Callable[[], JudgeFinding]] = {
+        "agreement": lambda: judge_agreement(votes),
+        "position bias": lambda: position_bias(votes),
+        "verbosity bias": lambda: _verbosity(votes, dataset, runs),
+    }
+    if not votes:
+        measures = {"judges": lambda: Unmeasured("judges", "there are no votes")}
     measured = []
-    for measure in measures:
+    for what, measure in measures.items():
         try:
-            measured.append(measure())
+            finding = measure()
         except (JudgmentError, UnknownNameError) as error:
-            _LOG.warning("not in the report: %s", error)
+            finding = Unmeasured(what, str(error))
+        if isinstance(finding, Unmeasured):
+            _LOG.warning("not in the report: %s (%s)", *finding)
+        measured.append(finding)
     return measured
+
+
+def _verbosity(votes: list[Vote], dataset: list[Query], runs: list[Run]) -> JudgeFinding:
+    """Verbosity bias, where the responses are at hand."""
+    judged = dict.fromkeys(model for vote in votes for model in (vote.model_a, vote.model_b))
+    missing = [model for model in judged if model not in {run.model for run in runs}]
+    if missing:
+        more = f" and {len(missing) - 5} more" if len(missing) > 5 else ""
+        why = "it takes the responses that were judged, and there are none of "
+        return Unmeasured("verbosity bias", f"{why}{', '.join(map(repr, missing[:5]))}{more}")
+    return verbosity_bias(votes, dataset, runs)
 
 
 def findings(judges: Iterable[JudgeFinding]) -> Iterator[Element]:
@@ -109,6 +135,12 @@ def findings(judges: Iterable[JudgeFinding]) -> Iterator[Element]:
         ]
         if lines:
             yield _table(title, words, lines)
+    if unmeasured := dict.fromkeys(one for one in judges if isinstance(one, Unmeasured)):
+        items = (
+            tag("li", tag("bdi", f"{what[:1].upper()}{what[1:]}: {why[:600]}"))
+            for what, why in unmeasured
+        )
+        yield tag("div", tag("h3", "Not measured"), tag("ul", items, class_="hint"))
 
 
 def _lines(finding: JudgeFinding) -> Iterator[_Line]:
@@ -117,6 +149,8 @@ def _lines(finding: JudgeFinding) -> Iterator[_Line]:
             where = Language.of(language).name if language else "mean over languages"
             name = f"{label(finding.judge)}, {label(finding.task)}, {where}"
             yield _Line(name, finding.balanced_accuracy, ends or NO_INTERVAL, finding.source)
+            return
+        case Unmeasured():
             return
         case MetaEvaluation(truth=truth):
             codes = truth.languages if len(truth.languages) > 1 else ()

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from mirage._base.arrays import Floats
 from mirage.arena import Judgments, Tournaments
 from mirage.arena.judgments import JudgmentsLike, as_judgments
-from mirage.errors import FeatureError, UnknownNameError
+from mirage.errors import FeatureError, JudgmentError, UnknownNameError
 from mirage.features import Facts, FeatureTable, facts
 from mirage.statistics.bootstrap import widened
 
@@ -257,9 +257,8 @@ def _of_one_language(
     by_model = {table.model: table for table in tables}
     values = []
     own: dict[str, Facts] = {}
+    require_models(tournaments.models, tuple(by_model), f"{code!r} feature table")
     for model in tournaments.models:
-        if model not in by_model:
-            raise UnknownNameError(f"feature table of language {code!r} for model", model, by_model)
         table = by_model[model]
         if set(table.features) == set(features):
             table = table.columns(features)
@@ -284,6 +283,28 @@ def _of_one_language(
         tournaments.clusters,
         unbound=tournaments.unbound,
     )
+
+
+def require_models(judged: Sequence[str], given: Sequence[str], what: str) -> None:
+    """Refuse models that were judged, and of which nothing is given.
+
+    Raises:
+        JudgmentError: no name of the one is among the other; names both.
+        UnknownNameError: one model has none.
+    """
+    missing = [model for model in judged if model not in given]
+    if missing and len(missing) == len(judged):
+        raise JudgmentError(
+            f"the names of models do not match: judged were {_listed(judged)}, and the {what}s are "
+            f"of {_listed(given)}; name these as the judgments do (--name on the command line)"
+        )
+    if missing:
+        raise UnknownNameError(f"{what} of the judged model", missing[0], given)
+
+
+def _listed(names: Sequence[str], most: int = 10) -> str:
+    more = f", ... ({len(names)} in all)" if len(names) > most else ""
+    return (", ".join(map(repr, names[:most])) or "none") + more
 
 
 def require_values(table: FeatureTable) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import socket
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -100,12 +101,11 @@ def test_the_key_comes_from_the_environment_and_is_shown_nowhere(
 ) -> None:
     monkeypatch.setenv("OURS_KEY", KEY)
     server.answer = lambda _: Reply(f"you sent {KEY}", status=401)
-    message = refusal(
-        *("generate", LANGUAGE, "--model", "m", "--base-url", server.url),
-        *("--key-from", "OURS_KEY"),
-    )
+    short = generated(server, "--key-from", "OURS_KEY")
+    assert (short.exit_code, short.stdout) == (1, "")
     assert server.headers[0]["authorization"] == f"Bearer {KEY}"
-    assert KEY not in message
+    assert "HTTP 401: you sent" in short.stderr
+    assert KEY not in short.stderr
     assert "OURS_KEY" in refusal("generate", LANGUAGE, "--model", "m", "--key-from", "OUR_KEY")
 
 
@@ -134,3 +134,23 @@ def test_a_mistyped_model_leads_to_the_nearest_that_the_endpoint_has(
     done = mirage(command, LANGUAGE, *given, "--model", "lama3.2", "--base-url", server.url)
     assert done.exit_code == 2
     assert done.stderr.strip().endswith("'lama3.2'; did you mean 'llama3.2'?")
+
+
+@pytest.mark.parametrize("command", ["generate", "service", "judge", "rank"])
+def test_an_endpoint_that_is_not_there_falls_short(tmp_path: Path, command: str) -> None:
+    files = [responses(tmp_path / "a.jsonl"), responses(tmp_path / "b.jsonl", first_passage)]
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))  # and does not listen
+        root = f"http://127.0.0.1:{taken.getsockname()[1]}"
+        at = ("--base-url", f"{root}/v1")
+        arguments: dict[str, tuple[object, ...]] = {
+            "generate": ("generate", LANGUAGE, "--model", "m", *at),
+            "service": ("generate", LANGUAGE, "--service", root),
+            "judge": ("judge", LANGUAGE, *files, "--model", "m", *at),
+            "rank": ("rank", LANGUAGE, files[0], "--judge", "m", "--judgments", 5, *at),
+        }
+        done = mirage(*arguments[command])
+    assert (done.exit_code, done.stdout) == (1, "")
+    told = done.stderr.splitlines()[-1]
+    assert told.startswith("fell short: ")
+    assert "ConnectError" in told

@@ -152,21 +152,3 @@ def test_a_definition_is_all_that_a_feature_of_the_library_needs(
     assert table["capitals"].tolist() == [1.0] * len(ENGLISH)
     assert table.facts == {}  # the name says it
     assert training_data(*arena(("capitals",), {}))["en"].monotone == [1]
-
-
-def test_the_guide_says_of_each_feature_what_its_definition_says() -> None:
-    page = (Path(__file__).parents[2] / "docs" / "guides" / "feature.md").read_text("utf-8")
-    rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in page.splitlines()]
-    table = {row[0].strip("`"): row[1:] for row in rows if row and row[0].startswith("`")}
-    documented = {item.example for item in DEFINITIONS.values() if "recall_" not in item.name}
-    assert table.keys() == documented
-    for name, (values, better, needs) in table.items():
-        known = facts(name)
-        ends = f"{known.low:g} to {known.high:g}"
-        assert values == ("a logit" if ends == "-inf to inf" else ends)
-        others = (f", {way} in {code}" for code, way in known.direction_by_language.items())
-        direction = "neither" if known.direction == "none" else known.direction
-        assert better == direction + "".join(others)
-        own = ", or none" if "embedder" in known.needs else ""  # anybody's own will do too
-        extra = f" (extra `{known.extra}`{own})" if known.extra else ""
-        assert needs == (", ".join(known.needs) or "-") + extra

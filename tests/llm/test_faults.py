@@ -26,7 +26,7 @@ from tenacity import RetryCallState
 from mirage._base.concurrency import for_each, run_sync
 from mirage.errors import LLMError
 from mirage.llm import LLM, Completion
-from mirage.llm.retries import Retries, TransientError, transient_status
+from mirage.llm.retries import Reach, Retries, TransientError, transient_status
 
 RETRIES = 2
 
@@ -435,8 +435,8 @@ def test_an_attempt_may_take_no_longer_than_all_of_them() -> None:
     async def attempt(seconds: float) -> None:
         limits.append(seconds)
 
-    asyncio.run(Retries(0, 0.0, attempt_s=5.0, total_s=0.5).call(attempt))
-    asyncio.run(Retries(0, 0.0, attempt_s=0.25, total_s=0.5).call(attempt))
+    asyncio.run(Retries(0, 0.0, attempt_s=5.0, total_s=0.5).call(attempt, Reach()))
+    asyncio.run(Retries(0, 0.0, attempt_s=0.25, total_s=0.5).call(attempt, Reach()))
     assert 0 < limits[0] <= 0.5
     assert limits[1] == 0.25
 
@@ -520,3 +520,70 @@ def test_a_call_of_a_tool_is_final(server: ChatServer, name: str) -> None:
     assert len(server.requests) == 1
     server.answer = lambda _: Reply("nzuri", message={name: calls})  # and a text beside it
     assert ask(model(server)).text == "nzuri"
+
+
+# Endpoints that are not there ---------------------------------------------------------------------
+
+
+def attempts(retries: Retries, reach: Reach, *results: str | TransientError) -> int:
+    """How often a call tries whose attempts end so; the last way is that of all others."""
+    made = 0
+
+    async def attempt(_: float) -> str:
+        nonlocal made
+        result = results[min(made, len(results) - 1)]
+        made += 1
+        if isinstance(result, TransientError):
+            raise result
+        return result
+
+    try:
+        assert asyncio.run(retries.call(attempt, reach)) == "ok"
+    except TransientError as error:
+        assert "not there" in str(error)  # noqa: PT017
+    return made
+
+
+NOT_THERE = TransientError("not there", unreached=True)
+FIVE = Retries(5, 0.001, 10, 10)
+
+
+def test_an_endpoint_that_no_call_reached_is_given_up_for_all_calls() -> None:
+    reach = Reach()
+    assert attempts(FIVE, reach, NOT_THERE) == 3
+    assert attempts(FIVE, reach, NOT_THERE) == 0
+    assert attempts(FIVE, Reach(), NOT_THERE, "ok") == 2
+    assert attempts(Retries(1, 0.001, 10, 10), Reach(), NOT_THERE) == 2
+
+
+@pytest.mark.parametrize("first", ["ok", TransientError("HTTP 503: not there", status=503)])
+def test_an_endpoint_that_was_reached_once_is_tried_as_often_as_was_asked_for(
+    first: str | TransientError,
+) -> None:
+    reach = Reach()
+    attempts(FIVE, reach, first)
+    assert attempts(FIVE, reach, NOT_THERE) == 6
+
+
+def test_nobody_waits_long_for_an_endpoint_that_is_not_there() -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))  # and does not listen
+        url = f"http://127.0.0.1:{taken.getsockname()[1]}/v1"
+        llm = LLM("m", base_url=url, cache=False, backoff=0.01, concurrency=4)
+        reasons = []
+
+        async def ask_all() -> None:
+            async with llm.connect() as connection:
+
+                async def one(n: int) -> None:
+                    try:
+                        await connection.ask([{"role": "user", "content": str(n)}])
+                    except LLMError as error:
+                        reasons.append(str(error))
+
+                await for_each(range(50), one, 4)
+
+        run_sync(ask_all())
+    assert len(reasons) == 50
+    assert all("ConnectError" in reason for reason in reasons)
+    assert llm.usage.calls <= 4 * 3

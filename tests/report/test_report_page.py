@@ -55,6 +55,14 @@ def test_everything_of_one_language_is_there(tmp_path: Path) -> None:
     assert data["languages"]["en"]["features"] == list(FEATURES)
 
 
+def test_a_model_that_answered_little_is_warned_of(tmp_path: Path) -> None:
+    made = ranking()
+    few = replace(made["mine"], answered=2, failures={f"q{n}": "late" for n in range(10)})
+    others = [entry for entry in made if entry.model != "mine"]
+    page = written(Ranking([few, *others], language="en"), tmp_path / "report.html")
+    assert "Warning: mine answered only 2 of 12 queries" in page
+
+
 def test_it_opens_with_findings_that_link_to_responses(tmp_path: Path) -> None:
     made = ranking()
     page = written(made, tmp_path / "r.html")

@@ -14,7 +14,7 @@ from scipy.stats import t as student
 from sklearn.ensemble import RandomForestRegressor
 
 from mirage.arena import Tournaments
-from mirage.errors import FeatureError, NotFittedError, UnknownNameError
+from mirage.errors import FeatureError, JudgmentError, NotFittedError, UnknownNameError
 from mirage.features import FeatureTable
 from mirage.surrogate import Prediction, SurrogateRanker, model
 from mirage.surrogate.estimators import ESTIMATORS, NAMES, fit_regressor, one_thread
@@ -81,6 +81,9 @@ def test_what_does_not_fit_together_is_an_error() -> None:
     tables, boot = arena()
     with pytest.raises(UnknownNameError, match="'m11'"):
         training_data(tables[:-1], boot)
+    others = [replace(table, model=f"other-{table.model}") for table in tables]
+    with pytest.raises(JudgmentError, match=r"judged were 'm00', .* are of 'other-m00'"):
+        training_data(others, boot)
     with pytest.raises(FeatureError, match="no feature table"):
         training_data([], boot)
     with pytest.raises(FeatureError, match="no tournaments for the language 'sw'"):
