@@ -190,7 +190,8 @@ class MirageDataset(Sequence[Query]):
         Args:
             path: the file, gzipped or not; for BEIR the folder.
             form: ``answers`` (plain JSON Lines), ``kilt``, ``mkqa``, ``xor-tydi`` or ``beir``.
-            language: ISO 639-1 code of the queries; of files in several, which to take.
+            language: ISO 639-1 code of queries that do not say theirs; of files in several, which
+                to take.
             qrels: relevance in place of the queries' own: a file of TREC, BEIR or KILT.
 
         Raises:

@@ -14,8 +14,9 @@ from mirage.errors import ArtifactError, DatasetError, MirageError
 if TYPE_CHECKING:
     from mirage.dataset import MirageDataset
     from mirage.leaderboard import Leaderboard
-    from mirage.models import Run
+    from mirage.models import Query, Run
     from mirage.ranking import Ranking
+    from mirage.retrieval import BM25
     from mirage.surrogate import SurrogateRanker
 
 __all__ = [
@@ -23,11 +24,13 @@ __all__ = [
     "dataset_of",
     "file_of",
     "forget_standard_input",
+    "index_of",
     "is_language",
     "leaderboard_of",
     "named",
     "named_numbers",
     "place_of",
+    "queries_of",
     "ranked",
     "ranker_of",
     "run_names",
@@ -185,6 +188,36 @@ def ranker_of(path: Path, trust: bool) -> SurrogateRanker:
             "did, for it decides which model stands above which, and one in joblib runs code"
         )
     return SurrogateRanker.load(file, trust=trust)
+
+
+# Retrieval ----------------------------------------------------------------------------------------
+
+
+def index_of(folder: Path) -> BM25:
+    """The index that `mirage index` wrote into a folder."""
+    from mirage.corpus import Corpus
+    from mirage.retrieval import BM25
+
+    if place_of(folder).is_dir() and not (folder / "corpus").is_dir():
+        raise DatasetError(f"{folder}: is no index; `mirage index DOCUMENTS {folder}` makes one")
+    return BM25.open(folder / "bm25", Corpus.open(folder / "corpus"))
+
+
+def queries_of(source: str, language: str | None) -> Sequence[Query]:
+    """The bundled queries of a language, or those of a file."""
+    from mirage.dataset import MirageDataset
+    from mirage.models import Query
+    from mirage.sources.trec import read_topics
+
+    if is_language(source):
+        return MirageDataset.bundled(source)
+    path = file_of(Path(source))
+    if path.suffix != ".tsv":
+        return MirageDataset.from_qa(path, language=language)
+    if language is None:
+        raise MirageError(f"{source}: topics do not say their language; give --language CODE")
+    topics = read_topics(path).items()
+    return [Query(id=id_, language=language, text=text) for id_, text in topics]
 
 
 # Leaderboards -------------------------------------------------------------------------------------

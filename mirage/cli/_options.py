@@ -39,6 +39,22 @@ Features = Annotated[
 ]
 AllowFailed = Annotated[int, option("N", "Queries that a model may fail on before that.", min=0)]
 
+# What is retrieved --------------------------------------------------------------------------------
+
+Index = Annotated[Path, argument("INDEX", "A folder that `mirage index` wrote.")]
+Queries = Annotated[
+    str,
+    argument(
+        "QUERIES",
+        "Queries as JSON Lines, TREC topics (lines id<TAB>text, .tsv), or a language code for the "
+        "bundled ones.",
+    ),
+]
+OfQueries = Annotated[
+    str | None,
+    option("CODE", "Of queries that do not name theirs.  [default: that of the index]"),
+]
+
 # What is done -------------------------------------------------------------------------------------
 
 Jobs = Annotated[int, option("N", "Processes to use; -1 is one a core.")]

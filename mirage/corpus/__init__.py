@@ -9,8 +9,8 @@ from mirage._base.lazy import lazy
 if TYPE_CHECKING:
     from mirage.corpus.chunking import Spans, Unit, chunk
     from mirage.corpus.corpus import Corpus
-    from mirage.corpus.documents import read_documents
+    from mirage.corpus.documents import read_documents, read_passages
 
-__all__ = ["Corpus", "Spans", "Unit", "chunk", "read_documents"]
+__all__ = ["Corpus", "Spans", "Unit", "chunk", "read_documents", "read_passages"]
 
 __getattr__, __dir__ = lazy(__name__, __file__)

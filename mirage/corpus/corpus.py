@@ -27,8 +27,7 @@ from mirage._base.stores import (
     temporary,
     write_manifest,
 )
-from mirage.corpus.chunking import chunk
-from mirage.corpus.documents import files, is_text, read_file
+from mirage.corpus.documents import CHUNK, read_passages
 from mirage.errors import DatasetError, SettingError, UnknownNameError
 from mirage.languages import Language
 from mirage.models import Passage
@@ -40,9 +39,6 @@ KIND = "corpus"
 PASSAGES, OFFSETS = "passages.jsonl", "offsets.npy"
 IDS, ID_ENDS = "ids.txt", "id_ends.npy"
 HASHES, ROWS = "hashes.npy", "rows.npy"
-
-CHUNK = 100
-"""Words a passage that text files are cut into."""
 
 Integers = NDArray[np.int64]
 
@@ -102,7 +98,10 @@ class Corpus:
             UnknownNameError: no such language.
         """
         code = None if language is None else Language.of(language).code
-        passages = _passages(source, size, overlap)
+        if isinstance(source, str | Path):
+            passages: Iterable[Passage] = read_passages(source, size, overlap=overlap)
+        else:
+            passages = source
         if folder is None:
             place, goes_with = temporary("corpus")
             _write(passages, place, code)
@@ -302,16 +301,6 @@ class _Part(NamedTuple):
 
 
 # Files --------------------------------------------------------------------------------------------
-
-
-def _passages(source: str | Path | Iterable[Passage], size: int, overlap: int) -> Iterator[Passage]:
-    if not isinstance(source, str | Path):
-        yield from source
-        return
-    paths, root = files(source)
-    for path in paths:
-        documents = read_file(path, root)
-        yield from chunk(documents, size, overlap=overlap) if is_text(path) else documents
 
 
 def _write(passages: Iterable[Passage], folder: Path, language: str | None) -> None:

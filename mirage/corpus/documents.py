@@ -11,10 +11,14 @@ from pathlib import Path
 from typing import Any
 
 from mirage._base.files import json_object, validated
+from mirage.corpus.chunking import Spans, Unit, chunk
 from mirage.errors import DatasetError, needing
 from mirage.models import Passage
 
-__all__ = ["files", "is_text", "read_documents", "read_file"]
+__all__ = ["CHUNK", "files", "is_text", "read_documents", "read_file", "read_passages"]
+
+CHUNK = 100
+"""Words a passage that text files are cut into."""
 
 TEXT = (".txt", ".text", ".md", ".markdown", ".rst")
 """Endings of files that are one document each."""
@@ -47,6 +51,29 @@ def read_documents(source: str | Path) -> Iterator[Passage]:
     """
     paths, root = files(source)
     return (document for path in paths for document in read_file(path, root))
+
+
+def read_passages(
+    source: str | Path, size: int = CHUNK, unit: Unit | Spans = "word", *, overlap: int = 0
+) -> Iterator[Passage]:
+    """What :func:`read_documents` reads, text files cut into passages by :func:`chunk`.
+
+    Rows of JSON Lines and Parquet are passages as they are.
+
+    Args:
+        source: a file, a folder or a pattern.
+        size: units a passage.
+        unit: ``word``, ``character`` or a function; see :func:`chunk`.
+        overlap: units that a passage repeats from the one before it.
+
+    Raises:
+        DatasetError: as :func:`read_documents`.
+        SettingError: as :func:`chunk`.
+    """
+    paths, root = files(source)
+    for path in paths:
+        documents = read_file(path, root)
+        yield from chunk(documents, size, unit, overlap=overlap) if is_text(path) else documents
 
 
 def read_file(path: Path, root: Path) -> Iterator[Passage]:

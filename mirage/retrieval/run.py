@@ -93,20 +93,30 @@ class RetrievalRun(Mapping[str, Hits]):
             DatasetError: an id or the tag is empty or has a blank in it, which such a file cannot
                 say, or the file cannot be written.
         """
-        path, tag = Path(path), tag or self.name
+        path = Path(path)
+        lines = self.lines(tag=tag)
+        with writing(path), _opened(path, "wt") as file:
+            file.writelines(f"{line}\n" for line in lines)
+
+    def lines(self, *, tag: str = "") -> Iterator[str]:
+        """The lines of a run file, as :meth:`write` writes them; ``tag`` names what ranked.
+
+        Raises:
+            DatasetError: an id or the tag is empty or has a blank in it.
+        """
+        tag = tag or self.name
         words = {tag, *self._hits, *(id_ for ids, _ in self._hits.values() for id_ in ids)}
         broken = next((word for word in words if word.split() != [word]), None)
         if broken is not None:
             raise DatasetError(
-                f"{path}: {broken!r} cannot stand in a TREC file, whose fields are parted by "
-                "blanks; use ids and a tag without any"
+                f"{broken!r} cannot stand in a TREC file, whose fields are parted by blanks; use "
+                "ids and a tag without any"
             )
-        with writing(path), _opened(path, "wt") as file:
-            for query_id, (ids, scores) in self._hits.items():
-                file.writelines(
-                    f"{query_id} Q0 {id_} {rank} {score!r} {tag}\n"
-                    for rank, (id_, score) in enumerate(zip(ids, scores.tolist(), strict=True), 1)
-                )
+        return (
+            f"{query_id} Q0 {id_} {rank} {score!r} {tag}"
+            for query_id, (ids, scores) in self._hits.items()
+            for rank, (id_, score) in enumerate(zip(ids, scores.tolist(), strict=True), 1)
+        )
 
     def __len__(self) -> int:
         return len(self._hits)

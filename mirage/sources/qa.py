@@ -38,7 +38,8 @@ def queries(
     Args:
         path: the file, gzipped or not.
         form: one of :data:`FORMS`.
-        language: of the queries; of files in several languages, those to take.
+        language: of the queries, where they do not say theirs; of files in several languages,
+            those to take.
         qrels: relevance for these queries in place of their own: lines of TREC or BEIR, or a file
             of KILT (``.jsonl``), as for MKQA, whose ids are those of KILT's Natural Questions.
 
@@ -68,16 +69,16 @@ def answers(path: str | Path, language: str | None = None) -> Iterator[Query]:
     They are ``id`` (``query_id``, ``_id``, ``qid``, ``question_id``, ``example_id``), ``question``
     (``query``, ``text``, ``input``) and ``answers`` (``answer``, ``golden_answers``, ``labels``): a
     text, a list of forms of one answer, or a list of such lists for several answers. ``language``
-    or ``lang`` may say the language. A row with ``language`` and ``text`` is one of this library's
-    own, in which a flat list is several answers.
+    or ``lang`` may say the language, the argument that of rows that do not. A row with ``language``
+    and ``text`` is one of this library's own, in which a flat list is several answers.
 
     Raises:
-        DatasetError: names the file, the line and what is wrong with it; also for a row in another
-            language, or in none that is known.
+        DatasetError: names the file, the line and what is wrong with it; also where nothing says
+            the language.
     """
     for where, row in read_rows(Path(path)):
         if {"language", "text"} <= row.keys():
-            query = validated(Query, row, where)
+            yield validated(Query, row, where)
         else:
             code = _first(row, LANGUAGE, where, language)
             fields = {
@@ -86,10 +87,7 @@ def answers(path: str | Path, language: str | None = None) -> Iterator[Query]:
                 "text": _first(row, QUESTIONS, where),
                 "answers": _answers(_first(row, ANSWERS, where, []), where),
             }
-            query = validated(Query, fields, where)
-        if language is not None and query.language != language:
-            raise DatasetError(f"{where}: is in {query.language!r}, and not in {language!r}")
-        yield query
+            yield validated(Query, fields, where)
 
 
 def mkqa(path: str | Path, language: str) -> Iterator[Query]:

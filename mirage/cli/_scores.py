@@ -1,0 +1,70 @@
+"""Scores of runs as commands print them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from mirage.features import FeatureTable
+
+__all__ = ["ends", "feature_plain", "feature_text", "number"]
+
+
+def feature_text(table: FeatureTable, per_query: bool) -> str:
+    """The means of a run's features with intervals, and what could not be computed."""
+    from mirage._base.tables import Table, to_text
+
+    title = f"{table.model}: {len(table)} queries in {table.language!r}"
+    gaps = (table.values != table.values).sum(axis=0).tolist()
+    spans = [ends(*pair) for pair in table.intervals().tolist()]
+    columns = zip(table.features, table.mean().tolist(), spans, gaps, strict=True)
+    rows = tuple(
+        (name, number(mean), span, str(missing or "")) for name, mean, span, missing in columns
+    )
+    reasons = sorted({f"{name}: {why}" for (_, name), why in table.reasons.items()})
+    more = f"; and {len(reasons) - 3} more reasons" if len(reasons) > 3 else ""
+    notes = ("not computed: " + "; ".join(reasons[:3]) + more,) if reasons else ()
+    header = ("feature", "mean", "95 % interval", "not computed")
+    text = to_text(Table(title, header, rows, notes=notes, name=0).filled())
+    return text if not per_query else f"{text}\n\n{_by_query(table)}"
+
+
+def _by_query(table: FeatureTable) -> str:
+    """The queries in tables of three features, which 80 columns have room for."""
+    from mirage._base.tables import Table, to_text
+
+    parts = []
+    for start in range(0, len(table.features), 3):
+        some = slice(start, start + 3)
+        values = zip(table.query_ids, table.values[:, some].tolist(), strict=True)
+        rows = tuple((query_id, *map(number, row)) for query_id, row in values)
+        parts.append(to_text(Table("", ("query", *table.features[some]), rows, name=0)))
+    return "\n\n".join(parts)
+
+
+def number(value: float) -> str:
+    """A value as tables show it."""
+    return "-" if value != value else f"{value:.3f}"
+
+
+def ends(low: float, high: float) -> str:
+    """An interval as tables show it; blank where there is none."""
+    return "" if low != low else f"[{low:.3f}, {high:.3f}]"
+
+
+def feature_plain(table: FeatureTable) -> dict[str, Any]:
+    """The same for machines."""
+    return {
+        "model": table.model,
+        "language": table.language,
+        "mean": dict(zip(table.features, table.mean().tolist(), strict=True)),
+        "interval": dict(zip(table.features, table.intervals().tolist(), strict=True)),
+        "queries": {
+            query_id: dict(zip(table.features, row, strict=True))
+            for query_id, row in zip(table.query_ids, table.values.tolist(), strict=True)
+        },
+        "not_computed": [
+            {"query_id": query_id, "feature": name, "reason": why}
+            for (query_id, name), why in table.reasons.items()
+        ],
+    }

@@ -1,0 +1,145 @@
+"""mirage eval-run: how good a retrieval run is."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+from mirage.cli import _options as options
+from mirage.cli._inputs import file_of, is_language
+from mirage.cli._output import out_either
+from mirage.cli._scores import ends, number
+from mirage.cli._shell import app, argument, example, flag, option
+from mirage.errors import UnknownNameError
+
+if TYPE_CHECKING:
+    from mirage.retrieval import RetrievalDifference, RetrievalEvaluation
+
+__all__ = ["eval_run"]
+
+LEVELS = ("passage", "document")
+
+
+@app.command(
+    name="eval-run",
+    epilog=example(
+        "mirage eval-run bm25.trec qrels.txt",
+        "mirage eval-run bm25.trec questions.jsonl --measure R@5 --level document",
+        "mirage eval-run bm25.trec qrels.txt --compare dense.trec",
+    ),
+)
+def eval_run(
+    run: Annotated[Path, argument("RUN", "A TREC run file, .gz too.")],
+    qrels: Annotated[
+        str,
+        argument(
+            "QRELS",
+            "Lines of TREC, or queries with their relevant passages as JSON Lines; a language "
+            "code stands for the bundled queries.",
+        ),
+    ],
+    measure: Annotated[
+        list[str] | None,
+        option(
+            "NAME",
+            "As ir_measures writes it; may be repeated.  [default: nDCG@10, R@10, RR@10, P@1]",
+        ),
+    ] = None,
+    level: Annotated[
+        str, option("LEVEL", "What is ranked: passage, or document (by its best passage).")
+    ] = "passage",
+    compare: Annotated[
+        Path | None, option("FILE", "Also test this run for a difference from RUN.")
+    ] = None,
+    per_query: Annotated[
+        bool, flag("Show each query, and not the means only.", "--per-query")
+    ] = False,
+    seed: options.Seed = 0,
+    as_json: options.Json = False,
+) -> None:
+    """Measure a retrieval run against relevance judgments.
+
+    Needs the extra retrieval. Means come with 95 % intervals. A query that the run lacks counts 0;
+    one without a relevant passage in the qrels is not measured.
+    """
+    from mirage.retrieval import RetrievalRun, evaluate
+    from mirage.retrieval.evaluation import MEASURES
+
+    if level not in LEVELS:
+        raise UnknownNameError("level", level, LEVELS)
+    relevance = _relevance(qrels)
+    measured, *others = (
+        evaluate(
+            RetrievalRun.read(file_of(path)),
+            relevance,
+            measure or MEASURES,
+            documents=level == "document",
+        )
+        for path in (run, compare)
+        if path is not None
+    )
+    if others and others[0].name == measured.name:
+        measured = replace(measured, name=run.name)
+        others = [replace(others[0], name=compare.name if compare else "")]
+    compared = measured.compare(others[0], seed=seed) if others else []
+    parts = [str(each) for each in (measured, *others)]
+    if compared:
+        parts.append(_differences(measured, others[0], compared))
+    if per_query:
+        parts.append(_by_query(measured))
+    plain = {"runs": [_plain(each) for each in (measured, *others)]}
+    if compared:
+        plain["differences"] = [row._asdict() for row in compared]
+    out_either("\n\n".join(parts), plain, as_json)
+
+
+def _relevance(source: str) -> Any:
+    from mirage.dataset import MirageDataset
+
+    if is_language(source):
+        return MirageDataset.bundled(source)
+    path = file_of(Path(source))
+    return MirageDataset.from_jsonl(path) if ".jsonl" in path.suffixes[-2:] else path
+
+
+def _differences(
+    measured: RetrievalEvaluation, other: RetrievalEvaluation, rows: list[RetrievalDifference]
+) -> str:
+    from mirage._base.tables import Table, to_text
+
+    cells = tuple(
+        (
+            row.measure,
+            f"{row.difference:+.3f}",
+            ends(*row.interval),
+            f"{row.p:.4f}",
+            f"{row.corrected:.4f}",
+        )
+        for row in rows
+    )
+    header = ("measure", "difference", "95 % interval", "p", "Holm")
+    title = f"{measured.name} less {other.name}: {rows[0].n} queries"
+    note = "p: paired permutation test; Holm: corrected for the measures."
+    return to_text(Table(title, header, cells, notes=(note,), name=0).filled())
+
+
+def _by_query(measured: RetrievalEvaluation) -> str:
+    from mirage._base.tables import Table, to_text
+
+    values = zip(measured.query_ids, measured.values.tolist(), strict=True)
+    rows = tuple((query_id, *map(number, row)) for query_id, row in values)
+    return to_text(Table("", ("query", *measured.measures), rows, name=0))
+
+
+def _plain(measured: RetrievalEvaluation) -> dict[str, Any]:
+    return {
+        "run": measured.name,
+        "level": LEVELS[measured.documents],
+        "measures": [row._asdict() for row in measured],
+        "absent": measured.absent,
+        "queries": {
+            query_id: dict(zip(measured.measures, row, strict=True))
+            for query_id, row in zip(measured.query_ids, measured.values.tolist(), strict=True)
+        },
+    }

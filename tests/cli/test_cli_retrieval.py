@@ -1,0 +1,139 @@
+"""mirage index, retrieve, eval-run and score."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from command_line import json_lines, mirage, refusal
+
+from mirage.corpus import Corpus
+from mirage.dataset import MirageDataset
+from mirage.retrieval import BM25, RetrievalRun, evaluate
+
+
+@pytest.fixture
+def index(tmp_path: Path) -> Path:
+    """An index of the bundled passages, as rows, and of a folder with a text."""
+    dataset = MirageDataset.bundled("en")
+    passages = {passage.id: passage for query in dataset for passage in query.passages}
+    rows = [passage.model_dump(exclude_none=True) for passage in passages.values()]
+    json_lines(tmp_path / "passages.jsonl", rows)
+    (tmp_path / "handbook").mkdir()
+    words = " ".join(f"leave{n}" for n in range(30))
+    (tmp_path / "handbook" / "leave.md").write_text(f"# Leave\n{words}")
+    arguments = (tmp_path / "handbook", tmp_path / "passages.jsonl", tmp_path / "an.index")
+    done = mirage("index", *arguments, "--language", "en", "--size", "20", "--json")
+    assert json.loads(done.stdout)["passages"] == len(rows) + 2
+    return arguments[-1]
+
+
+def test_documents_are_indexed_retrieved_and_measured(index: Path, tmp_path: Path) -> None:
+    run = tmp_path / "run.trec"
+    assert "40 queries, up to 20 passages each" in mirage(
+        "retrieve", index, "en", "-k", 20, "--out", run
+    ).stdout.replace("\n", " ")
+    dataset = MirageDataset.bundled("en")
+    expected = evaluate(RetrievalRun.read(run), dataset, ["R@10", "nDCG@10"])
+    assert expected["R@10"].mean > 0.7
+    done = mirage("eval-run", run, "en", "--measure", "R@10", "--measure", "nDCG@10", "--json")
+    (plain,) = json.loads(done.stdout)["runs"]
+    assert [row["mean"] for row in plain["measures"]] == [row.mean for row in expected]
+    assert [row["interval"] for row in plain["measures"]] == [
+        pytest.approx(row.interval) for row in expected
+    ]
+    shown = mirage("eval-run", run, "en", "--per-query").stdout
+    assert "10 without a relevant passage" in shown
+    assert "q40" in shown
+
+
+def test_other_queries_are_found_in_other_forms(index: Path, tmp_path: Path) -> None:
+    topics = tmp_path / "topics.tsv"
+    topics.write_text("1\twhat of leave3?\n2\tzzz\n")
+    done = mirage("retrieve", index, topics)
+    assert done.stdout.split()[:4] == ["1", "Q0", "leave.md#0", "1"]
+    assert "2 queries, up to 50 passages each, 1 without a hit" in done.stderr
+    rows = json_lines(tmp_path / "q.jsonl", [{"id": "x", "question": "leave25"}])
+    assert mirage("retrieve", index, rows).stdout.split()[2] == "leave.md#1"
+
+
+def test_documents_and_two_runs(index: Path, tmp_path: Path) -> None:
+    topics, qrels = tmp_path / "topics.tsv", tmp_path / "qrels.txt"
+    topics.write_text("".join(f"{n}\tleave{n}\n" for n in range(30)))
+    qrels.write_text("".join(f"{n} 0 leave.md#0 1\n" for n in range(30)))
+    found, none = tmp_path / "a.trec", tmp_path / "b.trec"
+    mirage("retrieve", index, topics, "--out", found)
+    assert "RR@10    0.600" in mirage("eval-run", found, qrels).stdout
+    assert "RR@10    1.000" in mirage("eval-run", found, qrels, "--level", "document").stdout
+    none.write_text("0 Q0 x 1 1.0 BM25\n")
+    words = mirage("eval-run", found, qrels, "--measure", "RR@10", "--compare", none)
+    assert "a.trec less b.trec: 30 queries" in words.stdout
+    assert "29 queries are not in the run, counted 0" in words.stdout
+    done = mirage("eval-run", found, qrels, "--compare", none, "--json")
+    (first, *_) = json.loads(done.stdout)["differences"]
+    assert first["difference"] == pytest.approx(0.6)
+    assert first["p"] < 0.001
+
+
+def test_the_same_command_opens_what_is_there(index: Path, tmp_path: Path) -> None:
+    stamp = (index / "bm25" / "rows.npy").stat().st_mtime_ns
+    arguments = ("index", tmp_path / "handbook", tmp_path / "passages.jsonl", index)
+    assert mirage(*arguments, "--language", "en", "--size", "20").exit_code == 0
+    assert (index / "bm25" / "rows.npy").stat().st_mtime_ns == stamp
+    mirage(*arguments, "--language", "en", "--size", "30")
+    corpus = Corpus.open(index / "corpus")
+    assert BM25.open(index / "bm25", corpus).search("leave25", 1)[0].passage.id == "leave.md#0"
+
+
+def test_what_is_no_index_or_no_run_is_said(tmp_path: Path) -> None:
+    handbook = tmp_path / "handbook"
+    handbook.mkdir()
+    (handbook / "leave.md").write_text("# Leave\nAll have some.")
+    assert "is there, and is no index" in refusal("index", handbook, handbook)
+    assert "did you mean" in refusal("index", tmp_path / "handbok", tmp_path / "x.index")
+    assert "did you mean 'word'" in refusal("index", handbook, tmp_path / "y", "--unit", "words")
+    assert "is no index; `mirage index" in refusal("retrieve", handbook, "en")
+    assert "give --language" in _topics(handbook, tmp_path)
+    (tmp_path / "r").write_text("1 Q0 a 1 1.0 x\n")
+    (tmp_path / "q").write_text("1 0 a 1\n")
+    message = refusal("eval-run", tmp_path / "r", tmp_path / "q", "--measure", "ndcg@10")
+    assert "did you mean 'nDCG@10'" in message or "'NDCG@10'" in message
+    assert "did you mean" in refusal("eval-run", tmp_path / "r", tmp_path / "q", "--level", "docs")
+
+
+def _topics(handbook: Path, tmp_path: Path) -> str:
+    """What is said of topics for an index that names no language."""
+    mirage("index", handbook, tmp_path / "any.index")
+    (tmp_path / "t.tsv").write_text("1\tx\n")
+    return refusal("retrieve", tmp_path / "any.index", tmp_path / "t.tsv")
+
+
+def test_responses_are_scored_by_short_answers(tmp_path: Path) -> None:
+    answers = json_lines(
+        tmp_path / "answers.jsonl",
+        [
+            {"id": 1, "question": "How many?", "answers": ["28", "twenty-eight"]},
+            {"id": 2, "question": "Who?", "answers": ["Ada"]},
+            {"id": 3, "question": "Why?"},
+        ],
+    )
+    run = json_lines(
+        tmp_path / "rag.jsonl",
+        [
+            {"query_id": "1", "text": "It is 28 days."},
+            {"query_id": "2", "text": None, "error": "HTTP 500"},
+            {"query_id": "3", "text": "Because."},
+        ],
+    )
+    done = mirage("score", run, "--answers", answers, "--language", "en")
+    assert "1 of 3 responses failed; 1 of 3 queries have no short answer" in done.stdout
+    assert "qa_match         1.000             2" in done.stdout
+    named = ("--metric", "qa_match", "--metric", "bergen_exact", "--json")
+    (plain,) = json.loads(
+        mirage("score", run, "--answers", answers, "--language", "en", *named).stdout
+    )
+    assert plain["mean"] == {"qa_match": 1.0, "bergen_exact": 0.0}
+    assert plain["failed"] == ["2"]
+    assert plain["queries"]["3"] == {"qa_match": None, "bergen_exact": None}
+    assert "field 'language' is missing" in refusal("score", run, "--answers", answers)
