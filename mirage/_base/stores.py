@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import io
 import json
 import mmap
 import os
 import shutil
 import tempfile
 import weakref
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -21,12 +22,15 @@ from mirage.errors import DatasetError
 
 __all__ = [
     "MANIFEST",
+    "array_bytes",
+    "build_folder",
     "check_place",
     "locked",
     "mapped_array",
     "mapped_bytes",
     "move_into_place",
     "read_manifest",
+    "save_array",
     "temporary",
     "write_manifest",
 ]
@@ -135,6 +139,23 @@ def locked(path: Path) -> Iterator[None]:
         yield
 
 
+def save_array(path: Path, array: NDArray[Any]) -> None:
+    """Write an array, for :func:`mapped_array`.
+
+    Raises:
+        DatasetError: it cannot be written; by itself numpy says nothing of a full disk.
+    """
+    with writing(path):
+        path.write_bytes(array_bytes(array))
+
+
+def array_bytes(array: NDArray[Any]) -> bytes:
+    """What a file that holds an array consists of."""
+    buffer = io.BytesIO()
+    np.save(buffer, array)
+    return buffer.getvalue()
+
+
 def mapped_array(path: Path) -> NDArray[Any]:
     """An array on disk, read as it is used.
 
@@ -171,3 +192,43 @@ def temporary(prefix: str) -> tuple[Path, Any]:
         weakref.finalize(owner, shutil.rmtree, folder, ignore_errors=True)
 
     return folder, with_object
+
+
+def build_folder(
+    folder: str | Path | None, kind: str, key: str, fill: Callable[[Path], None]
+) -> tuple[Path, Callable[[object], None]]:
+    """A folder that ``fill`` fills, and a function that has a temporary one go with an object.
+
+    It is filled beside its place, where it goes on from what is there already, and moved when it is
+    whole. A whole one of this key stays as it is; one of another key is replaced.
+
+    Args:
+        folder: where to; ``None`` is a temporary folder.
+        kind: what it is called in manifests and errors.
+        key: says what will be in it; the ``key`` of its manifest.
+        fill: writes what is missing into a folder, its manifest last.
+
+    Raises:
+        DatasetError: something else is there, it cannot be written, or another process builds it.
+    """
+    if folder is None:
+        place, goes_with = temporary(kind.replace(" ", "-"))
+        fill(place)
+        return place, goes_with
+    place = Path(folder)
+    check_place(place, kind)
+    part = place.with_name(f".{place.name}.{key[:16]}.part")
+    with locked(place.with_name(f".{place.name}.lock")):
+        if not _is_whole(place, kind, key):
+            with writing(part):
+                part.mkdir(parents=True, exist_ok=True)
+            fill(part)
+            move_into_place(part, place)
+    return place, lambda _: None
+
+
+def _is_whole(folder: Path, kind: str, key: str) -> bool:
+    try:
+        return bool(read_manifest(folder, kind, ("key",))["key"] == key)
+    except DatasetError:
+        return False

@@ -24,6 +24,7 @@ from mirage._base.stores import (
     mapped_bytes,
     move_into_place,
     read_manifest,
+    save_array,
     temporary,
     write_manifest,
 )
@@ -323,11 +324,10 @@ def _write(passages: Iterable[Passage], folder: Path, language: str | None) -> N
         raise DatasetError("a corpus needs one passage or more, and there is none")
     numbers = np.frombuffer(hashes, dtype=np.uint64)
     rows = np.argsort(numbers, kind="stable")
-    with writing(folder):
-        np.save(folder / OFFSETS, np.frombuffer(offsets, dtype=np.int64))
-        np.save(folder / ID_ENDS, np.frombuffer(id_ends, dtype=np.int64))
-        np.save(folder / HASHES, numbers[rows])
-        np.save(folder / ROWS, rows.astype(np.int64))
+    save_array(folder / OFFSETS, np.frombuffer(offsets, dtype=np.int64))
+    save_array(folder / ID_ENDS, np.frombuffer(id_ends, dtype=np.int64))
+    save_array(folder / HASHES, numbers[rows])
+    save_array(folder / ROWS, rows.astype(np.int64))
     fields = {"format": FORMAT, "language": language, "fingerprint": digest.hexdigest()}
     write_manifest(folder, KIND, fields)
     _check_unique(folder, numbers[rows])

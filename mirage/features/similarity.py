@@ -8,15 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mirage.errors import FeatureError
 from mirage.features.base import Answered, Definition, Facts, NotComputed
 from mirage.features.overlap import reference_answer
-from mirage.neural import Embedder
+from mirage.neural import Embedder, embed
 
 __all__ = ["SimilarityFeature", "answer_similarity"]
 
@@ -75,39 +73,23 @@ class SimilarityFeature:
             text: self._known[text] for text in texts if text in self._known
         }
         new = [text for text in texts if text not in vectors]
-        rows = list(self.embedder(new)) if new else []
-        if len(rows) != len(new):
-            raise FeatureError(
-                f"the embedder {self.embedder!r} gives {len(rows)} vectors for {len(new)} texts; "
-                "it has to return one for each, in order"
-            )
-        for text, row in zip(new, rows, strict=True):
-            vectors[text] = vector = self._direction(row)
+        known = next(iter(self._known.values()), ())
+        for text, row in zip(new, embed(self.embedder, new, len(known)), strict=True):
+            vectors[text] = vector = row if isinstance(row, NotComputed) else _direction(row)
             if not isinstance(vector, NotComputed):
                 self._keep(text, vector)
         return vectors
-
-    def _direction(self, row: Any) -> Vector | NotComputed:
-        """A vector made as long as 1."""
-        if isinstance(row, NotComputed):
-            return row
-        try:
-            vector = np.asarray(row, np.float64)
-        except (TypeError, ValueError):
-            vector = np.empty(0)
-        length = len(next(iter(self._known.values()), vector)) if vector.ndim == 1 else 0
-        if vector.size == 0 or vector.size != length or not np.isfinite(vector).all():
-            raise FeatureError(
-                f"the embedder {self.embedder!r} gives no vector of finite numbers, as long as "
-                f"the others, but {str(row)[:80]}"
-            )
-        norm = float(np.linalg.norm(vector))
-        return (vector / norm).astype(np.float32) if norm else _ZERO
 
     def _keep(self, text: str, vector: Vector) -> None:
         if len(self._known) >= _KEPT:
             del self._known[next(iter(self._known))]
         self._known[text] = vector
+
+
+def _direction(vector: NDArray[np.float64]) -> Vector | NotComputed:
+    """A vector made as long as 1."""
+    norm = float(np.linalg.norm(vector))
+    return (vector / norm).astype(np.float32) if norm else _ZERO
 
 
 def _pair(item: Answered) -> tuple[str, str] | NotComputed:

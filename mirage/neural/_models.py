@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import hashlib
+import traceback
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
+from mirage._base.packages import package
 from mirage.errors import FeatureError
 
-__all__ = ["STAYS", "attempt", "place_of"]
+__all__ = ["STAYS", "attempt", "in_halves", "place_of", "weights_digest"]
+
+T = TypeVar("T")
+U = TypeVar("U")
 
 STAYS = (
     "a neural model cannot be sent to another process: it is large, and uses every core or the GPU "
@@ -37,3 +43,34 @@ def attempt(name: str, load: Callable[[], Any]) -> Any:
             "or a folder that holds one. Without a network, fetch it beforehand where there is "
             f"one (hf download {name}) and bring the folder"
         ) from error
+
+
+def in_halves(batch: Sequence[T], compute: Callable[[Sequence[T]], list[U]]) -> list[U]:
+    """What ``compute`` gives for a batch; one that does not fit in memory is done in halves.
+
+    Raises:
+        Exception: what ``compute`` raised for another reason, or for a single item.
+    """
+    try:
+        return compute(batch)
+    except Exception as error:
+        if len(batch) < 2 or not _is_out_of_memory(error):
+            raise
+        traceback.clear_frames(error.__traceback__)  # they hold the memory that ran out
+    half = len(batch) // 2
+    return [*in_halves(batch[:half], compute), *in_halves(batch[half:], compute)]
+
+
+def _is_out_of_memory(error: Exception) -> bool:
+    """As torch says it on a GPU (an error of its own) and on a CPU (in words)."""
+    named = type(error).__name__ == "OutOfMemoryError" or isinstance(error, MemoryError)
+    return named or "not enough memory" in str(error)
+
+
+def weights_digest(model: Any) -> str:
+    """SHA-256 of the weights of a torch module and of their names."""
+    torch, digest = package("torch"), hashlib.sha256()
+    for name, tensor in sorted(model.state_dict().items()):
+        digest.update(f"{name} {tensor.dtype} {tuple(tensor.shape)}".encode())
+        digest.update(tensor.detach().cpu().contiguous().flatten().view(torch.uint8).numpy())
+    return digest.hexdigest()

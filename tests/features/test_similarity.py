@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 from llm_server import ChatServer, Reply
+from tiny_models import sentence_transformer
 
 from mirage.dataset import MirageDataset
 from mirage.errors import FeatureError, MissingPackageError, SettingError
@@ -133,34 +134,7 @@ def test_it_joins_a_suite_and_says_what_it_is() -> None:
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A small BERT with mean pooling, with random weights."""
-    for name in ("torch", "transformers", "sentence_transformers"):
-        pytest.importorskip(name, reason=f"needs {name} of the extra neural")
-    import torch
-    from sentence_transformers import SentenceTransformer
-    from sentence_transformers.sentence_transformer.modules import Pooling, Transformer
-    from transformers import BertConfig, BertModel, BertTokenizer
-
-    place = tmp_path_factory.mktemp("model")
-    letters = [*"abcdefghijklmnopqrstuvwxyz?:"]
-    special = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
-    vocabulary = [*special, *letters, *(f"##{letter}" for letter in letters)]
-    config = BertConfig(
-        vocab_size=len(vocabulary),
-        hidden_size=16,
-        num_hidden_layers=1,
-        num_attention_heads=2,
-        intermediate_size=32,
-        max_position_embeddings=64,
-        initializer_range=0.4,
-    )
-    torch.manual_seed(0)
-    BertModel(config).save_pretrained(place / "bert")
-    ids = {token: i for i, token in enumerate(vocabulary)}
-    BertTokenizer(vocab=ids, model_max_length=64).save_pretrained(place / "bert")
-    body = Transformer(str(place / "bert"))
-    SentenceTransformer(modules=[body, Pooling(16)], device="cpu").save(str(place / "whole"))
-    return place / "whole"
+    return sentence_transformer(tmp_path_factory.mktemp("model"))
 
 
 def test_a_model_in_a_folder_gives_what_sentence_transformers_computes(folder: Path) -> None:

