@@ -9,6 +9,7 @@ from mirage._base.lazy import lazy
 if TYPE_CHECKING:
     from mirage.retrieval.base import ContextProcessor, Reranker, Retriever
     from mirage.retrieval.bm25 import BM25, Hit
+    from mirage.retrieval.dense import DenseRetriever
     from mirage.retrieval.evaluation import (
         RetrievalDifference,
         RetrievalEvaluation,
@@ -16,7 +17,6 @@ if TYPE_CHECKING:
         evaluate,
         qrels,
     )
-    from mirage.retrieval.dense import DenseRetriever
     from mirage.retrieval.run import Hits, RetrievalRun
     from mirage.retrieval.simple import HybridRetriever, OracleRetriever, RunRetriever
 
