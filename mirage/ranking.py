@@ -131,8 +131,8 @@ class Ranking:
         title: what was ranked on, a line above the table.
         draws: logits of each model in each of many tournaments, arrays of one length that are
             paired with each other.
-        confidence: what :meth:`p_better` says, by the first model and the second, where there are
-            no draws; without either it goes by the intervals.
+        confidence: what :meth:`p_better` says, by the first model and the second; without it it
+            goes by the draws, and without either by the intervals.
         notes: lines below the table.
         about: what the models are that were there before, and what a rank says, in a line.
         evidence: what it was made from; ``None`` for a ranking that was published.
@@ -343,8 +343,8 @@ class Ranking:
     def p_better(self, a: str, b: str) -> float:
         """Confidence that a's logit is larger than b's, from 0 to 1.
 
-        With draws: the share of tournaments in which a is ahead of b, ties counting half. From
-        judgments: one-sided, by Student's t. Without either (published rankings): from normal
+        From judgments: one-sided, by Student's t. With draws alone: the share of tournaments in
+        which a is ahead of b, ties counting half. Without either (published rankings): from normal
         distributions with the logits for means and a standard deviation of the interval's length
         / (2 * 1.96), taken as independent though both models answered the same queries.
 
@@ -356,10 +356,10 @@ class Ranking:
         first, second = self[a], self[b]
         if a == b:
             return 0.5
-        if self._draws is not None:
-            return p_better_by_draws(self._draws[a], self._draws[b])
         if self._confidence is not None:
             p = self._confidence[a][b]
+        elif self._draws is not None:
+            return p_better_by_draws(self._draws[a], self._draws[b])
         else:
             p = p_better_by_intervals(first.logit - second.logit, first.interval, second.interval)
         if math.isnan(p) and self._confidence is not None:
@@ -704,6 +704,15 @@ class MultilingualRanking(Mapping[str, Ranking]):
         whole = dict.fromkeys(("rank_best", "rank_worst"), "Int64")
         return _frame(columns, tuple(self._means)).astype(whole)
 
+    def _notes_on_judgments(self) -> Iterator[str]:
+        asked = {
+            code: ranking.evidence.provenance["judgments"]
+            for code, ranking in self.items()
+            if ranking.evidence is not None and "judgments" in ranking.evidence.provenance
+        }
+        if asked:
+            yield f"Placed by {sum(asked.values())} judgments in {len(asked)} languages."
+
     def _map(self) -> Table:
         rows = []
         for model, mean in self._means.items():
@@ -734,6 +743,7 @@ class MultilingualRanking(Mapping[str, Ranking]):
             notes=(
                 *(f"{code} is left out: {why}" for code, why in self.left_out.items()),
                 *(f"{code}: {note}" for code, r in self.items() for note in r.unanswered_notes),
+                *self._notes_on_judgments(),
                 *(f"{code}: {note}" for code, r in self.items() for note in _failure_notes(r, 1)),
                 *_finding_notes(self.findings),
                 *dict.fromkeys(ranking.about for ranking in self.values() if ranking.about),

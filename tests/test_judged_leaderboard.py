@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import combinations
 from pathlib import Path
 from typing import Any
@@ -17,7 +17,7 @@ from mirage.arena import BradleyTerry, Judged, Judgments, Pair, PairwiseJudge, r
 from mirage.dataset import MirageDataset
 from mirage.errors import JudgmentError, SettingError, UnknownNameError
 from mirage.features import FeatureSuite
-from mirage.leaderboard import Leaderboard
+from mirage.leaderboard import Leaderboard, MultilingualLeaderboard
 from mirage.llm import LLM
 from mirage.models import Judgment, Query, Response, Run
 from mirage.ranking import Ranking
@@ -304,6 +304,131 @@ def test_queries_that_the_model_failed_on_are_not_asked(judged: Leaderboard) -> 
     assert ranking["mine"].logit < full["mine"].logit - 0.5
     assert "mine: 20 queries without an answer are lost to every anchor" in ranking.notes
     assert "placed by 120 judgments on 20 queries" in " ".join(ranking.notes)
+
+
+# Several languages --------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def boards(own: Leaderboard) -> MultilingualLeaderboard:
+    """The same systems on the same questions in two languages, whose ids are the same."""
+    english = MirageDataset.bundled("en")
+    runs = [run.model_copy(update={"language": "en"}) for run in ANCHORS]
+    data = {"en": replace(own.ranker.data["sw"], language="en"), "sw": own.ranker.data["sw"]}
+    ranker = SurrogateRanker("ridge").fit_data(data)
+    return MultilingualLeaderboard(
+        {
+            "en": Leaderboard(english, own.suite, ranker, prefix="a/", runs=runs),
+            "sw": Leaderboard(QUERIES, own.suite, ranker, prefix="a/", runs=ANCHORS),
+        }
+    )
+
+
+def mine(query: Query) -> str:
+    return MINE[query.id].text or ""
+
+
+def test_judgments_are_divided_over_languages(boards: MultilingualLeaderboard) -> None:
+    judge = Counts()
+    ranking = boards.rank(mine, "mine", judge=judge, judgments=81, progress=False)
+    assert len(judge.asked) == 81
+    first, second = judge.asked[:41], judge.asked[41:]
+    assert {(p.query_id, *sorted(p[1:])) for p in first} != {
+        (p.query_id, *sorted(p[1:])) for p in second
+    }
+    for code, asked in (("en", first), ("sw", second)):
+        by_itself = ranking[code]["mine"]
+        assert f"mine is placed by {len(asked)} judgments" in ranking[code].notes[-1]
+        assert by_itself.interval[0] < by_itself.logit < by_itself.interval[1]
+    assert "Placed by 81 judgments in 2 languages" in str(ranking)
+    assert ranking.mean_ranks["mine"] == np.mean([r["mine"].rank for r in ranking.values()])
+    low, high = ranking.intervals["mine"]
+    assert low <= ranking.mean_ranks["mine"] <= high
+    assert ranking.rank_intervals["mine"] is not None
+    assert ranking.p_better("mine", "a/m0") > 0.9 > 0.5 > ranking.p_better("mine", "a/m5")
+    # Without a judge it is as it was.
+    assert (
+        boards.rank(mine, "mine", judgments=0, progress=False).to_json()
+        == boards.rank(mine, "mine", progress=False).to_json()
+    )
+    with pytest.raises(SettingError, match="1 judgments are fewer than the 2 languages"):
+        boards.rank(mine, "mine", judge=judge, judgments=1, progress=False)
+
+
+def test_languages_go_on_where_they_were(
+    boards: MultilingualLeaderboard, server: ChatServer, tmp_path: Path
+) -> None:
+    judge = PairwiseJudge(LLM("j", base_url=server.url, cache=False))
+    asked: dict[str, Any] = {"judge": judge, "progress": False}
+    assert boards.estimate(mine, "mine", judgments=30, **asked).calls == 30
+    boards.rank(mine, "mine", judgments=24, out=tmp_path / "votes", **asked)
+    assert len(server.requests) == 24
+    first = boards.rank(mine, "mine", judgments=30, out=tmp_path / "votes", **asked)
+    assert len(server.requests) == 30
+    again = boards.rank(mine, "mine", judgments=30, out=tmp_path / "votes", **asked)
+    assert len(server.requests) == 30
+    assert again.to_json() == first.to_json()
+    assert [len(read_votes(tmp_path / "votes" / f"{code}.jsonl")) for code in boards] == [15, 15]
+
+
+def test_parallel_questions_are_drawn_together(judged: Leaderboard) -> None:
+    """What the draws of one language say of a model, those of another on its questions say too."""
+    one, other = (rank(judged, Counts(noise), None).drawn() for noise in (2.0, 2.5))
+    assert one is not None
+    assert other is not None
+    entry = rank(judged, Counts(), None)["mine"]
+    assert np.quantile(one["mine"], [0.025, 0.975]) == pytest.approx(entry.interval, abs=0.12)
+    assert np.corrcoef(one["mine"], other["mine"])[0, 1] > 0.5
+    ahead = np.mean(one["mine"] > one["m3"])
+    assert ahead == pytest.approx(rank(judged, Counts(), None).p_better("mine", "m3"), abs=0.06)
+
+
+# Queries that hang together -----------------------------------------------------------------------
+
+
+def test_queries_that_hang_together_place_no_surer() -> None:
+    """Every other query repeats the one before it, answers and verdicts and all."""
+    first = {id_: QUERIES.query_ids[n // 2 * 2] for n, id_ in enumerate(QUERIES.query_ids)}
+
+    class Repeats(Counts):
+        def judge(self, dataset: Any, runs: Any, pairs: Any, **settings: Any) -> Judged:
+            asked = list(pairs)
+            same = [pair._replace(query_id=first[pair.query_id]) for pair in asked]
+            said = super().judge(dataset, runs, same, **settings).judgments
+            return Judged(
+                (),
+                tuple(
+                    j.model_copy(update={"query_id": pair.query_id})
+                    for j, pair in zip(said, asked, strict=True)
+                ),
+            )
+
+    pairs = [
+        Pair(id_, a.model, b.model)
+        for id_ in QUERIES.query_ids
+        for a, b in combinations(ANCHORS, 2)
+    ]
+    verdicts = Repeats().judge(QUERIES, ANCHORS, pairs)
+    widths = []
+    for cluster in (None, first):
+        board = Leaderboard.from_judgments(
+            QUERIES,
+            ANCHORS,
+            verdicts,
+            suite=FeatureSuite([words, length]),
+            cluster=cluster,
+            estimator="linear",
+            progress=False,
+        )
+        ranking = rank(board, Repeats(), None)
+        widths.append(np.ptp(ranking["mine"].interval))
+    # Forty queries that are twenty: the root of two, and a little more for fewer degrees.
+    assert widths[1] / widths[0] == pytest.approx(2**0.5 * 1.08, rel=0.05)
+    few = {id_: str(n % 9) for n, id_ in enumerate(QUERIES.query_ids)}
+    board.dataset = QUERIES.clustered(few)
+    ranking = rank(board, Counts(), None)
+    assert math.isnan(ranking["mine"].interval[0])
+    assert "fewer than 10 judged clusters of queries give no interval" in ranking.notes[-1]
 
 
 # The bundled board --------------------------------------------------------------------------------

@@ -1,7 +1,8 @@
 """A model's place among others whose logits are known, from verdicts on some pairs with them.
 
 Pairs that nobody judged count by their predicted verdicts, in a way that holds whatever these are
-worth (:mod:`mirage.statistics.prediction_powered`). Arrays are ``(queries, anchors)``.
+worth (:mod:`mirage.statistics.prediction_powered`). Arrays are ``(queries, anchors)``; queries
+that hang together are one cluster (:mod:`mirage.statistics.clusters`).
 """
 
 from __future__ import annotations
@@ -10,9 +11,11 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from mirage._base.arrays import Bools, Floats, Ints
 from mirage.statistics.bootstrap import NO_INTERVAL, Interval, check_level
+from mirage.statistics.clusters import SmallSample, small_sample
 from mirage.statistics.prediction_powered import FEWEST, power_tuned
 
 __all__ = [
@@ -83,8 +86,8 @@ class Anchors(NamedTuple):
 
     Attributes:
         logits: ``(anchors,)``, natural-log odds.
-        influence: how far each query moves each logit, ``(queries, anchors)``: what is uncertain
-            of the logits because queries were drawn. 0 where that is not known.
+        influence: how far each cluster of queries moves each logit, ``(clusters, anchors)``: what
+            is uncertain of the logits because queries were drawn. 0 where that is not known.
         covariance: what is uncertain of them besides, ``(anchors, anchors)``.
     """
 
@@ -99,13 +102,15 @@ class Placement(NamedTuple):
     Attributes:
         logit: on the anchors' scale.
         interval: lower and upper end; NaN with fewer than
-            :data:`~mirage.statistics.prediction_powered.FEWEST` judged queries, and where verdicts
-            leave an end open, as they do of a model that won everything.
-        errors: how far each query's verdicts move the logit, ``(queries,)``.
+            :data:`~mirage.statistics.prediction_powered.FEWEST` judged clusters of queries, and
+            where verdicts leave an end open, as they do of a model that won everything.
+        errors: how far the verdicts of each cluster move the logit, ``(clusters,)``.
         leverage: how far each anchor's logit moves it, ``(anchors,)``.
         open_variance: of the logit where verdicts all went one way, else 0.
         judgments: pairs that were judged.
         queries: that they are on.
+        clusters: of these queries.
+        degrees: of freedom, by :func:`mirage.statistics.clusters.small_sample`.
         tuning: how much predictions count, 0 to 1.
         worth: how many judgments alone would say as much; NaN where that cannot be told.
     """
@@ -117,13 +122,10 @@ class Placement(NamedTuple):
     open_variance: float
     judgments: int
     queries: int
+    clusters: int
+    degrees: float
     tuning: float
     worth: float
-
-    @property
-    def degrees(self) -> int:
-        """Of freedom: one less than there are judged queries."""
-        return self.queries - 1
 
 
 def place(
@@ -132,6 +134,7 @@ def place(
     probability: Floats,
     anchors: Anchors,
     *,
+    cluster: Ints | None = None,
     level: float = 0.95,
 ) -> Placement:
     """Place a model by what it got against anchors in some pairs, and by predictions for all.
@@ -140,8 +143,9 @@ def place(
     by inverse probability, moved by predictions (:func:`power_tuned
     <mirage.statistics.prediction_powered.power_tuned>`). Without predictions this is the fit to
     the verdicts alone, and where every pair was judged predictions have no part. The interval is
-    the set of logits whose expectation Student's t does not refuse, with queries as clusters and
-    standard errors ``n / (n - 1)`` times as large for n judged queries, as by the jackknife;
+    the set of logits whose expectation Student's t does not refuse, with the small-sample
+    correction of clusters and standard errors ``n / (n - 1)`` times as large for n judged clusters
+    of one size, as by the jackknife;
     ``benchmarks/few_judgments.py`` shows how often it holds the truth.
 
     Args:
@@ -151,42 +155,50 @@ def place(
             for one of the two has no response.
         probability: that a pair was to be judged, as :func:`sample` gives it.
         anchors: whom the model was compared with.
+        cluster: of each query, counted from 0; by default each is one by itself.
         level: of the interval.
     """
     check_level(level)
     judged = ~np.isnan(verdicts)
-    queries = int(np.count_nonzero(judged.any(axis=1)))
+    group = np.arange(len(judged)) if cluster is None else cluster
+
+    def by_cluster(values: ArrayLike) -> Floats:
+        return np.asarray(np.bincount(group, values), dtype=np.float64)
+
+    sizes = by_cluster(judged.any(axis=1))
     weight = np.where(judged, 1 / np.where(judged, probability, 1.0), 0.0)
     weight *= np.count_nonzero(~np.isnan(predicted)) / max(weight.sum(), 1e-12)
     games, got = weight.sum(axis=0), float(np.where(judged, weight * verdicts, 0).sum())
     score = np.where(judged, verdicts, 0.0)
 
     def contributions(logit: float) -> Floats:
-        return np.asarray((weight * (score - _expected(logit, anchors))).sum(axis=1))
+        return by_cluster((weight * (score - _expected(logit, anchors))).sum(axis=1))
 
-    if not 0 < got < games.sum() or queries < 2:
-        return _open(judged, score, anchors)
+    if not 0 < got < games.sum() or np.count_nonzero(sizes) < 2:
+        return _open(judged, score, anchors, sizes)
     alone = _logit(got, games, anchors)
     centred = predicted - np.nanmean(predicted, axis=0)
     control = np.where(np.isnan(predicted), 0.0, (1 - weight) * centred).sum(axis=1)
-    tuned = power_tuned(contributions(alone), control)
+    tuned = power_tuned(contributions(alone), by_cluster(control))
     moved = got + float(tuned.moves.sum())
     if not 0 < moved < games.sum():
-        return _open(judged, score, anchors)
+        return _open(judged, score, anchors, sizes)
     logit = _logit(moved, games, anchors)
     slope = games * _expected(logit, anchors) * (1 - _expected(logit, anchors))
     own = contributions(logit) + tuned.moves
-    few = queries / (queries - 1)
+    small, few = small_sample(sizes[sizes > 0]), _inflation(sizes)
     error = _total_error(own, slope, anchors, few)
     before = _total_error(contributions(alone), slope, anchors, few)
     return Placement(
         logit,
-        _interval(moved, error, games, anchors, queries, level),
+        _interval(moved, error, games, anchors, small, level),
         few * own / slope.sum(),
         slope / slope.sum(),
         0.0,
         int(np.count_nonzero(judged)),
-        queries,
+        int(sizes.sum()),
+        int(np.count_nonzero(sizes)),
+        small.degrees,
         tuned.tuning,
         float(np.count_nonzero(judged) * (before / error) ** 2) if error > 0 else np.nan,
     )
@@ -219,23 +231,32 @@ def _logit(got: float, games: Floats, anchors: Anchors) -> float:
     return float(brentq(lambda x: float(games @ _expected(x, anchors)) - got, low, high))
 
 
-def _total_error(own: Floats, slope: Floats, anchors: Anchors, few: float) -> float:
+def _inflation(sizes: Floats) -> Floats:
+    """The factor on what each cluster adds, from the number of its queries that were judged."""
+    judged = sizes > 0
+    clusters = int(np.count_nonzero(judged))
+    square = np.full(len(sizes), clusters / (clusters - 1))
+    square[judged] = small_sample(sizes[judged]).factors
+    return np.asarray(np.sqrt(square * clusters / (clusters - 1)))
+
+
+def _total_error(own: Floats, slope: Floats, anchors: Anchors, few: Floats) -> float:
     """Standard error of what the model got less what is expected of it."""
-    each = own + anchors.influence @ slope
-    return float(np.sqrt(few**2 * (each**2).sum() + slope @ anchors.covariance @ slope))
+    each = few * (own + anchors.influence @ slope)
+    return float(np.sqrt((each**2).sum() + slope @ anchors.covariance @ slope))
 
 
 def _interval(
-    got: float, error: float, games: Floats, anchors: Anchors, queries: int, level: float
+    got: float, error: float, games: Floats, anchors: Anchors, small: SmallSample, level: float
 ) -> Interval:
     from scipy.special import stdtrit
 
-    reach = float(stdtrit(queries - 1, (1 + level) / 2)) * error
+    reach = float(stdtrit(small.degrees, (1 + level) / 2)) * error
     ends = _logit(got - reach, games, anchors), _logit(got + reach, games, anchors)
-    return ends if queries >= FEWEST and np.isfinite(ends).all() else NO_INTERVAL
+    return ends if len(small.factors) >= FEWEST and np.isfinite(ends).all() else NO_INTERVAL
 
 
-def _open(judged: Bools, score: Floats, anchors: Anchors) -> Placement:
+def _open(judged: Bools, score: Floats, anchors: Anchors, sizes: Floats) -> Placement:
     """Verdicts that say on which side the model stands, and not how far: the ridge decides."""
     games, got = judged.sum(axis=0).astype(np.float64), float(score.sum())
     middle = float(anchors.logits.mean())
@@ -246,11 +267,13 @@ def _open(judged: Bools, score: Floats, anchors: Anchors) -> Placement:
     return Placement(
         logit,
         NO_INTERVAL,
-        np.zeros(len(judged)),
+        np.zeros(len(sizes)),
         slope[:-1] / slope.sum(),
         1 / float(slope.sum()),
         int(np.count_nonzero(judged)),
-        int(np.count_nonzero(judged.any(axis=1))),
+        int(sizes.sum()),
+        int(np.count_nonzero(sizes)),
+        small_sample(sizes[sizes > 0]).degrees,
         0.0,
         np.nan,
     )

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from mirage._base.arrays import Floats
+from mirage._base.arrays import Floats, Ints
 from mirage.arena.bradley_terry import BradleyTerryFit
 from mirage.arena.judge import PairJudge
 from mirage.arena.pairs import Contest, Pair, Skipped
@@ -23,9 +23,10 @@ from mirage.arena.placement import (
     sample,
 )
 from mirage.arena.verdicts import Judged
-from mirage.dataset import MirageDataset
+from mirage.dataset import MirageDataset, clusters_of
 from mirage.errors import SettingError
 from mirage.models import Run
+from mirage.statistics.clusters import cluster_codes, cluster_names, cluster_sums, multipliers
 from mirage.statistics.prediction_powered import FEWEST
 from mirage.statistics.ranks import confidences_by_draws, p_better_by_t
 
@@ -35,11 +36,15 @@ __all__ = [
     "Told",
     "ask",
     "confidence",
+    "draws_of",
     "field_by_draws",
     "field_by_fit",
     "pairs_for",
     "plan",
 ]
+
+DRAWS = 1000
+"""Of the logits of judged anchors."""
 
 LOOKS = 8
 """How often, at most, a rule looks whether to stop."""
@@ -93,17 +98,23 @@ class Field(NamedTuple):
 
     Attributes:
         runs: their responses, by the names that the ranking shows.
-        anchors: their logits, and what is uncertain of them; a row a query of ``query_ids``.
+        anchors: their logits, and what is uncertain of them; a row a cluster of ``clusters``.
         query_ids: of the dataset first, and others on which anchors were judged.
+        cluster: of each of these queries, its place in ``clusters``.
+        clusters: their names.
         confidence: that each is better than each.
         degrees: of freedom behind that; infinite where draws say it.
+        draws: logits as they may be, ``(draws, anchors)``; NaN where nothing says how sure.
     """
 
     runs: Mapping[str, Run]
     anchors: Anchors
     query_ids: tuple[str, ...]
+    cluster: Ints
+    clusters: tuple[str, ...]
     confidence: Floats
     degrees: float
+    draws: Floats
 
 
 @dataclass(frozen=True)
@@ -129,6 +140,7 @@ class Told:
 def field_by_fit(runs: Mapping[str, Run], dataset: MirageDataset, fit: BradleyTerryFit) -> Field:
     """Anchors that were judged: their logits are uncertain by the same queries."""
     query_ids = tuple(dict.fromkeys((*dataset.query_ids, *fit.query_ids)))
+    cluster, names = _clusters(dataset, query_ids)
     rows = np.zeros((len(query_ids), len(fit.models)))
     besides = fit.uncertainty
     if fit.influence is not None:
@@ -137,20 +149,32 @@ def field_by_fit(runs: Mapping[str, Run], dataset: MirageDataset, fit: BradleyTe
         besides = fit.uncertainty - fit.covariance
     columns = [fit.models.index(name) for name in runs]
     anchors = Anchors(
-        fit.logits[columns], rows[:, columns], np.nan_to_num(besides[np.ix_(columns, columns)])
+        fit.logits[columns],
+        cluster_sums(cluster, rows[:, columns]),
+        np.nan_to_num(besides[np.ix_(columns, columns)]),
     )
     certain = fit.confidences[np.ix_(columns, columns)]
-    return Field(runs, anchors, query_ids, certain, fit.degrees)
+    draws = fit.draws(DRAWS)[:, columns]
+    return Field(runs, anchors, query_ids, cluster, names, certain, fit.degrees, draws)
 
 
 def field_by_draws(
     runs: Mapping[str, Run], dataset: MirageDataset, logits: Floats, draws: Floats
 ) -> Field:
     """Anchors whose logits come with draws, ``(draws, anchors)``, in the order of the runs."""
-    influence = np.zeros((len(dataset), len(logits)))
+    query_ids = dataset.query_ids
+    cluster, names = _clusters(dataset, query_ids)
+    influence = np.zeros((len(names), len(logits)))
     covariance = np.atleast_2d(np.cov(draws.T)) if len(draws) > 1 else np.zeros((len(logits),) * 2)
-    certain = confidences_by_draws(draws)
-    return Field(runs, Anchors(logits, influence, covariance), dataset.query_ids, certain, np.inf)
+    anchors, certain = Anchors(logits, influence, covariance), confidences_by_draws(draws)
+    return Field(runs, anchors, query_ids, cluster, names, certain, np.inf, draws)
+
+
+def _clusters(dataset: MirageDataset, query_ids: Sequence[str]) -> tuple[Ints, tuple[str, ...]]:
+    """The cluster of each query, and the names of these."""
+    known = clusters_of(dataset)
+    names = dict.fromkeys(cluster_names(query_ids, known))
+    return cluster_codes(query_ids, known), tuple(names)
 
 
 # Asking -------------------------------------------------------------------------------------------
@@ -216,7 +240,9 @@ def ask(
         came = np.count_nonzero(~np.isnan(verdicts) & ~lost) / end  # some votes fail
         chance[: len(dataset)] = drawn.probability * came
         chance[lost] = 1.0
-        placement = place(verdicts, predicted, chance, field.anchors, level=level)
+        placement = place(
+            verdicts, predicted, chance, field.anchors, cluster=field.cluster, level=level
+        )
         if plan.stops and _enough(plan, placement, field, level):
             break
     assert placement is not None
@@ -258,14 +284,14 @@ def _enough(plan: Plan, placement: Placement, field: Field, level: float) -> boo
     low, high = placement.interval
     if plan.until_width is not None and high - low <= plan.until_width:
         return True
-    if plan.until_against is None or placement.queries < FEWEST:
+    if plan.until_against is None or placement.clusters < FEWEST:
         return False
     other = list(field.runs).index(plan.until_against)
     sure = confidence(field, [Told(placement, Judged((), ()), 1.0)])[-1, other]
     return bool(max(sure, 1 - sure) > (1 + level) / 2)
 
 
-def _t(level: float, degrees: int) -> float:
+def _t(level: float, degrees: float) -> float:
     from scipy.special import stdtrit
 
     return float(stdtrit(max(degrees, 1), (1 + level) / 2))
@@ -290,8 +316,9 @@ def _notes(
         yield f"{model}: {failed} queries without an answer are lost to every anchor"
     if looks > 1:
         yield f"{model}: the interval is wider for {looks} looks at whether to stop"
-    if placement.queries < FEWEST:
-        yield f"{model}: fewer than {FEWEST} judged queries give no interval"
+    if placement.clusters < FEWEST:
+        what = "clusters of " * (placement.clusters < placement.queries)
+        yield f"{model}: fewer than {FEWEST} judged {what}queries give no interval"
     elif placement.open_variance:
         yield (
             f"{model}: judgments went all one way, so how far it is from the others is not known, "
@@ -304,14 +331,7 @@ def _notes(
 
 def confidence(field: Field, told: Sequence[Told]) -> Floats:
     """That each anchor and placed model, in this order, is better than each."""
-    count = len(field.anchors.logits)
-    placed = [
-        one.placement._replace(
-            errors=one.placement.errors * one.widened,
-            open_variance=one.placement.open_variance * one.widened**2,
-        )
-        for one in told
-    ]
+    count, placed = len(field.anchors.logits), [_widened(one) for one in told]
     logits = np.array([*field.anchors.logits, *(one.logit for one in placed)])
     covariance = joint_covariance(field.anchors, placed)
     own = np.diag(covariance)
@@ -322,3 +342,29 @@ def confidence(field: Field, told: Sequence[Told]) -> Floats:
     p[:count, :count] = field.confidence
     np.fill_diagonal(p, 0.5)
     return p
+
+
+def draws_of(field: Field, told: Sequence[Told], *, seed: int = 0) -> Floats:
+    """Logits of anchors and placed models as they may be, ``(draws, models)``.
+
+    Those on the same queries, as in several languages, belong together: by
+    :func:`mirage.statistics.clusters.multipliers`, as :meth:`mirage.arena.BradleyTerryFit.draws`.
+    """
+    moved = field.draws - field.anchors.logits
+    columns = [field.draws]
+    lots = multipliers(field.clusters, len(moved), seed=seed)
+    for number, one in enumerate(map(_widened, told)):
+        rng = np.random.default_rng([seed, number])
+        scale = np.sqrt(rng.chisquare(max(one.degrees, 1), len(moved)) / max(one.degrees, 1))
+        besides = rng.standard_normal(len(moved)) * np.sqrt(one.open_variance)
+        own = (lots @ one.errors + besides) / scale
+        columns.append((one.logit + moved @ one.leverage + own)[:, None])
+    return np.concatenate(columns, axis=1)
+
+
+def _widened(one: Told) -> Placement:
+    """The placement with the errors that its interval has, which may be wider for looks."""
+    return one.placement._replace(
+        errors=one.placement.errors * one.widened,
+        open_variance=one.placement.open_variance * one.widened**2,
+    )

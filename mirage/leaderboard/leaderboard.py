@@ -22,6 +22,7 @@ from mirage.errors import (
     GenerationError,
     JudgmentError,
     MirageError,
+    SettingError,
     UnknownNameError,
 )
 from mirage.generation import Answer, Generator, ModelLike, respond
@@ -526,7 +527,7 @@ class Leaderboard:
             )
             for run, table in zip(runs, tables, strict=True)
         ]
-        confidence = _judged.confidence(field, told)
+        confidence, draws = _judged.confidence(field, told), _judged.draws_of(field, told)
         anchors = self._anchor_entries(field)
         entries = [*anchors, *map(_judged_entry, runs, tables, told)]
         places = ranks(np.array([entry.logit for entry in entries])).tolist()
@@ -541,6 +542,7 @@ class Leaderboard:
             ],
             language=self.dataset.language,
             title=_title(self.dataset),
+            draws=None if np.isnan(draws).any() else dict(zip(names, draws.T, strict=True)),
             confidence={
                 name: dict(zip(names, row, strict=True))
                 for name, row in zip(names, confidence.tolist(), strict=True)
@@ -591,7 +593,7 @@ class Leaderboard:
         """What a judge will say of each pair, as far as features tell."""
         by_model = {anchor.model: anchor for anchor in self._tables()}
         tables = [by_model[anchor] for anchor in self.anchors]
-        predicted = np.full(field.anchors.influence.shape, np.nan)
+        predicted = np.full((len(field.query_ids), len(tables)), np.nan)
         if self._judged is not None and self._judged.evidence is not None:
             judgments = self._judged.evidence.judgments
         else:
@@ -735,6 +737,12 @@ class MultilingualLeaderboard(Mapping[str, Leaderboard]):
         system: MultilingualModelLike,
         model: str | None = None,
         *,
+        judge: PairJudge | None = None,
+        judgments: int | None = 0,
+        until_width: float | None = None,
+        until_against: str | None = None,
+        out: str | Path | None = None,
+        seed: int = 0,
         progress: bool = True,
         n_jobs: int = 1,
         concurrency: int = 8,
@@ -747,21 +755,37 @@ class MultilingualLeaderboard(Mapping[str, Leaderboard]):
                 of all languages (``query.language`` tells which); or a mapping from every language
                 code to anything that :meth:`Leaderboard.rank` takes.
             model: its name in the ranking; a run's own, or ``"my-model"``, by default.
+            judge: as :meth:`Leaderboard.rank` takes it; :meth:`estimate` says what that takes.
+            judgments: pairs to put to the judge, divided over the languages; 0 for none, ``None``
+                for all that there are. Each language draws pairs of its own.
+            until_width: in each language, stop asking once the interval of the logit is no wider.
+            until_against: in each language, stop asking once it is sure whether the model is better
+                than this anchor.
+            out: a folder of files of votes that grow, one a language, such as ``sw.jsonl``.
+            seed: of the choice of pairs.
             progress: show progress bars on stderr, if that is a terminal.
             n_jobs: processes that compute features, as in joblib.
             concurrency: calls of an async function under way at a time; a generator has its own.
             timeout: seconds that a function may take for a query; see :func:`~mirage.respond`.
 
-        A language in which the model fails on every query, or a feature fails, is left out of the
-        ranking, which says so (:attr:`~mirage.MultilingualRanking.left_out`).
+        A language in which the model fails on every query, a feature fails, or no judgment came of
+        the votes, is left out of the ranking, which says so
+        (:attr:`~mirage.MultilingualRanking.left_out`).
 
         Raises:
             DatasetError: the mapping lacks a language, or ``system`` is in one language only.
             UnknownNameError: the mapping has a key that is no language of this leaderboard.
             GenerationError: the model failed on every query of every language.
+            SettingError: as :meth:`Leaderboard.rank`, or fewer judgments than languages.
         """
         return self.rank_all(
             {own_name(system) if model is None else model: system},
+            judge=judge,
+            judgments=judgments,
+            until_width=until_width,
+            until_against=until_against,
+            out=out,
+            seed=seed,
             progress=progress,
             n_jobs=n_jobs,
             concurrency=concurrency,
@@ -772,12 +796,23 @@ class MultilingualLeaderboard(Mapping[str, Leaderboard]):
         self,
         models: Mapping[str, MultilingualModelLike],
         *,
+        judge: PairJudge | None = None,
+        judgments: int | None = 0,
+        until_width: float | None = None,
+        until_against: str | None = None,
+        out: str | Path | None = None,
+        seed: int = 0,
         progress: bool = True,
         n_jobs: int = 1,
         concurrency: int = 8,
         timeout: float | None = None,
     ) -> MultilingualRanking:
-        """Rank several models, by name, in every language (``timeout`` and all: :meth:`rank`)."""
+        """Rank several models, by name, in every language (``timeout`` and all: :meth:`rank`).
+
+        The ``judge`` is asked for ``judgments`` on each of them, and ``until_width`` and
+        ``until_against`` say when to stop for each.
+        """
+        asked = self._divided(judgments)
         by_language = {name: self._by_language(model, name) for name, model in models.items()}
         rankings: dict[str, Ranking] = {}
         failed: dict[str, MirageError] = {}
@@ -785,16 +820,73 @@ class MultilingualLeaderboard(Mapping[str, Leaderboard]):
             try:
                 rankings[code] = leaderboard.rank_all(
                     {name: model[code] for name, model in by_language.items()},
+                    judge=judge,
+                    judgments=asked[code],
+                    until_width=until_width,
+                    until_against=until_against,
+                    out=None if out is None else Path(out) / f"{code}.jsonl",
+                    seed=_seed_of(code, seed),
                     progress=progress,
                     n_jobs=n_jobs,
                     concurrency=concurrency,
                     timeout=timeout,
                 )
-            except (GenerationError, FeatureError) as error:
+            except (GenerationError, FeatureError, JudgmentError) as error:
                 failed[code] = error  # what was answered in other languages is not lost for it
         if not rankings:
             raise next(iter(failed.values()))
         return MultilingualRanking(rankings, {code: str(why) for code, why in failed.items()})
+
+    def estimate(
+        self,
+        system: MultilingualModelLike,
+        model: str | None = None,
+        *,
+        judge: PairwiseJudge,
+        judgments: int | None,
+        seed: int = 0,
+        progress: bool = True,
+        concurrency: int = 8,
+    ) -> Estimate:
+        """What :meth:`rank` with these arguments will ask the judge for at most; it is not asked.
+
+        The sum of :meth:`Leaderboard.estimate` over the languages, with its errors.
+
+        Args:
+            system: as :meth:`rank` takes it.
+            model: its name.
+            judge: whom to ask.
+            judgments: pairs, divided over the languages; ``None`` for all that there are.
+            seed: of the choice of pairs.
+            progress: show progress bars on stderr, if that is a terminal.
+            concurrency: calls of an async function under way at a time.
+        """
+        model = own_name(system) if model is None else model
+        by_language, asked = self._by_language(system, model), self._divided(judgments)
+        return sum_estimates(
+            board.estimate(
+                by_language[code],
+                model,
+                judge=judge,
+                judgments=asked[code],
+                seed=_seed_of(code, seed),
+                progress=progress,
+                concurrency=concurrency,
+            )
+            for code, board in self.items()
+        )
+
+    def _divided(self, judgments: int | None) -> Mapping[str, int | None]:
+        """So many judgments for each language; the first have one more where they do not divide."""
+        if not judgments or judgments < 0:
+            return dict.fromkeys(self, judgments)
+        each, more = divmod(judgments, len(self))
+        if not each:
+            raise SettingError(
+                f"{judgments} judgments are fewer than the {len(self)} languages; ask for "
+                f"{len(self)} or more, or in fewer languages"
+            )
+        return {code: each + (place < more) for place, code in enumerate(self)}
 
     def _by_language(self, model: MultilingualModelLike, name: str) -> Mapping[str, ModelLike]:
         if isinstance(model, Mapping):
@@ -814,6 +906,11 @@ class MultilingualLeaderboard(Mapping[str, Leaderboard]):
                 "or a path"
             )
         return dict.fromkeys(self, model)
+
+
+def _seed_of(code: str, seed: int) -> int:
+    """Of a language's own pairs: on parallel questions, other ones tell more than the same."""
+    return seed + int.from_bytes(code.encode())
 
 
 @dataclass(frozen=True)
