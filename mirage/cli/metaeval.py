@@ -9,7 +9,7 @@ from mirage.cli import _options as options
 from mirage.cli._inputs import file_of, named_numbers
 from mirage.cli._output import out_either
 from mirage.cli._shell import app, argument, example, flag, option
-from mirage.errors import UnknownNameError
+from mirage.errors import MirageError, UnknownNameError
 
 if TYPE_CHECKING:
     from mirage.metaeval import Comparisons, LabelledSentences, MetaEvaluation, Score
@@ -23,6 +23,7 @@ TASKS = ("faithfulness", "relevance")
     epilog=example(
         "mirage metaeval labels.jsonl --judge support_lexical",
         "mirage metaeval MEMERAG/data/memerag_ext --judge support_lexical=0.8",
+        "mirage metaeval labels.jsonl --judge support_lexical --rest others.jsonl",
     )
 )
 def metaeval(
@@ -49,22 +50,40 @@ def metaeval(
     card: Annotated[
         bool, flag("Say of each feature whether these labels let you gate on it.", "--card")
     ] = False,
+    rest: Annotated[
+        Path | None,
+        option(
+            "FILE",
+            "The sentences that have no label, as LABELS has them: correct what each feature says "
+            "of the share of all that is supported.",
+        ),
+    ] = None,
     seed: options.Seed = 0,
     as_json: options.Json = False,
 ) -> None:
     """Measure how far judges agree with people's labels.
 
     A judge here is a feature with a threshold; the library takes LLMs and functions as well.
+    With --rest the labels, of sentences drawn at random, correct the features instead.
     """
-    from mirage.metaeval import evaluate, transfer_card
+    if sum((compare, card, rest is not None)) > 1:
+        raise MirageError("--compare, --card and --rest each print another table; give one of them")
+    from mirage.metaeval import corrected_share, evaluate, read_sentences, transfer_card
 
     labelled = _labelled(labels, language, positive, task)
+    judges = list(map(_score, judge or ["support_lexical"]))
     if card:
-        told = transfer_card(labelled, list(map(_score, judge or ["support_lexical"])))
+        told = transfer_card(labelled, judges)
         rows = [row._asdict() | {"advice": row.advice} for row in told]
         out_either(told, {"features": rows}, as_json)
         return
-    measured = evaluate(labelled, list(map(_score, judge or ["support_lexical"])), seed=seed)
+    if rest is not None:
+        others = read_sentences(file_of(rest), language=language)
+        shares = corrected_share(labelled, judges, others, seed=seed)
+        corrected = [row._asdict() | {"corrected": row.corrected._asdict()} for row in shares]
+        out_either(shares, {"sentences": shares.sentences, "shares": corrected}, as_json)
+        return
+    measured = evaluate(labelled, judges, seed=seed)
     compared = measured.compare(seed=seed) if compare else None
     text = measured if compared is None else f"{measured}\n\n{compared}"
     out_either(text, _plain(measured, compared), as_json)

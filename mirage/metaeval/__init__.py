@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from mirage.metaeval.llm_judge import LLMSentenceJudge
     from mirage.metaeval.prompts import STRATEGIES
     from mirage.metaeval.results import JudgeFigures, JudgeResult, MetaEvaluation
-    from mirage.metaeval.sentences import AnswerSentence, sentences_of
+    from mirage.metaeval.sentences import AnswerSentence, read_sentences, sentences_of
 
 __all__ = [
     "MEAN",
@@ -55,6 +55,7 @@ __all__ = [
     "annotator_agreement",
     "corrected_share",
     "evaluate",
+    "read_sentences",
     "score",
     "sentences_of",
     "transfer_card",

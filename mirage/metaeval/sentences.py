@@ -4,18 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from numbers import Real
+from pathlib import Path
 from typing import Annotated, Any, NamedTuple, Self
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, model_validator
 
-from mirage._base.files import validated
+from mirage._base.files import read_rows, validated
 from mirage._base.rows import is_missing
 from mirage.dataset import MirageDataset
 from mirage.errors import DatasetError
 from mirage.features.base import answered
 from mirage.models import Id, LanguageCode, Name, Passage, Query, Run
 
-__all__ = ["AnswerSentence", "columns_of", "sentences_of"]
+__all__ = ["AnswerSentence", "columns_of", "read_sentences", "sentences_of"]
 
 
 class AnswerSentence(NamedTuple):
@@ -57,6 +58,25 @@ def sentences_of(dataset: MirageDataset, run: Run) -> tuple[AnswerSentence, ...]
     return tuple(sentences)
 
 
+def read_sentences(path: str | Path, *, language: str | None = None) -> tuple[AnswerSentence, ...]:
+    """Sentences in JSON Lines, with the fields of :meth:`LabelledSentences.from_jsonl` but labels.
+
+    A label that stands there is not looked at.
+
+    Args:
+        path: the file.
+        language: of all sentences that do not name one.
+
+    Raises:
+        DatasetError: names the file, the line and the field.
+    """
+    default, texts = _default(language), dict[tuple[str, str], str]()
+    return tuple(
+        _sentence(validated(_Row, {**default, **fields}, where), where, texts)
+        for where, fields in read_rows(Path(path))
+    )
+
+
 _Texts = tuple[tuple[str, ...], ...]  # for each sentence one an annotator
 
 
@@ -68,23 +88,32 @@ def columns_of(
     Raises:
         DatasetError: names the place of the row, and the field that is wrong.
     """
-    default = {} if language is None else {"language": language}
+    default = _default(language)
     sentences, labels, fine = [], [], []
     texts: dict[tuple[str, str], str] = {}
     for where, fields in rows:
-        row = validated(_Row, {**default, **fields}, where)
-        names = {"id": row.query_id or row.query, "language": row.language, "text": row.query}
-        names |= {"cluster": row.cluster} if row.cluster else {}
-        query = validated(Query, {**names, "passages": row.passages}, where)
-        if texts.setdefault((query.language, query.id), query.text) != query.text:
-            raise DatasetError(
-                f"{where}: query {query.id!r} has another text than before; ids are unique"
-            )
-        sentences.append(AnswerSentence(query, row.sentence, row.citations))
+        row = validated(_LabelledRow, {**default, **fields}, where)
+        sentences.append(_sentence(row, where, texts))
         annotators = [i for i, label in enumerate(row.label) if label]
         labels.append(tuple(row.label[i] for i in annotators))
         fine.append(tuple(row.fine[i] for i in annotators) if any(row.fine) else ())
     return tuple(sentences), tuple(labels), tuple(fine)
+
+
+def _default(language: str | None) -> dict[str, str]:
+    return {} if language is None else {"language": language}
+
+
+def _sentence(row: _Row, where: str, texts: dict[tuple[str, str], str]) -> AnswerSentence:
+    """The sentence of a row; ``texts`` are those of the queries before, and has this one after."""
+    names = {"id": row.query_id or row.query, "language": row.language, "text": row.query}
+    names |= {"cluster": row.cluster} if row.cluster else {}
+    query = validated(Query, {**names, "passages": row.passages}, where)
+    if texts.setdefault((query.language, query.id), query.text) != query.text:
+        raise DatasetError(
+            f"{where}: query {query.id!r} has another text than before; ids are unique"
+        )
+    return AnswerSentence(query, row.sentence, row.citations)
 
 
 def _as_passages(value: object) -> object:
@@ -112,19 +141,32 @@ def _label(value: object) -> object:
 
 
 class _Row(BaseModel):
-    """A row of a file of labels."""
+    """A row of a file of sentences."""
 
     model_config = ConfigDict(frozen=True, extra="ignore")
 
     query: Name
     passages: Annotated[tuple[Passage, ...], BeforeValidator(_as_passages)]
     sentence: Name
-    label: Annotated[tuple[str, ...], BeforeValidator(_as_labels)]
     language: LanguageCode
     query_id: Id | None = None
-    fine: Annotated[tuple[str, ...], BeforeValidator(_as_labels)] = ()
     citations: tuple[Id, ...] | None = None
     cluster: Id | None = None
+
+    @model_validator(mode="after")
+    def _cites_what_is_there(self) -> Self:
+        passages = {passage.id for passage in self.passages}
+        unknown = next((id_ for id_ in self.citations or () if id_ not in passages), None)
+        if unknown is not None:
+            raise ValueError(f"the sentence cites {unknown!r}, which is none of its passages")
+        return self
+
+
+class _LabelledRow(_Row):
+    """A row of a file of labels."""
+
+    label: Annotated[tuple[str, ...], BeforeValidator(_as_labels)]
+    fine: Annotated[tuple[str, ...], BeforeValidator(_as_labels)] = ()
 
     @model_validator(mode="after")
     def _fits_together(self) -> Self:
@@ -135,8 +177,4 @@ class _Row(BaseModel):
                 f"{len(self.fine)} fine-grained labels beside {len(self.label)} labels; there has "
                 "to be one of each from every annotator"
             )
-        passages = {passage.id for passage in self.passages}
-        unknown = next((id_ for id_ in self.citations or () if id_ not in passages), None)
-        if unknown is not None:
-            raise ValueError(f"the sentence cites {unknown!r}, which is none of its passages")
         return self

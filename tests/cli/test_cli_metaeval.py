@@ -47,6 +47,34 @@ def test_a_card_says_what_to_gate_on(tmp_path: Path) -> None:
     assert row["roc_auc"] > 0.9
 
 
+def test_labels_of_some_correct_the_share_of_all(tmp_path: Path) -> None:
+    # The passages hold three sentences of four; people say of two that they are supported.
+    rows = []
+    for number, query in enumerate(MirageDataset.bundled(LANGUAGE)):
+        passages = [passage.text for passage in query.passages]
+        common = {"query": query.text, "language": LANGUAGE, "passages": passages}
+        right = number % 4 in (1, 2)
+        text = passages[0] if right or number % 4 == 0 else "Mbwa wawili walilala."
+        label = "Supported" if right else "Not Supported"
+        rows.append({**common, "sentence": text, "label": label})
+    some = json_lines(tmp_path / "labels.jsonl", rows[:24])
+    others = [{k: v for k, v in row.items() if k != "label"} for row in rows[24:]]
+    rest = json_lines(tmp_path / "others.jsonl", others)
+    judge = ("--judge", f"support_lexical={SUPPORTED_AT}")
+    shown = mirage("metaeval", some, *judge, "--rest", rest)
+    assert "Share of 40 sentences with the positive label" in shown.stdout
+    plain = json.loads(mirage("metaeval", some, *judge, "--rest", rest, "--json").stdout)
+    (row,) = plain["shares"]
+    assert (row["said"], plain["sentences"]) == (0.75, 40)
+    assert row["corrected"]["labels"] == 24
+    assert abs(row["corrected"]["estimate"] - 0.5) < 0.05
+    low, high = row["corrected"]["interval"]
+    assert low < 0.5 < high < 0.75
+    for more in ("--card", "--compare"):
+        assert "give one of them" in refusal("metaeval", some, "--rest", rest, more)
+    assert "others.jsonl" in refusal("metaeval", some, "--rest", tmp_path / "other.jsonl")
+
+
 def test_memerag_in_its_folder(data_dir: Path, tmp_path: Path) -> None:
     """Of 50 queries a language; tests/metaeval has the figures of all."""
     for path in (data_dir / "memerag" / "memerag").iterdir():
