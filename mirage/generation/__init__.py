@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from mirage.generation.local import TransformersGenerator, VLLMGenerator
     from mirage.generation.prompts import Prompt, PromptMaker, RagPrompt
     from mirage.generation.responses import ModelLike, respond
+    from mirage.generation.short_answers import OracleAnswer, ShortAnswerPrompt
 
 __all__ = [
     "Answer",
@@ -21,10 +22,12 @@ __all__ = [
     "HTTPGenerator",
     "ModelLike",
     "OpenAIGenerator",
+    "OracleAnswer",
     "Prompt",
     "PromptMaker",
     "RagPrompt",
     "ReplayGenerator",
+    "ShortAnswerPrompt",
     "TransformersGenerator",
     "VLLMGenerator",
     "respond",

@@ -25,8 +25,10 @@ __all__ = [
     "Prompt",
     "PromptMaker",
     "RagPrompt",
+    "fitted",
     "passage_entry",
     "query_seed",
+    "room",
 ]
 
 CONTEXT_TOKENS = 8192
@@ -102,36 +104,61 @@ class RagPrompt:
     count: Callable[[str], int] = estimate_tokens
 
     def __post_init__(self) -> None:
-        if self._room <= 0 or self.passage_tokens < 1 or self.answer_tokens < 1:
-            raise SettingError(
-                f"answers of {self.answer_tokens} tokens and passages of {self.passage_tokens} do "
-                f"not go into a context of {self.context_tokens}; give a prompt= with other numbers"
-            )
-
-    @property
-    def _room(self) -> int:
-        return self.context_tokens - self.answer_tokens - _TEMPLATE_TOKENS
+        room(self.context_tokens, self.answer_tokens, self.passage_tokens)
 
     def __call__(self, query: Query) -> Prompt:
         """The prompt for a query."""
         passages = list(query.passages)
         if self.seed is not None:
             random.Random(query_seed(self.seed, query)).shuffle(passages)
-        shown = [
-            passage.model_copy(update={"text": _cut(passage.text, self.passage_tokens, self.count)})
-            for passage in passages
-        ]
-        while (tokens := self.count(text := _text(query, shown))) > self._room:
-            if len(shown) <= 1:
-                raise GenerationError(
-                    f"query {query.id!r}: the prompt has {tokens} tokens even with "
-                    f"{len(shown)} of {len(passages)} passages, and a context of "
-                    f"{self.context_tokens} has room for {self._room} beside the answer; give a "
-                    "RagPrompt with a larger one"
-                )
-            shown.pop()
-        message = {"role": "user", "content": text}
-        return Prompt((message,), tuple(passage.id for passage in shown))
+        space = room(self.context_tokens, self.answer_tokens, self.passage_tokens)
+        return fitted(
+            query, passages, lambda p: _text(query, p), self.passage_tokens, space, self.count
+        )
+
+
+def room(context_tokens: int, answer_tokens: int, passage_tokens: int) -> int:
+    """The tokens that a context has for the prompt, beside the answer.
+
+    Raises:
+        SettingError: there are none, or passages and answers have none.
+    """
+    space = context_tokens - answer_tokens - _TEMPLATE_TOKENS
+    if space <= 0 or passage_tokens < 1 or answer_tokens < 1:
+        raise SettingError(
+            f"answers of {answer_tokens} tokens and passages of {passage_tokens} do not go into a "
+            f"context of {context_tokens}; give a prompt= with other numbers"
+        )
+    return space
+
+
+def fitted(
+    query: Query,
+    passages: Sequence[Passage],
+    text: Callable[[list[Passage]], str],
+    passage_tokens: int,
+    space: int,
+    count: Callable[[str], int],
+) -> Prompt:
+    """A prompt of ``text`` with as many of the passages, each cut off, as its tokens have room for.
+
+    Raises:
+        GenerationError: the query alone does not fit, or none of its passages does.
+    """
+    shown = [
+        passage.model_copy(update={"text": _cut(passage.text, passage_tokens, count)})
+        for passage in passages
+    ]
+    while (tokens := count(content := text(shown))) > space:
+        if len(shown) <= 1:
+            raise GenerationError(
+                f"query {query.id!r}: the prompt has {tokens} tokens even with {len(shown)} of "
+                f"{len(passages)} passages, and the context has room for {space} beside the "
+                "answer; give a prompt= with a larger one"
+            )
+        shown.pop()
+    message = {"role": "user", "content": content}
+    return Prompt((message,), tuple(passage.id for passage in shown))
 
 
 def passage_entry(passage: Passage) -> str:

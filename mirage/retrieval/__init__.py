@@ -17,6 +17,12 @@ if TYPE_CHECKING:
         evaluate,
         qrels,
     )
+    from mirage.retrieval.rewriting import (
+        LLMQueryRewriter,
+        QueryRewriter,
+        RecordedQueries,
+        RewritingRetriever,
+    )
     from mirage.retrieval.run import Hits, RetrievalRun
     from mirage.retrieval.simple import HybridRetriever, OracleRetriever, RunRetriever
 
@@ -27,13 +33,17 @@ __all__ = [
     "Hit",
     "Hits",
     "HybridRetriever",
+    "LLMQueryRewriter",
     "OracleRetriever",
+    "QueryRewriter",
+    "RecordedQueries",
     "Reranker",
     "RetrievalDifference",
     "RetrievalEvaluation",
     "RetrievalMean",
     "RetrievalRun",
     "Retriever",
+    "RewritingRetriever",
     "RunRetriever",
     "evaluate",
     "qrels",
