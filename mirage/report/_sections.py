@@ -31,6 +31,7 @@ __all__ = [
 ]
 
 SHADES = 10
+SIDEWAYS = "There is more to the right: scroll sideways →"
 
 
 def language(code: str) -> Language:
@@ -39,10 +40,14 @@ def language(code: str) -> Language:
 
 
 def scrolling(rows: Element, name: str, hint: str) -> list[Child]:
-    """A table below a line about it; it scrolls by itself where it is too wide, by keyboard too."""
+    """A table below a line about it; it scrolls by itself where it is too wide, by keyboard too.
+
+    There another line says so, and the edge behind which there is more is faded.
+    """
     rows.set("aria-label", name)
     region = tag("div", rows, class_="scroll", role="region", aria_label=name, tabindex="0")
-    return [tag("p", hint, class_="hint"), region]
+    sideways = tag("p", SIDEWAYS, class_="hint sideways")
+    return [tag("p", hint, class_="hint"), sideways, region]
 
 
 def filtering(target: str, count: int, both_kinds: bool) -> Element:

@@ -7,7 +7,7 @@ import re
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import pairwise, product
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,7 @@ import pytest
 from hostile import STRINGS
 from rankings import ranking
 
-from mirage import Leaderboard, MultilingualRanking
+from mirage import Leaderboard, MultilingualRanking, Ranking
 from mirage.languages import LANGUAGES
 from mirage.report import write
 
@@ -44,6 +44,7 @@ FLAGS = (
 )
 OPEN_ALL = "document.querySelectorAll('details').forEach((one) => { one.open = true; })"
 DESKTOP, PHONE = {"width": 1280, "height": 900}, {"width": 390, "height": 844}
+WIDE = {"width": 1600, "height": 1000}
 
 
 @dataclass
@@ -275,6 +276,76 @@ def test_a_phone_shows_it_without_scrolling_sideways(browser: Any, one: Path, ha
 def test_eighteen_languages_fit_a_phone(browser: Any, several: Path) -> None:
     with opened(browser, several, viewport=PHONE, is_mobile=True, has_touch=True) as seen:
         assert seen.page.evaluate("document.documentElement.scrollWidth") <= PHONE["width"]
+
+
+SIGHT = """table => {
+  const cells = [...document.querySelectorAll(`${table} tbody tr:first-child > *`)];
+  const last = cells.at(-1).getBoundingClientRect();
+  const name = document.querySelector(`${table} tbody th`).getBoundingClientRect();
+  const region = document.querySelector(table).parentElement;
+  return {
+    last: last.right,
+    name: name.left - region.getBoundingClientRect().left,
+    hint: getComputedStyle(region.previousElementSibling).display,
+    fade: getComputedStyle(region).maskImage,
+  };
+}"""
+
+
+@pytest.mark.parametrize("table", ["#ranks-table", "table.matrix"])
+def test_a_phone_says_that_a_table_goes_on_and_keeps_names_in_sight(
+    browser: Any, several: Path, table: str
+) -> None:
+    with opened(browser, several, viewport=PHONE, is_mobile=True, has_touch=True) as seen:
+        page = seen.page
+        start = page.evaluate(SIGHT, table)
+        assert start["last"] > PHONE["width"]
+        assert start["hint"] == "block"
+        assert "gradient" in start["fade"]
+        scroll = "table => { document.querySelector(table).parentElement.scrollLeft = 99999; }"
+        page.evaluate(scroll, table)
+        page.wait_for_timeout(100)
+        end = page.evaluate(SIGHT, table)
+        assert end["last"] <= PHONE["width"]
+        assert end["name"] == 0
+        assert end["fade"] == "none"
+
+
+def test_the_features_of_a_phone_go_on_sideways(browser: Any, tmp_path: Path) -> None:
+    path = tmp_path / "report.html"
+    features = {f"a_feature_{n}": n / 20 for n in range(20)}
+    entries = [replace(entry, features=features) for entry in ranking("en")]
+    write(Ranking(entries, language="en"), path)
+    with opened(browser, path, viewport=PHONE, is_mobile=True, has_touch=True) as seen:
+        sight = seen.page.evaluate(SIGHT, "table.features")
+        assert sight["last"] > PHONE["width"]
+        assert (sight["hint"], "gradient" in sight["fade"]) == ("block", True)
+
+
+def test_a_wide_screen_is_used(browser: Any, several: Path) -> None:
+    with opened(browser, several, viewport=WIDE) as seen:
+        page = seen.page
+        for table in ("#ranks-table", "table.matrix"):
+            sight = page.evaluate(SIGHT, table)
+            assert (sight["hint"], sight["fade"]) == ("none", "none")
+        box = page.locator("table.leaderboard:visible").bounding_box()
+        assert box["width"] > 0.9 * WIDE["width"]
+        assert page.evaluate(SIGHT, "#ranks-table")["last"] > 0.8 * WIDE["width"]
+
+
+def test_the_language_that_was_asked_for_is_shown(browser: Any, tmp_path: Path) -> None:
+    path = tmp_path / "report.html"
+    codes = ("sw", "en", "ar")
+    write(MultilingualRanking({code: Leaderboard.published(code) for code in codes}), path)
+    with opened(browser, path) as seen:
+        page = seen.page
+        assert page.locator(".panel:visible").get_attribute("id") == "sw"  # the first
+        page.get_by_role("combobox", name="Language").select_option("en")
+        page.reload()
+        assert page.locator(".panel:visible").get_attribute("id") == "en"
+    with opened(browser, path, "#ar") as seen:
+        assert seen.page.locator(".panel:visible").get_attribute("id") == "ar"
+        assert seen.page.get_by_role("combobox", name="Language").input_value() == "ar"
 
 
 def test_dark_follows_the_system_until_it_is_chosen(browser: Any, one: Path) -> None:

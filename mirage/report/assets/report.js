@@ -62,6 +62,25 @@ theme.addEventListener("click", () => {
   try { localStorage.setItem("mirage-theme", dark ? "dark" : "light"); } catch { /* for now */ }
 });
 
+// Tables that are too wide -----------------------------------------------------------------------
+
+// Says, and shows at its edges, that a table has columns which are out of sight.
+function showEdges(region) {
+  const hidden = region.scrollWidth - region.clientWidth;
+  region.classList.toggle("overflows", hidden > 1);
+  region.classList.toggle("more", hidden - region.scrollLeft > 1);
+  region.classList.toggle("moved", region.scrollLeft > 1);
+}
+
+const sizes = new ResizeObserver((seen) => seen.forEach(({ target }) => showEdges(target)));
+
+function watchEdges(region) {
+  region.addEventListener("scroll", () => showEdges(region), { passive: true });
+  sizes.observe(region);
+}
+
+document.querySelectorAll(".scroll").forEach(watchEdges);
+
 // Tables ------------------------------------------------------------------------------------------
 
 function makeSortable(table) {
@@ -136,8 +155,11 @@ function pairsTable(code) {
   const name = `Pairwise win probabilities, ${data.languages[code].name}`;
   const table = h("table", { class: "matrix", "aria-label": name },
     h("thead", {}, head), h("tbody", {}, rows));
-  return [h("p", { class: "hint" }, words),
-    h("div", { class: "scroll", role: "region", "aria-label": name, tabindex: "0" }, table)];
+  const region = h("div", { class: "scroll", role: "region", "aria-label": name, tabindex: "0" },
+    table);
+  watchEdges(region);
+  const sideways = document.querySelector(".sideways").textContent;
+  return [h("p", { class: "hint" }, words), h("p", { class: "hint sideways" }, sideways), region];
 }
 
 function fillPairs(code) {
@@ -167,9 +189,9 @@ function modelPage(code, entry) {
     h("p", { class: "lead" }, own.name),
     h("dl", { class: "facts" }, facts.map(([term, value]) => [h("dt", {}, term), h("dd", {}, value)])),
     otherLanguages(code, entry),
-    findingList(code, entry),
-    own.features.length ? featureTable(own, entry) : null,
-    opponents(code, entry),
+    h("div", { class: "sides" },
+      h("div", {}, findingList(code, entry)),
+      h("div", {}, own.features.length ? featureTable(own, entry) : null, opponents(code, entry))),
     responses(own, code, entry),
   ];
 }
@@ -263,7 +285,8 @@ function responses(own, code, entry) {
   }
   const parts = Object.entries(KINDS).filter(([kind]) => kinds[kind]).map(([kind, name]) => [
     h("h3", {}, name),
-    kinds[kind].map((row) => responseCard(own, code, own.queries[row.query], row)),
+    h("div", { class: "cards" },
+      kinds[kind].map((row) => responseCard(own, code, own.queries[row.query], row))),
   ]);
   const hint = own.judged
     ? "Responses are in order of the share of judgments that each won, a tie being half."
@@ -413,7 +436,11 @@ function route(moved) {
 }
 
 const select = document.getElementById("language");
-if (select) select.addEventListener("change", () => choose(select.value));
+// The address says which language is shown, so that it opens again where it is opened or sent on.
+if (select) select.addEventListener("change", () => {
+  choose(select.value);
+  history.replaceState(null, "", `#${select.value}`);
+});
 addEventListener("hashchange", () => route(true));
 root.classList.add("js");
 route(location.hash !== "");
