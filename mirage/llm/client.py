@@ -13,7 +13,7 @@ from contextlib import asynccontextmanager, nullcontext
 from dataclasses import asdict, dataclass
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Generic, Literal, NamedTuple, TypeVar, cast
 from urllib.parse import quote, urlsplit
 
 from mirage.errors import BudgetError, LLMError, SettingError
@@ -27,10 +27,15 @@ from mirage.llm.secrets import Secrets
 if TYPE_CHECKING:
     from openai import APIStatusError, AsyncOpenAI, Omit
 
-__all__ = ["LLM", "Completion", "Connection", "Message", "estimate_tokens"]
+__all__ = ["LLM", "Completion", "Connection", "Message", "RerankForm", "estimate_tokens"]
 
 T = TypeVar("T")
 U = TypeVar("U")
+
+RerankForm = Literal["jina", "tei"]
+"""How ``/rerank`` is asked: as Jina, Cohere, Voyage and vLLM take it, or as TEI does."""
+
+_DOCUMENTS: Mapping[RerankForm, str] = {"jina": "documents", "tei": "texts"}
 
 Message = Mapping[str, str]
 """One message of a chat: ``{"role": "user", "content": "..."}``."""
@@ -270,11 +275,18 @@ class LLM:
 
     def embedding_digest(self, text: str) -> bytes:
         """SHA-256 of what identifies the embedding of a text: endpoint, model, text, settings."""
-        settings = self._embedding_settings()
-        request = ["embedding", self.endpoint, self._azure, self.model, text, settings]
+        return self._digest("embedding", text)
+
+    def relevance_digest(self, query: str, text: str, form: RerankForm) -> bytes:
+        """SHA-256 of what identifies the relevance of a text to a query, likewise."""
+        return self._digest("relevance", [query, text, form])
+
+    def _digest(self, what: str, asked: object) -> bytes:
+        settings = self._settings_but_of_chats()
+        request = [what, self.endpoint, self._azure, self.model, asked, settings]
         return hashlib.sha256(json.dumps(request, sort_keys=True).encode()).digest()
 
-    def _embedding_settings(self) -> dict[str, Any]:
+    def _settings_but_of_chats(self) -> dict[str, Any]:
         return {name: value for name, value in self.parameters.items() if name not in _OF_CHATS}
 
     def _count(self, **used: float) -> None:
@@ -343,19 +355,48 @@ class Connection:
             LLMError: there was no answer; says why, and after how many attempts.
             BudgetError: the budget does not allow the call, or another attempt at it.
         """
+        keys = {text: self.llm.embedding_digest(text) for text in texts}
+        return await self._of_texts(keys, "embedding", self._embedding, texts)
+
+    async def relevance(self, query: str, texts: Sequence[str], form: RerankForm) -> list[float]:
+        """How relevant each text is to a query, from the cache where it was asked for before.
+
+        As :meth:`embed`, by ``POST .../rerank``.
+
+        Args:
+            query: the question.
+            texts: the passages.
+            form: how the endpoint is asked.
+
+        Raises:
+            LLMError: there was no answer; says why, and after how many attempts.
+            BudgetError: the budget does not allow the call, or another attempt at it.
+        """
+        keys = {text: self.llm.relevance_digest(query, text, form) for text in texts}
+        return await self._of_texts(
+            keys, "relevance", lambda new: self._reranking(query, new, form), texts
+        )
+
+    async def _of_texts(
+        self,
+        keys: Mapping[str, bytes],
+        what: str,
+        request: Callable[[Sequence[str]], _Request[list[T]]],
+        texts: Sequence[str],
+    ) -> list[T]:
+        """One thing of each text; those that the cache lacks are asked for in one request."""
         llm = self.llm
-        keys = {text: llm.embedding_digest(text) for text in texts}
-        known: dict[str, list[float]] = {}
+        known: dict[str, T] = {}
         for text, key in keys.items():
             if llm.cache is not None and (entry := llm.cache.get(key)) is not None:
-                known[text] = entry["embedding"]
+                known[text] = entry[what]
         llm._count(cached=len(known))
         if new := [text for text in keys if text not in known]:
-            vectors = await self._answered(new, self._embedding)
-            for text, vector in zip(new, vectors, strict=True):
-                known[text] = vector
+            values: list[T] = await self._answered(new, request)
+            for text, value in zip(new, values, strict=True):
+                known[text] = value
                 if llm.cache is not None:
-                    llm.cache.put(keys[text], llm.model, {"embedding": vector})
+                    llm.cache.put(keys[text], llm.model, {what: value})
         return [known[text] for text in texts]
 
     async def _answered(
@@ -405,10 +446,27 @@ class Connection:
         asked = {"model": llm.model, "input": list(texts), "encoding_format": "float"}
         return _Request(
             "/embeddings",
-            llm._embedding_settings() | asked,
+            llm._settings_but_of_chats() | asked,
             size,
             most,
             lambda answer, _: _vectors(answer, len(texts), llm._secrets),
+        )
+
+    def _reranking(
+        self, query: str, texts: Sequence[str], form: RerankForm
+    ) -> _Request[list[float]]:
+        llm = self.llm
+        sizes = [len(query.encode()) + len(text.encode()) for text in texts]
+        most = sum(sizes) + _ROLE_TOKENS * len(texts), 0
+        asked = {"query": query, _DOCUMENTS[form]: list(texts)}
+        if form == "jina":
+            asked["model"] = llm.model
+        return _Request(
+            "/rerank",
+            llm._settings_but_of_chats() | asked,
+            sum(sizes),
+            most,
+            lambda answer, _: _relevance(answer, len(texts), llm._secrets),
         )
 
     async def _attempt(self, request: _Request[T], seconds: float) -> T:
@@ -419,6 +477,8 @@ class Connection:
         async with llm.budget.call(*need) if llm.budget else nullcontext(Hold(*need)) as hold:
             llm._count(calls=1)
             answer = decoded(await self._send(request, seconds, hold))
+            if isinstance(answer, list) and request.path == "/rerank":  # as TEI answers
+                answer = {"results": answer}
             if not isinstance(answer, dict):
                 excerpt = llm._secrets.excerpt(answer)
                 raise TransientError(f"the answer is not a JSON object but {excerpt}")
@@ -535,12 +595,31 @@ def _vectors(answer: Mapping[str, Any], count: int, secrets: Secrets) -> list[li
     return vectors
 
 
+def _relevance(answer: Mapping[str, Any], count: int, secrets: Secrets) -> list[float]:
+    """The scores in an answer, in the order of the texts.
+
+    Raises:
+        TransientError: they are not as many, or no finite numbers.
+    """
+    try:
+        rows = answer["results"] if "results" in answer else answer["data"]
+        scores = {row["index"]: row.get("relevance_score", row.get("score")) for row in rows}
+        found = [float(scores[i]) for i in range(count)]
+    except (LookupError, TypeError, ValueError, OverflowError, AttributeError):
+        raise TransientError(
+            f"the answer has no {count} scores: {secrets.excerpt(answer)}"
+        ) from None
+    if not all(map(math.isfinite, found)):
+        raise TransientError("the answer has scores that are not finite numbers")
+    return found
+
+
 def _tokens(answer: Mapping[str, Any], size: int) -> tuple[int, int]:
     """The tokens of input and output that an answer reports, estimated where it does not."""
     usage = answer.get("usage")
     usage = usage if isinstance(usage, dict) else {}
-    # Embeddings have no output.
-    written = usage.get("completion_tokens", 0 if "data" in answer else None)
+    # Embeddings and scores have no output.
+    written = usage.get("completion_tokens", None if "choices" in answer else 0)
     used = usage.get("prompt_tokens"), written
     if all(type(number) is int and 0 <= number < _ABSURD for number in used):
         return cast(tuple[int, int], used)

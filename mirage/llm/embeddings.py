@@ -9,12 +9,13 @@ from mirage.errors import LLMError
 from mirage.llm.client import LLM, Connection
 from mirage.llm.questions import Outcome, harmless
 
-__all__ = ["embed_all"]
+__all__ = ["TOGETHER", "TOO_MUCH", "embed_all"]
 
 TOGETHER = 32
 """Texts in one request: what text-embeddings-inference, the strictest server, takes by default."""
 
-_TOO_MUCH = (400, 413, 422)  # what servers say to a text that is too long, or to too many
+TOO_MUCH = (400, 413, 422)
+"""What servers say to a text that is too long, or to too many."""
 
 
 def embed_all(llm: LLM, texts: Sequence[str]) -> list[Outcome[list[float]]]:
@@ -53,7 +54,7 @@ async def _embed(
     try:
         vectors = await connection.embed(texts)
     except LLMError as error:
-        if error.status in _TOO_MUCH and len(texts) > 1:
+        if error.status in TOO_MUCH and len(texts) > 1:
             half = len(texts) // 2
             await _embed(connection, texts[:half], outcomes)
             await _embed(connection, texts[half:], outcomes)

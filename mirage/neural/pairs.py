@@ -23,7 +23,7 @@ from mirage._base.packages import package
 from mirage.errors import FeatureError, SettingError
 from mirage.llm import Cache
 from mirage.llm.cache import default_cache_path
-from mirage.neural._models import STAYS, attempt, in_halves, place_of
+from mirage.neural._models import STAYS, attempt, in_halves, place_of, weights_digest
 
 __all__ = ["NLI", "NLI_MODEL", "RERANKER_MODEL", "Pair", "Reranker"]
 
@@ -67,6 +67,7 @@ class _PairScorer(ABC):
                 f"{token_budget}"
             )
         self.max_length, self.token_budget = max_length, token_budget
+        self._by_name = by_name
         if by_name:
             self.name = place_of(model)
             auto = package("transformers").AutoConfig
@@ -144,6 +145,12 @@ class _PairScorer(ABC):
 
     def _key(self, pair: Pair) -> bytes:
         return hashlib.sha256(json.dumps([self._identity, *pair]).encode()).digest()
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """Changes with whatever changes the scores of a pair."""
+        facts = [self._identity, None if self._by_name else weights_digest(self._loaded.model)]
+        return hashlib.sha256(json.dumps(facts).encode()).hexdigest()
 
     @cached_property
     def _identity(self) -> list[Any]:

@@ -9,6 +9,7 @@ from mirage._base.lazy import lazy
 if TYPE_CHECKING:
     from mirage.retrieval.base import ContextProcessor, Reranker, Retriever
     from mirage.retrieval.bm25 import BM25, Hit
+    from mirage.retrieval.context import SentencePruner
     from mirage.retrieval.dense import DenseRetriever
     from mirage.retrieval.evaluation import (
         RetrievalDifference,
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
         evaluate,
         qrels,
     )
+    from mirage.retrieval.rerank import CrossEncoderReranker, EndpointReranker, LLMReranker
     from mirage.retrieval.rewriting import (
         LLMQueryRewriter,
         QueryRewriter,
@@ -29,11 +31,14 @@ if TYPE_CHECKING:
 __all__ = [
     "BM25",
     "ContextProcessor",
+    "CrossEncoderReranker",
     "DenseRetriever",
+    "EndpointReranker",
     "Hit",
     "Hits",
     "HybridRetriever",
     "LLMQueryRewriter",
+    "LLMReranker",
     "OracleRetriever",
     "QueryRewriter",
     "RecordedQueries",
@@ -45,6 +50,7 @@ __all__ = [
     "Retriever",
     "RewritingRetriever",
     "RunRetriever",
+    "SentencePruner",
     "evaluate",
     "qrels",
 ]

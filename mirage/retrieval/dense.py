@@ -224,7 +224,7 @@ class DenseRetriever:
             rows = np.array([corpus.row(id_) for id_ in ids], np.int64)
             exact = self._products(question, rows).tolist()
             scores[query.id] = dict(zip(ids, exact, strict=True))
-        return RetrievalRun.of(scores, f"{run.name} > {self.name}")
+        return RetrievalRun.of(scores, f"{run.name}>{self.name}")
 
     def _questions(self, queries: Sequence[Query]) -> NDArray[np.float64]:
         texts = [self.query_prefix + query.text for query in queries]

@@ -9,7 +9,7 @@ from mirage.text.abstentions import ABSTAINS_AT, abstains
 from mirage.text.citations import cite_by_id
 from mirage.text.mentions import MENTIONED_AT, mention, mentioned
 from mirage.text.responses import ParsedResponse, parse
-from mirage.text.sentences import Sentence, split_sentences
+from mirage.text.sentences import Sentence, sentence_pieces, split_sentences
 from mirage.text.tokens import tokenize
 
 __all__ = [
@@ -22,6 +22,7 @@ __all__ = [
     "mention",
     "mentioned",
     "parse",
+    "sentence_pieces",
     "split_sentences",
     "tokenize",
 ]

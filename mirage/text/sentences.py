@@ -8,6 +8,7 @@ from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import pairwise
 
 from sentencex import segment
 
@@ -15,7 +16,7 @@ from mirage.languages import Language
 from mirage.text._unicode import BREAK, nfc
 from mirage.text.citations import unique
 
-__all__ = ["Sentence", "split_sentences"]
+__all__ = ["Sentence", "sentence_pieces", "split_sentences"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +41,20 @@ def split_sentences(text: str, language: str | Language) -> list[str]:
     """
     text = nfc(text)
     return [text[start:end] for start, end in _spans(text, Language.of(language))]
+
+
+def sentence_pieces(text: str, language: str | Language) -> list[str]:
+    """The sentences of :func:`split_sentences`, each with what stands between it and the next.
+
+    Joined, they are the text, in NFC; without a sentence there is no piece.
+
+    Raises:
+        UnknownNameError: no such language.
+    """
+    text = nfc(text)
+    starts = [start for start, _ in _spans(text, Language.of(language))]
+    cuts = [0, *starts[1:], len(text)] if starts else []
+    return [text[begin:end] for begin, end in pairwise(cuts)]
 
 
 _WINDOW = 4000  # sentencex takes time n * n for n brackets

@@ -134,7 +134,7 @@ def test_reranking_keeps_equal_scores_in_the_order_before() -> None:
     run = dense.RetrievalRun.of({"q": {"p3": 3.0, "p0": 2.5, "p1": 2.0, "p2": 1.0}}, "bm25")
     again = index.rerank(run, corpus, [query("a")], 3)
     assert again["q"].passage_ids == ("p3", "p1", "p0")
-    assert again.name == "bm25 > dense"
+    assert again.name == "bm25>dense"
     with pytest.raises(DatasetError, match="of another corpus"):
         index.rerank(run, Corpus.build(passages("x")), [query("a")], 3)
 
