@@ -183,8 +183,9 @@ def votes(design: str) -> Callable[[int, Random, Row], None]:
             seed = int(random.integers(2**31))
             _, ends = bootstrap(query, flat, of, draws=400, seed=seed)
             add(row, name, held(np.array([ends]), np.array([true[name]])))
-        value, variance, number = biases._jackknife(compared(design, queries, random))
-        ends = biases.t_intervals(np.array([value]), np.array([[variance]]), number - 1)
+        rows = compared(design, queries, random)
+        value, variance, degrees = biases._jackknife(rows, np.arange(queries))
+        ends = biases.t_intervals(np.array([value]), np.array([[variance]]), degrees)
         add(row, "verbosity", held(ends, np.array([long])))
 
     return once

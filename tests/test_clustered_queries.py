@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -22,8 +23,10 @@ from mirage import (
     UnknownNameError,
     respond,
 )
+from mirage.arena import AdaptivePairs
 from mirage.dataset import clusters_of
 from mirage.metaeval import AnswerSentence, LabelledSentences, annotator_agreement, evaluate
+from mirage.models import Judgment
 from mirage.statistics.bootstrap import draw_clusters, draws_degrees
 from mirage.testing import FellShortError, assert_no_regression, save_baseline
 from mirage.testing.comparison import compare
@@ -218,6 +221,38 @@ def test_a_ranking_says_as_much_as_its_clusters() -> None:
     assert "60 queries in 15 clusters are few" in str(together)
     with pytest.raises(SettingError, match="give them as dataset=, or a mapping"):
         Ranking.from_judgments(copied, cluster="of")
+
+
+def test_halves_of_adaptive_pairs_share_no_cluster() -> None:
+    ids = [f"q{n}" for n in range(12)]
+    together = {f"q{n}": f"document {n // 3}" for n in range(9)}
+    halves = AdaptivePairs("xyz", ids, clusters=together).halves
+    for first in (0, 3, 6):
+        assert len({halves[f"q{n}"] for n in range(first, first + 3)}) == 1
+    assert sorted(halves.values()) == ["first"] * 6 + ["second"] * 6
+    plain = AdaptivePairs("xyz", ids).halves
+    assert [plain[id_] for id_ in ids] == ["first", "second"] * 6
+    known = Judgment(query_id="q1", model_a="x", model_b="y", verdict="a", half="second")
+    joined = AdaptivePairs("xyz", ids, known=[known], clusters=together).halves
+    assert {joined[f"q{n}"] for n in range(3)} == {"second"}
+
+
+def test_a_cluster_in_both_halves_is_drawn_for_both() -> None:
+    copied = judged(15, 2)
+    halves = np.array([int(id_.endswith(".1")) for id_ in copied.query_ids], dtype=np.int8)
+    both = replace(copied, halves=halves)
+    clusters = by_original(copied)
+    drawn = BradleyTerry().bootstrap(
+        both, tournaments=400, queries=None, clusters=clusters, progress=False
+    )
+    often = {id_: drawn.counts[:, n] for n, id_ in enumerate(drawn.query_ids)}
+    for n in range(15):
+        assert (often[f"q{n}.0"] == often[f"q{n}.1"]).all()
+    # Each half is a copy of the other: to have both is to have one.
+    once = BradleyTerry().bootstrap(judged(15, 1), tournaments=400, queries=None, progress=False)
+    np.testing.assert_allclose(
+        np.ptp(drawn.interval(), axis=1), np.ptp(once.interval(), axis=1), rtol=0.15
+    )
 
 
 # People's labels ----------------------------------------------------------------------------------

@@ -16,6 +16,7 @@ from mirage.models import Vote
 from mirage.statistics.bootstrap import Interval, bootstrap
 
 __all__ = [
+    "Drawing",
     "Items",
     "Measured",
     "VoteTable",
@@ -45,17 +46,22 @@ class Measured:
         return f"{self.value:.3f} ({100 * self.level:g} % interval {low:.3f} to {high:.3f})"
 
 
+class Drawing(NamedTuple):
+    """How an interval is drawn: the cluster of each query of a table, and the settings."""
+
+    cluster: Ints
+    draws: int
+    level: float
+    seed: int
+
+
 def measured(
-    query: Ints,
-    values: Floats,
-    statistic: Callable[[Floats], Floats],
-    draws: int,
-    level: float,
-    seed: int,
+    query: Ints, values: Floats, statistic: Callable[[Floats], Floats], drawing: Drawing
 ) -> tuple[float, Interval, float, int]:
     """The fields of :class:`Measured`, by :func:`mirage.statistics.bootstrap.bootstrap`."""
-    value, interval = bootstrap(query, values, statistic, draws=draws, level=level, seed=seed)
-    return value, interval, level, len(np.unique(query))
+    settings = {**drawing._asdict(), "cluster": drawing.cluster[query]}
+    value, interval = bootstrap(query, values, statistic, **settings)
+    return value, interval, drawing.level, len(np.unique(query))
 
 
 @dataclass(frozen=True, eq=False)

@@ -39,6 +39,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from types import MappingProxyType
 
 import numpy as np
 
@@ -49,6 +50,7 @@ from mirage.arena.judgments import Judgments
 from mirage.arena.pairs import Pair, Skipped
 from mirage.errors import JudgmentError, SettingError, UnknownNameError
 from mirage.models import Half, Judgment
+from mirage.statistics.clusters import cluster_codes
 
 __all__ = ["AdaptivePairs"]
 
@@ -82,6 +84,8 @@ class AdaptivePairs:
             not asked for again.
         closed: pairs that cannot be judged, such as where a model has no response. They are not
             handed out, nor part of the exhaustive ranking.
+        clusters: by query id, what the query hangs together with. All queries of a cluster are in
+            one half, for what hangs together with verdicts is no better than they are.
         seed: of the choice among equals, and of which model is shown first.
 
     Raises:
@@ -98,6 +102,7 @@ class AdaptivePairs:
         *,
         known: Iterable[Judgment] = (),
         closed: Iterable[Pair | Skipped] = (),
+        clusters: Mapping[str, str] = MappingProxyType({}),
         seed: int = 0,
     ) -> None:
         self.models, self.query_ids = tuple(models), tuple(query_ids)
@@ -114,7 +119,7 @@ class AdaptivePairs:
         # Queries by pair, above the diagonal: not handed out yet, and with the judge.
         # All that follows is by half first.
         earlier = list(known)
-        self._half = self._halves(earlier)
+        self._half = self._halves(earlier, cluster_codes(self.query_ids, clusters))
         many = np.bincount(self._half, minlength=2)[:, None, None]
         self._left = np.triu(np.ones((2, size, size)) * many, 1)
         self._open = np.zeros((2, size, size))
@@ -213,15 +218,20 @@ class AdaptivePairs:
             _foresee(covariance, a, b, float(worth[a, b]))
         return pairs
 
-    def _halves(self, known: Sequence[Judgment]) -> Ints:
-        """The half of each query: what is known of it, and for the others first and second."""
-        half = np.full(len(self.query_ids), -1)
+    def _halves(self, known: Sequence[Judgment], cluster: Ints) -> Ints:
+        """The half of each query: what is known of its cluster, and for the others the smaller."""
+        sizes = np.bincount(cluster)
+        of_cluster = np.full(len(sizes), -1)
+        half = np.full(len(cluster), -1)
         for judgment in known:
             if judgment.half:
-                half[self._cell(judgment)[2]] = int(judgment.half == "second")
-        free = np.flatnonzero(half < 0)
-        half[free] = np.arange(len(free)) % 2
-        return half
+                query = self._cell(judgment)[2]
+                half[query] = of_cluster[cluster[query]] = int(judgment.half == "second")
+        dealt = [0, 0]
+        for code in np.flatnonzero(of_cluster < 0).tolist():
+            of_cluster[code] = int(dealt[1] < dealt[0])
+            dealt[of_cluster[code]] += int(sizes[code])
+        return np.where(half < 0, of_cluster[cluster], half)
 
     def update(self, judgments: Iterable[Judgment | None]) -> None:
         """Take in what the judge said about pairs that were handed out.

@@ -5,18 +5,20 @@ Kappa is that of :mod:`mirage.statistics`. It is undefined, and NaN, where every
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from itertools import combinations
+from types import MappingProxyType
 
 import numpy as np
 
 from mirage._base.arrays import Floats, Ints
 from mirage.arena import _votes
-from mirage.arena._votes import Items, Measured, measured
+from mirage.arena._votes import Drawing, Items, Measured, measured
 from mirage.errors import JudgmentError
 from mirage.models import Vote
 from mirage.statistics.agreement import Sums, cohen_of, fleiss_of, terms
+from mirage.statistics.clusters import cluster_codes
 
 __all__ = ["JudgeAgreement", "PairAgreement", "judge_agreement"]
 
@@ -85,7 +87,12 @@ def _described(result: PairAgreement | JudgeAgreement) -> str:
 
 
 def judge_agreement(
-    votes: Iterable[Vote], *, draws: int = 1000, level: float = 0.95, seed: int = 0
+    votes: Iterable[Vote],
+    *,
+    cluster: Mapping[str, str] = MappingProxyType({}),
+    draws: int = 1000,
+    level: float = 0.95,
+    seed: int = 0,
 ) -> JudgeAgreement:
     """How far judges agree on which of two responses to a query is better.
 
@@ -96,7 +103,7 @@ def judge_agreement(
 
     Args:
         votes: of two judges or more; invalid and failed ones are left out, and counted.
-        draws: as ``level`` and ``seed``, those of :func:`mirage.arena.position_bias`.
+        cluster: as ``draws``, ``level`` and ``seed``, that of :func:`mirage.arena.position_bias`.
 
     Raises:
         JudgmentError: there is one judge only, no two judges have an item in common, no vote has
@@ -104,8 +111,9 @@ def judge_agreement(
     """
     table = _votes.tabulate(votes)
     items = _votes.items(table)
+    drawing = Drawing(cluster_codes(table.queries, cluster), draws, level, seed)
     pairs = tuple(
-        _pair(items, x, y, (table.judges[x], table.judges[y]), draws, level, seed)
+        _pair(items, x, y, (table.judges[x], table.judges[y]), drawing)
         for x, y in combinations(range(len(table.judges)), 2)
     )
     if not any(pair.items for pair in pairs):
@@ -118,7 +126,7 @@ def judge_agreement(
     counts = np.eye(3)[labels].sum(axis=1)
     both = terms(counts) + terms(counts[:, ::-1]) if len(labels) else np.empty((0, 10))
     return JudgeAgreement(
-        *measured(items.query[by_all], both, fleiss_of, draws, level, seed),
+        *measured(items.query[by_all], both, fleiss_of, drawing),
         judges=table.judges,
         agreement=float(Sums.of(both.sum(axis=0)).agreement),
         items=len(labels),
@@ -128,16 +136,14 @@ def judge_agreement(
     )
 
 
-def _pair(
-    items: Items, x: int, y: int, names: tuple[str, str], draws: int, level: float, seed: int
-) -> PairAgreement:
+def _pair(items: Items, x: int, y: int, names: tuple[str, str], drawing: Drawing) -> PairAgreement:
     common = ~np.isnan(items.score[:, [x, y]]).any(axis=1)
     query = items.query[common]
     labels_x, labels_y = _labels(items.score[common][:, [x, y]]).T
     # With the other model named first, label 0 is 2 and 2 is 0.
     cells = np.eye(9)[labels_x * 3 + labels_y] + np.eye(9)[8 - (labels_x * 3 + labels_y)]
     return PairAgreement(
-        *measured(query, cells, cohen_of, draws, level, seed),
+        *measured(query, cells, cohen_of, drawing),
         judges=names,
         agreement=float(np.mean(labels_x == labels_y)) if len(query) else np.nan,
         items=len(query),

@@ -7,13 +7,16 @@ Invalid and failed votes are left out, and counted.
 
 Intervals of shares come from a bootstrap that draws queries with replacement
 (:func:`mirage.statistics.bootstrap.bootstrap`). Where every query says the same, as with a judge
-that always names the first, and below 14 queries there is none.
+that always names the first, and below 14 queries there is none. Queries that hang together count
+as one: ``cluster`` says by query id what each hangs together with, such as a document; a query that
+is not there is a cluster by itself.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -22,12 +25,14 @@ from numpy.typing import NDArray
 from mirage._base.arrays import Bools, Floats, Ints
 from mirage.arena import _votes
 from mirage.arena._lengths import answer_tokens
-from mirage.arena._votes import Items, Measured, VoteTable, measured
+from mirage.arena._votes import Drawing, Items, Measured, VoteTable, measured
 from mirage.arena.bradley_terry import BradleyTerry
 from mirage.arena.estimation import newton, penalised_information
+from mirage.dataset import Cluster, clusters_of
 from mirage.errors import JudgmentError, UnknownNameError
 from mirage.models import Query, Run, Vote
 from mirage.statistics.bootstrap import ratio
+from mirage.statistics.clusters import cluster_codes, small_sample
 from mirage.statistics.ranks import t_intervals
 
 __all__ = [
@@ -81,7 +86,12 @@ class PositionBias(Measured):
 
 
 def position_bias(
-    votes: Iterable[Vote], *, draws: int = 1000, level: float = 0.95, seed: int = 0
+    votes: Iterable[Vote],
+    *,
+    cluster: Mapping[str, str] = MappingProxyType({}),
+    draws: int = 1000,
+    level: float = 0.95,
+    seed: int = 0,
 ) -> PositionBias:
     """How far verdicts follow the position, from pairs of responses judged in both orders.
 
@@ -90,6 +100,7 @@ def position_bias(
 
     Args:
         votes: some of them on the same two models and query in both orders.
+        cluster: by query id, what the query hangs together with.
         draws: bootstrap samples, of queries, behind the interval.
         level: share of the draws that the interval holds.
         seed: of the draws.
@@ -117,8 +128,9 @@ def position_bias(
         axis=1,
     ).astype(np.float64)
     first, second, consistent, _ = outcomes.mean(axis=0).tolist()
+    drawing = Drawing(cluster_codes(table.queries, cluster), draws, level, seed)
     return PositionBias(
-        *measured(table.query[again], outcomes, _difference, draws, level, seed),
+        *measured(table.query[again], outcomes, _difference, drawing),
         first=first,
         second=second,
         consistent=consistent,
@@ -170,6 +182,7 @@ def verbosity_bias(
     dataset: Iterable[Query],
     runs: Iterable[Run],
     *,
+    cluster: Cluster = None,
     level: float = 0.95,
 ) -> VerbosityBias:
     """How far the longer answer wins, from a Bradley-Terry model that knows lengths.
@@ -185,9 +198,10 @@ def verbosity_bias(
 
     Logits that are fitted to few votes are too far apart, and the value with them. The jackknife
     takes out what it sees of that (Quenouille 1956, Notes on Bias in Estimation, Biometrika 43,
-    353-360), leaving out one query at a time; its variance (Tukey 1958; Efron & Stein 1981, Annals
-    of Statistics 9, 586-596), and the ridge's, are those of the interval, by Student's t with one
-    degree of freedom less than there are queries.
+    353-360), leaving out one query, or cluster of queries, at a time; its variance (Tukey 1958;
+    Efron & Stein 1981, Annals of Statistics 9, 586-596), and the ridge's, are those of the
+    interval, by Student's t with one degree of freedom less than there are of these, or fewer where
+    clusters differ in size (:func:`mirage.statistics.clusters.small_sample`).
 
     What it finds is an association: a model's longer answers may be its better ones.
 
@@ -195,6 +209,8 @@ def verbosity_bias(
         votes: of one judge or of several, who are not told apart.
         dataset: the queries that were answered, which say what a citation can name.
         runs: the runs that were judged, one a model; others are not looked at.
+        cluster: what queries hang together by, where :attr:`Query.cluster <mirage.Query>` does not
+            say so, as :meth:`Ranking.from_judgments <mirage.Ranking.from_judgments>` takes it.
         level: share of such intervals that hold the truth.
 
     Raises:
@@ -204,39 +220,43 @@ def verbosity_bias(
             beyond what tells the models apart, or of every two models one always wins; no vote
             has a verdict; or a judge voted twice on the same models in the same order.
     """
-    table = _votes.tabulate(votes)
-    rows = _Compared.of(table, _lengths(table, dataset, runs))
+    table, queries = _votes.tabulate(votes), list(dataset)
+    rows = _Compared.of(table, _lengths(table, queries, runs))
     _check_lengths_vary(rows)
-    value, variance, queries = _jackknife(rows)
-    ends = t_intervals(np.array([value]), np.array([[variance]]), queries - 1, level=level)
+    codes = cluster_codes(table.queries, clusters_of(queries, cluster))
+    value, variance, degrees = _jackknife(rows, codes)
+    ends = t_intervals(np.array([value]), np.array([[variance]]), degrees, level=level)
     return VerbosityBias(
         value=value,
         interval=(float(ends[0, 0]), float(ends[0, 1])),
         level=level,
         votes=len(table.query),
-        queries=queries,
+        queries=len(np.unique(table.query)),
         left_out=table.left_out,
     )
 
 
-def _jackknife(rows: _Compared) -> tuple[float, float, int]:
-    """The bias with its own bias taken out, its variance, and of how many queries they are.
+def _jackknife(rows: _Compared, codes: Ints) -> tuple[float, float, float]:
+    """The bias with its own bias taken out, its variance, and degrees of freedom.
 
-    Of one query, it is as it is, and its variance not known.
+    ``codes`` are the clusters of queries. Of one cluster, the bias is as it is, and its variance
+    not known.
     """
-    present, query = np.unique(rows.query, return_inverse=True)
-    queries = len(present)
-    fit = _fit(rows, np.ones((1, len(query))), np.zeros(rows.models + 1))
+    sizes = np.bincount(codes[np.unique(rows.query)])
+    cluster = np.unique(codes[rows.query], return_inverse=True)[1]
+    clusters = int(cluster.max()) + 1
+    fit = _fit(rows, np.ones((1, len(cluster))), np.zeros(rows.models + 1))
     value = float(fit[0, -1])
-    if queries < 2:
-        return value, np.nan, queries
-    size = max(1, _CELLS // len(query))
-    blocks = [np.arange(low, min(low + size, queries)) for low in range(0, queries, size)]
+    if clusters < 2:
+        return value, np.nan, 0.0
+    size = max(1, _CELLS // len(cluster))
+    blocks = [np.arange(low, min(low + size, clusters)) for low in range(0, clusters, size)]
     without = np.concatenate(
-        [_fit(rows, (out[:, None] != query).astype(np.float64), fit[0])[:, -1] for out in blocks]
+        [_fit(rows, (out[:, None] != cluster).astype(np.float64), fit[0])[:, -1] for out in blocks]
     )
-    variance = (queries - 1) * float(without.var()) + _variance_of_ridge(rows, fit)
-    return queries * value - (queries - 1) * float(without.mean()), variance, queries
+    variance = (clusters - 1) * float(without.var()) + _variance_of_ridge(rows, fit)
+    degrees = small_sample(sizes[sizes > 0]).degrees
+    return clusters * value - (clusters - 1) * float(without.mean()), variance, degrees
 
 
 @dataclass(frozen=True, eq=False)
@@ -412,6 +432,7 @@ def self_preference(
     votes: Iterable[Vote],
     families: Mapping[str, str],
     *,
+    cluster: Mapping[str, str] = MappingProxyType({}),
     draws: int = 1000,
     level: float = 0.95,
     seed: int = 0,
@@ -429,7 +450,7 @@ def self_preference(
             that are each of the family of one of the only two models see nothing: add a third.
         families: the family of each judge and of each model, by name, such as ``{"gpt-4o":
             "openai", "gpt-4o-mini": "openai"}``. A name that is not there is a family by itself.
-        draws: as ``level`` and ``seed``, those of :func:`position_bias`.
+        cluster: as ``draws``, ``level`` and ``seed``, that of :func:`position_bias`.
 
     Returns:
         One result for each judge that judged models of its family against others, by name.
@@ -450,6 +471,7 @@ def self_preference(
         for names in (table.judges, table.models)
     )
     items = _votes.items(table)
+    drawing = Drawing(cluster_codes(table.queries, cluster), draws, level, seed)
     results = []
     for judge, family in enumerate(of_judge.tolist()):
         scores, opponent = _scores_of_family(items, of_model == family)
@@ -461,7 +483,7 @@ def self_preference(
         own, others, _ = means.mean(axis=0).tolist() if len(query) else [np.nan] * 3
         results.append(
             SelfPreference(
-                *measured(query, means, _difference, draws, level, seed),
+                *measured(query, means, _difference, drawing),
                 judge=table.judges[judge],
                 family=family,
                 own=own,

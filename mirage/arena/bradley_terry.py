@@ -222,35 +222,25 @@ class BradleyTerry:
         if self.controls:
             raise SettingError("tournaments are fitted without controls; use fit, or controls=()")
         counted = self._counted(judgments)
-        halves = _halves(counted)
-        if len(halves) > 1:
-            most = None if queries is None else max(1, queries // 2)
-            settings: dict[str, Any] = {
-                "tournaments": tournaments,
-                "queries": most,
-                "clusters": clusters,
-            }
-            return _mean_of_tournaments(
-                [
-                    self.bootstrap(half, **settings, seed=seed + i, progress=progress)
-                    for i, (_, half) in enumerate(halves)
-                ]
-            )
-        columns = _with_queries_of_rows(counted)
+        parts = [_with_queries_of_rows(part) for _, part in _halves(counted)]
+        drawn = _drawn(parts, clusters, queries, tournaments, seed)
+        return _mean_of_tournaments(
+            [
+                self._tournaments(part, counts, named, progress)
+                for part, (counts, named) in zip(parts, drawn, strict=True)
+            ]
+        )
+
+    def _tournaments(
+        self, columns: Judgments, counts: NDArray[np.int32], named: tuple[str, ...], progress: bool
+    ) -> Tournaments:
+        tournaments = len(counts)
         sampler = _Sampler.of(columns)
         tied = int(sampler.ties.sum())
         self._check(sampler.pooled, tied, columns)
         start, start_nu = self._solve(sampler.pooled, np.float64(tied))
         if start_nu is not None:
             start = np.append(start, start_nu)
-        judged = len(columns.query_ids)
-        named: tuple[str, ...] = ()
-        if any(id_ in clusters for id_ in columns.query_ids):
-            named = tuple(cluster_names(columns.query_ids, clusters))
-            counts = draw_clusters(named, queries, tournaments, seed=seed)
-        else:
-            drawn = judged if queries is None else min(queries, judged)
-            counts = draw_queries(judged, drawn, tournaments, seed=seed)
         models = len(columns.models)
         logits = np.empty((tournaments, models))
         log_nu = None if start_nu is None else np.empty(tournaments)
@@ -729,8 +719,46 @@ def _gram(clusters: Sequence[str], influence: Floats) -> Floats:
     return np.asarray(moved.T @ moved)
 
 
+def _drawn(
+    parts: Sequence[Judgments],
+    clusters: Mapping[str, str],
+    queries: int | None,
+    tournaments: int,
+    seed: int,
+) -> list[tuple[NDArray[np.int32], tuple[str, ...]]]:
+    """How often tournaments have each query of each part, and the clusters of these, if any.
+
+    Parts have no query in common, and share what is drawn at most; a cluster that several of them
+    have is drawn for all of them together.
+    """
+    most = None if queries is None else max(1, queries // len(parts))
+    named = [
+        tuple(cluster_names(part.query_ids, clusters))
+        if any(id_ in clusters for id_ in part.query_ids)
+        else ()
+        for part in parts
+    ]
+    if len(set().union(*named)) < sum(len(set(names)) for names in named):
+        everyone = [name for names in named for name in names]
+        counts = draw_clusters(everyone, queries, tournaments, seed=seed)
+        ends = np.cumsum([len(names) for names in named])[:-1]
+        return list(zip(np.split(counts, ends, axis=1), named, strict=True))
+    drawn = []
+    for number, (part, names) in enumerate(zip(parts, named, strict=True)):
+        if names:
+            counts = draw_clusters(names, most, tournaments, seed=seed + number)
+        else:
+            judged = len(part.query_ids)
+            size = judged if most is None else min(most, judged)
+            counts = draw_queries(judged, size, tournaments, seed=seed + number)
+        drawn.append((counts, names))
+    return drawn
+
+
 def _mean_of_tournaments(parts: Sequence[Tournaments]) -> Tournaments:
     """Tournaments whose logits are the means of these, which have no query in common."""
+    if len(parts) == 1:
+        return parts[0]
     nus = [part.log_nu for part in parts if part.log_nu is not None]
     return Tournaments(
         models=parts[0].models,

@@ -19,7 +19,7 @@ from mirage.arena._voting import Voting, place, shown
 from mirage.arena.adaptive import AdaptivePairs
 from mirage.arena.pairs import Contest, Pair, Skipped
 from mirage.arena.verdicts import Judged, Votes, judgments_of
-from mirage.dataset import MirageDataset
+from mirage.dataset import MirageDataset, clusters_of
 from mirage.errors import JudgmentError, NoJudgmentError, SettingError, UnknownNameError
 from mirage.human_agreement import known_agreement
 from mirage.llm import LLM
@@ -231,7 +231,13 @@ class PairwiseJudge:
         total = min(judgments, len(possible))
         with self._voting(contest, total, skipped, out, progress) as voting:
             query_ids = sorted({pair.query_id for pair in possible})
-            adaptive = AdaptivePairs(list(contest.runs), query_ids, closed=skipped, seed=seed)
+            adaptive = AdaptivePairs(
+                list(contest.runs),
+                query_ids,
+                closed=skipped,
+                clusters=clusters_of(contest.dataset),
+                seed=seed,
+            )
             if total < len(possible) or target is not None:  # else nothing is chosen
                 voting.halves = adaptive.halves
             chosen = _ask_adaptively(voting, adaptive, total, target, size)

@@ -18,6 +18,7 @@ from mirage.arena import (
     position_bias,
     verbosity_bias,
 )
+from mirage.dataset import clusters_of
 from mirage.errors import JudgmentError, MirageError, UnknownNameError
 from mirage.languages import Language
 from mirage.metaeval import MEAN, JudgeResult, MetaEvaluation
@@ -86,9 +87,10 @@ def measure_judges(
     instance.
     """
     votes, dataset, runs = list(votes), list(dataset), list(runs)
+    cluster = clusters_of(dataset)
     measures: dict[str, Callable[[], JudgeFinding]] = {
-        "agreement": lambda: judge_agreement(votes),
-        "position bias": lambda: position_bias(votes),
+        "agreement": lambda: judge_agreement(votes, cluster=cluster),
+        "position bias": lambda: position_bias(votes, cluster=cluster),
         "verbosity bias": lambda: _verbosity(votes, dataset, runs),
     }
     if not votes:

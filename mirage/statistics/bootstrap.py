@@ -45,17 +45,20 @@ def bootstrap(
     values: Floats,
     statistic: Callable[[Floats], Floats],
     *,
+    cluster: Ints | None = None,
     draws: int = 1000,
     level: float = 0.95,
     seed: int = 0,
 ) -> tuple[float, Interval]:
     """A statistic of sums, and its interval when queries are drawn with replacement.
 
-    Queries are the clusters: what is judged on one query is not independent. ``values`` has a row
-    for each of ``query`` and a column for each sum; ``statistic`` maps sums ``(..., columns)`` to
-    numbers ``(...)`` from -1 to 1. The interval is about the statistic, as wide as :func:`widened`
-    draws say. It is NaN with fewer than :data:`FEWEST_QUERIES` queries, where a draw has no value,
-    and where all draws are equal, which says nothing; without a row the statistic is NaN, too.
+    Queries are the clusters: what is judged on one query is not independent. Where queries hang
+    together, ``cluster`` is what each row's query hangs together by, and whole clusters are drawn.
+    ``values`` has a row for each of ``query`` and a column for each sum; ``statistic`` maps sums
+    ``(..., columns)`` to numbers ``(...)`` from -1 to 1. The interval is about the statistic, as
+    wide as :func:`widened` draws say. It is NaN with fewer than :data:`FEWEST_QUERIES` of what is
+    drawn, where a draw has no value, and where all draws are equal, which says nothing; without a
+    row the statistic is NaN, too.
     """
     if draws < 1:
         raise SettingError(f"an interval takes 1 draw or more, not {draws}")
@@ -63,11 +66,15 @@ def bootstrap(
     if not len(query):
         return np.nan, NO_INTERVAL
     value = float(statistic(values.sum(axis=0)))
-    sums = sums_by_query(query, values)
+    group = query if cluster is None else cluster
+    sums = sums_by_query(group, values)
     if len(sums) < FEWEST_QUERIES:
         return value, NO_INTERVAL
     counts = draw_queries(len(sums), len(sums), draws, seed=seed)
-    drawn = widened(statistic(counts.astype(np.float64) @ sums), counts, level=level)
+    of_queries = np.unique(np.stack([group, query], axis=1), axis=0)[:, 0]
+    code = np.unique(of_queries, return_inverse=True)[1]
+    drawn = statistic(counts.astype(np.float64) @ sums)
+    drawn = widened(drawn, counts[:, code], code.tolist(), level=level)
     if not np.ptp(drawn) > 0:
         return value, NO_INTERVAL
     lower, upper = np.clip(value + middle(drawn - drawn.mean(), level), -1, 1).tolist()

@@ -6,7 +6,7 @@ from judging import make_dataset, make_runs
 from sklearn.linear_model import LogisticRegression
 from votes import other_order, renamed, vote
 
-from mirage.arena import PairwiseJudge, biases
+from mirage.arena import PairwiseJudge, biases, judge_agreement
 from mirage.arena.biases import position_bias, self_preference, verbosity_bias
 from mirage.errors import JudgmentError, SettingError, UnknownNameError
 from mirage.llm import LLM
@@ -507,3 +507,81 @@ def test_self_preference_of_votes_made_otherwise(votes, random):
     ):
         numbers = pytest.approx((result.value, *result.interval), abs=1e-12, nan_ok=True)
         assert (other.value, *other.interval) == numbers
+
+
+# clusters
+
+
+def copied(votes, copies):
+    """The same votes so many times, on other queries; and of which query each is a copy."""
+    more = [
+        vote.model_copy(update={"query_id": f"{vote.query_id}.{copy}"})
+        for vote in votes
+        for copy in range(copies)
+    ]
+    return more, {vote.query_id: vote.query_id.split(".")[0] for vote in more}
+
+
+def noisy(rng):
+    return rng.choice(["a", "a", "b", "tie"])
+
+
+def test_copies_of_queries_in_their_clusters_make_no_bias_surer():
+    votes = ask_both_orders(noisy, queries=20, models="xyz")
+    families = {"judge": "u", "x": "u"}
+    for measure in (
+        position_bias,
+        lambda votes, **more: judge_agreement([*votes, *thirds_of(votes)], **more),
+        lambda votes, **more: self_preference([*votes, *thirds_of(votes)], families, **more)[0],
+    ):
+        more, cluster = copied(votes, 4)
+        once, apart = measure(votes), measure(more)
+        together = measure(more, cluster=cluster)
+        assert together.value == pytest.approx(once.value)
+        assert together.queries == 80
+        assert np.ptp(together.interval) == pytest.approx(np.ptp(once.interval), rel=0.15)
+        assert np.ptp(apart.interval) < 0.6 * np.ptp(once.interval)
+        few = measure(more, cluster=dict.fromkeys(cluster, "one") | {"q0.0": "two"})
+        assert np.isnan(few.interval).all()
+
+
+def thirds_of(votes):
+    """Another judge, who is torn where a model stands first that comes later in the alphabet."""
+    return [
+        vote.model_copy(
+            update={
+                "judge": "third",
+                "verdict": vote.verdict if vote.model_a < vote.model_b else "tie",
+            }
+        )
+        for vote in votes
+    ]
+
+
+def test_copies_of_queries_in_their_clusters_make_no_verbosity_bias_surer():
+    votes, runs, _ = arena(1.0, seed=3, queries=15)
+    dataset = QUERIES[:15]
+    more, cluster = copied(votes, 3)
+    names = {f"{query.id}.{copy}": query for query in dataset for copy in range(3)}
+    queries = [query.model_copy(update={"id": name}) for name, query in names.items()]
+    answers = [
+        run.model_copy(
+            update={
+                "responses": tuple(
+                    run[query.id].model_copy(update={"query_id": name})
+                    for name, query in names.items()
+                )
+            }
+        )
+        for run in runs
+    ]
+    once = verbosity_bias(votes, dataset, runs)
+    together = verbosity_bias(more, queries, answers, cluster=cluster)
+    assert together.queries == 45
+    # Three times the votes: the ridge counts for less, and nothing else.
+    assert together.value == pytest.approx(once.value, rel=0.05)
+    assert np.ptp(together.interval) == pytest.approx(np.ptp(once.interval), rel=0.05)
+    named = [q.model_copy(update={"cluster": cluster[q.id]}) for q in queries]
+    assert verbosity_bias(more, named, answers) == together
+    apart = verbosity_bias(more, queries, answers)
+    assert np.ptp(apart.interval) < 0.7 * np.ptp(together.interval)
