@@ -88,7 +88,8 @@ class MirageDataset(Sequence[Query]):
         self, queries: Iterable[Query], *, name: str = "dataset", retrieved: bool = False
     ) -> None:
         self._queries = tuple(queries)
-        self.name, self.retrieved = name, retrieved
+        self.name: str = name
+        self.retrieved: bool = retrieved
         if not self._queries:
             raise DatasetError(f"{name} has no query; a dataset needs one or more")
         other = next((query for query in self._queries if not isinstance(query, Query)), None)
@@ -102,7 +103,7 @@ class MirageDataset(Sequence[Query]):
             raise DatasetError(
                 f"{name} mixes the languages {', '.join(languages)}; make one dataset a language"
             )
-        self.language = languages[0]
+        self.language: str = languages[0]
         self._by_id = {query.id: query for query in self._queries}
         if len(self._by_id) != len(self._queries):
             twice = Counter(query.id for query in self._queries).most_common(1)[0][0]

@@ -106,7 +106,9 @@ class UnknownNameError(MirageError, KeyError, ValueError):
     """A language, feature, model or query that does not exist, with the nearest that does."""
 
     def __init__(self, kind: str, name: object, known: Iterable[str]) -> None:
-        self.kind, self.name, self.known = kind, name, tuple(known)
+        self.kind: str = kind
+        self.name: object = name
+        self.known: tuple[str, ...] = tuple(known)
         near = _nearest(str(name), self.known)
         hint = f"known: {_shorten(self.known)}" if near is None else f"did you mean {near!r}?"
         super().__init__(f"unknown {kind} {name!r}; {hint}")

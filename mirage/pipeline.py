@@ -57,11 +57,15 @@ class Pipeline:
             )
         if generator is not None and not isinstance(generator, Generator):
             generator = CallableGenerator(generator, getattr(generator, "__name__", "generator"))
-        self.retriever, self.reranker, self.processor = retriever, reranker, processor
+        self.retriever: Retriever | None = retriever
+        self.reranker: Reranker | None = reranker
+        self.processor: ContextProcessor | None = processor
         self.generator = generator
-        self.retrieve_k, self.rerank_k, self.show_k = retrieve_k, rerank_k, show_k
+        self.retrieve_k: int = retrieve_k
+        self.rerank_k: int = rerank_k
+        self.show_k: int = show_k
         parts = [part.name for part in (retriever, reranker, processor, generator) if part]
-        self.name = name or " + ".join([*([] if retriever else ["closed book"]), *parts])
+        self.name: str = name or " + ".join([*([] if retriever else ["closed book"]), *parts])
 
     def __repr__(self) -> str:
         return f"Pipeline({self.name!r}, show_k={self.show_k})"

@@ -157,9 +157,15 @@ class Ranking:
         agreement: Iterable[HumanAgreement] = (),
         level: float = 0.95,
     ) -> None:
-        self.entries = tuple(sorted(entries, key=lambda entry: (entry.rank, entry.model)))
-        self.language, self.title, self.notes = language, title, tuple(notes)
-        self.about, self.evidence, self.agreement = about, evidence, tuple(agreement)
+        self.entries: tuple[Entry, ...] = tuple(
+            sorted(entries, key=lambda entry: (entry.rank, entry.model))
+        )
+        self.language: str = language
+        self.title: str = title
+        self.notes: tuple[str, ...] = tuple(notes)
+        self.about: str = about
+        self.evidence: Evidence | None = evidence
+        self.agreement: tuple[HumanAgreement, ...] = tuple(agreement)
         self.level = level
         self._draws, self._confidence = draws, confidence
         self._by_model = {entry.model: entry for entry in self.entries}
@@ -529,7 +535,7 @@ class MultilingualRanking(Mapping[str, Ranking]):
         self, rankings: Mapping[str, Ranking], left_out: Mapping[str, str] | None = None
     ) -> None:
         self._rankings = dict(rankings)
-        self.left_out = MappingProxyType(dict(left_out or {}))
+        self.left_out: Mapping[str, str] = MappingProxyType(dict(left_out or {}))
         if not self._rankings:
             raise MirageError("a ranking over languages needs at least one language")
         first, *others = self._rankings.values()
@@ -538,7 +544,7 @@ class MultilingualRanking(Mapping[str, Ranking]):
             raise MirageError("no model is ranked in all of the languages")
         means = {model: float(np.mean([r[model].rank for r in self.values()])) for model in shared}
         self._means = dict(sorted(means.items(), key=lambda item: item[1]))
-        self.level = min(ranking.level for ranking in self.values())
+        self.level: float = min(ranking.level for ranking in self.values())
 
     def __getitem__(self, language: str) -> Ranking:
         if language not in self._rankings:

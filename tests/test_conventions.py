@@ -295,3 +295,63 @@ def test_every_public_callable_says_what_it_does() -> None:
 
 def test_every_parameter_is_described() -> None:
     assert undescribed() == []
+
+
+# Types --------------------------------------------------------------------------------------------
+
+
+def assigned(cls: ast.ClassDef) -> Iterator[tuple[str, bool]]:
+    """Attributes that a class sets in its ``__init__``, each with whether their type is clear.
+
+    It is where it is written, in the class or there, and where a parameter alone is assigned.
+    Others are inferred, by each type checker in its own way (`pyright --verifytypes` counts them).
+    """
+    told = {
+        ast.unparse(node.target).removeprefix("self.")
+        for node in ast.walk(cls)
+        if isinstance(node, ast.AnnAssign)
+    }
+    for made in (part for part in cls.body if isinstance(part, ast.FunctionDef)):
+        arguments = [*made.args.args, *made.args.kwonlyargs]
+        given = {argument.arg for argument in arguments if made.name == "__init__"}
+        for node in ast.walk(made) if given else ():
+            for target in node.targets if isinstance(node, ast.Assign) else ():
+                several = isinstance(target, ast.Tuple)
+                for one in target.elts if isinstance(target, ast.Tuple) else [target]:
+                    name = ast.unparse(one).removeprefix("self.")
+                    plain = ast.unparse(node.value) in given and not several
+                    if name.isidentifier() and ast.unparse(one) != name:
+                        yield name, name.startswith("_") or name in told or plain
+
+
+def untyped() -> list[str]:
+    return sorted(
+        f"{module}.{cls.name}.{name}"
+        for module in SOURCES
+        for cls in ast.walk(tree(module))
+        if isinstance(cls, ast.ClassDef) and not cls.name.startswith("_")
+        for name, clear in assigned(cls)
+        if not clear
+    )
+
+
+def test_the_reader_of_attributes_sees_them() -> None:
+    source = """
+class A:
+    y: str
+    def __init__(self, a: int, b: int) -> None:
+        self.a, self.b = a, b
+        self.c: int = f(a)
+        self.d = f(b)
+        self.e = a
+        self.y = f(a)
+        self._z = f(a)
+        local = f(a)
+"""
+    (cls,) = ast.parse(source).body
+    assert isinstance(cls, ast.ClassDef)
+    assert [name for name, clear in assigned(cls) if not clear] == ["a", "b", "d"]
+
+
+def test_public_attributes_have_a_type() -> None:
+    assert untyped() == []

@@ -36,7 +36,7 @@ class Journal(Generic[R]):
     """
 
     def __init__(self, path: str | Path | None, record: type[R]) -> None:
-        self.path = None if path is None else Path(path)
+        self.path: Path | None = None if path is None else Path(path)
         self.earlier: list[R] = []
         self._file: IO[bytes] | None = None
         if self.path is not None:

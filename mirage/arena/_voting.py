@@ -42,7 +42,9 @@ class Voting:
         journal: Journal[Vote],
         bar: Any,
     ) -> None:
-        self.judges, self.both_orders, self.contest = judges, both_orders, contest
+        self.judges = judges
+        self.both_orders = both_orders
+        self.contest = contest
         self._journal, self._bar = journal, bar
         self.halves: Mapping[str, Half] = {}
         self._votes: dict[_Key, Vote] = {}

@@ -105,7 +105,8 @@ class AdaptivePairs:
         clusters: Mapping[str, str] = MappingProxyType({}),
         seed: int = 0,
     ) -> None:
-        self.models, self.query_ids = tuple(models), tuple(query_ids)
+        self.models: tuple[str, ...] = tuple(models)
+        self.query_ids: tuple[str, ...] = tuple(query_ids)
         self._model = _places(self.models, "model")
         self._query = _places(self.query_ids, "query")
         size, queries = len(self.models), len(self.query_ids)

@@ -89,7 +89,7 @@ class PairwiseJudge:
         votes: Votes = "majority",
         agreement: Sequence[HumanAgreement] = (),
     ) -> None:
-        self.judges = (judges,) if isinstance(judges, LLM) else tuple(judges)
+        self.judges: tuple[LLM, ...] = (judges,) if isinstance(judges, LLM) else tuple(judges)
         self.both_orders = both_orders
         self.votes: Votes = votes
         self._agreement = tuple(agreement)

@@ -59,7 +59,7 @@ class Contest:
     def __init__(self, dataset: MirageDataset, runs: Iterable[Run]) -> None:
         self.dataset = dataset
         in_order = sorted(runs, key=lambda run: run.model)
-        self.runs = {run.model: run for run in in_order}
+        self.runs: dict[str, Run] = {run.model: run for run in in_order}
         self._query_ids = frozenset(dataset.query_ids)
         self._check(in_order)
 

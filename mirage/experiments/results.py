@@ -173,7 +173,7 @@ class ValidationRow(Row):
         r2_in_paper: as :attr:`mirage.surrogate.Validation.r2_in_paper`, of models held out.
     """
 
-    keys = ("name", "pooled")
+    keys: ClassVar[tuple[str, ...]] = ("name", "pooled")
 
     name: str
     pooled: bool
@@ -210,7 +210,7 @@ class R2Row(Row):
 class ImportanceRow(Row):
     """How much a feature tells: see :meth:`mirage.surrogate.SurrogateRanker.importances`."""
 
-    keys = ("feature",)
+    keys: ClassVar[tuple[str, ...]] = ("feature",)
 
     feature: str
     importance: float
@@ -228,7 +228,7 @@ class FewerJudgmentsRow(Row):
         lower: as ``upper``, an end of the middle 95 % over repeats.
     """
 
-    keys = ("queries", "pairs")
+    keys: ClassVar[tuple[str, ...]] = ("queries", "pairs")
 
     queries: int
     pairs: int
@@ -254,7 +254,7 @@ class NewModelRow(Row):
         tau: Kendall's tau-b between the two orders of all models, old ones included.
     """
 
-    keys = ("model",)
+    keys: ClassVar[tuple[str, ...]] = ("model",)
 
     model: str
     rank: float

@@ -230,8 +230,8 @@ class FunctionFeature:
         facts: Facts | None = None,
     ) -> None:
         self.function = function
-        self.name = name or getattr(function, "__name__", type(function).__name__)
-        self.facts = facts or getattr(function, "facts", None)
+        self.name: str = name or getattr(function, "__name__", type(function).__name__)
+        self.facts: Facts | None = facts or getattr(function, "facts", None)
 
     def __repr__(self) -> str:
         return self.name

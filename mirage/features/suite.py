@@ -58,8 +58,8 @@ class FeatureSuite:
     def __init__(
         self, features: Iterable[FeatureLike], language: str | Language | None = None
     ) -> None:
-        self.features = tuple(_as_feature(item) for item in features)
-        self.language = None if language is None else Language.of(language).code
+        self.features: tuple[Feature, ...] = tuple(_as_feature(item) for item in features)
+        self.language: str | None = None if language is None else Language.of(language).code
         if not self.features:
             raise FeatureError("a feature suite needs at least one feature")
         twice = next((name for name in self.names if self.names.count(name) > 1), None)

@@ -145,10 +145,11 @@ class Recording:
     def __init__(
         self, name: str, dataset: MirageDataset, journal: Journal[Response], bar: Any
     ) -> None:
-        self.name, self.dataset = name, dataset
+        self.name: str = name
+        self.dataset: MirageDataset = dataset
         self._journal, self._bar = journal, bar
         self._responses = {response.query_id: response for response in journal.earlier}
-        self.pending = tuple(
+        self.pending: tuple[Query, ...] = tuple(
             query.without_gold() for query in dataset if query.id not in self._responses
         )
         self._failures = 0

@@ -61,7 +61,9 @@ class CallableGenerator:
             raise SettingError(f"concurrency is a number of calls, 1 or more, not {concurrency}")
         if timeout is not None and not timeout > 0:
             raise SettingError(f"timeout is a number of seconds above 0, or None, not {timeout}")
-        self.function, self.name, self.concurrency = function, name, concurrency
+        self.function: Answer = function
+        self.name: str = name
+        self.concurrency: int = concurrency
         self.timeout = timeout
 
     def __repr__(self) -> str:
@@ -146,7 +148,8 @@ class ReplayGenerator:
     """
 
     def __init__(self, source: Recorded, name: str = "my-model") -> None:
-        self.source, self.name = source, name
+        self.source: Recorded = source
+        self.name: str = name
 
     def __repr__(self) -> str:
         return f"ReplayGenerator({self.name!r})"

@@ -61,9 +61,11 @@ class OpenAIGenerator:
     ) -> None:
         if isinstance(llm, LLM) and settings:
             raise SettingError(f"{llm} has its settings: {', '.join(settings)} go to LLM(...)")
-        self.llm = llm if isinstance(llm, LLM) else LLM(llm, **settings)
-        self.name = name or self.llm.model
-        self.prompt = prompt or RagPrompt(answer_tokens=self.llm.max_tokens or ANSWER_TOKENS)
+        self.llm: LLM = llm if isinstance(llm, LLM) else LLM(llm, **settings)
+        self.name: str = name or self.llm.model
+        self.prompt: PromptMaker = prompt or RagPrompt(
+            answer_tokens=self.llm.max_tokens or ANSWER_TOKENS
+        )
 
     def __repr__(self) -> str:
         return f"OpenAIGenerator({self.llm}, name={self.name!r})"
@@ -140,8 +142,8 @@ class HTTPGenerator:
             raise SettingError(
                 "concurrency is 1 or more, retries and backoff 0 or more, timeouts above 0 s"
             )
-        self.url = checked_url(url)
-        self.name = name or urlsplit(url).netloc
+        self.url: str = checked_url(url)
+        self.name: str = name or urlsplit(url).netloc
         self.concurrency = concurrency
         self._request = request
         self._response = response if callable(response) else _at(response)

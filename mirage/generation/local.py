@@ -83,6 +83,8 @@ class TransformersGenerator:
         _check(batch_size, max_new_tokens, temperature)
         self._torch = _package("torch", "neural")
         transformers = _package("transformers", "neural")
+        self.model: Any
+        self.tokenizer: Any
         if isinstance(model, tuple):
             self.model, self.tokenizer = model
         else:
@@ -96,11 +98,13 @@ class TransformersGenerator:
         if device is not None:
             self.model.to(device)
         self.model.eval()
-        self.name = name or self.model.name_or_path or type(self.model).__name__
+        self.name: str = name or self.model.name_or_path or type(self.model).__name__
         longest = getattr(self.model.config.get_text_config(), "max_position_embeddings", None)
-        self.prompt = prompt or _own_prompt(self.tokenizer, longest, max_new_tokens)
-        self.batch_size, self.max_new_tokens = batch_size, max_new_tokens
-        self.temperature, self.seed = temperature, seed
+        self.prompt: PromptMaker = prompt or _own_prompt(self.tokenizer, longest, max_new_tokens)
+        self.batch_size: int = batch_size
+        self.max_new_tokens: int = max_new_tokens
+        self.temperature: float = temperature
+        self.seed: int = seed
 
     def __repr__(self) -> str:
         return f"TransformersGenerator({self.name!r}, device={str(self.model.device)!r})"
@@ -213,13 +217,17 @@ class VLLMGenerator:
         by_name = isinstance(model, str | Path)
         if engine and not by_name:
             raise SettingError(f"the vllm.LLM has its settings: {', '.join(engine)} go to it")
-        self.model = self._vllm.LLM(model=str(model), **engine) if by_name else model
+        self.model: Any = self._vllm.LLM(model=str(model), **engine) if by_name else model
         config = self.model.llm_engine.model_config
-        self.name = name or str(config.model)
-        self.tokenizer = self.model.get_tokenizer()
-        self.prompt = prompt or _own_prompt(self.tokenizer, config.max_model_len, max_new_tokens)
-        self.batch_size, self.max_new_tokens = batch_size, max_new_tokens
-        self.temperature, self.seed = temperature, seed
+        self.name: str = name or str(config.model)
+        self.tokenizer: Any = self.model.get_tokenizer()
+        self.prompt: PromptMaker = prompt or _own_prompt(
+            self.tokenizer, config.max_model_len, max_new_tokens
+        )
+        self.batch_size: int = batch_size
+        self.max_new_tokens: int = max_new_tokens
+        self.temperature: float = temperature
+        self.seed: int = seed
 
     def __repr__(self) -> str:
         return f"VLLMGenerator({self.name!r})"

@@ -152,8 +152,10 @@ class FeatureMetric(BaseMetric):
         self, feature: FeatureLike, language: str, *, threshold: float | None = None
     ) -> None:
         # DeepEval copies a metric by calling it with the attributes that bear the arguments' names.
-        self.feature, self.language, self.threshold = feature, language, threshold
-        self.suite = FeatureSuite([feature], language)
+        self.feature: FeatureLike = feature
+        self.language: str = language
+        self.threshold: float | None = threshold
+        self.suite: FeatureSuite = FeatureSuite([feature], language)
 
     @property
     def __name__(self) -> str:

@@ -123,7 +123,7 @@ class FeatureMetric(SingleTurnMetric):
     """
 
     def __init__(self, feature: FeatureLike, language: str) -> None:
-        self.suite = FeatureSuite([feature], language)
+        self.suite: FeatureSuite = FeatureSuite([feature], language)
         super().__init__(name=self.suite.names[0])
 
     def init(self, run_config: RunConfig) -> None:

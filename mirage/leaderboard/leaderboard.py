@@ -109,12 +109,16 @@ class Leaderboard:
         runs: Iterable[Run] = (),
     ) -> None:
         models = _check_parts(dataset, suite, ranker)
-        self.dataset, self.suite = dataset, suite
-        self.anchors = models if anchors is None else tuple(anchors)
+        self.dataset: MirageDataset = dataset
+        self.suite: FeatureSuite = suite
+        self.anchors: tuple[str, ...] = models if anchors is None else tuple(anchors)
         self.prefix = prefix
         self.provenance: Mapping[str, Any] = {}
-        self.about = ""
-        self.agreement = (*agreement, *_agreement_of(ranker.features, dataset.language))
+        self.about: str = ""
+        self.agreement: tuple[HumanAgreement, ...] = (
+            *agreement,
+            *_agreement_of(ranker.features, dataset.language),
+        )
         self._ranker: Callable[[], SurrogateRanker] = lambda: ranker
         self._judged: Ranking | None = None
         answers = {run.model: run for run in runs}

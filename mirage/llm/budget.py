@@ -92,8 +92,12 @@ class Budget:
         for name, cap in (("calls", calls), ("tokens", tokens), ("cost", cost)):
             if cap is not None and not (isinstance(cap, Real) and cap >= 0):
                 raise SettingError(f"a budget of {cap} {name} cannot be kept; give 0 or more")
-        self.calls, self.tokens, self.cost = calls, tokens, cost
-        self.spent_calls, self.spent_tokens, self.spent_cost = 0, 0, 0.0
+        self.calls: int | None = calls
+        self.tokens: int | None = tokens
+        self.cost: float | None = cost
+        self.spent_calls: int = 0
+        self.spent_tokens: int = 0
+        self.spent_cost: float = 0.0
         self._holds, self._held_tokens, self._held_cost = 0, 0, 0.0
         self._lock = threading.Lock()
 

@@ -67,7 +67,7 @@ class Cache:
             check_path(Path(path))
         except DatasetError as error:
             raise SettingError(str(error)) from None
-        self.path = Path(path).expanduser().absolute()
+        self.path: Path = Path(path).expanduser().absolute()
         self._lock = threading.RLock()
         self._database: sqlite3.Connection | None = None
         self._inode = 0

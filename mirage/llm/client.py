@@ -163,14 +163,16 @@ class LLM:
         self.model = model
         self._own = base_url is None  # the endpoint is the environment's own
         endpoint = base_url or os.environ.get("OPENAI_BASE_URL") or _OPENAI
-        self.endpoint = checked_url(endpoint).rstrip("/")
+        self.endpoint: str = checked_url(endpoint).rstrip("/")
         if api_key is None and self._own:
             api_key = os.environ.get("OPENAI_API_KEY")
         self._secrets = Secrets(api_key or None, headers or {})
         self._azure = azure_api_version
         # OpenAI has renamed the parameter; other servers know the old name.
         limit = "max_completion_tokens" if _is_openai(self.endpoint) else "max_tokens"
-        self.parameters = _parameters(temperature, limit, max_tokens, parameters or {})
+        self.parameters: dict[str, Any] = _parameters(
+            temperature, limit, max_tokens, parameters or {}
+        )
         self.max_tokens = max_tokens
         limits = [self.parameters[name] for name in _LIMITS if name in self.parameters]
         if budget is not None and (budget.tokens is not None or budget.cost is not None):
@@ -180,11 +182,12 @@ class LLM:
                 raise SettingError("the limit to the tokens of an answer is a whole number")
         self._longest = max(limits, default=0)
         self.concurrency = concurrency
-        self.retries = Retries(retries, backoff, timeout, total_timeout)
+        self.retries: Retries = Retries(retries, backoff, timeout, total_timeout)
         self._limit = limited(max_bytes)
-        self.cache = _cache(cache)
-        self.budget, self.price = budget, price
-        self.usage = Usage()
+        self.cache: Cache | None = _cache(cache)
+        self.budget: Budget | None = budget
+        self.price: Price | None = price
+        self.usage: Usage = Usage()
         self._counting = threading.Lock()
 
     def __repr__(self) -> str:

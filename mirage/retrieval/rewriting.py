@@ -53,8 +53,9 @@ class RewritingRetriever:
     """
 
     def __init__(self, retriever: Retriever, rewriter: QueryRewriter) -> None:
-        self.retriever, self.rewriter = retriever, rewriter
-        self.name = f"{rewriter.name}>{retriever.name}"
+        self.retriever: Retriever = retriever
+        self.rewriter: QueryRewriter = rewriter
+        self.name: str = f"{rewriter.name}>{retriever.name}"
 
     @property
     def corpus(self) -> Corpus:
@@ -101,8 +102,10 @@ class RecordedQueries:
         language: str | None = None,
         name: str = "recorded",
     ) -> None:
-        self.texts = _recorded(Path(texts)) if isinstance(texts, str | Path) else dict(texts)
-        self.language = None if language is None else Language.of(language).code
+        self.texts: dict[str, str] = (
+            _recorded(Path(texts)) if isinstance(texts, str | Path) else dict(texts)
+        )
+        self.language: str | None = None if language is None else Language.of(language).code
         self.name = name
 
     @property
@@ -138,9 +141,9 @@ class LLMQueryRewriter:
 
     def __init__(self, llm: LLM, language: str | None = None) -> None:
         self.llm = llm
-        self.language = None if language is None else Language.of(language).code
+        self.language: str | None = None if language is None else Language.of(language).code
         does = "rewritten" if self.language is None else f"in {self.language}"
-        self.name = f"{llm.model} {does}".replace(" ", "-")
+        self.name: str = f"{llm.model} {does}".replace(" ", "-")
         self.kept: dict[str, str] = {}
         """Why a query stayed as it was, by id, when queries were last rewritten."""
 

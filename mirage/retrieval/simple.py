@@ -29,7 +29,7 @@ class OracleRetriever:
 
     def __init__(self, corpus: Corpus) -> None:
         self.corpus = corpus
-        self.fingerprint = f"oracle {corpus.fingerprint}"
+        self.fingerprint: str = f"oracle {corpus.fingerprint}"
 
     def retrieve(self, queries: Iterable[Query], k: int) -> RetrievalRun:
         """The first ``k`` relevant passages of each query, in the order of its qrels.
@@ -64,8 +64,9 @@ class RunRetriever:
     """
 
     def __init__(self, run: RetrievalRun | str | Path, corpus: Corpus, name: str = "") -> None:
-        self.run = run if isinstance(run, RetrievalRun) else RetrievalRun.read(run)
-        self.corpus, self.name = corpus, name or self.run.name
+        self.run: RetrievalRun = run if isinstance(run, RetrievalRun) else RetrievalRun.read(run)
+        self.corpus: Corpus = corpus
+        self.name: str = name or self.run.name
         for query_id, (ids, _) in self.run.items():
             strange = next((id_ for id_ in ids if id_ not in corpus), None)
             if strange is not None:
@@ -109,9 +110,11 @@ class HybridRetriever:
                 f"a hybrid is made of retrievers on one corpus; these {len(retrievers)} have "
                 f"{len(prints)}"
             )
-        self.retrievers, self.depth, self.k = retrievers, depth, k
-        self.corpus = retrievers[0].corpus
-        self.name = "+".join(retriever.name for retriever in retrievers)
+        self.retrievers: tuple[Retriever, ...] = retrievers
+        self.depth: int = depth
+        self.k: int = k
+        self.corpus: Corpus = retrievers[0].corpus
+        self.name: str = "+".join(retriever.name for retriever in retrievers)
 
     @property
     def fingerprint(self) -> str:
