@@ -49,7 +49,9 @@ class SentencePruner:
             raise SettingError("a pruner needs to know what remains: give threshold= or share=")
         if share is not None and not 0 < share <= 1:
             raise SettingError(f"share={share} is to be above 0 and at most 1")
-        self.scorer, self.threshold, self.share = scorer, threshold, share
+        self.scorer = scorer
+        self.threshold = threshold
+        self.share = share
 
     def __repr__(self) -> str:
         rule = f"threshold={self.threshold}, share={self.share}"

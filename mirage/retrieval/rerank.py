@@ -68,8 +68,8 @@ class CrossEncoderReranker:
     """
 
     def __init__(self, model: PairScorer | str | Path | None = None) -> None:
-        self.scorer = model if isinstance(model, PairScorer) else PairScorer(model)
-        self.name = Path(self.scorer.name).name
+        self.scorer: PairScorer = model if isinstance(model, PairScorer) else PairScorer(model)
+        self.name: str = Path(self.scorer.name).name
 
     def __repr__(self) -> str:
         return f"CrossEncoderReranker({self.scorer!r})"
@@ -121,8 +121,9 @@ class EndpointReranker:
     """
 
     def __init__(self, llm: LLM, *, form: RerankForm = "jina") -> None:
-        self.llm, self.form = llm, form
-        self.name = Path(llm.model).name
+        self.llm = llm
+        self.form = form
+        self.name: str = Path(llm.model).name
         self.failures: dict[str, str] = {}
 
     def __repr__(self) -> str:
@@ -225,8 +226,10 @@ class LLMReranker:
                 f"a window has 2 passages or more and moves by 1 to as many, not window={window}, "
                 f"step={step}"
             )
-        self.llm, self.window, self.step = llm, window, step
-        self.name = f"{Path(llm.model).name}-listwise"
+        self.llm = llm
+        self.window = window
+        self.step = step
+        self.name: str = f"{Path(llm.model).name}-listwise"
         self.failures: dict[str, str] = {}
 
     def __repr__(self) -> str:
