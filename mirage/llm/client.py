@@ -59,6 +59,9 @@ class Completion:
         prompt_tokens: tokens of the input, estimated where the server does not say.
         completion_tokens: tokens of the output, likewise.
         cached: it was read from the cache, and cost nothing.
+        logprobs: for each token of the text, natural-log probabilities by token: of those that
+            might have stood there. Empty where the server sends none; it is asked for them by
+            :meth:`LLM.with_parameters`.
     """
 
     text: str
@@ -66,6 +69,7 @@ class Completion:
     prompt_tokens: int
     completion_tokens: int
     cached: bool = False
+    logprobs: tuple[Mapping[str, float], ...] = ()
 
 
 def estimate_tokens(text: str) -> int:
@@ -180,7 +184,7 @@ class LLM:
                 raise SettingError("a budget of tokens or money needs a limit: give max_tokens=")
             if not all(isinstance(limit, int) for limit in limits):
                 raise SettingError("the limit to the tokens of an answer is a whole number")
-        self._longest = max(limits, default=0)
+        self._longest = _longest(self.parameters)
         self.concurrency = concurrency
         self.retries: Retries = Retries(retries, backoff, timeout, total_timeout)
         self._limit = limited(max_bytes)
@@ -266,6 +270,21 @@ class LLM:
             headers[name] = value.get_secret_value()
         return headers
 
+    def with_parameters(self, **parameters: Any) -> LLM:
+        """The same LLM, asked with these parameters too; cache, budget and usage are shared.
+
+        Args:
+            parameters: such as ``logprobs=True, top_logprobs=20``.
+
+        Raises:
+            SettingError: they cannot be sent, or are the client's own.
+        """
+        other = object.__new__(LLM)
+        other.__dict__.update(self.__dict__)
+        other.parameters = _parameters(None, "", None, self.parameters | parameters)
+        other._longest = _longest(other.parameters)
+        return other
+
     def cached(self, messages: Sequence[Message], sample: int = 0) -> bool:
         """Whether the cache has the answer to these messages, the ``sample``-th to them."""
         return self.cache is not None and self.cache.get(self.digest(messages, sample)) is not None
@@ -341,10 +360,13 @@ class Connection:
         key = llm.digest(messages, sample)
         if llm.cache is not None and (answer := llm.cache.get(key)) is not None:
             llm._count(cached=1)
-            return Completion(**answer, cached=True)
+            logprobs = tuple(answer.pop("logprobs", ()))
+            return Completion(**answer, cached=True, logprobs=logprobs)
         answered = await self._answered(messages, self._chat)
         if llm.cache is not None:
             answer = {name: fact for name, fact in asdict(answered).items() if name != "cached"}
+            if not answered.logprobs:
+                del answer["logprobs"]
             llm.cache.put(key, llm.model, answer)
         return answered
 
@@ -567,7 +589,22 @@ def _completion(answer: Mapping[str, Any], used: tuple[int, int], secrets: Secre
         raise TransientError(f"the answer has text that is not Unicode ({error})") from None
     if secrets.key_in(text):
         raise LLMError("the answer repeats the key, and is not kept")
-    return Completion(text, reason, *used)
+    return Completion(text, reason, *used, logprobs=_logprobs(choice))
+
+
+def _logprobs(choice: Mapping[str, Any]) -> tuple[dict[str, float], ...]:
+    """The log probabilities of a choice; none where it has none, or others than OpenAI's form."""
+    try:
+        places = (choice.get("logprobs") or {}).get("content") or ()
+        return tuple(
+            {
+                str(each["token"]).encode("utf-8", "replace").decode(): float(each["logprob"])
+                for each in (*(place.get("top_logprobs") or ()), place)
+            }
+            for place in places
+        )
+    except (LookupError, TypeError, AttributeError, ValueError):
+        return ()
 
 
 def _text(content: Any) -> Any:
@@ -671,6 +708,11 @@ def _parameters(
     except (TypeError, ValueError) as error:
         raise SettingError(f"parameters are sent as JSON, and these cannot be ({error})") from None
     return parameters
+
+
+def _longest(parameters: Mapping[str, Any]) -> int:
+    """The tokens that an answer may have, 0 where nothing limits them."""
+    return max((parameters[name] for name in _LIMITS if name in parameters), default=0)
 
 
 def _cache(cache: bool | str | Path | Cache) -> Cache | None:

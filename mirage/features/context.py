@@ -1,0 +1,53 @@
+"""How good the passages are that a response was made from: what retrieval gave the generator.
+
+The context precision and recall of RAGAS (Es et al. 2023, arXiv 2309.15217) by relevance judgments
+in place of an LLM's: as sets, for the order in which passages are shown is the generator's affair.
+How well passages are ranked is measured on the retrieval run (:func:`mirage.retrieval.evaluate`).
+"""
+
+from __future__ import annotations
+
+from mirage.features.base import NOTHING_SHOWN, Answered, Definition, Facts, NotComputed
+
+__all__ = ["context_precision", "context_recall"]
+
+_NO_RELEVANT = NotComputed("the query has no relevant passage")
+_NONE_SHOWN = NotComputed("no passage was shown")
+
+
+def context_precision(item: Answered) -> float | NotComputed:
+    """Share of the passages that the response was made from that are relevant, in [0, 1].
+
+    Not computed where none was shown, as closed book, or where no passage is known to be relevant.
+    """
+    found = _relevant_shown(item)
+    if isinstance(found, NotComputed):
+        return found
+    return len(found) / len(item.shown) if item.shown else _NONE_SHOWN
+
+
+def context_recall(item: Answered) -> float | NotComputed:
+    """Share of the relevant passages that the response was made from, in [0, 1].
+
+    0 where none was shown; not computed where no passage is known to be relevant.
+    """
+    found = _relevant_shown(item)
+    if isinstance(found, NotComputed):
+        return found
+    return len(found) / len(set(item.query.relevant))
+
+
+def _relevant_shown(item: Answered) -> set[str] | NotComputed:
+    if not item.query.relevant:
+        return _NO_RELEVANT
+    if not item.shown_is_known:
+        return NOTHING_SHOWN
+    return set(item.query.relevant) & set(item.shown)
+
+
+_FACTS = Facts("higher", 0, 1, ("passages", "relevant passages"))
+
+DEFINITIONS = (
+    Definition("context_precision", context_precision, _FACTS),
+    Definition("context_recall", context_recall, _FACTS),
+)
