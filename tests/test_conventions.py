@@ -311,6 +311,7 @@ def assigned(cls: ast.ClassDef) -> Iterator[tuple[str, bool]]:
         for node in ast.walk(cls)
         if isinstance(node, ast.AnnAssign)
     }
+    yield from ((name, True) for name in told)
     for made in (part for part in cls.body if isinstance(part, ast.FunctionDef)):
         arguments = [*made.args.args, *made.args.kwonlyargs]
         given = {argument.arg for argument in arguments if made.name == "__init__"}
@@ -320,8 +321,9 @@ def assigned(cls: ast.ClassDef) -> Iterator[tuple[str, bool]]:
                 for one in target.elts if isinstance(target, ast.Tuple) else [target]:
                     name = ast.unparse(one).removeprefix("self.")
                     plain = ast.unparse(node.value) in given and not several
-                    if name.isidentifier() and ast.unparse(one) != name:
-                        yield name, name.startswith("_") or name in told or plain
+                    public = name.isidentifier() and not name.startswith("_")
+                    if public and ast.unparse(one) != name and name not in told:
+                        yield name, plain
 
 
 def attributes() -> dict[str, bool]:

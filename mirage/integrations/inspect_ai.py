@@ -22,6 +22,8 @@ score says why. For the bundled data from the command line, and to score a log a
     inspect score LOG --scorer mirage/feature_scorer -S dataset=bundled-sw
     inspect score LOG --scorer mirage/feature_scorer -S language=sw -S features=citation_map@10
 
+The scorer has to be named: inspect_ai logs its name without the package, and finds none by that.
+
 What responses are measured by (the reference, which passages are relevant, short answers) is with
 the scorer alone: no sample has it in its metadata or as its target, which solvers can read. A
 solver of your own that shows other passages than the prompt does, or another order, sets

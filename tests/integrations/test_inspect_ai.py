@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import math
+import re
+import subprocess
+import sys
 from collections.abc import Sequence
 from importlib.metadata import entry_points, version
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -249,6 +253,22 @@ def test_the_bundled_task_is_found_by_its_name() -> None:
     dataset = MirageDataset.bundled("yo")
     log = run("mirage/bundled", dataset, task_args={"language": "yo"})
     assert tuple(results(log)) == FeatureSuite.offline().names
+
+
+def test_the_command_that_the_guide_gives_scores_a_log_anew(tmp_path: Path) -> None:
+    if registry_info(feature_scorer).name == "feature_scorer":
+        pytest.skip("inspect_ai gives no name of a package to what is installed in place")
+    guide = Path(__file__).parents[2] / "docs" / "guides" / "harnesses.md"
+    [command] = re.findall(r"^inspect score LOG (.*)$", guide.read_text("utf-8"), re.MULTILINE)
+    dataset = MirageDataset.bundled("sw")
+    first = run(mirage_task(dataset, FeatureSuite(["citation_recall@10"])), dataset)
+    again = tmp_path / "again.eval"
+    inspect = [sys.executable, "-c", "from inspect_ai._cli.main import main; main()"]
+    scored = [*inspect, "score", first.location, "--action", "overwrite", "--output-file", again]
+    subprocess.run([*scored, *command.split()], check=True, stdin=subprocess.DEVNULL, timeout=120)
+    assert tuple(results(read_eval_log(str(again)))) == FeatureSuite.offline().names
+    alone = subprocess.run(scored, capture_output=True, stdin=subprocess.DEVNULL, timeout=120)
+    assert b"couldn't be loaded" in b" ".join((alone.stdout + alone.stderr).split())
 
 
 def test_the_bundled_task_is_found_by_its_file() -> None:
