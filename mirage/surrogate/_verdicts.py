@@ -4,6 +4,9 @@ A language has ten to forty models, but thousands of verdicts on pairs of their 
 query. From these a score of a response is learnt, in which no known direction of a feature is
 wrong; two scores give the probability of a verdict, as Bradley and Terry (1952) give it from two
 logits; and a model's logit is the one that wins as often as its responses are expected to.
+
+Where a language has many models, trees may learn from the share of its verdicts that a response
+wins what no sum of slopes tells.
 """
 
 from __future__ import annotations
@@ -14,9 +17,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from mirage._base.arrays import Floats
+from mirage.surrogate.estimators import Regressor, one_thread
 from mirage.surrogate.training import TrainingData
 
-__all__ = ["Scores", "expected_wins", "fit_scores", "logit_that_wins"]
+__all__ = ["Scores", "Shares", "expected_wins", "fit_scores", "fit_shares", "logit_that_wins"]
 
 ROWS = 200_000
 """How many verdicts, of all languages together, a score is learnt from; more tell no more, for
@@ -29,6 +33,12 @@ With fewer than 100 verdicts it is one over their number."""
 FARTHEST = 3.0
 """How many standard deviations from the mean a feature of a response may lie, as in the model of
 means: what lies farther is put there."""
+
+RESPONSES = 20_000
+"""How many responses of a language trees learn from."""
+
+LEAST_SHARE = 0.001
+"""What a response wins at least, and loses at least."""
 
 
 @dataclass(frozen=True)
@@ -94,6 +104,77 @@ def fit_scores(data: Mapping[str, TrainingData], signs: Sequence[int], *, seed: 
     bounds = [(0.0 if s > 0 else None, 0.0 if s < 0 else None) for s in signs]
     found = minimize(loss, np.zeros(len(signs)), jac=True, method="L-BFGS-B", bounds=bounds)
     return Scores(np.asarray(found.x), centres, scale)
+
+
+@dataclass(frozen=True)
+class Shares:
+    """The share of verdicts that a response wins against the models learnt from, by language.
+
+    Attributes:
+        trees: from the features of responses to the share, by language.
+    """
+
+    trees: Mapping[str, Regressor]
+
+    def wins(self, language: str, values: Floats) -> Floats:
+        """Shares ``(...)`` of responses with features ``(..., features)``; a NaN is a branch."""
+        rows = values.reshape(-1, values.shape[-1])
+        with one_thread():
+            found = self.trees[language].predict(rows).reshape(values.shape[:-1])
+        return np.clip(found, LEAST_SHARE, 1 - LEAST_SHARE)
+
+    def of(self, language: str, values: Floats) -> Floats:
+        """As scores: the logits of the shares."""
+        from scipy.special import logit
+
+        return np.asarray(logit(self.wins(language, values)))
+
+
+def fit_shares(data: Mapping[str, TrainingData], *, seed: int) -> Shares:
+    """Boosted trees (Friedman 2001, Annals of Statistics 29(5)) for each language by itself.
+
+    In none does more of a feature win less if its direction is known to be good. A response weighs
+    as many verdicts as there are on it.
+
+    Args:
+        data: by language, all with judgments.
+        seed: of the responses that are drawn where there are more than :data:`RESPONSES`.
+    """
+    from sklearn.ensemble import HistGradientBoostingRegressor
+
+    rng = np.random.default_rng(seed)
+    trees = {}
+    for code, part in data.items():
+        won, judged = _won(part)
+        rows = np.flatnonzero(judged)
+        if len(rows) > RESPONSES:
+            rows = np.sort(rng.choice(rows, RESPONSES, replace=False))
+        model = HistGradientBoostingRegressor(
+            max_iter=150,
+            learning_rate=0.3,
+            max_leaf_nodes=31,
+            min_samples_leaf=5,
+            l2_regularization=1.0,
+            monotonic_cst=part.monotone,
+            early_stopping=False,
+            random_state=seed,
+        )
+        X = part.values.reshape(-1, len(part.features))[rows]
+        with one_thread():
+            trees[code] = model.fit(X, won[rows] / judged[rows], judged[rows])
+    return Shares(trees)
+
+
+def _won(part: TrainingData) -> tuple[Floats, Floats]:
+    """How many verdicts each response won, a tie being half a win, and how many there are on it."""
+    judged = part.judgments
+    assert judged is not None
+    queries = len(part.query_ids)
+    size = len(part.models) * queries
+    a, b = (side.astype(np.intp) * queries + judged.query for side in (judged.a, judged.b))
+    won = np.bincount(a, judged.score, size) + np.bincount(b, 1 - judged.score, size)
+    number = np.bincount(a, minlength=size) + np.bincount(b, minlength=size)
+    return np.asarray(won), number.astype(np.float64)
 
 
 def expected_wins(scores: Floats, others: Floats, *, paired: bool) -> Floats:

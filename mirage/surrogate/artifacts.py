@@ -129,6 +129,8 @@ def _packed(artifact: Artifact) -> dict[str, Any]:
 
 def _recipe(candidate: Candidate) -> dict[str, Any]:
     recipe = asdict(candidate.recipe)
+    if not recipe["trees"]:
+        del recipe["trees"]
     if not recipe.pop("verdicts"):
         return recipe
     return recipe | {"verdicts": True, "weights": candidate.weights}

@@ -22,7 +22,14 @@ from numpy.typing import NDArray
 
 from mirage._base.arrays import Floats
 from mirage.errors import FeatureError
-from mirage.surrogate._verdicts import Scores, expected_wins, fit_scores, logit_that_wins
+from mirage.surrogate._verdicts import (
+    Scores,
+    Shares,
+    expected_wins,
+    fit_scores,
+    fit_shares,
+    logit_that_wins,
+)
 from mirage.surrogate.estimators import Regressor, fit_regressor, one_thread
 from mirage.surrogate.training import TrainingData, mean_features
 
@@ -46,6 +53,10 @@ ROWS = 1000
 ROWS_PER_MODEL = 10
 """Most of these rows that are one model's in one language: they are nearly the same."""
 
+ENOUGH = 40
+"""How many models every language has to have for trees to learn from verdicts. They take time, and
+of fewer models none can tell whether they are better than slopes."""
+
 PRIOR = 1.0
 """How many models it weighs that the verdicts' logits are right as they are."""
 
@@ -64,11 +75,13 @@ class Recipe:
             models: an ``alpha`` of 10 weighs as much as 10 models.
         verdicts: whether single verdicts are learnt from; without ``shared`` and ``alpha`` nothing
             else is.
+        trees: whether that is by boosted trees, and not by slopes.
     """
 
     shared: str | None
     alpha: float | None
     verdicts: bool = False
+    trees: bool = False
 
     @property
     def means(self) -> bool:
@@ -76,7 +89,8 @@ class Recipe:
         return self.shared is not None or self.alpha is not None
 
     def __str__(self) -> str:
-        parts = ["verdicts"] if self.verdicts else []
+        kind = "verdicts by trees" if self.trees else "verdicts"
+        parts = [kind] if self.verdicts else []
         parts += [self.shared] if self.shared else []
         kind = "ridge" if self.shared else "monotone ridge"
         parts += [f"{kind}({self.alpha:g}) per language"] if self.alpha else []
@@ -109,14 +123,14 @@ class FittedModel:
 
     Attributes:
         means: the model of mean features, if there is one.
-        scores: of single responses, where verdicts were learnt from.
+        scores: of single responses, or shares that they win, where verdicts were learnt from.
         data: what was learnt from, by language.
         weights: of the logit that the verdicts give, and of that of the means, each less the mean
             of the training models.
     """
 
     means: PooledModel | None
-    scores: Scores | None
+    scores: Scores | Shares | None
     data: Data
     weights: tuple[float, float]
 
@@ -145,13 +159,16 @@ class FittedModel:
             assert self.means is not None
             return self.means.predict(language, profile)
         part = self.data[language]
-        theirs = self.scores.of(language, part.values)
-        paired = queries is not None
-        wins = expected_wins(
-            self.scores.of(language, values),
-            theirs[:, queries] if paired else theirs,
-            paired=paired,
-        )
+        if isinstance(self.scores, Shares):
+            wins = self.scores.wins(language, values)
+        else:
+            theirs = self.scores.of(language, part.values)
+            paired = queries is not None
+            wins = expected_wins(
+                self.scores.of(language, values),
+                theirs[:, queries] if paired else theirs,
+                paired=paired,
+            )
         share = wins.mean(axis=-1) if counts is None else counts @ wins / counts.sum(axis=1)
         centre = float(part.mean_y.mean())
         logits = centre + self.weights[0] * (logit_that_wins(share, part.mean_y) - centre)
@@ -189,7 +206,8 @@ def select(
 
     ``estimators`` are names of the shared part, ``None`` for none. Recipes are tried from the
     stiffest to the most flexible; with ``verdicts``, which need judgments, first those that learn
-    from verdicts alone, then from verdicts and the best means. A model's loss is the mean over its
+    from verdicts alone, then from verdicts and the best means, and last, where every language has
+    :data:`ENOUGH` models, by trees. A model's loss is the mean over its
     languages of its squared residual over the variance of the language's logits. Taken is the first
     recipe whose mean loss is not above the smallest one at the 5 % level of a one-sided paired
     t-test over models: of few models, the smallest loss is often luck. (A relative of the
@@ -205,6 +223,9 @@ def select(
         alone = _stacked(data, of_verdicts, None, folds)
         both = _stacked(data, of_verdicts, _stiffest(data, candidates), folds)
         candidates = [alone, both, *candidates]
+        if min(len(part.models) for part in data.values()) >= ENOUGH:
+            of_trees = _of_verdicts(data, folds, seed, trees=True)
+            candidates.append(_stacked(data, of_trees, None, folds, trees=True))
     return _stiffest(data, candidates)
 
 
@@ -257,7 +278,8 @@ def evaluate(data: Data, recipe: Recipe, *, seed: int) -> Candidate:
         of_means = replace(recipe, verdicts=False)
         means = _with_language_part(data, of_means, of_shared, folds)
     if recipe.verdicts:
-        return _stacked(data, _of_verdicts(data, folds, seed), means, folds)
+        of_verdicts = _of_verdicts(data, folds, seed, trees=recipe.trees)
+        return _stacked(data, of_verdicts, means, folds, trees=recipe.trees)
     assert means is not None
     return means
 
@@ -270,8 +292,12 @@ def fit_model(data: Data, candidate: Candidate, *, seed: int) -> FittedModel:
     """
     recipe = candidate.recipe
     means = _fit_means(data, candidate, seed) if recipe.means else None
-    scores = fit_scores(data, _signs(data), seed=seed) if recipe.verdicts else None
+    scores = _fit_verdicts(data, seed, trees=recipe.trees) if recipe.verdicts else None
     return FittedModel(means, scores, data, candidate.weights)
+
+
+def _fit_verdicts(data: Data, seed: int, *, trees: bool) -> Scores | Shares:
+    return fit_shares(data, seed=seed) if trees else fit_scores(data, _signs(data), seed=seed)
 
 
 def _fit_means(data: Data, candidate: Candidate, seed: int) -> PooledModel:
@@ -330,7 +356,9 @@ def _held_out_residuals(
     return residuals
 
 
-def _of_verdicts(data: Data, folds: Sequence[set[str]], seed: int) -> Residuals:
+def _of_verdicts(
+    data: Data, folds: Sequence[set[str]], seed: int, *, trees: bool = False
+) -> Residuals:
     """The logits that verdicts give to models that no verdict was learnt of.
 
     Each less the mean logit of the models that were learnt from.
@@ -338,8 +366,7 @@ def _of_verdicts(data: Data, folds: Sequence[set[str]], seed: int) -> Residuals:
     logits = {code: np.full(len(part.models), np.nan) for code, part in data.items()}
     for fold in folds:
         rest = {code: part.without(fold) for code, part in data.items()}
-        scores = fit_scores(rest, _signs(rest), seed=seed)
-        model = FittedModel(None, scores, rest, (1.0, 0.0))
+        model = FittedModel(None, _fit_verdicts(rest, seed, trees=trees), rest, (1.0, 0.0))
         for code, part in data.items():
             rows = [i for i, name in enumerate(part.models) if name in fold]
             if rows:
@@ -350,7 +377,12 @@ def _of_verdicts(data: Data, folds: Sequence[set[str]], seed: int) -> Residuals:
 
 
 def _stacked(
-    data: Data, of_verdicts: Residuals, means: Candidate | None, folds: Sequence[set[str]]
+    data: Data,
+    of_verdicts: Residuals,
+    means: Candidate | None,
+    folds: Sequence[set[str]],
+    *,
+    trees: bool = False,
 ) -> Candidate:
     """Verdicts alone, or with means, with weights that are set on held-out models.
 
@@ -372,8 +404,9 @@ def _stacked(
             of_all[code][rows] = actual[code][rows] - columns[code][rows] @ weights
     found: list[float] = _weights(data, columns, actual, set()).tolist()
     if means is None:
-        return Candidate(Recipe(None, None, verdicts=True), of_all, of_all, (found[0], 0.0))
-    recipe = replace(means.recipe, verdicts=True)
+        recipe = Recipe(None, None, verdicts=True, trees=trees)
+        return Candidate(recipe, of_all, of_all, (found[0], 0.0))
+    recipe = replace(means.recipe, verdicts=True, trees=trees)
     return Candidate(recipe, means.of_shared, of_all, (found[0], found[1]))
 
 

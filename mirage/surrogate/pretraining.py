@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from mirage._base.arrays import Floats
-from mirage.arena import BradleyTerry, Tournaments
+from mirage.arena import BradleyTerry, Judgments, Tournaments
 from mirage.dataset import MirageDataset
 from mirage.features import FeatureSuite, FeatureTable
 from mirage.languages import LANGUAGES
@@ -18,7 +18,7 @@ from mirage.surrogate.estimators import LINEAR, one_thread
 from mirage.surrogate.ranker import SurrogateRanker
 from mirage.surrogate.simulation import GROUPS, SYSTEMS, System, judge, simulate
 
-__all__ = ["simulated_arena", "simulated_runs", "write_pretrained"]
+__all__ = ["simulated_arena", "simulated_judgments", "simulated_runs", "write_pretrained"]
 
 TOURNAMENTS = 200
 
@@ -47,6 +47,13 @@ def simulated_arena(
     )
     known = scored_on or corpus
     return list(_scored(suite or FeatureSuite.offline(code), known, runs)), tournaments
+
+
+def simulated_judgments(code: str, *, seed: int = 0) -> Judgments:
+    """The verdicts behind :func:`simulated_arena`: every pair of systems on every query."""
+    corpora = {other: MirageDataset.bundled(other) for other in LANGUAGES}
+    runs, utilities = simulate(corpora, code, SYSTEMS, seed=seed)
+    return judge(utilities, [run.model for run in runs], corpora[code].query_ids, seed=seed)
 
 
 def simulated_runs(code: str, names: Collection[str], *, seed: int = 0) -> dict[str, Run]:

@@ -2,19 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from sklearn.linear_model import LogisticRegression
 
+from mirage._base.arrays import Floats
 from mirage.arena import BradleyTerry, Judgments, Tournaments
 from mirage.errors import FeatureError, UnknownNameError
 from mirage.features import FeatureTable
 from mirage.surrogate import SurrogateRanker
-from mirage.surrogate._verdicts import RIDGE, expected_wins, fit_scores, logit_that_wins
-from mirage.surrogate.model import Recipe
+from mirage.surrogate._verdicts import (
+    RIDGE,
+    expected_wins,
+    fit_scores,
+    fit_shares,
+    logit_that_wins,
+)
+from mirage.surrogate.model import ENOUGH, Recipe, evaluate
 from mirage.surrogate.training import TrainingData, training_data
 
 FEATURES = ("answer_bleu", "answer_rougeL", "noise")
@@ -22,13 +31,19 @@ Arena = tuple[list[FeatureTable], Tournaments, Judgments]
 
 
 def arena(
-    language: str = "sw", *, models: int = 8, queries: int = 40, seed: int = 0, between: float = 0.3
+    language: str = "sw",
+    *,
+    models: int = 8,
+    queries: int = 40,
+    seed: int = 0,
+    between: float = 0.3,
+    bend: Callable[[Floats], Floats] = lambda values: 2 * values[:, :, 0] + values[:, :, 1],
 ) -> Arena:
-    """Responses whose quality is the difference of two features, judged with logistic noise."""
+    """Responses whose quality is a sum of two features, or so, judged with logistic noise."""
     rng = np.random.default_rng([seed, *language.encode()])
     level = rng.normal(0, between, (models, 1, 3))
     values = level + rng.normal(0, 1, (models, queries, 3))
-    quality = 2 * values[:, :, 0] + values[:, :, 1]
+    quality = bend(values)
     a, b = np.triu_indices(models, 1)
     noise = rng.logistic(size=(len(a), queries))
     names = np.array([f"m{i:02d}" for i in range(models)])
@@ -47,8 +62,13 @@ def arena(
     return tables, boot, judgments
 
 
-def data(**settings: int) -> TrainingData:
-    tables, boot, judgments = arena(**settings)  # type: ignore[arg-type]
+def both_needed(values: Floats) -> Floats:
+    """Good where both features are high, else bad: what no sum of slopes tells."""
+    return np.where((values[:, :, 0] > 0.3) & (values[:, :, 1] > 0.3), 4.0, 0.0)
+
+
+def data(**settings: Any) -> TrainingData:
+    tables, boot, judgments = arena(**settings)
     return training_data(tables, boot, judgments=judgments)["sw"]
 
 
@@ -81,6 +101,31 @@ def test_what_is_missing_on_a_query_is_no_difference() -> None:
     one = np.array([0.3, np.nan, 0.1])
     mean = np.array([0.3, scores.centres["sw"][1], 0.1])
     assert scores.of("sw", one) == pytest.approx(scores.of("sw", mean))
+
+
+def test_shares_are_those_that_responses_win() -> None:
+    """Eight responses a query: m00's one has the feature, loses one verdict of seven, wins six."""
+    part = data(queries=30)
+    judged = part.judgments
+    assert judged is not None
+    values = np.zeros_like(part.values)
+    values[0, :, 0] = 1.0
+    score = np.where(judged.a == 0, (judged.b != 7).astype(float), 0.5)
+    part = replace(part, values=values, judgments=replace(judged, score=score))
+    shares = fit_shares({"sw": part}, seed=0)
+    # The others tie six times; six of the seven lose once more, and one wins.
+    rest = (6 * 3.0 + 4.0) / 49
+    assert shares.wins("sw", values[:2, 0]) == pytest.approx([6 / 7, rest], abs=0.01)
+    assert shares.of("sw", values[0, 0]) == pytest.approx(np.log(6), abs=0.1)
+
+
+def test_trees_have_no_wrong_sign() -> None:
+    part = data(queries=30)
+    values = part.values.copy()
+    values[..., 0] *= -1  # higher is better, the definition says
+    shares = fit_shares({"sw": replace(part, values=values)}, seed=0)
+    rows = np.stack([np.linspace(-3, 3, 50), np.zeros(50), np.zeros(50)], axis=1)
+    assert (np.diff(shares.wins("sw", rows)) >= 0).all()
 
 
 # From scores to logits ----------------------------------------------------------------------------
@@ -156,6 +201,34 @@ def test_a_stored_surrogate_says_the_same(tmp_path: Path) -> None:
     assert loaded.recipe == ranker.recipe
     assert loaded.predict(tables[0]).logit == ranker.predict(tables[0]).logit
     assert np.array_equal(loaded.predict(tables[0]).draws, ranker.predict(tables[0]).draws)
+
+
+@pytest.fixture(scope="module")
+def bent() -> Arena:
+    return arena(models=ENOUGH + 4, queries=20, bend=both_needed)
+
+
+def test_trees_are_selected_where_slopes_do_not_tell_and_models_are_many(bent: Arena) -> None:
+    tables, boot, judgments = bent
+    ranker = SurrogateRanker().fit(tables, boot, judgments=judgments)
+    assert ranker.recipe == Recipe(None, None, verdicts=True, trees=True)
+    assert str(ranker.recipe) == "verdicts by trees"
+    found = ranker.cross_validate(4, 2).r2["sw"]
+    slopes = evaluate(ranker.data, Recipe(None, None, verdicts=True), seed=0)
+    left = np.mean(slopes.of_all["sw"] ** 2) / ranker.data["sw"].mean_y.var()
+    assert found > 1 - left
+    few = {"sw": ranker.data["sw"].without(f"m{i:02d}" for i in range(5))}
+    assert not SurrogateRanker().fit_data(few).recipe.trees
+
+
+def test_stored_trees_say_the_same(bent: Arena, tmp_path: Path) -> None:
+    tables, boot, judgments = bent
+    tables = [replace(t, values=t.values.astype(np.float32).astype(float)) for t in tables]
+    ranker = SurrogateRanker().fit(tables, boot, judgments=judgments)
+    ranker.save(tmp_path / "one.npz")
+    loaded = SurrogateRanker.load(tmp_path / "one.npz", trust=True)
+    assert loaded.recipe.trees
+    assert np.array_equal(loaded.scores(tables[0]), ranker.scores(tables[0]))
 
 
 def test_judgments_that_do_not_belong_are_an_error() -> None:
