@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import chain, zip_longest
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -20,6 +21,7 @@ from mirage.features import FeatureTable, Span, answered, spans
 from mirage.languages import LANGUAGES, Language
 from mirage.models import Query, Response, Run
 from mirage.report._elements import cut, label, rounded, written
+from mirage.retrieval import RetrievalRun
 from mirage.text import parse
 
 if TYPE_CHECKING:
@@ -73,12 +75,17 @@ MOST_BYTES = 3_600_000
 
 
 class _Excerpt(NamedTuple):
-    """One response of one model that is shown."""
+    """One response of one model that is shown.
+
+    ``query`` is as the model got it; ``whole`` has the passages too that responses of all models
+    bring, such as those that a pipeline retrieved.
+    """
 
     code: str
     model: str
     kind: str
     query: Query
+    whole: Query
     response: Response
 
 
@@ -104,8 +111,13 @@ class Sample:
         return {id_: self.queries[code][id_]["n"] for id_ in ids}
 
 
-def sample(rankings: Mapping[str, Ranking]) -> Sample:
-    """The most responses that fit; the same ones each time."""
+def sample(
+    rankings: Mapping[str, Ranking], retrieval: Mapping[str, RetrievalRun] = MappingProxyType({})
+) -> Sample:
+    """The most responses that fit; the same ones each time.
+
+    ``retrieval`` has the runs, by model, whose scores stand beside the passages.
+    """
     chosen = {
         code: {
             model: _Chosen.of(evidence, evidence.dataset, model, _found(ranking, model))
@@ -120,7 +132,7 @@ def sample(rankings: Mapping[str, Ranking]) -> Sample:
         if len(fitting) == len(excerpts):
             break
     return Sample(
-        _pages(fitting, sampling, rankings),
+        _pages(fitting, sampling, rankings, retrieval),
         _queries(fitting, sampling, chosen),
         tuple(_notes(sampling, chosen, len(excerpts) - len(fitting))),
     )
@@ -184,6 +196,7 @@ class _Chosen:
 
     run: Run
     queries: Mapping[str, Query]
+    whole: Mapping[str, Query]
     ordered: tuple[str, ...]
     found: tuple[str, ...]
 
@@ -203,6 +216,7 @@ class _Chosen:
         return cls(
             evidence.runs[model],
             {query.id: query for query in dataset},
+            {query.id: _whole(query, evidence.runs.values()) for query in dataset},
             tuple(query_ids[i] for i in order),
             found,
         )
@@ -224,6 +238,16 @@ class _Chosen:
         }
 
 
+def _whole(query: Query, runs: Iterable[Run]) -> Query:
+    """A query with its own passages, and behind them those that responses to it bring."""
+    passages = {passage.id: passage for passage in query.passages}
+    for run in runs:
+        response = run.get(query.id)
+        for passage in response.passages if response is not None else ():
+            passages.setdefault(passage.id, passage)
+    return query.model_copy(update={"passages": tuple(passages.values())})
+
+
 def _found(ranking: Ranking, model: str) -> tuple[str, ...]:
     """The queries that findings name, the first of each finding before the second of any."""
     assert ranking.evidence is not None  # what is shown comes from it
@@ -240,7 +264,7 @@ def _excerpts(
         for model, order in models.items():
             for kind, some in order.by_kind(sampling).items():
                 for query, response in some:
-                    yield _Excerpt(code, model, kind, query, response)
+                    yield _Excerpt(code, model, kind, query, order.whole[query.id], response)
 
 
 # Size ---------------------------------------------------------------------------------------------
@@ -268,7 +292,7 @@ def _shared(item: _Excerpt, sampling: Sampling) -> Iterator[tuple[tuple[str, ...
     query = item.query
     yield (item.code, query.id), query.text + (query.reference or ""), 2 * sampling.response
     with_text = _with_text(item, sampling)
-    for passage in query.passages:
+    for passage in item.whole.passages:
         if passage.id in with_text:
             yield (item.code, query.id, passage.id), passage.title + passage.text, sampling.passage
 
@@ -279,7 +303,7 @@ def _size(text: str, most: int) -> int:
 
 def _with_text(item: _Excerpt, sampling: Sampling) -> set[str]:
     if sampling.all_passages:
-        return set(item.query.passage_ids)
+        return set(item.query.passage_ids) | set(item.query.shown_to(item.response))
     text = (item.response.text or "")[: sampling.response]
     return {
         *item.query.relevant,
@@ -291,7 +315,10 @@ def _with_text(item: _Excerpt, sampling: Sampling) -> set[str]:
 
 
 def _pages(
-    excerpts: Sequence[_Excerpt], sampling: Sampling, rankings: Mapping[str, Ranking]
+    excerpts: Sequence[_Excerpt],
+    sampling: Sampling,
+    rankings: Mapping[str, Ranking],
+    retrieval: Mapping[str, RetrievalRun],
 ) -> dict[str, dict[str, dict[str, list[dict[str, Any]]]]]:
     pages: dict[str, dict[str, dict[str, list[dict[str, Any]]]]] = {}
     for item in excerpts:
@@ -304,6 +331,8 @@ def _pages(
             row["faults"] = faults
         if item.model in evidence.tables:
             row |= _plain_features(evidence.tables[item.model], item)
+        if item.model in retrieval:
+            row |= _plain_scores(retrieval[item.model], item)
         kinds.setdefault(item.kind, []).append(row)
     return pages
 
@@ -314,7 +343,7 @@ def _plain_response(item: _Excerpt, sampling: Sampling) -> dict[str, Any]:
         row["error"], row["cut"] = cut(item.response.error or "", sampling.response)
         return row
     text, row["cut"] = cut(item.response.text, sampling.response)
-    places = {id_: place for place, id_ in enumerate(item.query.passage_ids)}
+    places = {id_: place for place, id_ in enumerate(item.whole.passage_ids)}
     order = item.query.shown_to(item.response)
     answer, faults = _spans(item, text)
     row["blocks"] = [
@@ -331,7 +360,7 @@ def _plain_response(item: _Excerpt, sampling: Sampling) -> dict[str, Any]:
         }
         for block in blocks(text, item.code, order)
     ]
-    if item.response.shown is not None:
+    if item.response.shown is not None or len(item.whole.passages) > len(order):
         row["shown"] = [places.get(id_, label(id_)) for id_ in order]
     return row
 
@@ -368,6 +397,14 @@ def _plain_features(table: FeatureTable, item: _Excerpt) -> dict[str, Any]:
     return {"features": list(map(rounded, row)), **({"missing": missing} if missing else {})}
 
 
+def _plain_scores(run: RetrievalRun, item: _Excerpt) -> dict[str, Any]:
+    """The scores of the passages that a response was made from, in their order."""
+    hits = run.get(item.query.id)
+    scores = {} if hits is None else dict(zip(*hits, strict=True))
+    order = item.query.shown_to(item.response)
+    return {"scores": [rounded(float(scores.get(id_, np.nan))) for id_ in order]}
+
+
 def _queries(
     excerpts: Sequence[_Excerpt],
     sampling: Sampling,
@@ -381,7 +418,7 @@ def _queries(
     queries: dict[tuple[str, str], Query] = {}
     for item in excerpts:
         key = item.code, item.query.id
-        queries[key] = item.query
+        queries[key] = item.whole
         with_text.setdefault(key, set()).update(_with_text(item, sampling))
     rows: dict[str, dict[str, dict[str, Any]]] = {}
     for (code, id_), query in queries.items():

@@ -23,7 +23,9 @@ from mirage.report import _findings as found
 from mirage.report import _sections as sections
 from mirage.report._elements import Child, label, rounded, tag
 from mirage.report._responses import Sample, sample
+from mirage.report._retrieval import checked, retrieved
 from mirage.report.judges import JudgeFinding, findings, measure_judges
+from mirage.retrieval import RetrievalRun
 from mirage.surrogate import SurrogateRanker
 
 __all__ = ["render", "write"]
@@ -42,6 +44,7 @@ def write(
     judges: Iterable[JudgeFinding] = (),
     details: Mapping[str, object] | None = None,
     importances: bool | None = None,
+    retrieval: Mapping[str, RetrievalRun] | None = None,
 ) -> None:
     """Write a report: one HTML file that needs nothing else, for any browser.
 
@@ -59,11 +62,17 @@ def write(
         details: more facts for the provenance, by name, such as ``{"cost": "4.20 USD"}``.
         importances: whether to compute the importance of features, which takes some seconds a
             language and needs the surrogate; by default of one language, and not of several.
+        retrieval: by model, the run that a pipeline found its passages by (``pipeline.retrieve``),
+            in one language: their scores stand beside the passages, and how good the runs are
+            stands beside the models (extra ``retrieval``).
 
     Raises:
-        MirageError: the file cannot be written, or a finding on judges is none.
+        MirageError: the file cannot be written, a finding on judges is none, or a run is of no
+            model of this ranking.
     """
-    page = render(ranking, judges=judges, details=details, importances=importances)
+    page = render(
+        ranking, judges=judges, details=details, importances=importances, retrieval=retrieval
+    )
     try:
         Path(path).write_text(page, encoding="utf-8", newline="\n")
     except OSError as error:
@@ -79,13 +88,14 @@ def render(
     judges: Iterable[JudgeFinding] = (),
     details: Mapping[str, object] | None = None,
     importances: bool | None = None,
+    retrieval: Mapping[str, RetrievalRun] | None = None,
 ) -> str:
     """The text of the file that :func:`write` writes.
 
-    It takes ``judges``, ``details`` and ``importances`` as that does.
+    It takes ``judges``, ``details``, ``importances`` and ``retrieval`` as that does.
 
     Raises:
-        MirageError: a finding on judges is none.
+        MirageError: a finding on judges is none, or a run is of no model of this ranking.
     """
     if isinstance(ranking, Ranking):
         rankings: Mapping[str, Ranking] = {ranking.language: ranking}
@@ -99,7 +109,8 @@ def render(
     agreement = dict.fromkeys(known for part in rankings.values() for known in part.agreement)
     voted = (finding for part in rankings.values() for finding in _measured(part.evidence))
     tables = list(findings([*judges, *voted, *agreement]))
-    report = _Report(ranking, rankings, means, sample(rankings))
+    runs = {} if retrieval is None else checked(rankings, retrieval)
+    report = _Report(ranking, rankings, means, sample(rankings, runs), runs)
     overview = report.overview(tables, {**left_out, **(details or {})}, importances)
     main = tag(
         "main",
@@ -123,8 +134,9 @@ class _Report:
         rankings: Mapping[str, Ranking],
         means: Mapping[str, float],
         shown: Sample,
+        retrieval: Mapping[str, RetrievalRun],
     ) -> None:
-        self.whole = whole
+        self.whole, self.retrieval = whole, retrieval
         self.rankings, self.means, self.sample = rankings, means, shown
         ordered = [*means, *(model for ranking in rankings.values() for model in ranking.models)]
         self.places = {model: place for place, model in enumerate(dict.fromkeys(ordered))}
@@ -188,6 +200,7 @@ class _Report:
             found.findings(code, ranking, self.places, shown),
             sections.leaderboard(*about, failures_shown=3 if self.several else 20),
             sections.features(*about),
+            retrieved(code, ranking, self.places, self.retrieval),
         ]
         evidence = ranking.evidence
         if importances and evidence is not None and evidence.ranker is not None:

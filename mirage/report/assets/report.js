@@ -384,6 +384,8 @@ function passageList(id, query, order, row, given) {
     return h("li", { id: `${id}-${i}`, tabindex: "-1", class: cited.has(i) ? "cited" : null },
       h("p", { class: "passage" }, `[${i + 1}] `, h("code", {}, h("bdi", {}, passage.id)), " ",
         passage.title ? h("b", given, passage.title) : null,
+        row.scores && row.scores[i] !== null
+          ? h("span", { class: "mark" }, `score ${number(row.scores[i], 3)}`) : null,
         cited.has(i) ? h("span", { class: "mark" }, "cited") : null,
         passage.relevant ? h("span", { class: "mark good" }, "relevant") : null),
       text);

@@ -1,0 +1,84 @@
+"""What a report shows of pipelines: the passages they retrieved, with scores, and how good."""
+
+from __future__ import annotations
+
+import json
+import re
+
+import pytest
+
+from mirage import Leaderboard, MirageDataset, Pipeline
+from mirage.errors import SettingError, UnknownNameError
+from mirage.features import FeatureSuite
+from mirage.ranking import MultilingualRanking, Ranking
+from mirage.report import render
+from mirage.retrieval import BM25, RetrievalRun, evaluate
+
+
+@pytest.fixture(scope="module")
+def pipeline() -> tuple[Pipeline, RetrievalRun, Ranking]:
+    board = Leaderboard.bundled("en")
+    dataset = MirageDataset.bundled("en")
+    passages = {p.id: p for query in dataset for p in query.passages}
+    index = BM25.build(passages.values(), language="en", progress=False)
+    rag = Pipeline(index, generator=lambda q: f"##Answer: {q.passages[0].text} [1]", show_k=3)
+    return rag, rag.retrieve(dataset), board.rank(rag, model="rag", progress=False)
+
+
+def data_of(page: str) -> dict[str, object]:
+    (text,) = re.findall(r'<script type="application/json"[^>]*>(.*?)</script>', page, re.S)
+    found: dict[str, object] = json.loads(text)
+    return found
+
+
+def test_retrieved_passages_are_shown_with_their_texts_and_scores(
+    pipeline: tuple[Pipeline, RetrievalRun, Ranking],
+) -> None:
+    _, run, ranking = pipeline
+    data = data_of(render(ranking, importances=False, retrieval={"rag": run}))
+    english = data["languages"]["en"]  # type: ignore[index]
+    queries = english["queries"]
+    (page,) = (page for page in english["pages"].values() if page)
+    rows = [row for rows in page.values() for row in rows]
+    strange = 0
+    for row in rows:
+        hits = run[row["query"]]
+        shown = [queries[row["query"]]["passages"][place] for place in row["shown"]]
+        assert [passage["id"] for passage in shown] == list(hits.passage_ids[:3])
+        assert all(passage["text"] for passage in shown)
+        assert row["scores"] == pytest.approx(hits.scores[:3].tolist(), abs=1e-3)
+        strange += max(row["shown"]) >= 5  # a passage that the query itself lacks
+    assert strange > 0
+
+
+def test_figures_of_retrieval_stand_beside_the_models(
+    pipeline: tuple[Pipeline, RetrievalRun, Ranking],
+) -> None:
+    _, run, ranking = pipeline
+    assert ranking.evidence is not None
+    dataset = MirageDataset.bundled("en")
+    page = render(ranking, importances=False, retrieval={"rag": run})
+    section = page.partition('id="en-retrieval"')[2].partition("</section>")[0]
+    table = FeatureSuite(["context_precision", "context_recall"]).score(
+        dataset, ranking.evidence.runs["rag"]
+    )
+    found = evaluate(run, dataset, ["nDCG@10", "R@10"], query_ids=dataset.query_ids)
+    for mean in (*table.mean().tolist(), *(row.mean for row in found)):
+        assert f">{mean:.3f}<" in section
+    assert f" {found['R@10'].interval[0]:.3f} to " in section
+    assert section.count("<tr") == 2  # anchors retrieve nothing
+    without = render(ranking, importances=False)
+    section = without.partition('id="en-retrieval"')[2].partition("</section>")[0]
+    assert "context_recall" in section
+    assert "nDCG@10" not in section
+
+
+def test_a_run_is_of_a_model_in_one_language(
+    pipeline: tuple[Pipeline, RetrievalRun, Ranking],
+) -> None:
+    _, run, ranking = pipeline
+    with pytest.raises(UnknownNameError, match="did you mean 'rag'"):
+        render(ranking, importances=False, retrieval={"rga": run})
+    both = MultilingualRanking({"en": ranking, "sw": ranking})
+    with pytest.raises(SettingError, match="one language"):
+        render(both, importances=False, retrieval={"rag": run})
