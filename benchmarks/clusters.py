@@ -30,8 +30,9 @@ from scipy.special import ndtr, ndtri
 
 from mirage import Judgments, Query, Ranking
 from mirage.metaeval import AnswerSentence, LabelledSentences, evaluate
-from mirage.statistics.clusters import FEWEST, cluster_sums, mean_intervals
+from mirage.statistics.clusters import cluster_sums, mean_intervals
 from mirage.statistics.permutation import single_step_p_values
+from mirage.testing.comparison import FEWEST_CLUSTERS
 
 QUERIES, CORRELATIONS, KINDS = (5, 14, 50, 250), (0.0, 0.2, 0.7), ("fives", "mixed")
 SHARES = {"half right": 0.5, "0.8 right": 0.8, "0.95 right": 0.95}
@@ -76,7 +77,7 @@ def gate(kind: str, queries: int, correlation: float, repeats: int) -> list[floa
         normal = deviates(codes, correlation, 2, rng)
         sparse = np.digitize(ndtr(deviates(codes, correlation, 2, rng)), [0.15, 0.85]) - 1.0
         fall = normal + np.array([0.5, 0.0])
-        few = codes.max() + 1 < FEWEST
+        few = codes.max() + 1 < min(FEWEST_CLUSTERS, queries)
         for place, values in ((0, normal), (2, sparse), (4, fall)):
             row[place] = alarm(values)
             row[place + 1] = np.nan if few else alarm(cluster_sums(codes, values))

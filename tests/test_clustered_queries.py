@@ -122,6 +122,17 @@ def test_what_one_document_lost_is_no_more_than_one_loss(tmp_path: Path) -> None
         check(60, cluster=lambda query: str(int(query.id[1:]) // 20))
 
 
+def test_four_clusters_are_too_few_for_an_alarm() -> None:
+    # All worse in one of the sixteen ways to swap four: 6 % false alarms, where 5 % are allowed.
+    ids = tuple(f"q{n}" for n in range(20))
+    tables = [FeatureTable("m", "en", ids, ("f",), np.full((20, 1), x)) for x in (1.0, 0.0)]
+    for clusters, alarm in ((4, False), (5, True)):
+        together = {id_: str(n % clusters) for n, id_ in enumerate(ids)}
+        assert bool(compare(*tables, clusters=together).regressed(0.05)) == alarm
+    alone = [table.select(ids[:4]) for table in tables]
+    assert compare(*alone).regressed(0.05)  # queries by themselves mostly stay as they were
+
+
 def test_queries_that_hang_together_raise_no_more_alarms() -> None:
     rng, repeats, correlation = np.random.default_rng(3), 60, 0.7
     together, apart = 0, 0

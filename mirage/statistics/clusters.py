@@ -31,7 +31,7 @@ __all__ = [
 ]
 
 FEWEST = 4
-"""Clusters below which nothing is said to differ: no alarm of the gate, no interval of a logit."""
+"""Clusters below which no logit has an interval."""
 
 FEWEST_FOR_MEANS = 10
 """Clusters below which a mean has no interval."""

@@ -21,6 +21,17 @@ DECIMALS = 6
 """A difference that these decimals do not show is none: files and platforms round."""
 
 
+FEWEST = 4
+"""Queries below which nothing can be called worse."""
+
+FEWEST_CLUSTERS = 5
+"""Clusters below which nothing is called worse.
+
+Of four that all differ, as clusters mostly do, one run in sixteen would be: each way to swap them
+is as likely, and in one of the sixteen all are worse.
+"""
+
+
 @dataclass(frozen=True)
 class Change:
     """How one feature changed, over the queries that have it in both runs.
@@ -66,8 +77,15 @@ class Comparison:
     worsening: Floats
     clusters: int
 
+    @property
+    def fewest(self) -> int:
+        """Clusters, or queries that share none, below which nothing is called worse."""
+        return FEWEST_CLUSTERS if self.clusters < len(self.before) else FEWEST
+
     def regressed(self, alpha: float) -> tuple[Change, ...]:
         """The features that got worse by more than chance, at this level for all together."""
+        if self.clusters < self.fewest:
+            return ()
         return tuple(change for change in self.changes if change.fell and change.p <= alpha)
 
 
@@ -89,7 +107,7 @@ def compare(
     A run of the same system that answers anew is called worse with a probability of about
     ``alpha``, mostly less. Four queries have to differ, all for the worse, before p can be below
     0.05. What hangs together is exchanged as one: where queries are in clusters, what is tested are
-    the sums over clusters, and four clusters have to differ.
+    the sums over clusters, of which there have to be :data:`FEWEST_CLUSTERS`.
 
     Args:
         before: the earlier run.

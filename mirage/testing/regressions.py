@@ -16,7 +16,6 @@ from mirage.features.base import Answered, answered
 from mirage.generation import ModelLike
 from mirage.leaderboard import Leaderboard
 from mirage.models import Run
-from mirage.statistics.clusters import FEWEST
 from mirage.testing._current_test import record
 from mirage.testing._inputs import Place, dataset_of, run_of
 from mirage.testing._lost_facts import lost_fact
@@ -81,7 +80,7 @@ def assert_no_regression(
         cluster: what queries hang together by, such as a document that several are about, where
             :attr:`Query.cluster <mirage.Query>` does not say so: a key of their metadata, a
             function of the query, or a mapping from query id. Without it, queries that do hang
-            together raise false alarms. Below four clusters there is no alarm, and a warning.
+            together raise false alarms. Below five clusters there is no alarm, and a warning.
         model: its name in the message.
         allow_failed: queries that may be lost.
 
@@ -108,7 +107,7 @@ def assert_no_regression(
     clusters = clusters_of(dataset, cluster)
     before = earlier.table.columns(names)
     comparison = compare(before, table, earlier.lower_is_better, clusters=clusters)
-    if comparison.clusters < FEWEST:
+    if comparison.clusters < comparison.fewest:
         warnings.warn(_too_few(comparison), stacklevel=3)
     check_lost(_lost(comparison, table, run), "has no features for", run, dataset, allow_failed)
     worse = comparison.regressed(alpha)
@@ -121,7 +120,7 @@ def assert_no_regression(
 def _too_few(comparison: Comparison) -> str:
     return (
         f"{len(comparison.before)} queries in {comparison.clusters} clusters are too few for an "
-        f"alarm, whatever they say: it takes {FEWEST} clusters or more"
+        f"alarm, whatever they say: it takes {comparison.fewest} clusters or more"
     )
 
 
