@@ -61,3 +61,16 @@ def cross_encoder(place: Path) -> Path:
 
     save(BertForSequenceClassification(made), place)
     return place
+
+
+def sparse_encoder(place: Path) -> Path:
+    """The folder of a SPLADE model."""
+    made = config()
+    from sentence_transformers import SparseEncoder
+    from sentence_transformers.sparse_encoder.modules import MLMTransformer, SpladePooling
+    from transformers import BertForMaskedLM
+
+    save(BertForMaskedLM(made), place / "bert")
+    modules = [MLMTransformer(str(place / "bert")), SpladePooling("max")]
+    SparseEncoder(modules=modules, device="cpu").save(str(place / "whole"))
+    return place / "whole"

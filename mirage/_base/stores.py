@@ -29,6 +29,7 @@ __all__ = [
     "mapped_array",
     "mapped_bytes",
     "move_into_place",
+    "read_array",
     "read_manifest",
     "save_array",
     "temporary",
@@ -164,6 +165,16 @@ def mapped_array(path: Path) -> NDArray[Any]:
     """
     with _intact(path):
         return np.asarray(np.load(path, mmap_mode="r"))  # a plain view: np.memmap is slow to index
+
+
+def read_array(path: Path) -> NDArray[Any]:
+    """An array on disk, read whole and at once, which is quicker than page by page.
+
+    Raises:
+        DatasetError: it is damaged.
+    """
+    with _intact(path):
+        return np.asarray(np.load(path))
 
 
 def mapped_bytes(path: Path) -> mmap.mmap:

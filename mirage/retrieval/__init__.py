@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     )
     from mirage.retrieval.run import Hits, RetrievalRun
     from mirage.retrieval.simple import HybridRetriever, OracleRetriever, RunRetriever
+    from mirage.retrieval.sparse import SparseRetriever
 
 __all__ = [
     "BM25",
@@ -51,6 +52,7 @@ __all__ = [
     "RewritingRetriever",
     "RunRetriever",
     "SentencePruner",
+    "SparseRetriever",
     "evaluate",
     "qrels",
 ]

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from mirage._base.stores import mapped_array
+from mirage._base.stores import read_array
 
 __all__ = ["Nearest", "nearest", "products", "unit"]
 
@@ -71,8 +71,8 @@ def nearest(shards: Sequence[Path], questions: Floats, k: int, longest: float) -
         start = 0
         # Threads that share so small a block mostly wait for each other.
         with threadpool_limits(1, "blas"):
-            for path in shards:  # opened one at a time: what was read does not stay in memory
-                block = mapped_array(path).astype(np.float32)
+            for path in shards:
+                block = read_array(path).astype(np.float32)
                 search.take(block, start)
                 start += len(block)
         found += search.found()

@@ -20,6 +20,7 @@ from mirage._base.stores import (
     array_bytes,
     build_folder,
     mapped_array,
+    read_array,
     read_manifest,
     write_manifest,
 )
@@ -380,7 +381,7 @@ def _measured(shards: Sequence[Path]) -> tuple[float, int]:
     longest, dimensions = 0.0, 0
     for path in shards:
         try:
-            block = mapped_array(path).astype(np.float64)
+            block = read_array(path).astype(np.float64)
             dimensions = dimensions or block.shape[1]
             if block.shape[1] != dimensions:
                 raise DatasetError(f"{path}: {block.shape[1]} numbers a vector, not {dimensions}")
@@ -394,7 +395,7 @@ def _measured(shards: Sequence[Path]) -> tuple[float, int]:
 def _write_graph(shards: Sequence[Path], path: Path, dimensions: int, threads: int) -> None:
     graph = package("usearch.index", "retrieval").Index(ndim=dimensions, metric="ip", dtype="f16")
     for number, shard in enumerate(shards):
-        block = mapped_array(shard)
+        block = read_array(shard)
         rows = np.arange(len(block), dtype=np.uint64) + number * SHARD
         graph.add(rows, block, threads=threads)
     with writing(path):

@@ -1,0 +1,185 @@
+"""Retrieval by weights of terms that a model has learned to give."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Self
+from zipfile import BadZipFile
+
+import numpy as np
+
+from mirage._base.stores import build_folder, read_manifest, write_manifest
+from mirage.corpus import Corpus
+from mirage.errors import DatasetError, SettingError
+from mirage.models import Passage, Query
+from mirage.neural import SparseEmbedder
+from mirage.retrieval._exact import Nearest
+from mirage.retrieval._shards import fill_shards, shard_starts
+from mirage.retrieval.run import Hits, RetrievalRun
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
+
+__all__ = ["SparseRetriever"]
+
+KIND = "sparse index"
+FORMAT = 1
+SUFFIX = ".npz"
+
+
+class SparseRetriever:
+    """Finds passages by the terms that a learned sparse model gives them, from an index on disk.
+
+    As SPLADE (Formal et al. 2021, arXiv 2107.05720): the model weighs every term of its vocabulary
+    for a question and for a passage, written or not, and the score is the sum of the products.
+    Passages that share no term with the question are not found; equal scores stand in the order of
+    the corpus. Weights are kept as SciPy's sparse matrices, and a shard of them is in memory at a
+    time. Build one with :meth:`build`, open it with :meth:`open`.
+    """
+
+    name = "sparse"
+
+    def __init__(self, folder: Path, corpus: Corpus, embedder: SparseEmbedder) -> None:
+        manifest = read_manifest(folder, KIND, ("format", "key"))
+        if manifest["format"] != FORMAT:
+            raise DatasetError(f"{folder} is a {KIND} of another format; build it anew")
+        self.folder, self.corpus, self.embedder = folder, corpus, embedder
+        self.fingerprint: str = manifest["key"]
+        if self.fingerprint != _key(corpus, embedder):
+            raise DatasetError(
+                f"{folder} is an index of another corpus than {corpus}, or by another model than "
+                f"{embedder!r}; build it anew"
+            )
+        starts = shard_starts(len(corpus))
+        self._shards = {start: folder / f"{start:012}{SUFFIX}" for start in starts}
+
+    @classmethod
+    def build(
+        cls,
+        corpus: Corpus | Iterable[Passage],
+        folder: str | Path | None = None,
+        *,
+        embedder: SparseEmbedder | str | Path,
+        progress: bool = True,
+    ) -> Self:
+        """Encode a corpus into a folder, and open the index.
+
+        It is built as a :class:`~mirage.retrieval.DenseRetriever` is: beside its place, in shards
+        of 1,024 passages; a build that was killed goes on; an index of another corpus or model is
+        replaced.
+
+        Args:
+            corpus: the passages; passages that are no corpus become a temporary one.
+            folder: where to; ``None`` keeps the index in a temporary folder until the program ends
+                or the object is gone.
+            embedder: gives the weights; the name or folder of a model is a
+                :class:`~mirage.neural.SparseEmbedder`.
+            progress: show a progress bar on stderr, if that is a terminal.
+
+        Raises:
+            FeatureError: the model cannot be loaded.
+            DatasetError: the folder holds something else, cannot be written, or another process
+                builds there.
+            MissingPackageError: the extra ``neural`` is not installed.
+        """
+        if not isinstance(corpus, Corpus):
+            corpus = Corpus.build(corpus)
+        model = _as_embedder(embedder)
+        key = _key(corpus, model)
+
+        def shard(passages: Sequence[Passage]) -> bytes:
+            from scipy.sparse import save_npz
+
+            file = io.BytesIO()
+            weights = model.passages([passage.titled_text for passage in passages])
+            save_npz(file, weights, compressed=False)
+            return file.getvalue()
+
+        def fill(part: Path) -> None:
+            for path in fill_shards(corpus, part, SUFFIX, shard, progress):
+                _read(path)
+            write_manifest(part, KIND, {"format": FORMAT, "key": key})
+
+        place, goes_with = build_folder(folder, KIND, key, fill)
+        retriever = cls(place, corpus, model)
+        goes_with(retriever)
+        return retriever
+
+    @classmethod
+    def open(
+        cls, folder: str | Path, corpus: Corpus, embedder: SparseEmbedder | str | Path
+    ) -> Self:
+        """Open an index; its files are read as questions need them.
+
+        Raises:
+            DatasetError: there is none, a file of it is missing or has been cut short, or it is an
+                index of another corpus or by another model.
+        """
+        return cls(Path(folder), corpus, _as_embedder(embedder))
+
+    def __len__(self) -> int:
+        return len(self.corpus)
+
+    def __repr__(self) -> str:
+        return f"SparseRetriever({len(self)} passages, {self.embedder!r})"
+
+    def retrieve(self, queries: Iterable[Query], k: int) -> RetrievalRun:
+        """The best ``k`` passages for each query; see :class:`mirage.retrieval.Retriever`.
+
+        Raises:
+            SettingError: ``k`` is below 1.
+        """
+        if k < 1:
+            raise SettingError(f"a search gives 1 passage or more, not {k}")
+        asked = list(queries)
+        questions = self.embedder.queries([query.text for query in asked]).T.tocsc()
+        best = [Nearest(np.zeros(0, np.int64), np.zeros(0))] * len(asked)
+        for start, path in self._shards.items():
+            products = (_read(path) @ questions).tocsc()
+            for i, (rows, scores) in enumerate(best):
+                column = slice(products.indptr[i], products.indptr[i + 1])
+                found = products.indices[column].astype(np.int64) + start
+                both = (
+                    np.concatenate([rows, found]),
+                    np.concatenate([scores, products.data[column]]),
+                )
+                best[i] = Nearest(*both).top(k)
+        return RetrievalRun(
+            {query.id: self._hits(each) for query, each in zip(asked, best, strict=True)},
+            self.name,
+        )
+
+    def _hits(self, found: Nearest) -> Hits:
+        some = found.scores > 0
+        ids = self.corpus.ids_at(found.rows[some])
+        return Hits(tuple(ids), found.scores[some].astype(np.float64))
+
+
+def _as_embedder(embedder: SparseEmbedder | str | Path) -> SparseEmbedder:
+    return SparseEmbedder(embedder) if isinstance(embedder, str | Path) else embedder
+
+
+def _key(corpus: Corpus, embedder: SparseEmbedder) -> str:
+    facts = json.dumps([FORMAT, corpus.fingerprint, embedder.fingerprint])
+    return hashlib.sha256(facts.encode()).hexdigest()
+
+
+def _read(path: Path) -> csr_array:
+    """A shard.
+
+    Raises:
+        DatasetError: it is damaged, and deleted therefore.
+    """
+    from scipy.sparse import csr_array, load_npz
+
+    try:
+        return csr_array(load_npz(path))
+    except (OSError, ValueError, KeyError, EOFError, BadZipFile) as error:
+        path.unlink(missing_ok=True)
+        raise DatasetError(
+            f"{path} was damaged ({error}) and is deleted; build the {KIND} again"
+        ) from None
