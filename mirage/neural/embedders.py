@@ -229,7 +229,7 @@ class SparseEmbedder:
         from scipy.sparse import csr_array, vstack
 
         rows = in_longest_first(texts, self.batch_size, lambda batch: _sparse_rows(encode, batch))
-        size = self._model.get_sentence_embedding_dimension()
+        size = self._model.get_embedding_dimension()
         empty = csr_array((0, size), dtype=np.float32)
         return csr_array(vstack([empty, *rows], format="csr"))
 

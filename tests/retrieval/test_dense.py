@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from llm_server import ChatServer, Reply
 from tiny_models import sentence_transformer
@@ -64,6 +64,7 @@ def small_shards(monkeypatch: pytest.MonkeyPatch) -> None:
 # Search -------------------------------------------------------------------------------------------
 
 
+@settings(deadline=None)  # files are written
 @given(
     seed=st.integers(0, 2**32 - 1),
     sizes=st.lists(st.integers(1, 40), min_size=1, max_size=5),
