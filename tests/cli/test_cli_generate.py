@@ -13,6 +13,7 @@ from command_line import LANGUAGE, first_passage, mirage, refusal, responses
 from llm_server import ChatServer, Reply
 
 from mirage.dataset import MirageDataset, read_run
+from mirage.llm.retries import Retries
 
 QUERIES = MirageDataset.bundled(LANGUAGE)
 
@@ -137,7 +138,10 @@ def test_a_mistyped_model_leads_to_the_nearest_that_the_endpoint_has(
 
 
 @pytest.mark.parametrize("command", ["generate", "service", "judge", "rank"])
-def test_an_endpoint_that_is_not_there_falls_short(tmp_path: Path, command: str) -> None:
+def test_an_endpoint_that_is_not_there_falls_short(
+    tmp_path: Path, command: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Retries, "_wait", lambda *_: 0.0)  # how long is tested with the retries
     files = [responses(tmp_path / "a.jsonl"), responses(tmp_path / "b.jsonl", first_passage)]
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))  # and does not listen
