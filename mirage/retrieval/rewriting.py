@@ -143,7 +143,7 @@ class LLMQueryRewriter:
         self.llm = llm
         self.language: str | None = None if language is None else Language.of(language).code
         does = "rewritten" if self.language is None else f"in {self.language}"
-        self.name: str = f"{llm.model} {does}".replace(" ", "-")
+        self.name: str = f"{Path(llm.model).name} {does}".replace(" ", "-")
         self.kept: dict[str, str] = {}
         """Why a query stayed as it was, by id, when queries were last rewritten."""
 

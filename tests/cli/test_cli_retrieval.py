@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 from command_line import json_lines, mirage, refusal
+from llm_server import ChatServer, Reply
 
 from mirage.corpus import Corpus
 from mirage.dataset import MirageDataset
@@ -137,3 +140,31 @@ def test_responses_are_scored_by_short_answers(tmp_path: Path) -> None:
     assert plain["failed"] == ["2"]
     assert plain["queries"]["3"] == {"qa_match": None, "bergen_exact": None}
     assert "field 'language' is missing" in refusal("score", run, "--answers", answers)
+
+
+def test_a_run_is_reranked_by_an_endpoint(index: Path, tmp_path: Path, server: ChatServer) -> None:
+    """The endpoint likes the chunk with ``leave29`` best, and fails on the second query."""
+    topics, found = tmp_path / "topics.tsv", tmp_path / "bm25.trec"
+    topics.write_text("1\tleave3 leave25 leave4\n2\tleave5 leave25\n3\tzzz\n")
+    mirage("retrieve", index, topics, "--out", found)
+
+    def answer(request: Mapping[str, Any]) -> Reply:
+        if "leave5" in request["query"]:
+            return Reply(status=400, text="no")
+        results = [
+            {"index": i, "relevance_score": float("leave29" in text)}
+            for i, text in enumerate(request["documents"])
+        ]
+        return Reply(body=json.dumps({"results": results}).encode())
+
+    server.answer = answer
+    arguments = ("rerank", found, index, topics, "--kind", "jina", "--base-url", server.url)
+    named = (*arguments, "--model", "m", "--no-cache", "--out", tmp_path / "b.trec", "--json")
+    done = mirage(*named)
+    assert json.loads(done.stdout) == {"queries": 3, "depth": 50, "kept": 1}
+    before, after = RetrievalRun.read(found), RetrievalRun.read(tmp_path / "b.trec")
+    assert before["1"].passage_ids == ("leave.md#0", "leave.md#1")
+    assert after["1"].passage_ids == ("leave.md#1", "leave.md#0")
+    assert after["2"].passage_ids == before["2"].passage_ids
+    assert "keep the order that they had" in done.stderr
+    assert "give --model" in refusal(*arguments)

@@ -28,7 +28,7 @@ from mirage.dataset import MirageDataset, read_run
 
 EXPECTED = {
     *("rank", "report", "published", "queries", "generate", "judge", "features", "fit"),
-    *("index", "retrieve", "eval-run", "score"),
+    *("index", "retrieve", "rerank", "eval-run", "score"),
     *("metaeval", "doctor", "baseline save", "check", "hub check"),
     *(f"surrogate {name}" for name in ("train", "show", "verify", "rebuild")),
     *(f"data {name}" for name in ("describe", "build", "convert")),
@@ -121,7 +121,7 @@ def test_a_wrong_path_leads_to_the_nearest_file(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("typed", "meant"),
     [
-        (["rnk"], "Did you mean 'rank'?"),
+        (["rnk"], "Did you mean 'rank'"),
         (["surrogate", "shwo"], "Did you mean 'show'?"),
         (["rank", "sw", "x.jsonl", "--at-leats", "y"], "--at-least"),
     ],
