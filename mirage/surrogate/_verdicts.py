@@ -35,7 +35,7 @@ FARTHEST = 3.0
 means: what lies farther is put there."""
 
 RESPONSES = 20_000
-"""How many responses of a language trees learn from."""
+"""How many responses, of all languages together, trees learn from."""
 
 LEAST_SHARE = 0.001
 """What a response wins at least, and loses at least."""
@@ -108,19 +108,21 @@ def fit_scores(data: Mapping[str, TrainingData], signs: Sequence[int], *, seed: 
 
 @dataclass(frozen=True)
 class Shares:
-    """The share of verdicts that a response wins against the models learnt from, by language.
+    """The share of verdicts that a response wins against the models learnt from.
 
     Attributes:
-        trees: from the features of responses to the share, by language.
+        trees: from the features of responses, less the language's means, to the share.
+        centres: mean of each feature over the responses, by language.
     """
 
-    trees: Mapping[str, Regressor]
+    trees: Regressor
+    centres: Mapping[str, Floats]
 
     def wins(self, language: str, values: Floats) -> Floats:
         """Shares ``(...)`` of responses with features ``(..., features)``; a NaN is a branch."""
-        rows = values.reshape(-1, values.shape[-1])
+        rows = (values - self.centres[language]).reshape(-1, values.shape[-1])
         with one_thread():
-            found = self.trees[language].predict(rows).reshape(values.shape[:-1])
+            found = self.trees.predict(rows).reshape(values.shape[:-1])
         return np.clip(found, LEAST_SHARE, 1 - LEAST_SHARE)
 
     def of(self, language: str, values: Floats) -> Floats:
@@ -130,39 +132,39 @@ class Shares:
         return np.asarray(logit(self.wins(language, values)))
 
 
-def fit_shares(data: Mapping[str, TrainingData], *, seed: int) -> Shares:
-    """Boosted trees (Friedman 2001, Annals of Statistics 29(5)) for each language by itself.
+def fit_shares(data: Mapping[str, TrainingData], signs: Sequence[int], *, seed: int) -> Shares:
+    """Boosted trees (Friedman 2001, Annals of Statistics 29(5)), one model for all languages.
 
-    In none does more of a feature win less if its direction is known to be good. A response weighs
-    as many verdicts as there are on it.
-
-    Args:
-        data: by language, all with judgments.
-        seed: of the responses that are drawn where there are more than :data:`RESPONSES`.
+    A response weighs as many verdicts as there are on it, and each language the same. What is taken
+    is as for :func:`fit_scores`; of more than :data:`RESPONSES` some are drawn.
     """
     from sklearn.ensemble import HistGradientBoostingRegressor
 
     rng = np.random.default_rng(seed)
-    trees = {}
+    centres = {code: _mean(part.values) for code, part in data.items()}
+    features, shares, weights = [], [], []
     for code, part in data.items():
         won, judged = _won(part)
         rows = np.flatnonzero(judged)
-        if len(rows) > RESPONSES:
-            rows = np.sort(rng.choice(rows, RESPONSES, replace=False))
-        model = HistGradientBoostingRegressor(
-            max_iter=150,
-            learning_rate=0.3,
-            max_leaf_nodes=31,
-            min_samples_leaf=5,
-            l2_regularization=1.0,
-            monotonic_cst=part.monotone,
-            early_stopping=False,
-            random_state=seed,
-        )
-        X = part.values.reshape(-1, len(part.features))[rows]
-        with one_thread():
-            trees[code] = model.fit(X, won[rows] / judged[rows], judged[rows])
-    return Shares(trees)
+        if len(rows) > (most := RESPONSES // len(data)):
+            rows = np.sort(rng.choice(rows, most, replace=False))
+        features.append((part.values - centres[code]).reshape(-1, len(signs))[rows])
+        shares.append(won[rows] / judged[rows])
+        weights.append(judged[rows] / max(judged[rows].sum(), 1))
+    weight = np.concatenate(weights)
+    trees = HistGradientBoostingRegressor(
+        max_iter=150,
+        learning_rate=0.3,
+        max_leaf_nodes=31,
+        min_samples_leaf=5,
+        l2_regularization=1.0,
+        monotonic_cst=signs,
+        early_stopping=False,
+        random_state=seed,
+    )
+    with one_thread():
+        trees.fit(np.concatenate(features), np.concatenate(shares), weight / weight.mean())
+    return Shares(trees, centres)
 
 
 def _won(part: TrainingData) -> tuple[Floats, Floats]:

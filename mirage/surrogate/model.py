@@ -53,9 +53,9 @@ ROWS = 1000
 ROWS_PER_MODEL = 10
 """Most of these rows that are one model's in one language: they are nearly the same."""
 
-ENOUGH = 40
-"""How many models every language has to have for trees to learn from verdicts. They take time, and
-of fewer models none can tell whether they are better than slopes."""
+ENOUGH = 15
+"""How many models every language has to have for trees to learn from verdicts: they take time, and
+of fewer it cannot be told whether they predict better than slopes."""
 
 PRIOR = 1.0
 """How many models it weighs that the verdicts' logits are right as they are."""
@@ -206,12 +206,13 @@ def select(
 
     ``estimators`` are names of the shared part, ``None`` for none. Recipes are tried from the
     stiffest to the most flexible; with ``verdicts``, which need judgments, first those that learn
-    from verdicts alone, then from verdicts and the best means, and last, where every language has
-    :data:`ENOUGH` models, by trees. A model's loss is the mean over its
-    languages of its squared residual over the variance of the language's logits. Taken is the first
-    recipe whose mean loss is not above the smallest one at the 5 % level of a one-sided paired
-    t-test over models: of few models, the smallest loss is often luck. (A relative of the
-    one-standard-error rule of Breiman et al. 1984, Classification and Regression Trees.)
+    from verdicts alone, then from verdicts and the best means. In place of these stand verdicts by
+    trees, where every language has :data:`ENOUGH` models and slopes predict worse. A model's loss
+    is the mean over its languages of its squared residual over the variance of the language's
+    logits. Taken is the first recipe whose mean loss is not above the smallest one at the 5 % level
+    of a one-sided paired t-test over models: of few models, the smallest loss is often luck.
+    (A relative of the one-standard-error rule of Breiman et al. 1984, Classification and Regression
+    Trees.)
 
     Raises:
         FeatureError: too few models to hold any out.
@@ -222,10 +223,13 @@ def select(
         of_verdicts = _of_verdicts(data, folds, seed)
         alone = _stacked(data, of_verdicts, None, folds)
         both = _stacked(data, of_verdicts, _stiffest(data, candidates), folds)
-        candidates = [alone, both, *candidates]
+        of_these = [alone, both]
         if min(len(part.models) for part in data.values()) >= ENOUGH:
             of_trees = _of_verdicts(data, folds, seed, trees=True)
-            candidates.append(_stacked(data, of_trees, None, folds, trees=True))
+            trees = _stacked(data, of_trees, None, folds, trees=True)
+            if _mean_loss(data, trees) < min(_mean_loss(data, one) for one in of_these):
+                of_these = [trees]
+        candidates = [*of_these, *candidates]
     return _stiffest(data, candidates)
 
 
@@ -269,6 +273,10 @@ def _losses(data: Data, residuals: Residuals) -> Floats:
     return np.array([np.mean(losses) for losses in by_model.values()])
 
 
+def _mean_loss(data: Data, candidate: Candidate) -> float:
+    return float(_losses(data, candidate.of_all).mean())
+
+
 def evaluate(data: Data, recipe: Recipe, *, seed: int) -> Candidate:
     """One recipe, with its residuals on held-out models."""
     folds = _folds(data, seed)
@@ -297,7 +305,7 @@ def fit_model(data: Data, candidate: Candidate, *, seed: int) -> FittedModel:
 
 
 def _fit_verdicts(data: Data, seed: int, *, trees: bool) -> Scores | Shares:
-    return fit_shares(data, seed=seed) if trees else fit_scores(data, _signs(data), seed=seed)
+    return (fit_shares if trees else fit_scores)(data, _signs(data), seed=seed)
 
 
 def _fit_means(data: Data, candidate: Candidate, seed: int) -> PooledModel:

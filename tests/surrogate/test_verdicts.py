@@ -112,7 +112,7 @@ def test_shares_are_those_that_responses_win() -> None:
     values[0, :, 0] = 1.0
     score = np.where(judged.a == 0, (judged.b != 7).astype(float), 0.5)
     part = replace(part, values=values, judgments=replace(judged, score=score))
-    shares = fit_shares({"sw": part}, seed=0)
+    shares = fit_shares({"sw": part}, part.monotone, seed=0)
     # The others tie six times; six of the seven lose once more, and one wins.
     rest = (6 * 3.0 + 4.0) / 49
     assert shares.wins("sw", values[:2, 0]) == pytest.approx([6 / 7, rest], abs=0.01)
@@ -123,7 +123,7 @@ def test_trees_have_no_wrong_sign() -> None:
     part = data(queries=30)
     values = part.values.copy()
     values[..., 0] *= -1  # higher is better, the definition says
-    shares = fit_shares({"sw": replace(part, values=values)}, seed=0)
+    shares = fit_shares({"sw": replace(part, values=values)}, part.monotone, seed=0)
     rows = np.stack([np.linspace(-3, 3, 50), np.zeros(50), np.zeros(50)], axis=1)
     assert (np.diff(shares.wins("sw", rows)) >= 0).all()
 
@@ -204,31 +204,31 @@ def test_a_stored_surrogate_says_the_same(tmp_path: Path) -> None:
 
 
 @pytest.fixture(scope="module")
-def bent() -> Arena:
-    return arena(models=ENOUGH + 4, queries=20, bend=both_needed)
+def of_trees() -> SurrogateRanker:
+    """Selected where no sum of slopes tells what is good; of numbers as they are stored."""
+    tables, boot, judgments = arena(models=20, queries=30, between=1.5, bend=both_needed)
+    tables = [replace(t, values=t.values.astype(np.float32).astype(float)) for t in tables]
+    return SurrogateRanker().fit(tables, boot, judgments=judgments)
 
 
-def test_trees_are_selected_where_slopes_do_not_tell_and_models_are_many(bent: Arena) -> None:
-    tables, boot, judgments = bent
-    ranker = SurrogateRanker().fit(tables, boot, judgments=judgments)
-    assert ranker.recipe == Recipe(None, None, verdicts=True, trees=True)
-    assert str(ranker.recipe) == "verdicts by trees"
-    found = ranker.cross_validate(4, 2).r2["sw"]
-    slopes = evaluate(ranker.data, Recipe(None, None, verdicts=True), seed=0)
-    left = np.mean(slopes.of_all["sw"] ** 2) / ranker.data["sw"].mean_y.var()
-    assert found > 1 - left
-    few = {"sw": ranker.data["sw"].without(f"m{i:02d}" for i in range(5))}
+def test_trees_are_selected_where_slopes_do_not_tell_and_models_are_many(
+    of_trees: SurrogateRanker,
+) -> None:
+    assert of_trees.recipe == Recipe(None, None, verdicts=True, trees=True)
+    assert str(of_trees.recipe) == "verdicts by trees"
+    slopes = evaluate(of_trees.data, Recipe(None, None, verdicts=True), seed=0)
+    left = np.mean(slopes.of_all["sw"] ** 2) / of_trees.data["sw"].mean_y.var()
+    assert of_trees.cross_validate(4, 1).r2["sw"] > max(0.7, 1 - left)
+    few = {"sw": of_trees.data["sw"].of(f"m{i:02d}" for i in range(ENOUGH - 1))}
     assert not SurrogateRanker().fit_data(few).recipe.trees
 
 
-def test_stored_trees_say_the_same(bent: Arena, tmp_path: Path) -> None:
-    tables, boot, judgments = bent
-    tables = [replace(t, values=t.values.astype(np.float32).astype(float)) for t in tables]
-    ranker = SurrogateRanker().fit(tables, boot, judgments=judgments)
-    ranker.save(tmp_path / "one.npz")
+def test_stored_trees_say_the_same(of_trees: SurrogateRanker, tmp_path: Path) -> None:
+    of_trees.save(tmp_path / "one.npz")
     loaded = SurrogateRanker.load(tmp_path / "one.npz", trust=True)
     assert loaded.recipe.trees
-    assert np.array_equal(loaded.scores(tables[0]), ranker.scores(tables[0]))
+    one = of_trees.data["sw"].table(0)
+    assert np.array_equal(loaded.scores(one), of_trees.scores(one))
 
 
 def test_judgments_that_do_not_belong_are_an_error() -> None:
