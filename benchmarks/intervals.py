@@ -4,8 +4,8 @@ Six models (two judges where judges are asked) on 5, 14, 50 and 250 queries. On 
 is better or worse than usual by a normal deviate, so that verdicts on one query hang together.
 Designs: no ties; ties that count half, that are dropped, or that have a parameter of their own
 (Davidson); preferences that no order explains; a star, where one model meets all others; and five
-queries a cluster whose deviates have a correlation of 0.2 or 0.7, of which the library is not told.
-The truth is what 20,000 queries say. A row prints:
+queries a cluster whose deviates have a correlation of 0.2 or 0.7, of which the library is told
+(``cluster=``), or is not. The truth is what 20,000 queries say. A row prints:
 
 * ``logit``: 95 % intervals of ``BradleyTerry.fit``, and so of a judged ranking; ``rank``: of ranks,
   which are whole numbers and so hold more than 95 %; ``wrong``: how often ``p_better`` is above
@@ -14,7 +14,7 @@ The truth is what 20,000 queries say. A row prints:
 * votes: ``position``, ``verbosity``, ``self``-preference, Fleiss' ``kappa``;
 * sentences: balanced accuracy ``b.acc``, a ``diff``erence of two, annotators' ``AC1`` and
   ``alpha``;
-* ``gate``: false alarms over three features at a level of 5 %;
+* ``gate``: false alarms over three features at a level of 5 % (of 300, 8 % may be chance);
 * ``surrogate``: intervals of predicted logits of a model that was not seen (ridge, 19 models).
 
 ``.`` stands where no interval is shown. What is shown of mean ranks over parallel languages is in
@@ -23,12 +23,13 @@ means and shares where :mod:`mirage.metaeval` corrects them.
 
     python benchmarks/intervals.py                            # all, 300 replications: half an hour
     python benchmarks/intervals.py --part votes --quick       # one part, 60 replications
+    python benchmarks/intervals.py --part gate --replications 2000 --design "clusters 0.7"
 """
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -39,9 +40,11 @@ from mirage.arena import biases
 from mirage.errors import JudgmentError
 from mirage.statistics import classification as cl
 from mirage.statistics.agreement import ac1_of, alpha_of, fleiss_of, terms
-from mirage.statistics.bootstrap import bootstrap, ratio
+from mirage.statistics.bootstrap import bootstrap, draw_clusters, ratio
+from mirage.statistics.clusters import cluster_sums
 from mirage.statistics.permutation import single_step_p_values
 from mirage.statistics.ranks import ranks
+from mirage.testing.comparison import FEWEST_CLUSTERS
 
 Random = np.random.Generator
 Row = dict[str, list[float]]
@@ -59,6 +62,8 @@ DESIGNS = {
     "star": 0.0,
     "clusters 0.2": 0.2,
     "clusters 0.7": 0.7,
+    "untold 0.2": 0.2,
+    "untold 0.7": 0.7,
 }
 
 
@@ -68,6 +73,12 @@ def deviates(random: Random, queries: int, columns: int, correlation: float) -> 
     shared = np.repeat(shared, TOGETHER, axis=0)[:queries]
     own = random.normal(size=(queries, columns))
     return np.sqrt(correlation) * shared + np.sqrt(1 - correlation) * own
+
+
+def codes_of(design: str, queries: int) -> np.ndarray:
+    """The cluster of each query, as far as the library is told."""
+    together = TOGETHER if design.startswith("clusters") else 1
+    return np.arange(queries) // together
 
 
 # Rankings
@@ -118,15 +129,18 @@ def rankings(design: str) -> Callable[[int, Random, Row], None]:
 
     def once(queries: int, random: Random, row: Row) -> None:
         data = judgments(design, queries, random)
+        codes = codes_of(design, queries).tolist()
+        together = {} if codes[-1] == queries - 1 else {str(q): str(c) for q, c in enumerate(codes)}
         try:
-            fit = model.fit(data)
+            fit = model.fit(data, clusters=together)
         except JudgmentError:
             return  # too few decided verdicts to join all models
         add(row, "logit", held(fit.interval(), true))
         add(row, "rank", held(fit.rank_interval(), places))
         sure = fit.confidences > 0.95
         add(row, "wrong", sure[order[1:], order[:-1]])
-        drawn = model.bootstrap(data, seed=int(random.integers(2**31)), progress=False)
+        seed = int(random.integers(2**31))
+        drawn = model.bootstrap(data, clusters=together, seed=seed, progress=False)
         add(row, "tourn.", held(drawn.interval(), true))
 
     return once
@@ -181,10 +195,11 @@ def votes(design: str) -> Callable[[int, Random, Row], None]:
             query = np.repeat(np.arange(queries), values.shape[1])
             flat = values.reshape(len(query), -1)
             seed = int(random.integers(2**31))
-            _, ends = bootstrap(query, flat, of, draws=400, seed=seed)
+            cluster = codes_of(design, queries)[query]
+            _, ends = bootstrap(query, flat, of, cluster=cluster, draws=400, seed=seed)
             add(row, name, held(np.array([ends]), np.array([true[name]])))
         rows = compared(design, queries, random)
-        value, variance, degrees = biases._jackknife(rows, np.arange(queries))
+        value, variance, degrees = biases._jackknife(rows, codes_of(design, queries))
         ends = biases.t_intervals(np.array([value]), np.array([[variance]]), degrees)
         add(row, "verbosity", held(ends, np.array([long])))
 
@@ -243,7 +258,7 @@ def sentences(design: str) -> Callable[[int, Random, Row], None]:
 
     def tallied(queries: int, random: Random) -> cl.Tallies:
         truth, right = draw(queries, random)
-        query = np.repeat(np.arange(queries), 3)
+        query = np.repeat(codes_of(design, queries), 3)
         return cl.tally(query, truth.ravel().astype(int), right.reshape(-1, 2))
 
     def given(queries: int, random: Random) -> np.ndarray:
@@ -262,12 +277,13 @@ def sentences(design: str) -> Callable[[int, Random, Row], None]:
         if tallies.total.shape[1] == 2:
             drawn = cl.draws_of(tallies, draws=1000, seed=seed)
             value = cl.recalls(tallies).mean(axis=0)
-            ends = [cl.interval(drawn[:, i], value[i], queries, 0.95) for i in (0, 1)]
+            several = int(codes_of(design, queries)[-1]) + 1
+            ends = [cl.interval(drawn[:, i], value[i], several, 0.95) for i in (0, 1)]
             add(row, "b.acc", held(np.array(ends), accuracy))
-            gap = cl.interval(drawn[:, 0] - drawn[:, 1], value[0] - value[1], queries, 0.95)
+            gap = cl.interval(drawn[:, 0] - drawn[:, 1], value[0] - value[1], several, 0.95)
             add(row, "diff", held(np.array([gap]), np.array([accuracy[0] - accuracy[1]])))
         values = given(queries, random)
-        query = np.repeat(np.arange(queries), 3)
+        query = np.repeat(codes_of(design, queries), 3)
         for name, of in (("AC1", ac1_of), ("alpha", alpha_of)):
             _, ends = bootstrap(query, values, of, draws=400, seed=seed)
             add(row, name, held(np.array([ends]), np.array([true[name]])))
@@ -293,7 +309,11 @@ def gate(design: str) -> Callable[[int, Random, Row], None]:
             worsening[random.random(worsening.shape) < 0.5] = np.nan  # not computed
         if design == "intransitive":  # a few large losses, many small gains
             worsening = random.exponential(size=worsening.shape) - 1
-        p = single_step_p_values(worsening, permutations=999, seed=int(random.integers(2**31)))
+        codes = codes_of(design, queries)
+        if codes[-1] + 1 < min(FEWEST_CLUSTERS, queries):
+            return
+        sums, seed = cluster_sums(codes, worsening), int(random.integers(2**31))
+        p = single_step_p_values(sums, permutations=999, seed=seed)
         fell = np.nansum(worsening, axis=0) > 0
         row.setdefault("gate", []).append(float((fell & (p <= 0.05)).any()))
 
@@ -310,7 +330,9 @@ def surrogate(design: str) -> Callable[[int, Random, Row], None]:
         slopes = np.array([1.0, 0.5, 0.0])
         off = np.stack([deviates(random, queries, 3, correlation) for _ in quality])
         values = quality[:, None] + 0.3 * off
-        counts = random.multinomial(queries, np.full(queries, 1 / queries), count).astype(np.int32)
+        codes = codes_of(design, queries)
+        clusters = tuple(map(str, codes.tolist())) if codes[-1] + 1 < queries else ()
+        counts = draw_clusters(clusters or range(queries), None, count, seed=random.integers(2**31))
         unknown = noise(random, known + 1)
         true = quality @ slopes + unknown
         logits = np.einsum("tq,mqf->tmf", counts, values) @ slopes / queries + unknown
@@ -322,7 +344,8 @@ def surrogate(design: str) -> Callable[[int, Random, Row], None]:
             FeatureTable(n, "sw", ids, features, v) for n, v in zip(names, values, strict=True)
         ]
         seen = logits[:, :known] - shift
-        drawn = Tournaments(tuple(names[:known]), ids, counts, seen, np.zeros(seen.shape, bool))
+        separated = np.zeros(seen.shape, bool)
+        drawn = Tournaments(tuple(names[:known]), ids, counts, seen, separated, None, clusters)
         ranker = SurrogateRanker("ridge").fit(tables[:known], drawn)
         ends = ranker.predict(tables[known]).interval()
         add(row, "surrogate", held(np.array([ends]), true[-1:] - true[:known].mean()))
@@ -332,7 +355,13 @@ def surrogate(design: str) -> Callable[[int, Random, Row], None]:
 
 # Printing
 
-ALONE = ("no ties", "clusters 0.2", "clusters 0.7")  # where no pairs are judged
+ALONE = (
+    "no ties",
+    "clusters 0.2",
+    "clusters 0.7",
+    "untold 0.2",
+    "untold 0.7",
+)  # where no pairs are judged
 PARTS = {
     "rankings": (rankings, ("logit", "rank", "wrong", "tourn."), tuple(DESIGNS)),
     "votes": (votes, ("position", "verbosity", "self", "kappa"), tuple(DESIGNS)),
@@ -353,13 +382,13 @@ def add(row: Row, name: str, values: np.ndarray) -> None:
     row.setdefault(name, []).extend(np.asarray(values, dtype=float).tolist())
 
 
-def lines(part: str, replications: int) -> Iterator[str]:
+def lines(part: str, replications: int, chosen: Sequence[str]) -> Iterator[str]:
     """The table of a part, row by row."""
     make, columns, designs = PARTS[part]
     yield f"{part}, {replications} replications"
     yield f"{'design':14}{'queries':>8}" + "".join(f"{name:>11}" for name in columns)
     for number, design in enumerate(DESIGNS):
-        if design not in designs:
+        if design not in designs or design not in chosen:
             continue
         once = make(design)
         for queries in QUERIES:
@@ -380,11 +409,14 @@ def main() -> None:
     """Print the tables."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--part", choices=PARTS, action="append")
+    parser.add_argument("--design", choices=DESIGNS, action="append")
     parser.add_argument("--replications", type=int, default=300)
     parser.add_argument("--quick", action="store_true", help="60 replications")
     options = parser.parse_args()
     for part in options.part or PARTS:
-        for line in lines(part, 60 if options.quick else options.replications):
+        for line in lines(
+            part, 60 if options.quick else options.replications, options.design or [*DESIGNS]
+        ):
             print(line, flush=True)
 
 
