@@ -1,7 +1,8 @@
 """Held-out models on HalluQA: verdicts, means, and the paper's random forest, in one run.
 
 24 real LLMs on 225 Chinese questions; GPT-4 said of every answer whether it is right. Right beats
-wrong, else it is a tie. Five models are held out at a time. Rows are as in ``nomiracl.py``.
+wrong, else it is a tie. Five models are held out at a time. Rows are as in ``nomiracl.py``; with so
+many models ``verdicts`` may select trees.
 
     python benchmarks/halluqa.py          # needs MIRAGE_DATA; a quarter of an hour on two cores
     python benchmarks/halluqa.py --quick  # ten splits, no means

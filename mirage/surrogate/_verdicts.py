@@ -135,8 +135,13 @@ class Shares:
 def fit_shares(data: Mapping[str, TrainingData], signs: Sequence[int], *, seed: int) -> Shares:
     """Boosted trees (Friedman 2001, Annals of Statistics 29(5)), one model for all languages.
 
-    A response weighs as many verdicts as there are on it, and each language the same. What is taken
-    is as for :func:`fit_scores`; of more than :data:`RESPONSES` some are drawn.
+    A response weighs as many verdicts as there are on it, and each language the same.
+
+    Args:
+        data: by language, all with judgments.
+        signs: 1 for a feature that is not to lower the share as it rises, -1 for one that is not to
+            raise it, else 0.
+        seed: of the responses that are drawn where there are more than :data:`RESPONSES`.
     """
     from sklearn.ensemble import HistGradientBoostingRegressor
 
