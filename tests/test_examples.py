@@ -169,6 +169,26 @@ def test_a_dataset_of_ones_own_says_what_is_missing(step: Step) -> None:
     assert missing["q3"] == missing["q2"] | of_relevant
 
 
+def test_a_pipeline_is_measured_ranked_and_reported(step: Step, tmp_path: Path) -> None:
+    page = tmp_path / "report.html"
+    printed = step("pipeline.py", str(page))
+    assert re.search(r"R@10 +0\.[789]\d\d  \[0\.\d+, 0\.\d+\]", printed)
+    assert "10 without a relevant passage" in printed
+    assert re.search(r"my-rag is number \d+ of 30", printed)
+    assert '"scores"' in page.read_text(encoding="utf-8")
+
+
+def test_short_answers_are_measured_in_four_ways(step: Step) -> None:
+    rows = step("short_answers.py").splitlines()[1:]
+    values = {row[:16].strip(): [float(word) for word in row[16:].split()] for row in rows}
+    assert values["oracle answer"] == [1, 1, 1, 1]
+    match, exact, f1, characters = values["a sentence"]
+    assert (match, exact, characters) == (1, 0, 1)
+    assert f1 < 1
+    match, *_, characters = values["other spelling"]
+    assert match < 0.5 < characters < 1
+
+
 def test_features_of_ones_own_tell_systems_apart(step: Step) -> None:
     printed = step("own_feature.py")
     assert printed.split()[:3] == ["citation_recall@10", "names_the_answer", "numbers_shown"]

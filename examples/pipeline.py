@@ -1,0 +1,36 @@
+"""From documents to a ranked pipeline: index, retrieve, measure, answer, rank, report.
+
+    python examples/pipeline.py [REPORT.html]
+
+The documents are the passages of the bundled Swahili questions, so that what is relevant is known.
+For a folder of your own, give its path to Corpus.build. Measuring needs the extra `retrieval`.
+"""
+
+import sys
+
+from mirage import Corpus, Leaderboard, MirageDataset, Pipeline, Query
+from mirage.report import write
+from mirage.retrieval import BM25, evaluate
+
+
+def answer(query: Query) -> str:
+    """Quote the passage that was found first; put an LLM here."""
+    best = query.passages[0]
+    return f"##Answer: {best.text.split('. ')[0].rstrip('.')} [{best.id}]."
+
+
+if __name__ == "__main__":
+    dataset = MirageDataset.bundled("sw")
+    passages = {passage.id: passage for query in dataset for passage in query.passages}
+    corpus = Corpus.build(passages.values(), language="sw")
+    rag = Pipeline(BM25.build(corpus, progress=False), generator=answer, show_k=3, name="my-rag")
+
+    run = rag.retrieve(dataset)
+    print(evaluate(run, dataset, ["nDCG@10", "R@10", "R@3"]))
+
+    ranking = Leaderboard.bundled("sw").rank(rag, model="my-rag", progress=False)
+    entry = ranking["my-rag"]
+    print(f"\n{entry.model} is number {entry.rank} of {len(ranking)}, {entry.rank_interval}")
+    if len(sys.argv) > 1:
+        write(ranking, sys.argv[1], retrieval={"my-rag": run})
+        print(f"{sys.argv[1]} shows what was retrieved for each question, with scores")
