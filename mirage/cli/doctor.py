@@ -16,7 +16,7 @@ from mirage.cli._shell import app, example, fall_short, option
 __all__ = ["doctor"]
 
 DISTRIBUTION = "mirage-rag"
-FOR_DEVELOPERS = ("test", "dev", "docs", "browser")
+FOR_DEVELOPERS = ("test", "dev", "docs", "browser", "real-models")
 
 
 @app.command(epilog=example("mirage doctor", "mirage doctor --endpoint http://localhost:8000/v1"))
