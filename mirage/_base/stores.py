@@ -146,8 +146,10 @@ def save_array(path: Path, array: NDArray[Any]) -> None:
     Raises:
         DatasetError: it cannot be written; by itself numpy says nothing of a full disk.
     """
-    with writing(path):
-        path.write_bytes(array_bytes(array))
+    header = np.lib.format.header_data_from_array_1_0(array)
+    with writing(path), path.open("wb") as file:
+        np.lib.format.write_array_header_1_0(file, header)
+        file.write(array.data)
 
 
 def array_bytes(array: NDArray[Any]) -> bytes:

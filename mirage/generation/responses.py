@@ -50,7 +50,7 @@ def respond(
     Args:
         system: what answers; see :data:`ModelLike`.
         dataset: the queries.
-        model: its name in the run; a run's own, or ``"my-model"``, by default.
+        model: its name in the run; by default a generator's or a run's own, or ``"my-model"``.
         out: a file that responses are appended to as they come, and that a run which was killed
             goes on from; see :meth:`mirage.Generator.run`.
         progress: show a progress bar on stderr while queries are answered, if that is a terminal.
@@ -85,9 +85,11 @@ def respond(
 
 
 def own_name(system: object) -> str:
-    """What a system is called unless somebody says so: as its run is, or the runs of a mapping."""
+    """What a system is called by default: as a generator or a run is, or the runs of a mapping."""
     if isinstance(system, Run):
         return system.model
+    if isinstance(system, Generator) and not isinstance(system, type):
+        return system.name
     names = (
         {value.model for value in system.values() if isinstance(value, Run)}
         if isinstance(system, Mapping)

@@ -390,7 +390,7 @@ class Leaderboard:
                 :class:`~mirage.Run`; a mapping from query id to text; or the path of a JSON Lines
                 file of responses. To keep what a function or generator answers, make a run of it
                 first with :func:`~mirage.respond` and ``out=``.
-            model: its name in the ranking; a run's own, or ``"my-model"``, by default.
+            model: its name in the ranking; by default a generator's or run's, or ``"my-model"``.
             judge: a :class:`~mirage.PairwiseJudge`, or anything with its method ``judge``.
                 :meth:`estimate` says what that takes.
             judgments: pairs to put to the judge; 0 for none, ``None`` for all that there are.
@@ -758,7 +758,7 @@ class MultilingualLeaderboard(Mapping[str, Leaderboard]):
             system: a function or generator as :meth:`Leaderboard.rank` takes it, asked the queries
                 of all languages (``query.language`` tells which); or a mapping from every language
                 code to anything that :meth:`Leaderboard.rank` takes.
-            model: its name in the ranking; a run's own, or ``"my-model"``, by default.
+            model: its name in the ranking; by default a generator's or run's, or ``"my-model"``.
             judge: as :meth:`Leaderboard.rank` takes it; :meth:`estimate` says what that takes.
             judgments: pairs to put to the judge, divided over the languages; 0 for none, ``None``
                 for all that there are. Each language draws pairs of its own.

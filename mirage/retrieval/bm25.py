@@ -21,6 +21,7 @@ from mirage._base.stores import (
     mapped_array,
     move_into_place,
     read_manifest,
+    save_array,
     temporary,
     write_manifest,
 )
@@ -364,21 +365,17 @@ def _merge(shards: Sequence[_Shard], folder: Path, k1: float, b: float) -> None:
     lengths = np.concatenate([shard.lengths for shard in shards])
     idf = np.log1p((len(lengths) - holders + 0.5) / (holders + 0.5))
     norms = k1 * (1 - b + b * lengths / lengths.mean())
-    with writing(folder):
-        np.save(folder / "terms.npy", terms)
-        np.save(folder / "starts.npy", starts)
-        shape = (int(starts[-1]),)
-        rows = np.lib.format.open_memmap(folder / "rows.npy", "w+", np.int32, shape)
-        impacts = np.lib.format.open_memmap(folder / "impacts.npy", "w+", np.float32, shape)
-        ends = starts[:-1].copy()  # of what is written of each column
-        for place, shard in zip(places, shards, strict=True):
-            before = np.concatenate([[0], np.cumsum(shard.counts)[:-1]])
-            target = np.arange(len(shard.rows)) + np.repeat(ends[place] - before, shard.counts)
-            frequency = shard.frequencies
-            rows[target] = shard.rows
-            impacts[target] = (
-                np.repeat(idf[place], shard.counts) * frequency / (frequency + norms[shard.rows])
-            )
-            ends[place] += shard.counts
-        rows.flush()
-        impacts.flush()
+    rows = np.empty(int(starts[-1]), dtype=np.int32)
+    impacts = np.empty(len(rows), dtype=np.float32)
+    ends = starts[:-1].copy()  # of what is known of each column
+    for place, shard in zip(places, shards, strict=True):
+        before = np.concatenate([[0], np.cumsum(shard.counts)[:-1]])
+        target = np.arange(len(shard.rows)) + np.repeat(ends[place] - before, shard.counts)
+        frequency = shard.frequencies
+        rows[target] = shard.rows
+        impacts[target] = (
+            np.repeat(idf[place], shard.counts) * frequency / (frequency + norms[shard.rows])
+        )
+        ends[place] += shard.counts
+    for name, array in (("terms", terms), ("starts", starts), ("rows", rows), ("impacts", impacts)):
+        save_array(folder / f"{name}.npy", array)

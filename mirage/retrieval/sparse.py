@@ -38,7 +38,7 @@ class SparseRetriever:
     for a question and for a passage, written or not, and the score is the sum of the products.
     Passages that share no term with the question are not found; equal scores stand in the order of
     the corpus. Weights are kept as SciPy's sparse matrices, and a shard of them is in memory at a
-    time. Build one with :meth:`build`, open it with :meth:`open`.
+    time. Build one with :meth:`build`, open it with :meth:`open`; both take the ``embedder``.
     """
 
     name = "sparse"
@@ -114,6 +114,11 @@ class SparseRetriever:
         cls, folder: str | Path, corpus: Corpus, embedder: SparseEmbedder | str | Path
     ) -> Self:
         """Open an index; its files are read as questions need them.
+
+        Args:
+            folder: where it is.
+            corpus: the passages that it was built of.
+            embedder: the model that it was built by.
 
         Raises:
             DatasetError: there is none, a file of it is missing or has been cut short, or it is an

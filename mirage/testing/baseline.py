@@ -101,7 +101,7 @@ def save_baseline(
         suite: the features; by default those that :func:`assert_no_regression` compares, and the
             leaderboard's, or else the offline ones, so that they can be compared on request. Those
             that no response has, as the dataset does not provide for them, are left out then.
-        model: its name in the file; a run's own, or ``"my-model"``, by default.
+        model: its name in the file; by default a generator's or a run's own, or ``"my-model"``.
         lower_is_better: the features of which a smaller value is the better one, besides those
             whose facts say so (:class:`mirage.features.Facts`). Of any other, more is better.
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from full_disk import disk_of
 
 from mirage import MirageDataset
 from mirage._base.stores import locked
@@ -213,6 +214,19 @@ def test_a_file_that_was_cut_short_is_named(bundled: Corpus, tmp_path: Path, nam
     with pytest.raises(DatasetError, match=f"{name} has .* build the BM25 index anew"):
         BM25.open(tmp_path / "index", bundled)
     assert BM25.build(bundled, tmp_path / "index", progress=False).search("nile", 1)
+
+
+def test_a_full_disk_is_named(
+    bundled: Corpus, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(bm25, "SHARD", 40)
+    whole = BM25.build(bundled, tmp_path / "whole", progress=False)
+    most = (whole.folder / "rows.npy").stat().st_size - 1  # shards are smaller, and are kept
+    with disk_of(most), pytest.raises(DatasetError, match=r"(rows|terms)\.npy: cannot be written"):
+        BM25.build(bundled, tmp_path / "index", progress=False)
+    again = BM25.build(bundled, tmp_path / "index", progress=False)
+    queries = MirageDataset.bundled("en")
+    assert again.retrieve(queries, 20) == whole.retrieve(queries, 20)
 
 
 def test_a_build_that_was_stopped_goes_on_where_it_was(
