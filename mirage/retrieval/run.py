@@ -12,7 +12,7 @@ from typing import IO, Any, NamedTuple, Self, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from mirage._base.files import writing
+from mirage._base.files import replacing
 from mirage.errors import DatasetError, SettingError, UnknownNameError
 
 __all__ = ["NO_HITS", "Hits", "RetrievalRun", "document_of"]
@@ -87,15 +87,15 @@ class RetrievalRun(Mapping[str, Hits]):
     def write(self, path: str | Path, *, tag: str = "") -> None:
         """Write a run file (``.gz`` too), ranks from 1; ``tag`` names what ranked.
 
-        A query without a passage has no line: tell :meth:`read` of it.
+        A query without a passage has no line: tell :meth:`read` of it. A file that is there is
+        replaced once the new one is whole.
 
         Raises:
             DatasetError: an id or the tag is empty or has a blank in it, which such a file cannot
                 say, or the file cannot be written.
         """
-        path = Path(path)
         lines = self.lines(tag=tag)
-        with writing(path), _opened(path, "wt") as file:
+        with replacing(Path(path)) as part, _opened(part, "wt") as file:
             file.writelines(f"{line}\n" for line in lines)
 
     def lines(self, *, tag: str = "") -> Iterator[str]:

@@ -8,6 +8,7 @@ from pathlib import Path
 import ir_measures
 import numpy as np
 import pytest
+from full_disk import disk_of
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -69,6 +70,21 @@ def test_files_that_cannot_be_read_or_written(tmp_path: Path) -> None:
         RetrievalRun.read(tmp_path / "cut.gz")
     with pytest.raises(DatasetError, match="'my doc' cannot stand in a TREC file"):
         RetrievalRun.of({"q": {"my doc": 1.0}}).write(tmp_path / "run")
+
+
+def test_a_file_is_whole_or_as_it_was(tmp_path: Path) -> None:
+    path, link = tmp_path / "run.trec", tmp_path / "link.trec"
+    RUN.write(path)
+    link.symlink_to(path)
+    before = path.read_text()
+    longer = RetrievalRun.of({"q": {f"p{i}": float(i) for i in range(999)}})
+    with disk_of(1000), pytest.raises(DatasetError, match=r"run\.trec: cannot be written"):
+        longer.write(path)
+    assert path.read_text() == before
+    longer.write(link)
+    assert link.is_symlink()
+    assert RetrievalRun.read(path) == longer
+    assert sorted(tmp_path.iterdir()) == [link, path]
 
 
 def test_runs_that_make_no_sense_are_refused() -> None:
