@@ -181,9 +181,9 @@ class BM25:
         asked = list(queries)
         many = len(asked) * len(self) >= COMPILED
         add = add_columns_compiled() if many else add_columns
-        return RetrievalRun(
-            {query.id: self._hits(query.text, k, add) for query in asked}, self.name
-        )
+        sums = self._sums()
+        hits = {query.id: self._hits(query.text, k, sums, add) for query in asked}
+        return RetrievalRun(hits, self.name)
 
     def search(self, question: str, k: int) -> list[Hit]:
         """The ``k`` passages with the highest scores, best first; of equal ones the earlier.
@@ -193,7 +193,7 @@ class BM25:
         Raises:
             SettingError: ``k`` is below 1.
         """
-        rows, scores = self._best(question, k)
+        rows, scores = self._best(question, k, self._sums(), add_columns)
         passages = map(self.corpus.at, rows.tolist())
         return [Hit(*pair) for pair in zip(passages, scores.tolist(), strict=True)]
 
@@ -204,29 +204,35 @@ class BM25:
             UnknownNameError: the corpus has no such passage.
         """
         rows = [self.corpus.row(passage_id) for passage_id in passage_ids]
-        return [float(score) for score in self._scores(question)[rows]]
+        sums = self._sums()
+        self._score(question, sums, add_columns)
+        return [float(score) for score in sums[rows]]
 
-    def _hits(self, question: str, k: int, add: Add) -> Hits:
-        rows, scores = self._best(question, k, add)
+    def _hits(self, question: str, k: int, sums: Scores, add: Add) -> Hits:
+        rows, scores = self._best(question, k, sums, add)
         return Hits(tuple(self.corpus.ids_at(rows)), scores.astype(np.float64))
 
     def _best(
-        self, question: str, k: int, add: Add = add_columns
+        self, question: str, k: int, sums: Scores, add: Add
     ) -> tuple[NDArray[np.int64], Scores]:
         if k < 1:
             raise SettingError(f"a search gives 1 passage or more, not {k}")
-        scores = self._scores(question, add)
-        rows = top_rows(scores, k)
-        rows = rows[scores[rows] > 0]
-        return rows, scores[rows]
+        self._score(question, sums, add)
+        rows = top_rows(sums, k)
+        rows = rows[sums[rows] > 0]
+        return rows, sums[rows]
 
-    def _scores(self, question: str, add: Add = add_columns) -> Scores:
-        scores = np.zeros(len(self.corpus), dtype=np.float32)
+    def _sums(self) -> Scores:
+        """Room for the scores of all passages, which many questions share: new room is slow."""
+        return np.empty(len(self.corpus), dtype=np.float32)
+
+    def _score(self, question: str, sums: Scores, add: Add) -> None:
+        """Write the scores of all passages."""
+        sums.fill(0)
         hashes = _hashes(tokenize(question, self.language))
         places = np.searchsorted(self._terms, hashes)
         places = places[self._terms[np.minimum(places, len(self._terms) - 1)] == hashes]
-        add(scores, self._rows, self._impacts, self._starts[places], self._starts[places + 1])
-        return scores
+        add(sums, self._rows, self._impacts, self._starts[places], self._starts[places + 1])
 
 
 def _key(corpus: Corpus, language: str | None, k1: float, b: float) -> str:
