@@ -96,7 +96,7 @@ def test_a_generator_that_returns_texts_and_no_run(leaderboard: Leaderboard) -> 
             return [query.text for query in dataset]
 
     assert sentence(lambda: leaderboard.rank(Mine())) == (
-        "the generator 'my-model' returned list from run(), which is to return a Run"
+        "the generator 'mine' returned list from run(), which is to return a Run"
     )
 
 
