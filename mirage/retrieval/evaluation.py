@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -341,7 +342,9 @@ def _parsed(names: Sequence[str]) -> list[Any]:
 
 def _measure(ir_measures: Any, name: str) -> Any:
     try:
-        measure = ir_measures.parse_measure(name)
+        with warnings.catch_warnings():  # it parses by what Python 3.12 and 3.13 warn of
+            warnings.simplefilter("ignore", DeprecationWarning)
+            measure = ir_measures.parse_measure(name)
         if measure.params.get("cutoff", 1) > 0 and ir_measures.DefaultPipeline.supports(measure):
             return measure
     except NameError:

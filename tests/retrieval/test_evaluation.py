@@ -9,6 +9,7 @@ from pathlib import Path
 import ir_measures
 import numpy as np
 import pytest
+from ir_measures import AP, RR, P, R, Success, nDCG
 
 from mirage.errors import DatasetError, MissingPackageError, SettingError, UnknownNameError
 from mirage.models import Passage, Query
@@ -28,12 +29,11 @@ def test_values_are_those_of_ir_measures() -> None:
         q: dict(zip(judged, rng.permutation(30).astype(float).tolist(), strict=True))
         for q, judged in grades.items()
     }
-    names = ("nDCG@10", "R@5", "P@1", "RR@10", "AP", "Success@3")
-    found = evaluate(RetrievalRun.of(scores), grades, names)
-    parsed = {name: ir_measures.parse_measure(name) for name in names}
-    expected = ir_measures.calc_aggregate(list(parsed.values()), grades, scores)
-    for row in found:
-        assert row.mean == pytest.approx(expected[parsed[row.measure]], abs=1e-12)
+    measures = [nDCG @ 10, R @ 5, P @ 1, RR @ 10, AP, Success @ 3]
+    found = evaluate(RetrievalRun.of(scores), grades, list(map(str, measures)))
+    expected = ir_measures.calc_aggregate(measures, grades, scores)
+    for row, measure in zip(found, measures, strict=True):
+        assert row.mean == pytest.approx(expected[measure], abs=1e-12)
         assert (row.n, row.unmeasured) == (20, 0)
         assert row.interval[0] < row.mean < row.interval[1]
 
