@@ -61,15 +61,17 @@ def milliseconds(ask: Callable[[Query], object], asked: list[Query]) -> float:
 
 
 RESIDENT = """
-import resource, sys
-from mirage import Corpus, Query
+import os, sys
+from mirage import Corpus
 from mirage.retrieval import BM25
+def resident():
+    pages = open("/proc/self/statm").read().split()[1]
+    return int(pages) * os.sysconf("SC_PAGE_SIZE") // 2**20
 index = BM25.open(sys.argv[1] + "/index", Corpus.open(sys.argv[1] + "/corpus"))
-opened = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+opened = resident()
 for text in sys.stdin:
     index.search(text, 50)
-asked = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-print(f"resident: {opened / 2**10:.0f} MiB opened, {asked / 2**10:.0f} MiB after 20 questions")
+print(f"resident: {opened} MiB opened, {resident()} MiB after 20 questions")
 """
 
 
