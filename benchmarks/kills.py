@@ -26,6 +26,7 @@ from collections import Counter
 from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
+from typing import TypeVar
 
 from mirage import LLM, MirageDataset, OpenAIGenerator, PairwiseJudge
 from mirage.building import build_judge_benchmark
@@ -33,6 +34,8 @@ from mirage.dataset import read_run
 from mirage.features import FeatureSuite, answer_overlap
 from mirage.models import Response, Run
 from mirage.retrieval import BM25
+
+T = TypeVar("T")
 
 CONCURRENCY = 4
 DATASET = MirageDataset.bundled("en").sample(24)
@@ -129,7 +132,7 @@ def building(url: str, folder: Path) -> None:
     passages = {passage.id: passage for query in DATASET for passage in query.passages}
     build_judge_benchmark(
         MirageDataset([query for query in DATASET if query.relevant]),
-        BM25(passages.values(), "en"),
+        BM25.build(passages.values(), language="en", progress=False),
         {name: OpenAIGenerator(llm(url, name, False)) for name in ("one", "two")},
         out=folder / "benchmark",
         llm=llm(url, "filter", folder / "llm.sqlite"),
@@ -151,12 +154,12 @@ KINDS: dict[str, Callable[[str, Path], None]] = {
 # Killing ------------------------------------------------------------------------------------------
 
 
-def start(work: Callable[[str, Path], None], url: str, folder: Path) -> int:
-    """A process that does the work and ends."""
+def start(work: Callable[[T, Path], None], of: T, folder: Path) -> int:
+    """A process that does the work in a folder and ends."""
     pid = os.fork()
     if pid == 0:
         try:
-            work(url, folder)
+            work(of, folder)
         except BaseException as error:
             print(type(error).__name__, error, file=sys.stderr, flush=True)
             os._exit(1)

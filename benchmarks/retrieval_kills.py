@@ -11,16 +11,15 @@ words, slowly.
 
 from __future__ import annotations
 
-import os
 import random
-import signal
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
+from kills import ended, start
 
 from mirage import Corpus, MirageDataset, Passage
 from mirage.retrieval import BM25, DenseRetriever, bm25
@@ -51,62 +50,33 @@ def passages() -> list[Passage]:
     return [Passage(id=f"d{i}#0", text=". ".join(rng.sample(texts, 5))) for i in range(PASSAGES)]
 
 
-def index(corpus: Corpus, folder: Path) -> None:
+def index(corpus: Path, folder: Path) -> None:
     """The index of BM25."""
-    BM25.build(corpus, folder / "bm25", progress=False)
+    BM25.build(Corpus.open(corpus), folder / "bm25", progress=False)
 
 
-def encode(corpus: Corpus, folder: Path) -> None:
+def encode(corpus: Path, folder: Path) -> None:
     """The vectors of all passages."""
-    DenseRetriever.build(corpus, folder / "dense", embedder=Words(), progress=False)
+    DenseRetriever.build(Corpus.open(corpus), folder / "dense", embedder=Words(), progress=False)
 
 
-def retrieve(corpus: Corpus, folder: Path) -> None:
+def retrieve(corpus: Path, folder: Path) -> None:
     """A run file by BM25."""
     index(corpus, folder)
+    opened = Corpus.open(corpus)
     for _ in range(20):  # so that it takes its time
-        BM25.open(folder / "bm25", corpus).retrieve(DATASET, DEPTH).write(folder / "bm25.trec")
+        BM25.open(folder / "bm25", opened).retrieve(DATASET, DEPTH).write(folder / "bm25.trec")
 
 
-def rerank(corpus: Corpus, folder: Path) -> None:
+def rerank(corpus: Path, folder: Path) -> None:
     """A run file by vectors of what BM25 found."""
     index(corpus, folder)
     encode(corpus, folder)
-    found = BM25.open(folder / "bm25", corpus).retrieve(DATASET, DEPTH)
-    near = DenseRetriever.open(folder / "dense", corpus, Words())
+    opened = Corpus.open(corpus)
+    found = BM25.open(folder / "bm25", opened).retrieve(DATASET, DEPTH)
+    near = DenseRetriever.open(folder / "dense", opened, Words())
     for _ in range(5):
-        near.rerank(found, corpus, DATASET, DEPTH).write(folder / "near.trec", tag="near")
-
-
-Work = Callable[[Corpus, Path], None]
-
-
-def started(work: Work, corpus: Path, folder: Path) -> int:
-    """A process that does the work."""
-    pid = os.fork()
-    if not pid:
-        try:
-            work(Corpus.open(corpus), folder)
-        except BaseException as error:
-            print(f"{work.__name__}: {error!r}", file=sys.stderr)
-            os._exit(1)
-        os._exit(0)
-    return pid
-
-
-def ended(pid: int, wait_s: float) -> bool:
-    """Whether a process ended by itself in that time; it is killed otherwise."""
-    until = time.monotonic() + wait_s
-    while time.monotonic() < until:
-        done, status = os.waitpid(pid, os.WNOHANG)
-        if done:
-            if status:
-                raise SystemExit(f"failed with status {status}")
-            return True
-        time.sleep(0.001)
-    os.kill(pid, signal.SIGKILL)
-    os.waitpid(pid, 0)
-    return False
+        near.rerank(found, opened, DATASET, DEPTH).write(folder / "near.trec", tag="near")
 
 
 def files(folder: Path) -> dict[str, bytes]:
@@ -127,16 +97,16 @@ def main(kills: int = 20) -> None:
         Corpus.build(passages(), place / "corpus", language="en")
         for work in (index, encode, retrieve, rerank):
             (place / f"{work.__name__}-whole").mkdir()
-            start = time.monotonic()
-            ended(started(work, place / "corpus", place / f"{work.__name__}-whole"), 600)
-            seconds = time.monotonic() - start
+            began = time.monotonic()
+            ended(start(work, place / "corpus", place / f"{work.__name__}-whole"), 600)
+            seconds = time.monotonic() - began
             whole = files(place / f"{work.__name__}-whole")
             killed = runs = partial = 0
             while killed < kills // 4:
                 folder = place / f"{work.__name__}-{runs}"
                 folder.mkdir()
                 while not ended(
-                    started(work, place / "corpus", folder),
+                    start(work, place / "corpus", folder),
                     rng.uniform(0, seconds) if killed < kills // 4 else 600,
                 ):
                     killed += 1

@@ -9,7 +9,6 @@ and the functions of its steps say what was decided.
 from __future__ import annotations
 
 import json
-import os
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -17,7 +16,7 @@ from pathlib import Path
 from typing import Any, get_args
 from urllib.parse import quote
 
-from mirage._base.files import writing
+from mirage._base.files import replacing, writing
 from mirage._base.journal import Journal
 from mirage._base.tables import Table, to_text
 from mirage.building.evaluation_sets import reason_counts
@@ -269,6 +268,5 @@ def _write(path: Path, text: str) -> None:
     """Write a file in one step, so that none is left half written."""
     with writing(path):
         path.parent.mkdir(parents=True, exist_ok=True)
-        whole = path.with_name(path.name + ".new")
-        whole.write_text(text, encoding="utf-8", newline="\n")
-        os.replace(whole, path)
+    with replacing(path) as part:
+        part.write_text(text, encoding="utf-8", newline="\n")

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
+from typing import TypeVar
 
 from mirage._base.concurrency import for_each, run_sync
 from mirage.errors import LLMError
-from mirage.llm.client import LLM, Connection
+from mirage.llm.client import LLM
 from mirage.llm.questions import Outcome, harmless
 
-__all__ = ["TOGETHER", "TOO_MUCH", "embed_all"]
+__all__ = ["TOGETHER", "embed_all", "outcomes_of"]
+
+T = TypeVar("T")
 
 TOGETHER = 32
 """Texts in one request: what text-embeddings-inference, the strictest server, takes by default."""
 
-TOO_MUCH = (400, 413, 422)
-"""What servers say to a text that is too long, or to too many."""
+_TOO_MUCH = (400, 413, 422)  # what servers say to a text that is too long, or to too many
 
 
 def embed_all(llm: LLM, texts: Sequence[str]) -> list[Outcome[list[float]]]:
@@ -38,27 +40,28 @@ def embed_all(llm: LLM, texts: Sequence[str]) -> list[Outcome[list[float]]]:
     outcomes: dict[str, Outcome[list[float]]] = {}
 
     async def embed_each() -> None:
+        async def embed(part: Sequence[str]) -> None:
+            found = await outcomes_of(part, connection.embed)
+            outcomes.update(zip(part, found, strict=True))
+
         async with llm.connect() as connection:
             parts = [distinct[i : i + TOGETHER] for i in range(0, len(distinct), TOGETHER)]
-            await for_each(parts, lambda part: _embed(connection, part, outcomes), llm.concurrency)
+            await for_each(parts, embed, llm.concurrency)
 
     if distinct:
         run_sync(embed_each())
     return [outcomes[text] for text in clean]
 
 
-async def _embed(
-    connection: Connection, texts: Sequence[str], outcomes: dict[str, Outcome[list[float]]]
-) -> None:
-    """Embed these texts in one request, or in smaller ones where it is too large."""
+async def outcomes_of(
+    texts: Sequence[str], ask: Callable[[Sequence[str]], Awaitable[Sequence[T]]]
+) -> list[Outcome[T]]:
+    """What ``ask`` gives for these texts in one request, or in halves where that is too large."""
     try:
-        vectors = await connection.embed(texts)
+        return [Outcome(value) for value in await ask(texts)]
     except LLMError as error:
-        if error.status in TOO_MUCH and len(texts) > 1:
+        if error.status in _TOO_MUCH and len(texts) > 1:
             half = len(texts) // 2
-            await _embed(connection, texts[:half], outcomes)
-            await _embed(connection, texts[half:], outcomes)
-        else:
-            outcomes.update(dict.fromkeys(texts, Outcome(failed=harmless(str(error)))))
-    else:
-        outcomes.update(zip(texts, map(Outcome, vectors), strict=True))
+            first = await outcomes_of(texts[:half], ask)
+            return first + await outcomes_of(texts[half:], ask)
+        return [Outcome(failed=harmless(str(error)))] * len(texts)

@@ -6,9 +6,8 @@ from collections.abc import Sequence
 
 from mirage._base.concurrency import for_each, run_sync
 from mirage._base.progress import progress_bar
-from mirage.errors import LLMError
-from mirage.llm.client import LLM, Connection, RerankForm
-from mirage.llm.embeddings import TOGETHER, TOO_MUCH
+from mirage.llm.client import LLM, RerankForm
+from mirage.llm.embeddings import TOGETHER, outcomes_of
 from mirage.llm.questions import Outcome, harmless
 
 __all__ = ["relevance_all"]
@@ -50,7 +49,9 @@ def relevance_all(
         with progress_bar(len(parts), "requests", progress) as bar:
 
             async def ask(part: tuple[str, Sequence[str]]) -> None:
-                await _ask(connection, *part, form, outcomes)
+                query, texts = part
+                found = await outcomes_of(texts, lambda few: connection.relevance(query, few, form))
+                outcomes.update(zip(((query, text) for text in texts), found, strict=True))
                 bar.update()
 
             async with llm.connect() as connection:
@@ -59,26 +60,3 @@ def relevance_all(
     if parts:
         run_sync(ask_each())
     return [[outcomes[query, text] for text in texts] for query, texts in clean]
-
-
-async def _ask(
-    connection: Connection,
-    query: str,
-    texts: Sequence[str],
-    form: RerankForm,
-    outcomes: dict[tuple[str, str], Outcome[float]],
-) -> None:
-    """Ask about these texts in one request, or in smaller ones where it is too large."""
-    try:
-        scores = await connection.relevance(query, texts, form)
-    except LLMError as error:
-        if error.status in TOO_MUCH and len(texts) > 1:
-            half = len(texts) // 2
-            await _ask(connection, query, texts[:half], form, outcomes)
-            await _ask(connection, query, texts[half:], form, outcomes)
-        else:
-            failed: Outcome[float] = Outcome(failed=harmless(str(error)))
-            outcomes.update({(query, text): failed for text in texts})
-    else:
-        pairs = ((query, text) for text in texts)
-        outcomes.update(zip(pairs, map(Outcome, scores), strict=True))

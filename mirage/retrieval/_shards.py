@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
-from mirage._base.files import writing
+from mirage._base.files import replacing
 from mirage._base.progress import progress_bar
 from mirage.corpus import Corpus
 from mirage.models import Passage
@@ -39,9 +39,7 @@ def fill_shards(
             rows = range(start, min(start + SHARD, len(corpus)))
             if not path.is_file():
                 encoded = encode([corpus.at(row) for row in rows])
-                part = path.with_suffix(".part")
-                with writing(path):
+                with replacing(path) as part:
                     part.write_bytes(encoded)
-                    part.replace(path)
             bar.update(len(rows))
             yield path

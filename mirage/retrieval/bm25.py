@@ -13,16 +13,13 @@ from typing import NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from mirage._base.files import writing
+from mirage._base.files import replacing, writing
 from mirage._base.progress import progress_bar
 from mirage._base.stores import (
-    check_place,
-    locked,
+    build_folder,
     mapped_array,
-    move_into_place,
     read_manifest,
     save_array,
-    temporary,
     write_manifest,
 )
 from mirage.corpus import Corpus
@@ -132,22 +129,12 @@ class BM25:
         code = code or corpus.language
         key = _key(corpus, code, k1, b)
         manifest = {"format": FORMAT, "key": key, "language": code, "k1": k1, "b": b}
-        if folder is None:
-            place, goes_with = temporary("bm25")
-            _build(corpus, place, manifest, n_jobs, progress)
-            index = cls(place, corpus)
-            goes_with(index)
-            return index
-        place = Path(folder)
-        check_place(place, KIND)
-        part = place.with_name(f".{place.name}.{key[:16]}.part")
-        with locked(place.with_name(f".{place.name}.lock")):
-            if not _is_whole(place, key):
-                with writing(part):
-                    part.mkdir(parents=True, exist_ok=True)
-                _build(corpus, part, manifest, n_jobs, progress)
-                move_into_place(part, place)
-        return cls(place, corpus)
+        place, goes_with = build_folder(
+            folder, KIND, key, lambda part: _build(corpus, part, manifest, n_jobs, progress)
+        )
+        index = cls(place, corpus)
+        goes_with(index)
+        return index
 
     @classmethod
     def open(cls, folder: str | Path, corpus: Corpus) -> Self:
@@ -249,13 +236,6 @@ def _hashes(terms: Sequence[str]) -> NDArray[np.uint64]:
     return np.frombuffer(digests, dtype="<u8").astype(np.uint64)
 
 
-def _is_whole(folder: Path, key: str) -> bool:
-    try:
-        return bool(read_manifest(folder, KIND, ("key",))["key"] == key)
-    except DatasetError:
-        return False
-
-
 # Building -----------------------------------------------------------------------------------------
 
 
@@ -338,11 +318,8 @@ def _make_shard(folders: Sequence[Path], shards: Path, start: int, language: str
         frequencies.astype(np.int32),
         lengths,
     )
-    path = _shard_path(shards, start)
-    whole = path.with_suffix(".new.npz")
-    with writing(path):
-        np.savez(whole, **shard._asdict())
-        whole.replace(path)
+    with replacing(_shard_path(shards, start)) as part:
+        np.savez(part, **shard._asdict())
     return start
 
 

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from mirage._base.files import replacing
 from mirage.dataset import MirageDataset, read_run, write_run
 from mirage.errors import DatasetError
 from mirage.generation import ModelLike, respond
@@ -80,9 +81,8 @@ class Runs:
         with _alone(done):
             if not done.exists():
                 run = respond(system, dataset, model, out=out, progress=False)
-                part = done.with_suffix(".part")
-                write_run(run, part)
-                part.replace(done)  # in one step, for a worker may be killed
+                with replacing(done) as part:  # for a worker may be killed
+                    write_run(run, part)
             return read_run(done, language=dataset.language, model=model)
 
     def _cached(self, file: str) -> Path:
