@@ -35,6 +35,7 @@ FLOORS = (
     {"surrogate"},
     {"ranking"},
     {"leaderboard"},
+    {"benchmarking"},
     {"experiments"},
     {"report"},
     {"testing", "integrations"},

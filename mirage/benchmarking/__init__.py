@@ -1,0 +1,14 @@
+"""Grids of pipelines: run once, never twice, and read as one table."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from mirage._base.lazy import lazy
+
+if TYPE_CHECKING:
+    from mirage.benchmarking.tables import AXES, Cell, ResultTable, Score
+
+__all__ = ["AXES", "Cell", "ResultTable", "Score"]
+
+__getattr__, __dir__ = lazy(__name__, __file__)
