@@ -20,6 +20,7 @@ __all__ = [
     "LLMError",
     "MirageError",
     "MissingPackageError",
+    "NeuralError",
     "NoJudgmentError",
     "NotFittedError",
     "SettingError",
@@ -36,7 +37,11 @@ class DatasetError(MirageError, ValueError):
 
 
 class FeatureError(MirageError, ValueError):
-    """A feature suite, a feature table or a neural model cannot be used as it is."""
+    """A feature suite or a feature table cannot be used as it is."""
+
+
+class NeuralError(MirageError, ValueError):
+    """A neural model cannot be loaded, or gives what are no vectors or scores; names it."""
 
 
 class GenerationError(MirageError, RuntimeError):
@@ -92,6 +97,24 @@ def needing(package: str, extra: str) -> Iterator[None]:
         yield
     except ImportError:
         raise missing_package(package, extra) from None
+
+
+@contextmanager
+def during(work: str) -> Iterator[None]:
+    """Around a call of a neural model, which may be anybody's: what it raises says what it did.
+
+    Raises:
+        NeuralError: it raised something that is no error of this library, or such an error itself.
+    """
+    try:
+        yield
+    except NeuralError as error:
+        raise NeuralError(f"{work}: {error}") from error
+    except MirageError:
+        raise
+    except Exception as error:
+        why = " ".join(f"{type(error).__name__}: {error}".split())
+        raise NeuralError(f"{work}: {why}") from error
 
 
 class NotFittedError(MirageError, RuntimeError):

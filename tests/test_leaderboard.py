@@ -25,10 +25,11 @@ from mirage.errors import (
     FeatureError,
     GenerationError,
     JudgmentError,
+    NeuralError,
     UnknownNameError,
 )
 from mirage.features import Facts, FeatureSuite, FunctionFeature
-from mirage.generation import OpenAIGenerator, respond
+from mirage.generation import CallableGenerator, OpenAIGenerator, respond
 from mirage.languages import LANGUAGES
 from mirage.leaderboard import Leaderboard, MultilingualLeaderboard
 from mirage.models import Judgment, Query, Response, Run
@@ -263,6 +264,19 @@ def test_mean_rank_over_languages(boards: MultilingualLeaderboard) -> None:
     assert ranking.mean_ranks["trained-7"] == 1
     by_language = {"en": {q.id: write(28)(q) for q in boards["en"].dataset}, "sw": write(12)}
     assert boards.rank(by_language, "mine", progress=False).to_json() == ranking.to_json()
+
+
+def test_an_embedder_that_fails_in_one_language_takes_no_other_with_it(
+    boards: MultilingualLeaderboard,
+) -> None:
+    class Broken(CallableGenerator):
+        def run(self, dataset: MirageDataset, **settings: Any) -> Run:
+            if dataset.language == "en":
+                raise NeuralError("no GPU")
+            return super().run(dataset, **settings)
+
+    ranking = boards.rank(Broken(write(12), "mine"), progress=False)
+    assert dict(ranking.left_out) == {"en": "no GPU"}
 
 
 def test_a_language_that_fails_takes_no_other_with_it(boards: MultilingualLeaderboard) -> None:

@@ -41,7 +41,7 @@ def support_entailment(nli: NLI) -> NeuralFeature:
     passage has no text.
 
     Raises:
-        FeatureError: the model does not name a label entailment.
+        NeuralError: the model does not name a label entailment.
     """
     return _support("entailment", nli)
 
@@ -50,7 +50,7 @@ def support_neutral(nli: NLI) -> NeuralFeature:
     """As :func:`support_entailment`, with the probability that the two have no bearing.
 
     Raises:
-        FeatureError: the model does not name a label neutral, as those with two labels do not.
+        NeuralError: the model does not name a label neutral, as those with two labels do not.
     """
     return _support("neutral", nli)
 

@@ -57,7 +57,7 @@ class SimilarityFeature:
         """One value for each answered query.
 
         Raises:
-            FeatureError: the embedder gives what are no vectors, or not as many as texts.
+            NeuralError: the embedder gives what are no vectors, or not as many as texts.
         """
         pairs = [_pair(item) for item in batch]
         texts = [text for pair in pairs if not isinstance(pair, NotComputed) for text in pair]

@@ -101,7 +101,7 @@ class FeatureSuite:
             reranker: the model of ``reranker_score``, or its name; by default the paper's.
 
         Raises:
-            FeatureError: a model cannot be loaded, or is of another kind.
+            NeuralError: a model cannot be loaded, or is of another kind.
             MissingPackageError: the extra ``neural`` is not installed.
         """
         from mirage.features import neural, rated

@@ -22,6 +22,7 @@ from mirage.errors import (
     GenerationError,
     JudgmentError,
     MirageError,
+    NeuralError,
     SettingError,
     UnknownNameError,
 )
@@ -835,7 +836,7 @@ class MultilingualLeaderboard(Mapping[str, Leaderboard]):
                     concurrency=concurrency,
                     timeout=timeout,
                 )
-            except (GenerationError, FeatureError, JudgmentError) as error:
+            except (GenerationError, FeatureError, JudgmentError, NeuralError) as error:
                 failed[code] = error  # what was answered in other languages is not lost for it
         if not rankings:
             raise next(iter(failed.values()))

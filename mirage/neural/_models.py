@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from mirage._base.packages import package
-from mirage.errors import FeatureError
+from mirage.errors import NeuralError
 
 __all__ = ["STAYS", "attempt", "in_halves", "in_longest_first", "place_of", "weights_digest"]
 
@@ -32,13 +32,13 @@ def attempt(name: str, load: Callable[[], Any]) -> Any:
     """What ``load`` gives, where the model ``name`` can be loaded.
 
     Raises:
-        FeatureError: it cannot; says why, and what to do without a network.
+        NeuralError: it cannot; says why, and what to do without a network.
     """
     try:
         return load()
     except Exception as error:  # of half a dozen libraries
         why = " ".join(str(error).split()) or type(error).__name__
-        raise FeatureError(
+        raise NeuralError(
             f"model {name!r} cannot be loaded ({why}); give a model's name on the Hugging Face hub "
             "or a folder that holds one. Without a network, fetch it beforehand where there is "
             f"one (hf download {name}) and bring the folder"

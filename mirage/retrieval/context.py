@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from mirage._base.gaps import NotComputed
-from mirage.errors import FeatureError, SettingError
+from mirage.errors import NeuralError, SettingError, during
 from mirage.models import Passage, Query
 from mirage.neural import Embedder, Reranker, embed
 from mirage.retrieval._exact import unit
@@ -65,7 +65,7 @@ class SentencePruner:
             passages: those to shorten.
 
         Raises:
-            FeatureError: the embedder fails on a text.
+            NeuralError: the scorer fails on a text.
         """
         pieces = [
             (place, piece)
@@ -74,7 +74,9 @@ class SentencePruner:
         ]
         texts = [_titled(passages[place], piece) for place, piece in pieces]
         remaining: list[list[str]] = [[] for _ in passages]
-        for number in self._remaining(self._scores(query, texts)):
+        with during(f"{self!r} on query {query.id!r}"):
+            scores = self._scores(query, texts)
+        for number in self._remaining(scores):
             place, piece = pieces[number]
             remaining[place].append(piece)
         return [
@@ -103,7 +105,7 @@ class SentencePruner:
         rows = embed(self.scorer, asked)
         for text, row in zip(asked, rows, strict=True):
             if isinstance(row, NotComputed):
-                raise FeatureError(f"query {query.id!r}: {text[:80]!r} has no vector: {row.reason}")
+                raise NeuralError(f"{text[:80]!r} has no vector: {row.reason}")
         question, *sentences = unit(np.array(rows))
         return [float(sentence @ question) for sentence in sentences]
 

@@ -25,7 +25,7 @@ from mirage._base.stores import (
     write_manifest,
 )
 from mirage.corpus import Corpus
-from mirage.errors import DatasetError, FeatureError, SettingError
+from mirage.errors import DatasetError, NeuralError, SettingError, during
 from mirage.models import Passage, Query
 from mirage.neural import Embedder, SentenceEmbedder, embed
 from mirage.retrieval._exact import Nearest, nearest, products, unit
@@ -118,7 +118,7 @@ class DenseRetriever:
             progress: show a progress bar on stderr, if that is a terminal.
 
         Raises:
-            FeatureError: the embedder fails on a passage, or gives what are no vectors.
+            NeuralError: the embedder fails on a passage, or gives what are no vectors.
             DatasetError: the folder holds something else, cannot be written, or another process
                 builds there.
             SettingError: no such similarity or index, or a folder is given and the embedder has no
@@ -145,7 +145,7 @@ class DenseRetriever:
         def fill(part: Path) -> None:
             if folder is not None:
                 _take_vectors(Path(folder), part, vectors_key)
-            shards = list(fill_shards(corpus, part, SUFFIX, encoder.shard, progress))
+            shards = list(fill_shards(corpus, part, SUFFIX, encoder.shard, embedder, progress))
             longest, dimensions = _measured(shards)
             if index == "hnsw":
                 _write_graph(shards, part / GRAPH, dimensions, n_jobs)
@@ -187,7 +187,7 @@ class DenseRetriever:
 
         Raises:
             SettingError: ``k`` is below 1.
-            FeatureError: the embedder fails on a question.
+            NeuralError: the embedder fails on a question.
         """
         if k < 1:
             raise SettingError(f"a search gives 1 passage or more, not {k}")
@@ -213,7 +213,7 @@ class DenseRetriever:
 
         Raises:
             DatasetError: the index is of another corpus.
-            FeatureError: the embedder fails on a question.
+            NeuralError: the embedder fails on a question.
         """
         if corpus.fingerprint != self.corpus.fingerprint:
             raise DatasetError(
@@ -231,10 +231,11 @@ class DenseRetriever:
 
     def _questions(self, queries: Sequence[Query]) -> NDArray[np.float64]:
         texts = [self.query_prefix + query.text for query in queries]
-        rows = embed(self.embedder, texts, self._dimensions)
-        for query, row in zip(queries, rows, strict=True):
-            if isinstance(row, NotComputed):
-                raise FeatureError(f"query {query.id!r} has no vector: {row.reason}")
+        with during(f"{self.embedder!r} on {len(texts)} questions to {self.corpus}"):
+            rows = embed(self.embedder, texts, self._dimensions)
+            for query, row in zip(queries, rows, strict=True):
+                if isinstance(row, NotComputed):
+                    raise NeuralError(f"query {query.id!r} has no vector: {row.reason}")
         vectors = np.array(rows, np.float64).reshape(len(rows), self._dimensions)
         return unit(vectors) if self.similarity == "cosine" else vectors
 
@@ -292,7 +293,7 @@ class _Encoder:
         vectors = [next(rows) if text else None for text in texts]
         for passage, vector in zip(passages, vectors, strict=True):
             if isinstance(vector, NotComputed):
-                raise FeatureError(f"passage {passage.id!r} has no vector: {vector.reason}")
+                raise NeuralError(f"passage {passage.id!r} has no vector: {vector.reason}")
         if not self.dimensions:
             self.dimensions = self._length(vectors)
         matrix = np.zeros((len(texts), self.dimensions))
@@ -318,7 +319,7 @@ class _Encoder:
             kept = matrix.astype(np.float16)
         if not np.isfinite(kept).all():
             place = int(np.flatnonzero(~np.isfinite(kept).all(axis=1))[0])
-            raise FeatureError(
+            raise NeuralError(
                 f"the vector of passage {passages[place].id!r} holds numbers beyond 65,504, the "
                 'most that 16 bits hold; take similarity="cosine"'
             )

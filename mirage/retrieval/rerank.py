@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 from mirage._base.logs import logger
 from mirage.corpus import Corpus
-from mirage.errors import LLMError, SettingError
+from mirage.errors import LLMError, SettingError, during
 from mirage.languages import Language
 from mirage.llm import LLM, Form, Question, RerankForm, ask_all, relevance_all
 from mirage.llm.questions import BRACKETS, final_verdict
@@ -63,7 +63,7 @@ class CrossEncoderReranker:
             that holds one; or a :class:`mirage.neural.Reranker`, with its own settings.
 
     Raises:
-        FeatureError: there is no such model, or it gives more than one score.
+        NeuralError: there is no such model, or it gives more than one score.
         MissingPackageError: the extra ``neural`` is not installed.
     """
 
@@ -92,11 +92,12 @@ class CrossEncoderReranker:
 
         Raises:
             SettingError: ``depth`` is below 1.
-            FeatureError: the model cannot be loaded.
+            NeuralError: the model cannot be loaded, or fails.
         """
         asked = _candidates(run, corpus, queries, depth)
         pairs = [(each.query.text, text) for each in asked for text in each.texts]
-        scores = iter(self.scorer.scores(pairs).tolist() if pairs else [])
+        with during(f"{self!r} on {run!r} of {corpus}"):
+            scores = iter(self.scorer.scores(pairs).tolist() if pairs else [])
         return RetrievalRun.of(
             {
                 each.query.id: {passage.id: next(scores) for passage in each.passages}

@@ -14,7 +14,7 @@ import numpy as np
 
 from mirage._base.stores import build_folder, read_manifest, write_manifest
 from mirage.corpus import Corpus
-from mirage.errors import DatasetError, SettingError
+from mirage.errors import DatasetError, SettingError, during
 from mirage.models import Passage, Query
 from mirage.neural import SparseEmbedder
 from mirage.retrieval._exact import Nearest
@@ -81,7 +81,7 @@ class SparseRetriever:
             progress: show a progress bar on stderr, if that is a terminal.
 
         Raises:
-            FeatureError: the model cannot be loaded.
+            NeuralError: the model cannot be loaded, or fails on a passage.
             DatasetError: the folder holds something else, cannot be written, or another process
                 builds there.
             MissingPackageError: the extra ``neural`` is not installed.
@@ -100,7 +100,7 @@ class SparseRetriever:
             return file.getvalue()
 
         def fill(part: Path) -> None:
-            for path in fill_shards(corpus, part, SUFFIX, shard, progress):
+            for path in fill_shards(corpus, part, SUFFIX, shard, model, progress):
                 _read(path)
             write_manifest(part, KIND, {"format": FORMAT, "key": key})
 
@@ -137,11 +137,13 @@ class SparseRetriever:
 
         Raises:
             SettingError: ``k`` is below 1.
+            NeuralError: the model fails on a question.
         """
         if k < 1:
             raise SettingError(f"a search gives 1 passage or more, not {k}")
         asked = list(queries)
-        questions = self.embedder.queries([query.text for query in asked]).T.tocsc()
+        with during(f"{self.embedder!r} on {len(asked)} questions to {self.corpus}"):
+            questions = self.embedder.queries([query.text for query in asked]).T.tocsc()
         best = [Nearest(np.zeros(0, np.int64), np.zeros(0))] * len(asked)
         for start, path in self._shards.items():
             products = (_read(path) @ questions).tocsc()

@@ -23,7 +23,7 @@ from hypothesis import strategies as st
 from llm_server import ChatServer
 
 from mirage.dataset import MirageDataset
-from mirage.errors import FeatureError, MissingPackageError, SettingError
+from mirage.errors import FeatureError, MissingPackageError, NeuralError, SettingError
 from mirage.features import Feature, FeatureSuite, NotComputed, answered
 from mirage.features.neural import reranker_score, support_entailment, support_neutral
 from mirage.llm import LLM, Cache
@@ -580,17 +580,17 @@ def test_texts_that_are_not_unicode(nli: Path, reranker: Path) -> None:
 def test_labels_are_not_guessed(zoo: Zoo, reranker: Path) -> None:
     two = NLI(zoo.make("bert", ("not_entailment", "entailment")))
     assert support_entailment(two).name == "support_entailment"
-    with pytest.raises(FeatureError, match=r"'neutral'.* labels are not_entailment, entailment"):
+    with pytest.raises(NeuralError, match=r"'neutral'.* labels are not_entailment, entailment"):
         support_neutral(two)
     for labels in (("LABEL_0", "LABEL_1"), ("entailment", "entails", "neutral")):
-        with pytest.raises(FeatureError, match=f"'entailment'.* {', '.join(labels)}; take a model"):
+        with pytest.raises(NeuralError, match=f"'entailment'.* {', '.join(labels)}; take a model"):
             NLI(zoo.make("bert", labels))
-    with pytest.raises(FeatureError, match="labels are score"):
+    with pytest.raises(NeuralError, match="labels are score"):
         NLI(reranker)
 
 
 def test_a_reranker_gives_one_score(nli: Path) -> None:
-    with pytest.raises(FeatureError, match="is no reranker: it gives a pair 3 scores instead of 1"):
+    with pytest.raises(NeuralError, match="is no reranker: it gives a pair 3 scores instead of 1"):
         Reranker(nli)
 
 
@@ -598,7 +598,7 @@ def test_scores_have_to_be_finite(zoo: Zoo) -> None:
     model, tokenizer = in_memory(zoo.make("bert", ("score",)))
     model.classifier.weight.data.fill_(float("inf"))
     scorer = Reranker(model, tokenizer)
-    with pytest.raises(FeatureError, match="not finite"):
+    with pytest.raises(NeuralError, match="not finite"):
         scorer.scores([("a", "b")])
     model.classifier.weight.data.fill_(1.0)
     assert np.isfinite(scorer.scores([("a", "b")])).all()  # and nothing was kept
@@ -615,7 +615,7 @@ def test_models_that_cannot_be_loaded(
     assert zoo
     monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
     for name in (tmp_path, "no/such-model", "./no/such/folder"):
-        with pytest.raises(FeatureError, match="cannot be loaded") as caught:
+        with pytest.raises(NeuralError, match="cannot be loaded") as caught:
             NLI(name)
         assert repr(str(name)) in str(caught.value)
         assert "hf download" in str(caught.value)
@@ -624,7 +624,7 @@ def test_models_that_cannot_be_loaded(
     half.mkdir()
     (half / "config.json").write_bytes((nli / "config.json").read_bytes())
     scorer = NLI(half)
-    with pytest.raises(FeatureError, match=r"half.* cannot be loaded"):
+    with pytest.raises(NeuralError, match=r"half.* cannot be loaded"):
         scorer.scores([("a", "b")])
 
 
@@ -685,10 +685,10 @@ def test_scores_are_kept_for_other_processes(zoo: Zoo, tmp_path: Path) -> None:
         lambda: NLI(folder, cache=cache, max_length=40).scores(pairs),
         lambda: NLI(folder, cache=False).scores(pairs),
     ):
-        with pytest.raises(FeatureError, match="cannot be loaded"):
+        with pytest.raises(NeuralError, match="cannot be loaded"):
             other()
     os.utime(folder / "model.safetensors")
-    with pytest.raises(FeatureError, match="cannot be loaded"):
+    with pytest.raises(NeuralError, match="cannot be loaded"):
         NLI(folder, cache=cache).scores(pairs)
 
 
@@ -768,9 +768,9 @@ def test_the_full_suite_takes_names_of_models(nli: Path, reranker: Path) -> None
     suite = FeatureSuite.full(llm, nli=str(nli), reranker=str(reranker), language="sw")
     assert suite.names == PAPER
     assert suite.language == "sw"
-    with pytest.raises(FeatureError, match="is no reranker"):
+    with pytest.raises(NeuralError, match="is no reranker"):
         FeatureSuite.full(llm, nli=str(nli), reranker=str(nli))
-    with pytest.raises(FeatureError, match="has no label 'entailment'"):
+    with pytest.raises(NeuralError, match="has no label 'entailment'"):
         FeatureSuite.full(llm, nli=str(reranker), reranker=str(reranker))
 
 
@@ -780,9 +780,9 @@ def test_the_models_of_the_paper_are_the_default(zoo: Zoo, monkeypatch: pytest.M
     assert zoo
     monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
     llm = LLM("rater", base_url="http://localhost:1/v1", cache=False)
-    with pytest.raises(FeatureError, match="MoritzLaurer/mDeBERTa-v3-base-xnli-multilingual-nli"):
+    with pytest.raises(NeuralError, match="MoritzLaurer/mDeBERTa-v3-base-xnli-multilingual-nli"):
         FeatureSuite.full(llm)
-    with pytest.raises(FeatureError, match="BAAI/bge-reranker-v2-m3"):
+    with pytest.raises(NeuralError, match="BAAI/bge-reranker-v2-m3"):
         Reranker()
 
 

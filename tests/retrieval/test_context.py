@@ -11,7 +11,7 @@ import pytest
 from tiny_models import cross_encoder
 
 from mirage import MirageDataset
-from mirage.errors import FeatureError, SettingError
+from mirage.errors import NeuralError, SettingError
 from mirage.features import NotComputed
 from mirage.languages import LANGUAGES
 from mirage.models import Passage, Query
@@ -91,7 +91,7 @@ def test_what_makes_no_sense() -> None:
     for share in (0, 1.5, float("nan")):
         with pytest.raises(SettingError, match="above 0 and at most 1"):
             SentencePruner(about_the_nile, share=share)
-    with pytest.raises(FeatureError, match="query 'q': 'nile' has no vector: too long"):
+    with pytest.raises(NeuralError, match=r"Pruner\(.* on query 'q': 'nile' has no vector: too"):
         SentencePruner(lambda texts: [NotComputed("too long")] * len(texts), threshold=0).process(
             QUERY, PASSAGES
         )

@@ -21,7 +21,7 @@ from tiny_models import sentence_transformer
 
 from mirage import MirageDataset
 from mirage.corpus import Corpus
-from mirage.errors import DatasetError, FeatureError, SettingError
+from mirage.errors import DatasetError, NeuralError, SettingError
 from mirage.features import NotComputed
 from mirage.llm import LLM
 from mirage.models import Passage, Query
@@ -231,9 +231,11 @@ def test_an_endpoint_and_what_it_fails_on(server: ChatServer, tmp_path: Path) ->
     embedder = EndpointEmbedder(llm)
     index = DenseRetriever.build(corpus, tmp_path / "i", embedder=embedder, progress=False)
     assert index.retrieve([query("a")], 1)["q"].passage_ids == ("p1",)
-    with pytest.raises(FeatureError, match="query 'q' has no vector: not embedded: e at"):
+    with pytest.raises(
+        NeuralError, match=r"passages in .*: query .q. has no vector: not em.*e at"
+    ):
         index.retrieve([query("hh")], 1)
-    with pytest.raises(FeatureError, match="passage 'p1' has no vector"):
+    with pytest.raises(NeuralError, match="passage 'p1' has no vector"):
         DenseRetriever.build(passages("a", "hh"), embedder=embedder, progress=False)
     moved = EndpointEmbedder(LLM("e", base_url=f"{server.root}/v2", cache=False))
     with pytest.raises(DatasetError, match="by another embedder"):
@@ -266,10 +268,27 @@ def test_e5_finds_the_passage_in_another_language(tmp_path: Path) -> None:
     ],
 )
 def test_vectors_that_are_none(rows: Any, wrong: str) -> None:
-    with pytest.raises(FeatureError, match=wrong):
+    with pytest.raises(NeuralError, match=wrong):
         DenseRetriever.build(
             passages("a"), embedder=lambda _: rows, similarity="dot", progress=False
         )
+
+
+def test_an_embedder_that_fails_is_named_with_what_it_was_given(tmp_path: Path) -> None:
+    def broken(texts: Sequence[str]) -> Any:
+        if any("h" in text for text in texts):
+            raise RuntimeError("no\nGPU")
+        return Letters()(texts)
+
+    broken.fingerprint = "broken"  # type: ignore[attr-defined]
+    corpus = Corpus.build(passages("a", "b"), tmp_path / "letters")
+    said = r"<function .*broken.*> on {} Corpus\(. passages in .*{}\): RuntimeError: no GPU"
+    index = DenseRetriever.build(corpus, embedder=broken, progress=False)
+    with pytest.raises(NeuralError, match=said.format("1 questions to", "letters")):
+        index.retrieve([query("h")], 1)
+    other = Corpus.build(passages("a", "h"), tmp_path / "other")
+    with pytest.raises(NeuralError, match=said.format("passages 'p0' to 'p1' of", "other")):
+        DenseRetriever.build(other, embedder=broken, progress=False)
 
 
 def test_settings_that_make_no_sense(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from tiny_models import cross_encoder
 from mirage import Pipeline
 from mirage.corpus import Corpus
 from mirage.dataset import MirageDataset
-from mirage.errors import LLMError, SettingError
+from mirage.errors import LLMError, NeuralError, SettingError
 from mirage.llm import LLM, Budget, Price
 from mirage.models import Passage, Query
 from mirage.neural import Reranker as PairScorer
@@ -66,6 +66,16 @@ def test_a_cross_encoder_gives_its_logits(corpus: Corpus, place: Path) -> None:
     assert run["none"].passage_ids == ()
     assert run.name == "bm25>tiny"
     assert isinstance(reranker, Reranker)
+
+
+def test_a_cross_encoder_that_fails_is_named_with_what_it_was_given(
+    corpus: Corpus, place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reranker = CrossEncoderReranker(PairScorer(place, cache=False))
+    monkeypatch.setattr(reranker.scorer, "_scores_of", lambda _: 1 / 0)
+    said = r"CrossEncoderReranker\(.*tiny.* on RetrievalRun\('bm25'.* of Corpus.*ZeroDivision"
+    with pytest.raises(NeuralError, match=said):
+        reranker.rerank(RUN, corpus, QUERIES, 4)
 
 
 def test_models_are_told_apart(place: Path) -> None:

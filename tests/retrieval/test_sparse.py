@@ -10,7 +10,7 @@ import pytest
 from tiny_models import sparse_encoder
 
 from mirage.corpus import Corpus
-from mirage.errors import DatasetError, FeatureError, SettingError
+from mirage.errors import DatasetError, NeuralError, SettingError
 from mirage.models import Passage, Query
 from mirage.neural import SparseEmbedder
 from mirage.retrieval import Retriever, SparseRetriever, _shards
@@ -107,10 +107,21 @@ def test_a_damaged_shard_and_a_model_that_is_none_are_named(
     path.write_bytes(b"x" * path.stat().st_size)
     with pytest.raises(DatasetError, match=r"000000000000\.npz was damaged"):
         index.retrieve(QUERIES, 1)
-    with pytest.raises(FeatureError, match="cannot be loaded"):
+    with pytest.raises(NeuralError, match="cannot be loaded"):
         SparseEmbedder(tmp_path)
     with pytest.raises(SettingError, match="batch_size=0"):
         SparseEmbedder(tmp_path, batch_size=0)
+
+
+def test_a_model_that_fails_is_named_with_what_it_was_given(
+    corpus: Corpus, embedder: SparseEmbedder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    index = SparseRetriever.build(corpus, embedder=embedder, progress=False)
+    monkeypatch.setattr(embedder, "_weights", lambda *_: 1 / 0)
+    with pytest.raises(NeuralError, match=r"SparseEmbedder\(.* on 2 questions to Corpus.*ZeroDiv"):
+        index.retrieve(QUERIES, 1)
+    with pytest.raises(NeuralError, match=r"SparseEmbedder\(.* 'p0' to 'p4' of Corpus.*ZeroDiv"):
+        SparseRetriever.build(corpus, embedder=embedder, progress=False)
 
 
 def test_texts_keep_their_order_whatever_their_length(embedder: SparseEmbedder) -> None:
