@@ -231,9 +231,7 @@ def test_an_endpoint_and_what_it_fails_on(server: ChatServer, tmp_path: Path) ->
     embedder = EndpointEmbedder(llm)
     index = DenseRetriever.build(corpus, tmp_path / "i", embedder=embedder, progress=False)
     assert index.retrieve([query("a")], 1)["q"].passage_ids == ("p1",)
-    with pytest.raises(
-        NeuralError, match=r"passages in .*: query .q. has no vector: not em.*e at"
-    ):
+    with pytest.raises(NeuralError, match=r"passages in .*: query .q. has no vector: not em.*e at"):
         index.retrieve([query("hh")], 1)
     with pytest.raises(NeuralError, match="passage 'p1' has no vector"):
         DenseRetriever.build(passages("a", "hh"), embedder=embedder, progress=False)
