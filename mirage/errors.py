@@ -14,6 +14,7 @@ __all__ = [
     "ArtifactError",
     "BudgetError",
     "DatasetError",
+    "ExecutorError",
     "FeatureError",
     "GenerationError",
     "JudgmentError",
@@ -34,6 +35,10 @@ class MirageError(Exception):
 
 class DatasetError(MirageError, ValueError):
     """A dataset, run or qrels file does not say what it should; names file, line and field."""
+
+
+class ExecutorError(MirageError, RuntimeError):
+    """Work could not be sent to workers, or was lost with them again and again; says which."""
 
 
 class FeatureError(MirageError, ValueError):

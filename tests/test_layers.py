@@ -24,6 +24,7 @@ HOUSE = PACKAGE.parent
 FLOORS = (
     {"errors"},
     {"_base", "languages"},
+    {"executors"},
     {"models", "llm", "statistics"},
     {"text", "human_agreement", "neural"},
     {"dataset", "sources", "corpus"},

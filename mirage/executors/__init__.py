@@ -1,0 +1,14 @@
+"""Where work is done: in this thread, in several, or on the machines of a cluster."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from mirage._base.lazy import lazy
+
+if TYPE_CHECKING:
+    from mirage.executors.base import Executor, LocalExecutor, Once, in_order
+
+__all__ = ["Executor", "LocalExecutor", "Once", "in_order"]
+
+__getattr__, __dir__ = lazy(__name__, __file__)
