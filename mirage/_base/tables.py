@@ -1,4 +1,4 @@
-"""Small tables of names and numbers, as plain text, Markdown and HTML."""
+"""Small tables of names and numbers, as plain text, Markdown, LaTeX and HTML."""
 
 from __future__ import annotations
 
@@ -24,8 +24,10 @@ __all__ = [
     "Rows",
     "Table",
     "frame_of",
+    "parts",
     "ranked_cells",
     "to_html",
+    "to_latex",
     "to_markdown",
     "to_text",
 ]
@@ -87,6 +89,7 @@ class Table:
         notes: lines below it.
         name: the column of names; it is aligned left and cut where space is short. All others
             are numbers.
+        texts: other columns that are aligned left.
     """
 
     title: str
@@ -95,6 +98,7 @@ class Table:
     marked: tuple[bool, ...] = ()
     notes: tuple[str, ...] = ()
     name: int = 1
+    texts: tuple[int, ...] = ()
 
     @property
     def marks(self) -> tuple[bool, ...]:
@@ -140,12 +144,14 @@ def to_text(table: Table) -> str:
 
 def to_markdown(table: Table) -> str:
     """The table in GitHub's Markdown; marked rows have their names in bold."""
-    rule = tuple(":--" if j == table.name else "--:" for j in range(len(table.header)))
+    left = {table.name, *table.texts}
+    rule = tuple(":--" if j in left else "--:" for j in range(len(table.header)))
     rows = [table.header, rule]
     for cells, marked in zip(table.rows, table.marks, strict=True):
-        name = _markdown(cells[table.name])
-        name = f"**{name}**" if marked else name
-        rows.append((*cells[: table.name], name, *cells[table.name + 1 :]))
+        shown = [_markdown(cell) if j in left else cell for j, cell in enumerate(cells)]
+        if marked:
+            shown[table.name] = f"**{shown[table.name]}**"
+        rows.append(tuple(shown))
     lines = ["| " + " | ".join(row) + " |" for row in rows]
     paragraphs = [_markdown(table.title), "\n".join(lines), *map(_markdown, table.notes)]
     return "\n\n".join(filter(None, paragraphs))
@@ -153,10 +159,11 @@ def to_markdown(table: Table) -> str:
 
 def to_html(table: Table) -> str:
     """The table as one HTML element that needs no other; names keep their own direction."""
-    head = "".join(_html_cell("th", cell, j == table.name) for j, cell in enumerate(table.header))
+    left = {table.name, *table.texts}
+    head = "".join(_html_cell("th", cell, j in left) for j, cell in enumerate(table.header))
     body = "".join(
         ('<tr class="own">' if marked else "<tr>")
-        + "".join(_html_cell("td", cell, j == table.name) for j, cell in enumerate(cells))
+        + "".join(_html_cell("td", cell, j in left) for j, cell in enumerate(cells))
         + "</tr>"
         for cells, marked in zip(table.rows, table.marks, strict=True)
     )
@@ -168,15 +175,107 @@ def to_html(table: Table) -> str:
     )
 
 
+def to_latex(table: Table) -> str:
+    """The table for LaTeX's package booktabs, in a ``table`` with the title as its caption.
+
+    Notes stand below it as comments.
+    """
+    left = {table.name, *table.texts}
+    columns = "".join("l" if j in left else "r" for j in range(len(table.header)))
+    rows = [
+        tuple(_latex(cell, j not in left) for j, cell in enumerate(cells))
+        for cells in (table.header, *table.rows)
+    ]
+    for row, marked in enumerate(table.marks, 1):
+        cells = rows[row]
+        bold = f"\\textbf{{{cells[table.name]}}}" if marked else cells[table.name]
+        rows[row] = (*cells[: table.name], bold, *cells[table.name + 1 :])
+    head, *body = (" & ".join(row) + r" \\" for row in rows)
+    caption = [f"\\caption{{{_latex(table.title)}}}"] if table.title else []
+    return "\n".join(
+        [
+            *(f"% {_clean(note)}" for note in table.notes),
+            r"\begin{table}",
+            *caption,
+            f"\\begin{{tabular}}{{{columns}}}",
+            r"\toprule",
+            head,
+            r"\midrule",
+            *body,
+            r"\bottomrule",
+            r"\end{tabular}",
+            r"\end{table}",
+        ]
+    )
+
+
 # Plain text ---------------------------------------------------------------------------------------
+
+
+def parts(table: Table) -> tuple[Table, ...]:
+    """The table in parts that fit a terminal, each with all rows and some columns of numbers.
+
+    Where the columns on the left leave no room for numbers, rows have numbers instead, and what
+    they stand for is in the notes.
+    """
+    left = sorted({table.name, *table.texts})
+    right = [j for j in range(len(table.header)) if j not in left]
+    widths = [max(_width(row[j]) for row in (table.header, *table.rows)) for j in right]
+    room = WIDTH - 1
+    taken = sum(
+        max(_width(_clean(row[j])) for row in (table.header, *table.rows)) + len(GAP) for j in left
+    )
+    if taken + max(widths, default=0) + len(GAP) > room and len(left) > 1:
+        return parts(_numbered(table, left))
+    groups: list[list[int]] = [[]]
+    used = taken
+    for j, width in zip(right, widths, strict=True):
+        if groups[-1] and used + width + len(GAP) > room:
+            groups.append([])
+            used = taken
+        groups[-1].append(j)
+        used += width + len(GAP)
+    return tuple(
+        _part(table, left, group, first=group is groups[0], last=group is groups[-1])
+        for group in groups
+    )
+
+
+def _part(table: Table, left: list[int], right: list[int], *, first: bool, last: bool) -> Table:
+    columns = [*left, *right]
+    return replace(
+        table,
+        title=table.title if first else "",
+        header=tuple(table.header[j] for j in columns),
+        rows=tuple(tuple(row[j] for j in columns) for row in table.rows),
+        notes=table.notes if last else (),
+        name=left.index(table.name),
+        texts=tuple(range(len(left))),
+    )
+
+
+def _numbered(table: Table, left: list[int]) -> Table:
+    """The table with a number for each row's columns on the left, and what it is in the notes."""
+    names = [" | ".join(row[j] for j in left if row[j]) for row in table.rows]
+    right = [j for j in range(len(table.header)) if j not in left]
+    return replace(
+        table,
+        header=("row", *(table.header[j] for j in right)),
+        rows=tuple((str(i), *(row[j] for j in right)) for i, row in enumerate(table.rows, 1)),
+        notes=(*(f"{i}: {name}" for i, name in enumerate(names, 1)), *table.notes),
+        name=0,
+        texts=(),
+    )
 
 
 def _column(table: Table, j: int) -> list[str]:
     """The padded cells of a column, header first."""
     cells = [_clean(table.header[j]), *(_clean(row[j]) for row in table.rows)]
     width = max(map(_width, cells))
-    if j != table.name:
+    if j != table.name and j not in table.texts:
         return [" " * (width - _width(cell)) + cell for cell in cells]
+    if j in table.texts:
+        return [_isolated(cell) + " " * (width - _width(cell)) for cell in cells]
     others = [k for k in range(len(table.header)) if k != j]
     taken = sum(max(_width(row[k]) for row in (table.header, *table.rows)) for k in others)
     room = WIDTH - 1 - len(GAP) * len(table.header) - taken
@@ -241,6 +340,25 @@ def _isolated_words(line: str) -> str:
 
 def _markdown(text: str) -> str:
     return re.sub(r"([\\`*_\[\]<>|~&])", r"\\\1", _clean(text))
+
+
+_LATEX = {
+    "\\": r"\textbackslash{}",
+    "~": r"\textasciitilde{}",
+    "^": r"\textasciicircum{}",
+    "|": r"\textbar{}",
+    "<": r"\textless{}",
+    ">": r"\textgreater{}",
+    "[": "{[}",
+    "]": "{]}",
+    **{sign: f"\\{sign}" for sign in "&%$#_{}"},
+}
+
+
+def _latex(text: str, number: bool = False) -> str:
+    """The text as LaTeX; a bracket is in braces, since one behind a line end is an option."""
+    escaped = "".join(_LATEX.get(c, c) for c in _clean(text))
+    return re.sub(r"(?<![\w.])-(?=\d)", "$-$", escaped) if number else escaped
 
 
 def _html(text: str) -> str:

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 from mirage._base.lazy import lazy
 
 if TYPE_CHECKING:
-    from mirage.benchmarking.tables import AXES, Cell, ResultTable, Score
+    from mirage.benchmarking.cells import AXES, Cell, Score
+    from mirage.benchmarking.tables import ResultTable
 
 __all__ = ["AXES", "Cell", "ResultTable", "Score"]
 

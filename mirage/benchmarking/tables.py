@@ -2,115 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import NamedTuple
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-import numpy as np
-from numpy.typing import NDArray
-
+from mirage._base.files import replacing
+from mirage._base.tables import frame_of, to_html, to_latex, to_markdown
+from mirage.benchmarking import _rendering as rendering
+from mirage.benchmarking.cells import AXES, Cell, Score, axes_of
 from mirage.errors import SettingError, UnknownNameError
-from mirage.statistics.bootstrap import Interval
-from mirage.statistics.clusters import cluster_codes, mean_intervals
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 __all__ = ["AXES", "Cell", "ResultTable", "Score"]
-
-AXES = (
-    "dataset",
-    "corpus",
-    "retriever",
-    "reranker",
-    "processor",
-    "generator",
-    "prompt",
-    "show_k",
-)
-"""What cells differ by, in the order of a pipeline."""
-
-NO_INTERVAL = (np.nan, np.nan)
-
-
-class Score(NamedTuple):
-    """One metric of one cell.
-
-    Attributes:
-        mean: over the queries that are measured; NaN where none is.
-        interval: lower and upper end for the mean over all such queries; NaN with fewer than ten
-            clusters of them, and of published figures.
-        n: queries that are measured.
-        failed: queries without a response.
-        unmeasured: queries with a response of which the metric gives no number.
-    """
-
-    mean: float
-    interval: Interval = NO_INTERVAL
-    n: int = 0
-    failed: int = 0
-    unmeasured: int = 0
-
-
-@dataclass(frozen=True, eq=False)
-class Cell:
-    """One pipeline on one dataset, measured.
-
-    Attributes:
-        settings: what it is, by axis, such as ``{"retriever": "bm25", "show_k": "5"}``.
-        scores: its metrics, by name.
-        failure: why it could not be run; empty where it was.
-        query_ids: the queries, in the order of ``values``.
-        values: the number of each query by metric, ``(queries,)``, NaN where there is none. Empty
-            of published figures.
-        clusters: what queries hang together with, by query id.
-    """
-
-    settings: Mapping[str, str]
-    scores: Mapping[str, Score] = field(default_factory=dict)
-    failure: str = ""
-    query_ids: tuple[str, ...] = ()
-    values: Mapping[str, NDArray[np.float64]] = field(default_factory=dict)
-    clusters: Mapping[str, str] = field(default_factory=dict)
-
-    @classmethod
-    def measured(
-        cls,
-        settings: Mapping[str, str],
-        query_ids: Sequence[str],
-        values: Mapping[str, NDArray[np.float64]],
-        *,
-        failed: Iterable[str] = (),
-        bounds: Mapping[str, tuple[float, float]] | None = None,
-        clusters: Mapping[str, str] | None = None,
-    ) -> Cell:
-        """A cell from the number of each query by metric.
-
-        Args:
-            settings: what it is.
-            query_ids: the queries.
-            values: their numbers by metric, NaN where there is none.
-            failed: queries without a response.
-            bounds: the lowest and highest value of a metric, where it has them.
-            clusters: what queries hang together with, by query id.
-        """
-        codes = cluster_codes(query_ids, clusters or {})
-        lost = np.isin(np.array(query_ids, dtype=object), list(failed))
-        scores = {}
-        for name, column in values.items():
-            low, high = (bounds or {}).get(name, (-np.inf, np.inf))
-            known = ~np.isnan(column)
-            ends = mean_intervals(column[:, None], codes, np.array([low]), np.array([high]))[0]
-            scores[name] = Score(
-                float(column[known].mean()) if known.any() else np.nan,
-                (float(ends[0]), float(ends[1])),
-                int(known.sum()),
-                int((lost & ~known).sum()),
-                int((~lost & ~known).sum()),
-            )
-        return cls(settings, scores, "", tuple(query_ids), dict(values), dict(clusters or {}))
-
-    @property
-    def name(self) -> str:
-        """Its settings in a line."""
-        return " | ".join(value for value in self.settings.values() if value)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -121,11 +27,13 @@ class ResultTable(Sequence[Cell]):
         name: of the experiment.
         cells: in the order of the grid; one that failed says why.
         metrics: the names of the metrics, in order.
+        notes: what a reader should know of it.
     """
 
     name: str
     cells: tuple[Cell, ...]
     metrics: tuple[str, ...]
+    notes: tuple[str, ...] = ()
 
     def __len__(self) -> int:
         return len(self.cells)
@@ -139,8 +47,7 @@ class ResultTable(Sequence[Cell]):
     @property
     def axes(self) -> tuple[str, ...]:
         """What the cells have settings of, in the order of :data:`AXES`; others behind these."""
-        known = dict.fromkeys(axis for cell in self for axis in cell.settings)
-        return tuple(sorted(known, key=lambda axis: AXES.index(axis) if axis in AXES else 99))
+        return axes_of(self)
 
     def values_of(self, axis: str) -> tuple[str, ...]:
         """The settings of one axis, in the order of the cells.
@@ -166,7 +73,7 @@ class ResultTable(Sequence[Cell]):
             for cell in self
             if all(cell.settings.get(axis, "") == str(value) for axis, value in settings.items())
         )
-        return ResultTable(self.name, kept, self.metrics)
+        return replace(self, cells=kept)
 
     def cell(self, **settings: str | int) -> Cell:
         """The one cell with these settings.
@@ -179,3 +86,92 @@ class ResultTable(Sequence[Cell]):
         if len(cells) != 1:
             raise SettingError(f"{len(cells)} cells of {self.name} have the settings {settings}")
         return cells[0]
+
+    # To read, to print, to keep -------------------------------------------------------------------
+
+    def __repr__(self) -> str:
+        failed = sum(bool(cell.failure) for cell in self)
+        lost = f", {failed} of them failed" if failed else ""
+        return f"ResultTable({self.name!r}, {len(self)} cells{lost}, {', '.join(self.metrics)})"
+
+    def __str__(self) -> str:
+        return rendering.to_text(self._shown)
+
+    def _repr_html_(self) -> str:
+        return to_html(self._shown)
+
+    @property
+    def _shown(self) -> rendering.Table:
+        return rendering.shown(self.name, self.cells, self.axes, self.metrics, self.notes)
+
+    def to_markdown(self) -> str:
+        """The table in GitHub's Markdown."""
+        return to_markdown(self._shown)
+
+    def to_latex(self) -> str:
+        """The table for LaTeX's package booktabs."""
+        return to_latex(self._shown)
+
+    def to_csv(self) -> str:
+        """The table as comma-separated values: a line a cell and metric, numbers in full."""
+        return rendering.to_csv(self._columns)
+
+    def to_pandas(self) -> pd.DataFrame:
+        """A frame with a row for each cell and metric.
+
+        Its columns are the axes, then metric, mean, lower, upper, n, failed, unmeasured, and why
+        the cell failed.
+
+        Raises:
+            MissingPackageError: pandas is not installed.
+        """
+        return frame_of(self._columns)
+
+    @property
+    def _columns(self) -> dict[str, list[Any]]:
+        return rendering.columns(self.cells, self.axes, self.metrics)
+
+    def to_json(self) -> str:
+        """The whole table, values per query included; :meth:`from_json` reads it."""
+        return rendering.to_json(self.name, self.cells, self.metrics, self.notes)
+
+    @classmethod
+    def from_json(cls, text: str, *, source: str = "the table") -> ResultTable:
+        """A table from what :meth:`to_json` wrote.
+
+        Args:
+            text: the JSON.
+            source: what errors call it, such as its path.
+
+        Raises:
+            DatasetError: it is no such table; says where.
+        """
+        name, cells, metrics, notes = rendering.from_json(text, source)
+        return cls(name, cells, metrics, notes)
+
+    def write(self, path: str | Path) -> None:
+        """Write the table in the form that the file's name ends in.
+
+        ``.txt`` is plain text of 80 columns, ``.md`` Markdown, ``.csv`` and ``.tex`` as
+        :meth:`to_csv` and :meth:`to_latex`, ``.json`` what :meth:`from_json` reads, ``.html`` a
+        page with the table alone; :func:`mirage.report.write_grid` writes one with what is behind
+        each cell.
+
+        Raises:
+            SettingError: the name ends in none of these.
+            DatasetError: the file cannot be written.
+        """
+        path = Path(path)
+        forms: dict[str, Callable[[], str]] = {
+            ".txt": self.__str__,
+            ".md": self.to_markdown,
+            ".csv": self.to_csv,
+            ".tex": self.to_latex,
+            ".json": self.to_json,
+            ".html": lambda: rendering.page(self._shown),
+        }
+        if path.suffix.lower() not in forms:
+            raise SettingError(f"{path}: a table is written to a file in {', '.join(forms)}")
+        text = forms[path.suffix.lower()]()
+        with replacing(path) as part:
+            part.write_text(text.rstrip("\n") + "\n", encoding="utf-8", newline="\n")

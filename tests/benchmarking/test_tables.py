@@ -1,0 +1,142 @@
+"""The table of a grid: what it says, how it is written, and that it is read back as it was."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from mirage.benchmarking import Cell, ResultTable, Score
+from mirage.errors import DatasetError, SettingError
+
+IDS = tuple(f"q{i}" for i in range(20))
+HOSTILE = "A&B_{1} [50%] ~^\\ <b>$x#|`*"
+
+
+def measured(hits: int, *, lost: int = 0, **settings: str) -> Cell:
+    """A cell that is right on the first ``hits`` of 20 queries; of ``lost`` there is no number."""
+    values = (np.arange(20) < hits).astype(float)
+    values[20 - lost :] = np.nan
+    known = {"dataset": "mkqa-fr", "generator": "solar", **settings}
+    columns = {"qa_match": values, "R@5": np.linspace(0, 1, 20)}
+    bounds = {"qa_match": (0.0, 1.0), "R@5": (0.0, 1.0)}
+    return Cell.measured(known, IDS, columns, failed=IDS[-1:], bounds=bounds)
+
+
+@pytest.fixture
+def table() -> ResultTable:
+    failed = {"dataset": "mkqa-fr", "generator": "solar", "retriever": "e5"}
+    cells = (
+        measured(10, retriever="none"),
+        measured(15, lost=3, retriever="bm25"),
+        Cell(failed, failure="CUDA out of memory"),
+    )
+    return ResultTable("small", cells, ("qa_match", "R@5"), ("Made up.",))
+
+
+def test_the_text_has_numbers_intervals_and_what_is_missing(table: ResultTable) -> None:
+    text = str(table)
+    lines = text.splitlines()
+    assert max(map(len, lines)) <= 80
+    # The score interval of 10 of 20, by Student's t with 19 degrees of freedom, is 0.284 to 0.716.
+    assert "none       0.500 [0.284, 0.716]" in text
+    assert "17 (1 failed, 2 unmeasured)" in text
+    assert next(line for line in lines if "e5" in line).split()[1] == "failed"
+    assert "failed: e5: CUDA out of memory" in text
+    assert "dataset: mkqa-fr, generator: solar" in text
+    assert "R@5: 20 queries" in text
+    assert lines[-1] == "Made up."
+
+
+def test_many_metrics_stand_in_parts_and_long_names_in_the_notes() -> None:
+    metrics = tuple(f"metric_{i}" for i in range(9))
+    names = [f"{'a-very-long-model-name-' * 3}{i}" for i in range(2)]
+    cells = tuple(
+        Cell(
+            {"retriever": name, "generator": name}, {m: Score(0.5, (0.4, 0.6), 9) for m in metrics}
+        )
+        for name in names
+    )
+    text = str(ResultTable("wide", cells, metrics))
+    assert max(map(len, text.splitlines())) <= 80
+    assert text.count("0.500 [0.400, 0.600]") == 18
+    # Both names of both cells can be read, however they are wrapped.
+    joined = "".join(text.split())
+    assert all(joined.count(name) >= 1 for name in names)
+
+
+def test_csv_has_a_line_a_cell_and_metric(table: ResultTable) -> None:
+    rows = list(csv.DictReader(io.StringIO(table.to_csv())))
+    assert len(rows) == 6
+    assert rows[2]["retriever"] == "bm25"
+    assert rows[2]["metric"] == "qa_match"
+    assert float(rows[2]["mean"]) == 15 / 17
+    assert (rows[2]["n"], rows[2]["failed"], rows[2]["unmeasured"]) == ("17", "1", "2")
+    assert rows[4]["mean"] == ""
+    assert rows[4]["failure"] == "CUDA out of memory"
+    frame = table.to_pandas()
+    assert list(frame.columns) == list(rows[0])
+    assert len(frame) == 6
+
+
+def test_markup_is_escaped() -> None:
+    cells = (Cell({"retriever": HOSTILE}, failure=HOSTILE), Cell({"retriever": "b"}))
+    table = ResultTable(HOSTILE, cells, ("m_1",))
+    latex = table.to_latex()
+    assert r"A\&B\_\{1\} {[}50\%{]} \textasciitilde{}\textasciicircum{}\textbackslash{}" in latex
+    assert r"\toprule" in latex
+    assert latex.count(r"\\") == 3
+    assert "<b>" not in table._repr_html_()
+    assert "A\\&B\\_{1} \\[50%\\]" in table.to_markdown()
+
+
+def test_it_is_read_back_as_it_was(table: ResultTable) -> None:
+    read = ResultTable.from_json(table.to_json())
+    assert read.to_json() == table.to_json()
+    assert str(read) == str(table)
+    assert np.array_equal(read[1].values["qa_match"], table[1].values["qa_match"], equal_nan=True)
+
+
+@settings(max_examples=30, deadline=None)
+@given(
+    st.lists(st.floats(-1e6, 1e6) | st.just(math.nan), min_size=1, max_size=12),
+    st.dictionaries(st.text(max_size=5), st.text(max_size=5), max_size=3),
+)
+def test_any_numbers_and_names_are_read_back(values: list[float], named: dict[str, str]) -> None:
+    ids = [f"q{i}" for i in range(len(values))]
+    cell = Cell.measured(named, ids, {"m": np.array(values)}, clusters={"q0": "c"})
+    table = ResultTable("any", (cell,), ("m",))
+    assert ResultTable.from_json(table.to_json()).to_json() == table.to_json()
+
+
+def test_what_is_no_table_is_said(table: ResultTable) -> None:
+    row = json.loads(table.to_json())
+    row["cells"][1]["values"]["R@5"].pop()
+    with pytest.raises(DatasetError, match=r"grid.json, cell 1: 19 values of 'R@5' for 20"):
+        ResultTable.from_json(json.dumps(row), source="grid.json")
+    for text in ("[]", "{", '{"name": 3}'):
+        with pytest.raises(DatasetError, match=r"grid.json"):
+            ResultTable.from_json(text, source="grid.json")
+
+
+def test_it_is_written_in_the_form_of_the_name(table: ResultTable, tmp_path: Path) -> None:
+    for name in ("t.txt", "t.md", "t.csv", "t.tex", "t.json", "t.HTML"):
+        table.write(tmp_path / name)
+    assert (tmp_path / "t.txt").read_text(encoding="utf-8") == f"{table}\n"
+    assert (tmp_path / "t.HTML").read_text(encoding="utf-8").startswith("<!doctype html>")
+    with pytest.raises(SettingError, match=r"\.txt, \.md, \.csv, \.tex, \.json, \.html"):
+        table.write(tmp_path / "t.xlsx")
+
+
+def test_a_metric_that_no_query_has_is_no_zero() -> None:
+    cell = Cell.measured({"retriever": "bm25"}, IDS, {"m": np.full(20, math.nan)})
+    assert math.isnan(cell.scores["m"].mean)
+    assert cell.scores["m"].unmeasured == 20
+    assert "0.000" not in str(ResultTable("none", (cell,), ("m",)))
