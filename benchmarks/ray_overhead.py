@@ -18,16 +18,19 @@ WORKERS = 2
 
 
 def clocked(work: Callable[[], object]) -> float:
+    """Seconds that some work takes."""
     start = time.perf_counter()
     work()
     return time.perf_counter() - start
 
 
 def wait(seconds: float) -> None:
+    """A task that only takes time."""
     time.sleep(seconds)
 
 
 def main() -> None:
+    """Print what each way takes."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--quick", action="store_true", help="a tenth of the tasks")
     parser.add_argument("--ms", type=float, default=50.0, help="milliseconds a task")

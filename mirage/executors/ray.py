@@ -81,6 +81,9 @@ class RayExecutor:
     which stay until the executor is closed, so that what it loads is loaded once by each. Tasks and
     actors are sent again by us and not by Ray: an item whose worker or machine is gone is given
     to another, five times at most.
+
+    ``processes``, ``cpus`` and ``gpus`` are as there; where Ray was ``started`` for it, closing it
+    ends Ray.
     """
 
     def __init__(self, processes: int | None, cpus: float, gpus: float, started: bool) -> None:
@@ -118,11 +121,7 @@ class RayExecutor:
             self._ray.shutdown()
 
     def map(self, function: Callable[[T], R], items: Iterable[T], /) -> Iterator[tuple[int, R]]:
-        """As :meth:`Executor.map`.
-
-        Raises:
-            ExecutorError: as there, or the cluster is gone.
-        """
+        """As :meth:`Executor.map`; a ``function`` that is a :class:`Once` is sent once."""
         crew = self._crew(self._sendable(function), isinstance(function, Once))
         numbered, more = enumerate(items), True
         again: deque[tuple[int, T]] = deque()
