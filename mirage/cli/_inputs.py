@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from mirage.leaderboard import Leaderboard
     from mirage.models import Query, Run
     from mirage.ranking import Ranking
-    from mirage.retrieval import BM25
     from mirage.surrogate import SurrogateRanker
 
 __all__ = [
@@ -24,7 +23,6 @@ __all__ = [
     "dataset_of",
     "file_of",
     "forget_standard_input",
-    "index_of",
     "is_language",
     "leaderboard_of",
     "named",
@@ -191,16 +189,6 @@ def ranker_of(path: Path, trust: bool) -> SurrogateRanker:
 
 
 # Retrieval ----------------------------------------------------------------------------------------
-
-
-def index_of(folder: Path) -> BM25:
-    """The index that `mirage index` wrote into a folder."""
-    from mirage.corpus import Corpus
-    from mirage.retrieval import BM25
-
-    if place_of(folder).is_dir() and not (folder / "corpus").is_dir():
-        raise DatasetError(f"{folder}: is no index; `mirage index DOCUMENTS {folder}` makes one")
-    return BM25.open(folder / "bm25", Corpus.open(folder / "corpus"))
 
 
 def queries_of(source: str, language: str | None) -> Sequence[Query]:

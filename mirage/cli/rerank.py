@@ -6,8 +6,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from mirage.cli import _options as options
-from mirage.cli._inputs import check_folder, file_of, index_of, queries_of
-from mirage.cli._llms import llms_of, naming_models
+from mirage.cli._indexes import Model, asking, corpus_of, dense_of
+from mirage.cli._inputs import check_folder, file_of, queries_of
+from mirage.cli._llms import naming_models
 from mirage.cli._output import out, summarise
 from mirage.cli._shell import app, argument, example, option
 from mirage.errors import MirageError, UnknownNameError
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 
 __all__ = ["rerank"]
 
-KINDS = ("cross-encoder", "jina", "tei", "llm")
+KINDS = ("cross-encoder", "dense", "jina", "tei", "llm")
 
 
 @app.command(
@@ -41,8 +42,8 @@ def rerank(
         str,
         option(
             "KIND",
-            "cross-encoder (extra neural), an endpoint /rerank in the form of jina or tei, or an "
-            "llm that puts lists in order.",
+            "cross-encoder (extra neural), the vectors of a dense index, an endpoint /rerank in "
+            "the form of jina or tei, or an llm that puts lists in order.",
         ),
     ] = "cross-encoder",
     model: Annotated[
@@ -76,33 +77,34 @@ def rerank(
 
     if kind not in KINDS:
         raise UnknownNameError("kind of reranker", kind, KINDS)
-    bm25 = index_of(index)
-    asked = queries_of(queries, language or bm25.language)
+    corpus = corpus_of(index)
+    asked = queries_of(queries, language or corpus.language)
     found = RetrievalRun.read(file_of(run), query_ids=[query.id for query in asked])
     check_folder(file)
+    ask = asking(
+        key_from,
+        max_tokens=max_tokens,
+        concurrency=concurrency,
+        cache=cache,
+        budget=budget,
+        price=price,
+    )
     llms: list[LLM] = []
     reranker: Reranker
     if kind == "cross-encoder":
         reranker = CrossEncoderReranker(model)
+    elif kind == "dense":
+        reranker = dense_of(index, corpus, ask)
     elif model is None:
         raise MirageError(f"--kind {kind} asks an endpoint: give --model, what it calls its model")
     else:
-        llms = llms_of(
-            [model],
-            base_url,
-            key_from,
-            max_tokens=max_tokens,
-            concurrency=concurrency,
-            cache=cache,
-            budget=budget,
-            price=price,
-        )
+        llms = [ask(Model(model, base_url))]
         if kind == "llm":
             reranker = LLMReranker(llms[0])
         else:
             reranker = EndpointReranker(llms[0], form="tei" if kind == "tei" else "jina")
     with naming_models(llms, key_from):
-        reranked = reranker.rerank(found, bm25.corpus, asked, depth)
+        reranked = reranker.rerank(found, corpus, asked, depth)
     if file is None:
         for line in reranked.lines():
             out(line)

@@ -10,10 +10,19 @@ from typing import Any
 import pytest
 from command_line import json_lines, mirage, refusal
 from llm_server import ChatServer, Reply
+from tiny_models import sentence_transformer, sparse_encoder
 
 from mirage.corpus import Corpus
 from mirage.dataset import MirageDataset
-from mirage.retrieval import BM25, RetrievalRun, evaluate
+from mirage.models import Query
+from mirage.retrieval import (
+    BM25,
+    DenseRetriever,
+    HybridRetriever,
+    RetrievalRun,
+    SparseRetriever,
+    evaluate,
+)
 
 
 @pytest.fixture
@@ -87,6 +96,85 @@ def test_the_same_command_opens_what_is_there(index: Path, tmp_path: Path) -> No
     mirage(*arguments, "--language", "en", "--size", "30")
     corpus = Corpus.open(index / "corpus")
     assert BM25.open(index / "bm25", corpus).search("leave25", 1)[0].passage.id == "leave.md#0"
+
+
+def test_models_in_folders_index_too_and_are_found_again(tmp_path: Path) -> None:
+    dense, sparse = sentence_transformer(tmp_path / "d"), sparse_encoder(tmp_path / "s")
+    texts = {"p0": "a river", "p1": "the nile", "p2": "of egypt", "p3": "banana"}
+    rows = [{"id": id_, "text": text} for id_, text in texts.items()]
+    passages, folder = json_lines(tmp_path / "p.jsonl", rows), tmp_path / "an.index"
+    prefixes = ("--query-prefix", "ask: ", "--passage-prefix", "say: ")
+    models = ("--encoder", dense, *prefixes, "--sparse", sparse)
+    done = mirage("index", passages, folder, "--language", "en", *models, "--json")
+    corpus = Corpus.open(folder / "corpus")
+    by = {
+        "bm25": BM25.open(folder / "bm25", corpus),
+        "dense": DenseRetriever.open(folder / "dense", corpus, dense),
+        "sparse": SparseRetriever.open(folder / "sparse", corpus, sparse),
+    }
+    assert json.loads(done.stdout)["dense"] == by["dense"].fingerprint
+    assert (by["dense"].query_prefix, by["dense"].passage_prefix) == ("ask: ", "say: ")
+    (topics := tmp_path / "t.tsv").write_text("1\twhere is the nile\n2\tbanana\n")
+    queries = [Query(id="1", language="en", text="where is the nile")]
+    queries.append(Query(id="2", language="en", text="banana"))
+    out = tmp_path / "run.trec"
+    for kind, retriever in by.items():
+        words = mirage("retrieve", folder, topics, "--by", kind, "--out", out).stdout
+        assert f"{retriever.name}: 2 queries" in words
+        assert RetrievalRun.read(out) == retriever.retrieve(queries, 50)
+    mirage("rerank", out, folder, topics, "--kind", "dense", "--depth", 2, "--out", tmp_path / "r")
+    expected = by["dense"].rerank(RetrievalRun.read(out), corpus, queries, 2)
+    assert RetrievalRun.read(tmp_path / "r") == expected
+    assert mirage("retrieve", folder, topics).stdout.endswith("dense\n")
+    fused = mirage("retrieve", folder, topics, "--by", "bm25", "--by", "sparse", "-k", 2).stdout
+    hybrid = HybridRetriever(by["bm25"], by["sparse"]).retrieve(queries, 2)
+    assert fused.splitlines() == list(hybrid.lines())
+    assert "did you mean 'dense'" in refusal("retrieve", folder, topics, "--by", "dens")
+
+
+def test_an_endpoint_indexes_and_is_asked_again(tmp_path: Path, server: ChatServer) -> None:
+    def letters(text: str) -> list[int]:
+        return [1, *(text.count(letter) for letter in "abcd")]
+
+    def embeddings(request: Mapping[str, Any]) -> Reply:
+        data = [{"index": i, "embedding": letters(t)} for i, t in enumerate(request["input"])]
+        return Reply(body=json.dumps({"data": data}).encode())
+
+    server.answer = embeddings
+    rows = [{"id": f"p{i}", "text": text} for i, text in enumerate(["aaa", "bbb", "cccd"])]
+    passages, folder = json_lines(tmp_path / "p.jsonl", rows), tmp_path / "an.index"
+    (topics := tmp_path / "t.tsv").write_text("1\tbb\n")
+    encoder = ("--encoder", "e", "--base-url", server.url)
+    arguments = ("index", passages, folder, "--language", "en", *encoder)
+    mirage(*arguments)
+    asked = len(server.requests)
+    mirage(*arguments)
+    assert len(server.requests) == asked  # all vectors are there
+    done = mirage("retrieve", folder, topics, "-k", 1, "--no-cache")
+    assert done.stdout.split()[:4] == ["1", "Q0", "p1", "1"]
+    assert server.paths[-1] == "/v1/embeddings"
+    json_lines(passages, [*rows, {"id": "p3", "text": "d"}])
+    mirage("index", passages, folder, "--language", "en")
+    assert "index of another corpus" in refusal("retrieve", folder, topics)
+    assert mirage("retrieve", folder, topics, "--by", "bm25").exit_code == 0
+    server.answer = lambda _: Reply("no such model", status=404)
+    message = refusal(*arguments)
+    assert "EndpointEmbedder" in message
+    assert "passages 'p0' to 'p3' of Corpus" in message
+
+
+def test_what_an_index_by_a_model_lacks_is_said(index: Path, tmp_path: Path) -> None:
+    message = refusal("retrieve", index, "en", "--by", "dense")
+    assert f"{index}: has no dense index; `mirage index DOCUMENTS {index} --encoder" in message
+    (index / "sparse").mkdir()
+    for text in ("", "[1]", "{}", '{"model": 3}'):
+        (index / "sparse.json").write_text(text)
+        assert "sparse.json: does not say which model" in refusal("retrieve", index, "en")
+    (tmp_path / "n.md").write_text("x")
+    assert "go with --encoder" in refusal(
+        "index", tmp_path / "n.md", tmp_path / "i", "--base-url", "http://localhost:1/v1"
+    )
+    assert not (tmp_path / "i").exists()
 
 
 def test_what_is_no_index_or_no_run_is_said(tmp_path: Path) -> None:
