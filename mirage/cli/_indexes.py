@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from mirage._base.files import replacing
 from mirage.cli._inputs import place_of
 from mirage.cli._llms import llms_of
 from mirage.errors import DatasetError, UnknownNameError
@@ -66,6 +65,8 @@ def write_encoder(folder: Path, kind: str, encoder: Model) -> None:
     """Note beside an index which model made it."""
     is_folder = Path(encoder.model).is_dir()
     model = str(Path(encoder.model).resolve()) if is_folder else encoder.model
+    from mirage._base.files import replacing
+
     with replacing(_note(folder, kind)) as part:
         part.write_text(json.dumps(encoder._replace(model=model)._asdict()) + "\n")
 
@@ -73,15 +74,16 @@ def write_encoder(folder: Path, kind: str, encoder: Model) -> None:
 def _encoder(folder: Path, kind: str) -> Model:
     path = _note(folder, kind)
     try:
-        model, base_url = Model(**json.loads(path.read_text()))
-    except (OSError, ValueError, TypeError):
-        model = base_url = None
-    if not isinstance(model, str) or not isinstance(base_url, str | None):
+        facts = json.loads(path.read_text())
+    except (OSError, ValueError):
+        facts = None
+    model = facts.get("model") if isinstance(facts, dict) else None
+    if not isinstance(model, str):
         raise DatasetError(
             f"{path}: does not say which model made the {kind} index; repeat `mirage index` with "
             f"{_ADDED_BY[kind]}"
         )
-    return Model(model, base_url)
+    return Model(model, facts.get("base_url"))
 
 
 def _note(folder: Path, kind: str) -> Path:
