@@ -61,8 +61,9 @@ def shown(
         for place, metric in enumerate(metrics):
             score = cell.scores.get(metric)
             row.append((FAILED if place == 0 else "") if cell.failure else number(score))
-            row += [_count(score)] if metric in counted else []
-        row += [_count(next(iter(cell.scores.values()), None))] if "" in counted else []
+            row += [score.counts if score else ""] if metric in counted else []
+        if "" in counted:
+            row.append(next((score.counts for score in cell.scores.values()), ""))
         rows.append(tuple(row))
     return Table(
         title=name,
@@ -88,14 +89,6 @@ def number(score: Score | None) -> str:
     low, high = score.interval
     ends = "" if math.isnan(low) else f" [{low:.{digits}f}, {high:.{digits}f}]"
     return f"{score.mean:.{digits}f}{ends}"
-
-
-def _count(score: Score | None) -> str:
-    """How many queries a mean is of, and of how many others there is none, and why."""
-    if score is None:
-        return ""
-    lost = [f"{getattr(score, kind)} {kind}" for kind in COUNTS[1:] if getattr(score, kind)]
-    return f"{score.n} ({', '.join(lost)})" if lost else str(score.n)
 
 
 def _counted(cells: Sequence[Cell], metrics: Sequence[str]) -> set[str]:

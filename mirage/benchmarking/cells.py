@@ -33,7 +33,8 @@ class Score(NamedTuple):
     Attributes:
         mean: over the queries that are measured; NaN where none is.
         interval: lower and upper end for the mean over all such queries; NaN with fewer than ten
-            clusters of them, and of published figures.
+            clusters of them, of a metric without bounds that is the same everywhere, and of
+            published figures.
         n: queries that are measured.
         failed: queries without a response.
         unmeasured: queries with a response of which the metric gives no number.
@@ -44,6 +45,13 @@ class Score(NamedTuple):
     n: int = 0
     failed: int = 0
     unmeasured: int = 0
+
+    @property
+    def counts(self) -> str:
+        """How many queries the mean is of, and of how many others there is none, and why."""
+        kinds = {"failed": self.failed, "unmeasured": self.unmeasured}
+        lost = ", ".join(f"{count} {kind}" for kind, count in kinds.items() if count)
+        return f"{self.n} ({lost})" if lost else str(self.n)
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,6 +103,8 @@ class Cell:
             low, high = (bounds or {}).get(name, (-np.inf, np.inf))
             known = ~np.isnan(column)
             ends = mean_intervals(column[:, None], codes, np.array([low]), np.array([high]))[0]
+            if not np.isfinite(high - low) and len(np.unique(column[known])) < 2:
+                ends = NO_INTERVAL  # numbers that are all alike do not say what others may be
             scores[name] = Score(
                 float(column[known].mean()) if known.any() else np.nan,
                 (float(ends[0]), float(ends[1])),

@@ -1,4 +1,4 @@
-"""The report: a ranking as one HTML file, and the paper's figures as plots."""
+"""The report: a ranking, or a grid, as one HTML file, and the paper's figures as plots."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from mirage._base.lazy import lazy
 
 if TYPE_CHECKING:
     from mirage.report.fonts import MissingFontWarning
+    from mirage.report.grids import render_grid, write_grid
     from mirage.report.judges import measure_judges
     from mirage.report.page import render, write
     from mirage.report.plots import (
@@ -27,7 +28,9 @@ __all__ = [
     "plot_new_models",
     "plot_ranks",
     "render",
+    "render_grid",
     "write",
+    "write_grid",
 ]
 
 __getattr__, __dir__ = lazy(__name__, __file__)

@@ -29,14 +29,19 @@ if TYPE_CHECKING:
     from mirage.surrogate.training import TrainingData
 
 __all__ = [
+    "SAMPLINGS",
+    "Excerpt",
     "Sample",
     "Sampling",
     "blocks",
     "direction",
     "marked",
+    "plain_query",
+    "plain_response",
     "response_scores",
     "sample",
     "segments",
+    "whole_query",
 ]
 
 KINDS = ("best", "worst", "failed", "found")
@@ -74,7 +79,7 @@ MOST_BYTES = 3_600_000
 """What responses and passages may take of the file."""
 
 
-class _Excerpt(NamedTuple):
+class Excerpt(NamedTuple):
     """One response of one model that is shown.
 
     ``query`` is as the model got it; ``whole`` has the passages too that responses of all models
@@ -216,7 +221,7 @@ class _Chosen:
         return cls(
             evidence.runs[model],
             {query.id: query for query in dataset},
-            {query.id: _whole(query, evidence.runs.values()) for query in dataset},
+            {query.id: whole_query(query, evidence.runs.values()) for query in dataset},
             tuple(query_ids[i] for i in order),
             found,
         )
@@ -238,7 +243,7 @@ class _Chosen:
         }
 
 
-def _whole(query: Query, runs: Iterable[Run]) -> Query:
+def whole_query(query: Query, runs: Iterable[Run]) -> Query:
     """A query with its own passages, and behind them those that responses to it bring."""
     passages = {passage.id: passage for passage in query.passages}
     for run in runs:
@@ -257,20 +262,18 @@ def _found(ranking: Ranking, model: str) -> tuple[str, ...]:
     return tuple(id_ for id_ in named if run.get(id_) is not None)
 
 
-def _excerpts(
-    chosen: Mapping[str, Mapping[str, _Chosen]], sampling: Sampling
-) -> Iterator[_Excerpt]:
+def _excerpts(chosen: Mapping[str, Mapping[str, _Chosen]], sampling: Sampling) -> Iterator[Excerpt]:
     for code, models in chosen.items():
         for model, order in models.items():
             for kind, some in order.by_kind(sampling).items():
                 for query, response in some:
-                    yield _Excerpt(code, model, kind, query, order.whole[query.id], response)
+                    yield Excerpt(code, model, kind, query, order.whole[query.id], response)
 
 
 # Size ---------------------------------------------------------------------------------------------
 
 
-def _fitting(excerpts: Sequence[_Excerpt], sampling: Sampling) -> list[_Excerpt]:
+def _fitting(excerpts: Sequence[Excerpt], sampling: Sampling) -> list[Excerpt]:
     """As many of these as fit; a query and its passages count once."""
     left = MOST_BYTES
     counted: set[tuple[str, ...]] = set()
@@ -287,7 +290,7 @@ def _fitting(excerpts: Sequence[_Excerpt], sampling: Sampling) -> list[_Excerpt]
     return fitting
 
 
-def _shared(item: _Excerpt, sampling: Sampling) -> Iterator[tuple[tuple[str, ...], str, int]]:
+def _shared(item: Excerpt, sampling: Sampling) -> Iterator[tuple[tuple[str, ...], str, int]]:
     """The texts that responses to one query share, each with its key and the longest it may be."""
     query = item.query
     yield (item.code, query.id), query.text + (query.reference or ""), 2 * sampling.response
@@ -301,7 +304,7 @@ def _size(text: str, most: int) -> int:
     return len(written(text[:most]).encode())
 
 
-def _with_text(item: _Excerpt, sampling: Sampling) -> set[str]:
+def _with_text(item: Excerpt, sampling: Sampling) -> set[str]:
     if sampling.all_passages:
         return set(item.query.passage_ids) | set(item.query.shown_to(item.response))
     text = (item.response.text or "")[: sampling.response]
@@ -315,7 +318,7 @@ def _with_text(item: _Excerpt, sampling: Sampling) -> set[str]:
 
 
 def _pages(
-    excerpts: Sequence[_Excerpt],
+    excerpts: Sequence[Excerpt],
     sampling: Sampling,
     rankings: Mapping[str, Ranking],
     retrieval: Mapping[str, RetrievalRun],
@@ -325,7 +328,7 @@ def _pages(
         evidence = rankings[item.code].evidence
         assert evidence is not None  # what is shown comes from it
         kinds = pages.setdefault(item.code, {}).setdefault(item.model, {})
-        row = _plain_response(item, sampling)
+        row = plain_response(item, sampling)
         ours = rankings[item.code].findings.get(item.model, ())
         if faults := [one.words for one in ours if item.query.id in one.query_ids]:
             row["faults"] = faults
@@ -337,7 +340,8 @@ def _pages(
     return pages
 
 
-def _plain_response(item: _Excerpt, sampling: Sampling) -> dict[str, Any]:
+def plain_response(item: Excerpt, sampling: Sampling, *, faults: bool = True) -> dict[str, Any]:
+    """A response as the page's script reads it; places that are wrong are marked, or not."""
     row: dict[str, Any] = {"query": item.query.id}
     if item.response.text is None:
         row["error"], row["cut"] = cut(item.response.error or "", sampling.response)
@@ -345,7 +349,7 @@ def _plain_response(item: _Excerpt, sampling: Sampling) -> dict[str, Any]:
     text, row["cut"] = cut(item.response.text, sampling.response)
     places = {id_: place for place, id_ in enumerate(item.whole.passage_ids)}
     order = item.query.shown_to(item.response)
-    answer, faults = _spans(item, text)
+    answer, wrong = _spans(item, text) if faults else ("", ())
     row["blocks"] = [
         {
             "kind": block.kind,
@@ -354,7 +358,7 @@ def _plain_response(item: _Excerpt, sampling: Sampling) -> dict[str, Any]:
                 _plain_piece(piece, type_, order)
                 for piece, type_ in marked(
                     segments(block.text, item.code, order),
-                    _within(block, answer, faults),
+                    _within(block, answer, wrong),
                 )
             ],
         }
@@ -365,7 +369,7 @@ def _plain_response(item: _Excerpt, sampling: Sampling) -> dict[str, Any]:
     return row
 
 
-def _spans(item: _Excerpt, text: str) -> tuple[str, tuple[Span, ...]]:
+def _spans(item: Excerpt, text: str) -> tuple[str, tuple[Span, ...]]:
     """The answer in what is shown of a response, and the places of it that are wrong."""
     read = answered(item.query, item.response.model_copy(update={"text": text}))
     return read.parsed.answer, spans(read)
@@ -384,7 +388,7 @@ def _plain_piece(piece: str | Cited, type_: str, order: Sequence[str]) -> str | 
     return [piece.text, places, type_] if type_ else [piece.text, places]
 
 
-def _plain_features(table: FeatureTable, item: _Excerpt) -> dict[str, Any]:
+def _plain_features(table: FeatureTable, item: Excerpt) -> dict[str, Any]:
     """The values in the order of the table's features, and why there is none where that is so."""
     if item.kind == "failed" or item.query.id not in table.query_ids:
         return {}
@@ -397,7 +401,7 @@ def _plain_features(table: FeatureTable, item: _Excerpt) -> dict[str, Any]:
     return {"features": list(map(rounded, row)), **({"missing": missing} if missing else {})}
 
 
-def _plain_scores(run: RetrievalRun, item: _Excerpt) -> dict[str, Any]:
+def _plain_scores(run: RetrievalRun, item: Excerpt) -> dict[str, Any]:
     """The scores of the passages that a response was made from, in their order."""
     hits = run.get(item.query.id)
     scores = {} if hits is None else dict(zip(*hits, strict=True))
@@ -406,7 +410,7 @@ def _plain_scores(run: RetrievalRun, item: _Excerpt) -> dict[str, Any]:
 
 
 def _queries(
-    excerpts: Sequence[_Excerpt],
+    excerpts: Sequence[Excerpt],
     sampling: Sampling,
     chosen: Mapping[str, Mapping[str, _Chosen]],
 ) -> dict[str, dict[str, dict[str, Any]]]:
@@ -422,12 +426,13 @@ def _queries(
         with_text.setdefault(key, set()).update(_with_text(item, sampling))
     rows: dict[str, dict[str, dict[str, Any]]] = {}
     for (code, id_), query in queries.items():
-        row = _plain_query(query, with_text[code, id_], sampling)
+        row = plain_query(query, with_text[code, id_], sampling)
         rows.setdefault(code, {})[id_] = row | {"n": places[code][id_]}
     return rows
 
 
-def _plain_query(query: Query, with_text: set[str], sampling: Sampling) -> dict[str, Any]:
+def plain_query(query: Query, with_text: set[str], sampling: Sampling) -> dict[str, Any]:
+    """A query as the page's script reads it, with the texts of the passages ``with_text``."""
     text, whole = cut(query.text, sampling.response)
     row: dict[str, Any] = {"id": label(query.id), "text": text, "cut": whole, "passages": []}
     if query.reference is not None:

@@ -10,7 +10,6 @@ from __future__ import annotations
 import math
 import platform
 from collections.abc import Iterable, Iterator, Mapping
-from importlib import resources
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
@@ -22,6 +21,7 @@ from mirage.report import _elements as elements
 from mirage.report import _findings as found
 from mirage.report import _sections as sections
 from mirage.report._elements import Child, label, rounded, tag
+from mirage.report._file import save, whole
 from mirage.report._responses import Sample, sample
 from mirage.report._retrieval import checked, retrieved
 from mirage.report.judges import JudgeFinding, findings, measure_judges
@@ -73,13 +73,7 @@ def write(
     page = render(
         ranking, judges=judges, details=details, importances=importances, retrieval=retrieval
     )
-    try:
-        Path(path).write_text(page, encoding="utf-8", newline="\n")
-    except OSError as error:
-        raise MirageError(
-            f"{path}: the report cannot be written ({error.strerror}); name a file in a folder "
-            "that exists"
-        ) from None
+    save(page, path)
 
 
 def render(
@@ -119,7 +113,7 @@ def render(
         id="main",
     )
     navigation = report.navigation(with_judges=bool(tables))
-    return _document(report.title, report.lead, navigation, main, report.data())
+    return whole(report.title, report.lead, navigation, main, report.data(), "report.js")
 
 
 # Parts --------------------------------------------------------------------------------------------
@@ -394,50 +388,3 @@ def _flat(facts: Mapping[str, Any], before: str = "") -> Iterator[tuple[str, obj
 
 def _labelled(facts: Iterable[tuple[str, object]]) -> list[tuple[str, str]]:
     return [(label(name), elements.cut(str(value), 1000)[0]) for name, value in facts]
-
-
-# The file -----------------------------------------------------------------------------------------
-
-
-def _document(title: str, lead: str, navigation: Element, main: Element, data: Any) -> str:
-    sheet, sheet_hash = elements.style(_asset("report.css"))
-    code, code_hash = elements.script(_asset("report.js"))
-    policy = (
-        f"default-src 'none'; style-src {sheet_hash}; script-src {code_hash}; img-src data:; "
-        "base-uri 'none'; form-action 'none'; require-trusted-types-for 'script'; "
-        "trusted-types 'none'"
-    )
-    head = tag(
-        "head",
-        tag("meta", charset="utf-8"),
-        tag("meta", http_equiv="Content-Security-Policy", content=policy),
-        tag("meta", name="viewport", content="width=device-width, initial-scale=1"),
-        tag("meta", name="referrer", content="no-referrer"),
-        tag("link", rel="icon", href="data:,"),
-        tag("title", f"{title} · Mirage"),
-        sheet,
-    )
-    header = tag(
-        "header",
-        tag("p", "Mirage", class_="brand"),
-        tag("button", "Dark", type="button", id="theme", aria_pressed="false"),
-        tag("h1", tag("bdi", title)),
-        tag("p", lead, class_="lead"),
-        navigation,
-    )
-    no_script = tag("p", "Sorting, filtering and the pages of models need JavaScript.")
-    body = tag(
-        "body",
-        tag("a", "Skip to the ranking", href="#main", class_="skip"),
-        header,
-        tag("noscript", no_script),
-        main,
-        tag("p", id="said", class_="unseen", role="status"),
-        elements.data(data, "data"),
-        code,
-    )
-    return elements.document(tag("html", head, body, lang="en"))
-
-
-def _asset(name: str) -> str:
-    return (resources.files("mirage.report") / "assets" / name).read_text(encoding="utf-8")

@@ -236,7 +236,7 @@ def test_everything_can_be_done_by_keyboard(browser: Any, one: Path) -> None:
     with opened(browser, one) as seen:
         page = seen.page
         page.keyboard.press("Tab")
-        assert page.evaluate("document.activeElement.textContent") == "Skip to the ranking"
+        assert page.evaluate("document.activeElement.textContent") == "Skip to the table"
         tab_to(page, "#theme")
         page.keyboard.press("Space")
         assert page.evaluate("document.documentElement.dataset.theme") == "dark"

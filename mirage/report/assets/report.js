@@ -1,136 +1,12 @@
-// The page without this script is complete but for sorting, filtering, win probabilities and the
-// pages of models. Text enters the page through textContent only; the page's policy forbids
-// innerHTML and its like altogether.
-"use strict";
+// The report on a ranking. Without scripts it is complete but for sorting, filtering, win
+// probabilities and the pages of models.
 
-const SVG = "http://www.w3.org/2000/svg";
-const data = JSON.parse(document.getElementById("data").textContent);
 const codes = Object.keys(data.languages);
-const overview = document.getElementById("overview");
-const page = document.getElementById("page");
-const title = document.title;
 let language = codes[0];
-
-function h(name, attributes, ...children) {
-  const element = name.startsWith("svg:")
-    ? document.createElementNS(SVG, name.slice(4))
-    : document.createElement(name);
-  for (const [key, value] of Object.entries(attributes || {})) {
-    if (key === "onclick") element.addEventListener("click", value);
-    else if (value !== null && value !== undefined && value !== false) {
-      element.setAttribute(key, value === true ? "" : value);
-    }
-  }
-  element.append(...children.flat(Infinity).filter((child) => child !== null && child !== undefined));
-  return element;
-}
-
-const number = (value, digits = 2) =>
-  value === null || value === undefined ? "—" : value.toFixed(digits).replace("-", "−");
+const modelName = (entry) => data.models[entry.model];
 const percent = (thousandths) =>
   thousandths === null ? "—" : thousandths === 1000 ? ">99.9" : thousandths === 0 ? "<0.1"
     : (thousandths / 10).toFixed(1);
-// A name, with places where a line of it may end.
-const breakable = (name) => h("bdi", {}, name.split(/(?<=[/_@:-])(?=.)/u)
-  .flatMap((part, i) => i ? [h("wbr"), part] : [part]));
-const modelName = (entry) => data.models[entry.model];
-const say = (words) => { document.getElementById("said").textContent = words; };
-
-// Colours -----------------------------------------------------------------------------------------
-
-const theme = document.getElementById("theme");
-const root = document.documentElement;
-
-function setTheme(dark) {
-  root.dataset.theme = dark ? "dark" : "light";
-  theme.setAttribute("aria-pressed", dark);
-}
-
-function rememberedTheme() {
-  try { return localStorage.getItem("mirage-theme"); } catch { return null; }
-}
-
-const prefersDark = matchMedia("(prefers-color-scheme: dark)");
-setTheme((rememberedTheme() || (prefersDark.matches ? "dark" : "light")) === "dark");
-prefersDark.addEventListener("change", (event) => {
-  if (!rememberedTheme()) setTheme(event.matches);
-});
-theme.addEventListener("click", () => {
-  const dark = root.dataset.theme !== "dark";
-  setTheme(dark);
-  // A browser may keep a file from storing anything.
-  try { localStorage.setItem("mirage-theme", dark ? "dark" : "light"); } catch { /* for now */ }
-});
-
-// Tables that are too wide -----------------------------------------------------------------------
-
-// Says, and shows at its edges, that a table has columns which are out of sight.
-function showEdges(region) {
-  const hidden = region.scrollWidth - region.clientWidth;
-  region.classList.toggle("overflows", hidden > 1);
-  region.classList.toggle("more", hidden - region.scrollLeft > 1);
-  region.classList.toggle("moved", region.scrollLeft > 1);
-}
-
-const sizes = new ResizeObserver((seen) => seen.forEach(({ target }) => showEdges(target)));
-
-function watchEdges(region) {
-  region.addEventListener("scroll", () => showEdges(region), { passive: true });
-  sizes.observe(region);
-}
-
-document.querySelectorAll(".scroll").forEach(watchEdges);
-
-// Tables ------------------------------------------------------------------------------------------
-
-function makeSortable(table) {
-  const heads = [...table.tHead.rows[0].cells];
-  heads.forEach((head, column) => {
-    const button = head.querySelector("button");
-    if (!button) return;
-    button.addEventListener("click", () => {
-      const now = head.getAttribute("aria-sort");
-      const up = now ? now === "descending" : button.dataset.first === "up";
-      heads.forEach((other) => other.removeAttribute("aria-sort"));
-      head.setAttribute("aria-sort", up ? "ascending" : "descending");
-      sortRows(table.tBodies[0], column, up, head.classList.contains("number"));
-      say(`Sorted by ${button.textContent}, ${up ? "ascending" : "descending"}`);
-    });
-  });
-}
-
-function sortRows(body, column, up, numeric) {
-  const rows = [...body.rows].map((row) => [row.cells[column].dataset.v, row]);
-  rows.sort(([a], [b]) => {
-    // What has no value is last in either direction.
-    if (a === undefined || b === undefined) return (a === undefined) - (b === undefined);
-    const order = numeric ? a - b : a.localeCompare(b);
-    return up ? order : -order;
-  });
-  body.append(...rows.map(([, row]) => row));
-}
-
-function makeFilter(box) {
-  const rows = [...document.getElementById(box.dataset.for).tBodies[0].rows];
-  const search = box.querySelector("input[type=search]");
-  const only = box.querySelector("input.only");
-  const filter = () => {
-    const wanted = search.value.trim().toLowerCase();
-    let shown = 0;
-    for (const row of rows) {
-      const name = row.querySelector("th").dataset.v;
-      row.hidden = !name.includes(wanted) || (only && only.checked && !row.classList.contains("new"));
-      shown += !row.hidden;
-    }
-    box.querySelector("output").textContent =
-      shown === rows.length ? `${shown} models` : `${shown} of ${rows.length} models`;
-  };
-  search.addEventListener("input", filter);
-  if (only) only.addEventListener("change", filter);
-}
-
-document.querySelectorAll("table.sortable").forEach(makeSortable);
-document.querySelectorAll(".filter").forEach(makeFilter);
 
 // Win probabilities -------------------------------------------------------------------------------
 
@@ -273,7 +149,6 @@ const KINDS = {
   best: "Best responses", worst: "Worst responses", failed: "Failed",
   found: "Others that findings are about",
 };
-let passages = 0;
 
 function responses(own, code, entry) {
   const kinds = own.pages[entry.model];
@@ -293,105 +168,6 @@ function responses(own, code, entry) {
     : "Responses are in order of their features: how far each lies above or below those "
       + "that the surrogate learnt from, weighted by how it goes with the logit.";
   return [h("p", { class: "hint" }, hint), parts];
-}
-
-const cutMark = (shown, whole) => whole
-  ? h("span", { class: "hint" }, ` … cut: ${shown.toLocaleString("en")} of `
-    + `${whole.toLocaleString("en")} characters`)
-  : null;
-
-// The pieces of a response: text, the places of passages that it cites, and what is wrong there.
-const pieces = (row) => (row.blocks || []).flatMap((block) => block.text)
-  .map((piece) => typeof piece === "string" ? [piece, [], null]
-    : [piece[0], piece[1] || [], piece[2] || null]);
-
-const contents = (block, id) => block.text.map((piece) => {
-  if (typeof piece === "string") return piece;
-  const [text, places, type] = piece;
-  const inside = places ? citation(id, text, places) : text;
-  return type ? fault(inside, type) : inside;
-});
-
-const fault = (inside, type) => h("mark", { class: `fault ${type}`, title: data.marks[type] },
-  inside, h("span", { class: "unseen" }, ` (${data.marks[type]})`));
-
-function legend(row) {
-  const types = Object.keys(data.marks).filter((type) => pieces(row).some((one) => one[2] === type));
-  return types.length ? h("ul", { class: "legend" }, types.map((type) => h("li", {},
-    h("mark", { class: `fault ${type}` }, type), ` ${data.marks[type]}`))) : null;
-}
-
-function responseCard(own, code, query, row) {
-  const given = { lang: code, dir: own.direction };
-  const id = `response-${passages++}`;
-  const order = row.shown || query.passages.map((_, place) => place);
-  const body = row.error !== undefined
-    ? h("p", { class: "error" }, h("bdi", {}, row.error || "no reason given"),
-      cutMark(row.error.length, row.cut))
-    : h("div", { class: "response", tabindex: "0", role: "group", "aria-label": "Response" },
-      row.blocks.map((block) => block.kind === "heading"
-        ? h("p", { class: block.kind, dir: own.direction }, h("bdi", {}, contents(block, id)))
-        : h("p", { class: block.kind, lang: code, dir: block.dir }, contents(block, id))),
-      cutMark(pieces(row).map((piece) => piece[0]).join("").length, row.cut));
-  return h("article", { class: "card", id: `query-${query.n}`, tabindex: "-1" },
-    h("p", { class: "hint" }, "Query ", h("code", {}, h("bdi", {}, query.id))),
-    h("h4", given, query.text, cutMark(query.text.length, query.cut)),
-    row.faults ? h("ul", { class: "faults", "aria-label": "Findings" },
-      row.faults.map((words) => h("li", {}, words))) : null,
-    body,
-    legend(row),
-    row.features ? featureList(own, row) : null,
-    order.length ? passageList(id, query, order, row, given) : null,
-    query.reference === undefined ? null : h("details", {}, h("summary", {}, "Reference"),
-      h("p", { class: "reference", ...given }, query.reference,
-        cutMark(query.reference.length, query.referenceCut))));
-}
-
-function citation(id, text, places) {
-  if (!places.length) {
-    return h("span", { class: "cite wrong" }, h("bdi", {}, text),
-      h("span", { class: "unseen" }, " (names no shown passage)"));
-  }
-  return h("button", {
-    type: "button", class: "cite",
-    onclick: () => showPassage(id, places[0]),
-  }, h("bdi", {}, text), h("span", { class: "unseen" },
-    ` cites passage ${places.map((place) => place + 1).join(", ")}`));
-}
-
-function showPassage(id, place) {
-  const passage = document.getElementById(`${id}-${place}`);
-  passage.closest("details").open = true;
-  passage.focus();
-  passage.scrollIntoView({ block: "nearest" });
-}
-
-function featureList(own, row) {
-  return h("dl", { class: "chips" }, row.features.map((value, i) => h("div", {},
-    h("dt", {}, h("bdi", {}, own.scored[i])),
-    h("dd", {}, value === null ? h("bdi", {}, `not computed: ${row.missing[i]}`) : number(value, 3)))));
-}
-
-function passageList(id, query, order, row, given) {
-  const cited = new Set(pieces(row).flatMap(([, places]) => places));
-  const relevant = order.filter((place) => (query.passages[place] || {}).relevant).length;
-  const items = order.map((place, i) => {
-    const passage = query.passages[place] || { id: place };
-    const text = passage.text === undefined
-      ? h("p", { class: "hint" }, typeof place === "number" ? "The text is left out here."
-        : "The query does not have this passage, so its text is not at hand.")
-      : h("p", given, passage.text, cutMark(passage.text.length, passage.cut));
-    return h("li", { id: `${id}-${i}`, tabindex: "-1", class: cited.has(i) ? "cited" : null },
-      h("p", { class: "passage" }, `[${i + 1}] `, h("code", {}, h("bdi", {}, passage.id)), " ",
-        passage.title ? h("b", given, passage.title) : null,
-        row.scores && row.scores[i] !== null
-          ? h("span", { class: "mark" }, `score ${number(row.scores[i], 3)}`) : null,
-        cited.has(i) ? h("span", { class: "mark" }, "cited") : null,
-        passage.relevant ? h("span", { class: "mark good" }, "relevant") : null),
-      text);
-  });
-  const words = `${order.length} passages, ${cited.size} cited, ${relevant} relevant`;
-  return h("details", { class: "passages" }, h("summary", {}, words), h("ol", {}, items));
 }
 
 // Where the reader is -----------------------------------------------------------------------------

@@ -1,0 +1,75 @@
+"""A page as one file: its style, its scripts, and a policy that names their hashes."""
+
+from __future__ import annotations
+
+from importlib import resources
+from pathlib import Path
+from typing import Any
+from xml.etree.ElementTree import Element
+
+from mirage.errors import MirageError
+from mirage.report import _elements as elements
+from mirage.report._elements import tag
+
+__all__ = ["save", "whole"]
+
+
+def save(page: str, path: str | Path) -> None:
+    """Write a page.
+
+    Raises:
+        MirageError: it cannot be written.
+    """
+    try:
+        Path(path).write_text(page, encoding="utf-8", newline="\n")
+    except OSError as error:
+        raise MirageError(
+            f"{path}: the report cannot be written ({error.strerror}); name a file in a folder "
+            "that exists"
+        ) from None
+
+
+def whole(title: str, lead: str, navigation: Element, main: Element, data: Any, script: str) -> str:
+    """The text of a page: its parts, what its script reads, and the script's name."""
+    sheet, sheet_hash = elements.style(_asset("report.css"))
+    scripts = map(_asset, ("page.js", "cards.js", script))
+    code, code_hash = elements.script("".join(scripts))
+    policy = (
+        f"default-src 'none'; style-src {sheet_hash}; script-src {code_hash}; img-src data:; "
+        "base-uri 'none'; form-action 'none'; require-trusted-types-for 'script'; "
+        "trusted-types 'none'"
+    )
+    head = tag(
+        "head",
+        tag("meta", charset="utf-8"),
+        tag("meta", http_equiv="Content-Security-Policy", content=policy),
+        tag("meta", name="viewport", content="width=device-width, initial-scale=1"),
+        tag("meta", name="referrer", content="no-referrer"),
+        tag("link", rel="icon", href="data:,"),
+        tag("title", f"{title} · Mirage"),
+        sheet,
+    )
+    header = tag(
+        "header",
+        tag("p", "Mirage", class_="brand"),
+        tag("button", "Dark", type="button", id="theme", aria_pressed="false"),
+        tag("h1", tag("bdi", title)),
+        tag("p", lead, class_="lead"),
+        navigation,
+    )
+    no_script = tag("p", "Sorting, and the pages behind the table, need JavaScript.")
+    body = tag(
+        "body",
+        tag("a", "Skip to the table", href="#main", class_="skip"),
+        header,
+        tag("noscript", no_script),
+        main,
+        tag("p", id="said", class_="unseen", role="status"),
+        elements.data(data, "data"),
+        code,
+    )
+    return elements.document(tag("html", head, body, lang="en"))
+
+
+def _asset(name: str) -> str:
+    return (resources.files("mirage.report") / "assets" / name).read_text(encoding="utf-8")

@@ -1,0 +1,156 @@
+"""The page of a grid: every response and passage behind its cell, escaped, sealed, always alike."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hostile import ATTACK, STRINGS
+from reading import Reader
+
+from mirage.benchmarking import Cell, ResultTable, Score
+from mirage.dataset import MirageDataset
+from mirage.errors import MirageError, SettingError, UnknownNameError
+from mirage.models import Passage, Query, Response, Run
+from mirage.report import grids, render_grid, write_grid
+
+IDS = tuple(f"q{i}" for i in range(12))
+SETTINGS = {"dataset": "nq", "retriever": "bm25", "generator": "solar"}
+
+
+def dataset(texts: tuple[str, ...] = ()) -> MirageDataset:
+    queries = [Query(id=id_, language="en", text=f"Question {id_}?") for id_ in IDS]
+    named = [Query(id=f"h{i}", language="en", text=text) for i, text in enumerate(texts)]
+    return MirageDataset([*queries, *named], name="nq")
+
+
+def run(name: str) -> Run:
+    """Responses that bring the passage they were made from; the last one failed."""
+    responses = [
+        Response(
+            query_id=id_,
+            text=f"##Answer: {name} says {id_} [1].",
+            shown=(f"p{id_}#{name}",),
+            passages=(Passage(id=f"p{id_}#{name}", text=f"A passage that {name} found."),),
+        )
+        for id_ in IDS[:-1]
+    ]
+    failed = Response(query_id=IDS[-1], text=None, error="the server is down")
+    return Run(model=name, language="en", responses=(*responses, failed))
+
+
+def cell(**settings: str) -> Cell:
+    values = np.append(np.arange(11.0) / 10, np.nan)
+    return Cell.measured(SETTINGS | settings, IDS, {"qa_match": values}, failed=IDS[-1:])
+
+
+def data_of(page: str) -> dict[str, Any]:
+    found = re.search(r'<script type="application/json" id="data">(.*?)</script>', page, re.DOTALL)
+    assert found is not None
+    return dict(json.loads(found[1]))
+
+
+TABLE = ResultTable(
+    "small",
+    (cell(), cell(generator="llama"), Cell(SETTINGS | {"retriever": "e5"}, failure="no memory")),
+    ("qa_match",),
+)
+
+
+def test_behind_each_cell_is_all_that_was_answered_and_shown(tmp_path: Path) -> None:
+    path = tmp_path / "grid.html"
+    write_grid(TABLE, path, runs=[run("solar"), run("llama"), None], datasets={"nq": dataset()})
+    page = path.read_text(encoding="utf-8")
+    for words in ("0.500", "n = 11 (1 failed)", "failed: ", "no memory", 'href="#cell/1"'):
+        assert words in page
+    assert 'href="#cell/2"' not in page
+    data = data_of(page)
+    assert [len(one.get("rows", ())) for one in data["cells"]] == [12, 12, 0]
+    queries = data["datasets"][0]["queries"]
+    for one, name in zip(data["cells"], ("solar", "llama"), strict=False):
+        for n, row in enumerate(one["rows"][:-1]):
+            assert row["query"] == n
+            assert row["features"] == [n / 10]
+            assert f"{name} says q{n} " in json.dumps(row["blocks"])
+            (place,) = row["shown"]
+            assert queries[n]["passages"][place]["text"] == f"A passage that {name} found."
+        last = one["rows"][-1]
+        assert last["error"] == "the server is down"
+        assert last["features"] == [None]
+
+
+def test_the_same_grid_gives_the_same_page_which_runs_nothing_else() -> None:
+    given: dict[str, Any] = {"runs": [run("a"), run("b"), None], "datasets": {"nq": dataset()}}
+    page = render_grid(TABLE, **given)
+    assert page == render_grid(TABLE, **given)
+    assert "default-src 'none'" in page
+    assert page.count("<script>") == 1
+
+
+def fits(text: str) -> bool:
+    """Whether UTF-8 can hold it, as records must."""
+    return not re.search("[\ud800-\udfff]", text)
+
+
+def test_hostile_strings_stay_strings() -> None:
+    texts = tuple(text for text in STRINGS if text.strip() and len(text) < 5000 and fits(text))
+    asked = dataset(texts)
+    responses = tuple(
+        Response(
+            query_id=f"h{i}",
+            text=text,
+            shown=(f"p{i}",),
+            passages=(Passage(id=f"p{i}", text=text, title=text),),
+        )
+        for i, text in enumerate(texts)
+    )
+    answered = Run(model="m", language="en", responses=responses)
+    ids = tuple(response.query_id for response in responses)
+    cells = [
+        Cell({"dataset": "nq", "retriever": text}, failure=text)
+        for text in texts
+        if text.isprintable()
+    ]
+    hostile = f"</script><script>{ATTACK}</script>"
+    own = Cell.measured({"dataset": "nq", "retriever": hostile}, ids, {hostile: np.ones(len(ids))})
+    table = ResultTable(hostile, (own, *cells), (hostile,), (hostile,))
+    page = render_grid(table, runs=[answered, *[None] * len(cells)], datasets={"nq": asked})
+    page.encode("utf-8")
+    found = Reader(page)
+    assert found.tags.count("script") == 2
+    assert not {"img", "iframe", "object", "embed", "form", "base"} & set(found.tags)
+    assert not [name for name in found.attributes if name.startswith("on")]
+    assert len(data_of(page)["cells"][0]["rows"]) == len(texts)
+
+
+def test_a_published_table_has_a_page_too() -> None:
+    cells = tuple(Cell({"retriever": name}, {"M": Score(0.5)}) for name in ("bm25", "e5"))
+    page = render_grid(ResultTable("published", cells, ("M",)))
+    assert "0.500" in page
+    assert 'href="#cell/' not in page
+
+
+def test_long_texts_are_cut_where_the_page_is_too_large(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(grids, "MOST_BYTES", 1)
+    long = Response(query_id="q0", text="word " * 1000)
+    one = ResultTable("one", (cell(),), ("qa_match",))
+    made = Run(model="m", language="en", responses=(long,))
+    page = render_grid(one, runs=[made], datasets={"nq": dataset()})
+    rows = data_of(page)["cells"][0]["rows"]
+    assert len(rows) == 12
+    assert rows[0]["cut"] == 5000
+    assert rows[1]["error"] == "no response"
+    assert "cut after 900 characters" in page
+
+
+def test_what_does_not_fit_together_is_said(tmp_path: Path) -> None:
+    with pytest.raises(SettingError, match="1 runs for 3 cells"):
+        render_grid(TABLE, runs=[run("a")])
+    with pytest.raises(UnknownNameError, match="unknown dataset 'nq'"):
+        render_grid(TABLE, runs=[run("a"), None, None], datasets={"other": dataset()})
+    with pytest.raises(MirageError, match="cannot be written"):
+        write_grid(TABLE, tmp_path / "none" / "grid.html")
