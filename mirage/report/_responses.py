@@ -117,11 +117,12 @@ class Sample:
 
 
 def sample(
-    rankings: Mapping[str, Ranking], retrieval: Mapping[str, RetrievalRun] = MappingProxyType({})
+    rankings: Mapping[str, Ranking],
+    retrieval: Mapping[str, Mapping[str, RetrievalRun]] = MappingProxyType({}),
 ) -> Sample:
     """The most responses that fit; the same ones each time.
 
-    ``retrieval`` has the runs, by model, whose scores stand beside the passages.
+    ``retrieval`` has the runs, by language and model, whose scores stand beside the passages.
     """
     chosen = {
         code: {
@@ -321,7 +322,7 @@ def _pages(
     excerpts: Sequence[Excerpt],
     sampling: Sampling,
     rankings: Mapping[str, Ranking],
-    retrieval: Mapping[str, RetrievalRun],
+    retrieval: Mapping[str, Mapping[str, RetrievalRun]],
 ) -> dict[str, dict[str, dict[str, list[dict[str, Any]]]]]:
     pages: dict[str, dict[str, dict[str, list[dict[str, Any]]]]] = {}
     for item in excerpts:
@@ -334,8 +335,9 @@ def _pages(
             row["faults"] = faults
         if item.model in evidence.tables:
             row |= _plain_features(evidence.tables[item.model], item)
-        if item.model in retrieval:
-            row |= _plain_scores(retrieval[item.model], item)
+        run = retrieval.get(item.code, {}).get(item.model)
+        if run is not None:
+            row |= _plain_scores(run, item)
         kinds.setdefault(item.kind, []).append(row)
     return pages
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 from mirage.errors import SettingError, UnknownNameError
 from mirage.features import FeatureSuite
-from mirage.ranking import Evidence, Ranking
+from mirage.ranking import Evidence, MultilingualRanking, Ranking
 from mirage.report._elements import Child, tag
 from mirage.report._sections import (
     language,
@@ -20,7 +20,7 @@ from mirage.report._sections import (
 )
 from mirage.retrieval import RetrievalRun, evaluate
 
-__all__ = ["checked", "retrieved"]
+__all__ = ["retrieved", "runs_by_language"]
 
 OF_CONTEXT = ("context_precision", "context_recall")
 OF_RUNS = ("nDCG@10", "R@10")
@@ -29,24 +29,40 @@ Figures = dict[str, tuple[float, tuple[float, float]]]
 """Means and intervals by name."""
 
 
-def checked(
-    rankings: Mapping[str, Ranking], retrieval: Mapping[str, RetrievalRun]
-) -> Mapping[str, RetrievalRun]:
-    """The runs, if they are of models of a ranking in one language.
+def runs_by_language(
+    ranking: Ranking | MultilingualRanking,
+    retrieval: Mapping[str, RetrievalRun | Mapping[str, RetrievalRun]],
+) -> dict[str, dict[str, RetrievalRun]]:
+    """The runs by language and model, if they are of models of the ranking.
 
     Raises:
-        SettingError: it is in several.
-        UnknownNameError: a run is of another model.
+        SettingError: the ranking is in several languages, and a run does not say its own.
+        UnknownNameError: a run is of another model or language.
     """
-    if len(rankings) > 1:
-        raise SettingError("retrieval= goes with a ranking in one language: runs are of queries")
-    (ranking,) = rankings.values()
-    for model in retrieval:
-        if model not in ranking.models:
-            raise UnknownNameError(
-                "model of the ranking, with a retrieval run:", model, ranking.models
-            )
-    return retrieval
+    if isinstance(ranking, Ranking):
+        rankings: Mapping[str, Ranking] = {ranking.language: ranking}
+        left_out: Mapping[str, str] = {}
+    else:
+        rankings, left_out = ranking, ranking.left_out
+    found: dict[str, dict[str, RetrievalRun]] = {code: {} for code in rankings}
+    for model, runs in retrieval.items():
+        if isinstance(runs, RetrievalRun):
+            if len(rankings) > 1:
+                raise SettingError(
+                    f"the ranking is in {len(rankings)} languages, and runs are of queries in one: "
+                    f"give those of {model!r} by language, such as {{{model!r}: {{'sw': run}}}}"
+                )
+            runs = dict.fromkeys(rankings, runs)
+        for code, run in runs.items():
+            if code in left_out:
+                continue
+            if code not in rankings:
+                raise UnknownNameError("language of the ranking, with a run:", code, rankings)
+            if model not in rankings[code].models:
+                known = rankings[code].models
+                raise UnknownNameError("model of the ranking, with a retrieval run:", model, known)
+            found[code][model] = run
+    return found
 
 
 def retrieved(

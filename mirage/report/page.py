@@ -23,7 +23,7 @@ from mirage.report import _sections as sections
 from mirage.report._elements import Child, label, rounded, tag
 from mirage.report._file import save, whole
 from mirage.report._responses import Sample, sample
-from mirage.report._retrieval import checked, retrieved
+from mirage.report._retrieval import retrieved, runs_by_language
 from mirage.report.judges import JudgeFinding, findings, measure_judges
 from mirage.retrieval import RetrievalRun
 from mirage.surrogate import SurrogateRanker
@@ -44,7 +44,7 @@ def write(
     judges: Iterable[JudgeFinding] = (),
     details: Mapping[str, object] | None = None,
     importances: bool | None = None,
-    retrieval: Mapping[str, RetrievalRun] | None = None,
+    retrieval: Mapping[str, RetrievalRun | Mapping[str, RetrievalRun]] | None = None,
 ) -> None:
     """Write a report: one HTML file that needs nothing else, for any browser.
 
@@ -63,8 +63,9 @@ def write(
         importances: whether to compute the importance of features, which takes some seconds a
             language and needs the surrogate; by default of one language, and not of several.
         retrieval: by model, the run that a pipeline found its passages by (``pipeline.retrieve``),
-            in one language: their scores stand beside the passages, and how good the runs are
-            stands beside the models (extra ``retrieval``).
+            or, of a ranking in several languages, its runs by language: their scores stand beside
+            the passages, and how good the runs are stands beside the models (extra
+            ``retrieval``).
 
     Raises:
         MirageError: the file cannot be written, a finding on judges is none, or a run is of no
@@ -82,7 +83,7 @@ def render(
     judges: Iterable[JudgeFinding] = (),
     details: Mapping[str, object] | None = None,
     importances: bool | None = None,
-    retrieval: Mapping[str, RetrievalRun] | None = None,
+    retrieval: Mapping[str, RetrievalRun | Mapping[str, RetrievalRun]] | None = None,
 ) -> str:
     """The text of the file that :func:`write` writes.
 
@@ -103,7 +104,7 @@ def render(
     agreement = dict.fromkeys(known for part in rankings.values() for known in part.agreement)
     voted = (finding for part in rankings.values() for finding in _measured(part.evidence))
     tables = list(findings([*judges, *voted, *agreement]))
-    runs = {} if retrieval is None else checked(rankings, retrieval)
+    runs = runs_by_language(ranking, retrieval or {})
     report = _Report(ranking, rankings, means, sample(rankings, runs), runs)
     overview = report.overview(tables, {**left_out, **(details or {})}, importances)
     main = tag(
@@ -128,7 +129,7 @@ class _Report:
         rankings: Mapping[str, Ranking],
         means: Mapping[str, float],
         shown: Sample,
-        retrieval: Mapping[str, RetrievalRun],
+        retrieval: Mapping[str, Mapping[str, RetrievalRun]],
     ) -> None:
         self.whole, self.retrieval = whole, retrieval
         self.rankings, self.means, self.sample = rankings, means, shown
@@ -194,7 +195,7 @@ class _Report:
             found.findings(code, ranking, self.places, shown),
             sections.leaderboard(*about, failures_shown=3 if self.several else 20),
             sections.features(*about),
-            retrieved(code, ranking, self.places, self.retrieval),
+            retrieved(code, ranking, self.places, self.retrieval[code]),
         ]
         evidence = ranking.evidence
         if importances and evidence is not None and evidence.ranker is not None:

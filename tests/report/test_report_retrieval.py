@@ -73,12 +73,41 @@ def test_figures_of_retrieval_stand_beside_the_models(
     assert "nDCG@10" not in section
 
 
-def test_a_run_is_of_a_model_in_one_language(
+def test_several_languages_have_their_runs_each(
+    pipeline: tuple[Pipeline, RetrievalRun, Ranking],
+) -> None:
+    _, english, ranking = pipeline
+    dataset = MirageDataset.bundled("sw")
+    passages = {p.id: p for query in dataset for p in query.passages}
+    index = BM25.build(passages.values(), language="sw", progress=False)
+    rag = Pipeline(index, generator=lambda q: f"##Answer: {q.passages[0].text} [1]", show_k=3)
+    swahili = rag.retrieve(dataset)
+    board = Leaderboard.bundled("sw")
+    rankings = {"en": ranking, "sw": board.rank(rag, model="rag", progress=False)}
+    both = MultilingualRanking(rankings, {"fi": "no route"})
+    runs = {"en": english, "sw": swahili, "fi": swahili}  # what is left out has no page
+    page = render(both, retrieval={"rag": runs})
+    for code, run in (("en", english), ("sw", swahili)):
+        section = page.partition(f'id="{code}-retrieval"')[2].partition("</section>")[0]
+        queries = MirageDataset.bundled(code)
+        found = evaluate(run, queries, ["nDCG@10", "R@10"], query_ids=queries.query_ids)
+        assert all(f">{row.mean:.3f}<" in section for row in found)
+        language = data_of(page)["languages"][code]  # type: ignore[index]
+        (kinds,) = (kinds for kinds in language["pages"].values() if kinds)
+        for row in (row for rows in kinds.values() for row in rows):
+            assert row["scores"] == pytest.approx(run[row["query"]].scores[:3].tolist(), abs=1e-3)
+    section = render(both, retrieval={"rag": {"sw": swahili}}).partition('id="en-retrieval"')[2]
+    assert "nDCG@10" not in section.partition("</section>")[0]
+
+
+def test_a_run_is_of_a_model_and_a_language_of_the_ranking(
     pipeline: tuple[Pipeline, RetrievalRun, Ranking],
 ) -> None:
     _, run, ranking = pipeline
     with pytest.raises(UnknownNameError, match="did you mean 'rag'"):
         render(ranking, importances=False, retrieval={"rga": run})
     both = MultilingualRanking({"en": ranking, "sw": ranking})
-    with pytest.raises(SettingError, match="one language"):
+    with pytest.raises(SettingError, match="give those of 'rag' by language"):
         render(both, importances=False, retrieval={"rag": run})
+    with pytest.raises(UnknownNameError, match=r"unknown language of the ranking, .*'fi'"):
+        render(both, importances=False, retrieval={"rag": {"fi": run}})
