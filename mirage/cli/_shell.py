@@ -21,6 +21,7 @@ from mirage.errors import GenerationError, MirageError, NoJudgmentError
 __all__ = [
     "app",
     "argument",
+    "end",
     "example",
     "fall_short",
     "flag",
@@ -134,7 +135,7 @@ def main(
     """Rank retrieval-augmented generation systems in 18 languages, offline.
 
     Exit status: 0 what was asked for holds, 1 it fell short or nobody answered, 2 the input was
-    bad.
+    bad, or `mirage check` cannot tell.
     """
     say_plainly()
 
@@ -149,6 +150,11 @@ def fall_short(reasons: Iterable[str]) -> None:
         say(reason, "fell short:", "yellow")
     if reasons:
         raise typer.Exit(FELL_SHORT)
+
+
+def end(status: int) -> None:
+    """End the command with a status that an option names."""
+    raise typer.Exit(status)
 
 
 def shortfalls(assertions: Iterable[Callable[[], None]]) -> list[str]:

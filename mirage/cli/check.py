@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from mirage.cli import _options as options
 from mirage.cli._inputs import dataset_of, runs_of
 from mirage.cli._output import out_either, out_json
-from mirage.cli._shell import app, argument, example, fall_short, option
+from mirage.cli._shell import app, argument, end, example, fall_short, option
 
 if TYPE_CHECKING:
     from mirage.testing.comparison import Change
@@ -41,6 +41,13 @@ def check(
         ),
     ] = None,
     alpha: Annotated[float, option("P", "The probability of a false alarm.")] = 0.05,
+    margin: Annotated[
+        float,
+        option("SHARE", "The loss that `no worse` excludes: of all queries, in every feature."),
+    ] = 0.1,
+    cannot_tell: Annotated[
+        int, option("STATUS", "How to end where nobody can tell; 0 passes.", min=0, max=125)
+    ] = 2,
     allow_failed: options.AllowFailed = 0,
     dataset: options.Dataset = None,
     cluster: options.Cluster = None,
@@ -48,10 +55,11 @@ def check(
 ) -> None:
     """Compare a model with its baseline.
 
-    Falls short (status 1) where it is worse, but for chance. Another wording is no regression,
-    unless --feature asks for it.
+    Ends with status 1 where it is worse, 0 where it is no worse than the margin, and 2 where the
+    queries are too few to tell. Another wording is no regression, unless --feature asks for it.
     """
     from mirage.testing import FellShortError, assert_no_regression
+    from mirage.testing.regressions import told
 
     queries = dataset_of(language, dataset)
     (run,) = runs_of(queries.language, [responses], [name] if name else None)
@@ -60,6 +68,8 @@ def check(
             run,
             baseline,
             alpha,
+            margin=margin,
+            cannot_tell="pass",
             features=feature,
             on=queries,
             cluster=cluster,
@@ -67,13 +77,18 @@ def check(
         )
     except FellShortError as error:
         if as_json:
-            out_json({"held": False, "reason": str(error)})
+            out_json({"verdict": "worse", "held": False, "reason": str(error)})
         fall_short([str(error)])
     else:
-        changes = [change for change in comparison.changes if change.queries]
-        names = ", ".join(change.feature for change in changes)
-        text = f"{run.model} is no worse than the baseline in {names}"
-        out_either(text, {"held": True, "features": list(map(_plain, changes))}, as_json)
+        plain = {
+            "verdict": comparison.verdict,
+            "held": True,
+            "margin": margin,
+            "features": list(map(_plain, comparison.compared)),
+        }
+        out_either(told(comparison), plain, as_json)
+        if comparison.verdict == "cannot tell":
+            end(cannot_tell)
 
 
 def _plain(change: Change) -> dict[str, Any]:
@@ -84,4 +99,5 @@ def _plain(change: Change) -> dict[str, Any]:
         "worse": change.worse,
         "better": change.better,
         "p": change.p,
+        "lost_at_most": change.lost_at_most,
     }

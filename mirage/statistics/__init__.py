@@ -13,6 +13,7 @@ if TYPE_CHECKING:
         gwet_ac1,
         krippendorff_alpha,
     )
+    from mirage.statistics.bounds import upper_bounds
     from mirage.statistics.classification import Calibration, Threshold, calibration, roc_auc
     from mirage.statistics.permutation import holm, permutation_p_values, single_step_p_values
     from mirage.statistics.prediction_powered import PoweredMean, powered_mean
@@ -31,6 +32,7 @@ __all__ = [
     "powered_mean",
     "roc_auc",
     "single_step_p_values",
+    "upper_bounds",
 ]
 
 __getattr__, __dir__ = lazy(__name__, __file__)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from contextvars import ContextVar
 from typing import Any
 
-__all__ = ["CURRENT", "default_language", "record"]
+__all__ = ["CURRENT", "default_language", "leave_open", "option", "record"]
 
 # A pytest.Item; this module does without pytest, which need not be installed.
 CURRENT: ContextVar[Any] = ContextVar("mirage_current_test", default=None)
@@ -33,4 +33,17 @@ def default_language() -> str | None:
     marker = test.get_closest_marker("mirage_language")
     if marker is not None:
         return str(*marker.args[:1])
-    return str(test.config.getini("mirage_language")) or None
+    return option("mirage_language") or None
+
+
+def option(name: str) -> str:
+    """What an ini option of pytest says; empty where it says nothing, or there is no pytest."""
+    test = CURRENT.get()
+    return "" if test is None else str(test.config.getini(name))
+
+
+def leave_open(reason: str) -> None:
+    """Let the running test be shown as skipped if nothing else fails in it."""
+    test = CURRENT.get()
+    if test is not None:
+        test.mirage_open = [*getattr(test, "mirage_open", ()), reason]

@@ -25,6 +25,7 @@ __all__ = [
     "fell_short",
     "from_here",
     "number",
+    "undecided",
     "worse_queries",
     "worst",
 ]
@@ -74,6 +75,11 @@ def fell_short(
     cells, marked = zip(*rows, strict=True)
     table = Table(title, tuple(header), tuple(cells), tuple(marked), tuple(notes), name=0)
     return FellShortError(to_text(table))
+
+
+def undecided(text: str) -> FellShortError:
+    """What an assertion that nobody can decide says, where that is to fail."""
+    return FellShortError(text)
 
 
 def worst(findings: Sequence[Finding], about: str, dataset: MirageDataset, run: Run) -> list[str]:

@@ -1,21 +1,30 @@
-"""Whether a run is worse than an earlier one on the same queries, or merely different."""
+"""Whether a run is worse than an earlier one on the same queries, no worse, or nobody can tell."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
+from typing import Literal
 
 import numpy as np
 
-from mirage._base.arrays import Floats
+from mirage._base.arrays import Floats, Ints
 from mirage.features import FeatureTable
+from mirage.features.registry import facts
+from mirage.statistics.bounds import upper_bounds
 from mirage.statistics.clusters import cluster_codes, cluster_sums
 from mirage.statistics.permutation import single_step_p_values
-from mirage.testing.gate import more_than_wording
+from mirage.testing.gate import GATED, more_than_wording
 
-__all__ = ["Change", "Comparison", "compare"]
+__all__ = ["Change", "Comparison", "Verdict", "compare"]
 
+Verdict = Literal["worse", "no worse", "cannot tell"]
+"""What a comparison comes to.
+
+``worse``: a feature got worse, by more than chance. ``no worse``: of no feature can more than the
+margin be lost. ``cannot tell``: neither.
+"""
 
 DECIMALS = 6
 """A difference that these decimals do not show is none: files and platforms round."""
@@ -46,6 +55,10 @@ class Change:
         p: chance of an outcome as bad in any feature if nothing got worse but by chance; corrected
             for the number of features.
         fell: whether the mean got worse, by more than another wording makes of it.
+        lost_at_most: upper end of a one-sided interval for the loss, at the level 1 less alpha: a
+            mean over all queries, of which those without the feature lose nothing, as a share of
+            the feature's range. 0.1 is as much as if every tenth query lost all that it can.
+            Infinite where the feature's range is not known, or no query has it in both runs.
     """
 
     feature: str
@@ -56,6 +69,7 @@ class Change:
     better: int
     p: float
     fell: bool
+    lost_at_most: float
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,6 +83,8 @@ class Comparison:
         worsening: how much worse each value is, ``(queries, features)``; above 0 is worse, NaN
             where it is not in both runs.
         clusters: how many clusters the queries are in; as many as queries where none are shared.
+        alpha: the level of each verdict.
+        margin: the loss that ``no worse`` excludes, as a share of a feature's range.
     """
 
     before: FeatureTable
@@ -76,6 +92,25 @@ class Comparison:
     changes: tuple[Change, ...]
     worsening: Floats
     clusters: int
+    alpha: float
+    margin: float
+
+    @property
+    def verdict(self) -> Verdict:
+        """Whether the later run is worse, no worse than the margin, or nobody can tell."""
+        if self.regressed(self.alpha):
+            return "worse"
+        return "cannot tell" if self.unclear or not self.compared else "no worse"
+
+    @property
+    def compared(self) -> tuple[Change, ...]:
+        """The features that a query has in both runs."""
+        return tuple(change for change in self.changes if change.queries)
+
+    @property
+    def unclear(self) -> tuple[Change, ...]:
+        """The features of which more than the margin may be lost, for all that is known."""
+        return tuple(change for change in self.compared if change.lost_at_most > self.margin)
 
     @property
     def fewest(self) -> int:
@@ -95,6 +130,8 @@ def compare(
     lower_is_better: Collection[str] = (),
     *,
     clusters: Mapping[str, str] = MappingProxyType({}),
+    alpha: float = 0.05,
+    margin: float = 0.1,
 ) -> Comparison:
     """Compare two runs query by query.
 
@@ -109,11 +146,20 @@ def compare(
     0.05. What hangs together is exchanged as one: where queries are in clusters, what is tested are
     the sums over clusters, of which there have to be :data:`FEWEST_CLUSTERS`.
 
+    A run is no worse where in every feature :func:`mirage.statistics.upper_bounds` is within the
+    margin, each at the level of ``alpha``: to say so of all takes no correction for their number
+    (an intersection-union test, Berger 1982, Multiparameter Hypothesis Testing and Acceptance
+    Sampling, Technometrics 24, 295-300). Where the run has no value and the earlier one had one,
+    all is lost, but for a feature that good answers may lack. It takes 29 queries, or clusters,
+    without any change to exclude a loss of 0.1, and more the more answers change.
+
     Args:
         before: the earlier run.
         after: the later run; it has the queries and features of the earlier one, in any order.
         lower_is_better: the features of which a smaller value is the better one.
         clusters: by query id, what a query hangs together with; one that is not there is by itself.
+        alpha: the level of each verdict.
+        margin: the loss that ``no worse`` excludes; see :attr:`Change.lost_at_most`.
     """
     after = after.select(before.query_ids).columns(before.features)
     earlier, later = before.values.round(DECIMALS), after.values.round(DECIMALS)
@@ -124,15 +170,37 @@ def compare(
     codes = cluster_codes(before.query_ids, clusters)
     p_values = single_step_p_values(cluster_sums(codes, tested))
     fell = np.nansum(tested, axis=0) > 10.0**-DECIMALS
+    lost = _lost_at_most(before, after, tested, codes, alpha)
     changes = [
-        _change(name, worsening[:, j], earlier[:, j], later[:, j], p_values[j], fell[j])
+        _change(name, worsening[:, j], earlier[:, j], later[:, j], p_values[j], fell[j], lost[j])
         for j, name in enumerate(before.features)
     ]
-    return Comparison(before, after, tuple(changes), worsening, int(codes.max()) + 1)
+    count = int(codes.max()) + 1
+    return Comparison(before, after, tuple(changes), worsening, count, alpha, margin)
+
+
+def _lost_at_most(
+    before: FeatureTable, after: FeatureTable, tested: Floats, codes: Ints, alpha: float
+) -> Floats:
+    known = [facts(name, {**after.facts, **before.facts}) for name in before.features]
+    width = np.array([entry.high - entry.low for entry in known])
+    may_lack = np.array([name in GATED and GATED[name].may_lack for name in before.features])
+    gone = np.isnan(after.values) & ~np.isnan(before.values) & ~may_lack
+    losses = np.where(gone, 1.0, np.nan_to_num(tested) / width)
+    bounds, ranged = np.full(len(width), np.inf), np.isfinite(width)
+    if ranged.any():
+        bounds[ranged] = upper_bounds(losses[:, ranged], codes, level=1 - alpha)
+    return bounds
 
 
 def _change(
-    name: str, worsening: Floats, before: Floats, after: Floats, p: float, fell: bool
+    name: str,
+    worsening: Floats,
+    before: Floats,
+    after: Floats,
+    p: float,
+    fell: bool,
+    lost_at_most: float,
 ) -> Change:
     both = ~np.isnan(worsening)
     queries = int(both.sum())
@@ -145,4 +213,5 @@ def _change(
         better=int((worsening < 0).sum()),
         p=float(p),
         fell=bool(fell),
+        lost_at_most=float(lost_at_most) if queries else float("inf"),
     )

@@ -1,4 +1,4 @@
-"""The pytest plugin: two fixtures, a marker, an ini option, and results in the JUnit file.
+"""The pytest plugin: fixtures, a marker, ini options, and results in the JUnit file.
 
 It does nothing until one of them or an assertion of :mod:`mirage.testing` is used, and it imports
 the library no sooner.
@@ -6,7 +6,7 @@ the library no sooner.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from typing import TYPE_CHECKING
 
 import pytest
@@ -14,6 +14,8 @@ import pytest
 from mirage.testing._current_test import CURRENT
 
 if TYPE_CHECKING:
+    import pluggy
+
     from mirage.leaderboard import Leaderboard
     from mirage.testing._runs import Runs
 
@@ -23,8 +25,12 @@ _MARKER = "mirage_language(code): whose bundled queries mirage's assertions use,
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Add the ini option ``mirage_language``."""
+    """Add the ini options ``mirage_language`` and ``mirage_cannot_tell``."""
     parser.addini("mirage_language", "whose bundled queries mirage's assertions use", default="")
+    words = (
+        "what becomes of a test where nobody can tell whether a model is worse: skip, fail, pass"
+    )
+    parser.addini("mirage_cannot_tell", words, default="")
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -38,6 +44,19 @@ def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
     token = CURRENT.set(item)
     yield
     CURRENT.reset(token)
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item, call: pytest.CallInfo[None]
+) -> Generator[None, pluggy.Result[pytest.TestReport], None]:
+    """Show a test as skipped that passed though nobody could tell; what else it asserts, ran."""
+    report = (yield).get_result()
+    reasons = getattr(item, "mirage_open", ())
+    if reasons and call.when == "call" and report.passed:
+        file, line, _ = item.location
+        report.outcome = "skipped"
+        report.longrepr = (file, (line or 0) + 1, "; ".join(reasons))
 
 
 @pytest.fixture(scope="session")

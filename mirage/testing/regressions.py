@@ -5,10 +5,11 @@ from __future__ import annotations
 import warnings
 from collections.abc import Collection, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, get_args
 
 import numpy as np
 
+from mirage._base.tables import Table, to_text
 from mirage.dataset import Cluster, MirageDataset, clusters_of
 from mirage.errors import FeatureError, SettingError, UnknownNameError
 from mirage.features import FeatureSuite, FeatureTable, canonical_name
@@ -16,7 +17,7 @@ from mirage.features.base import Answered, answered
 from mirage.generation import ModelLike
 from mirage.leaderboard import Leaderboard
 from mirage.models import Run
-from mirage.testing._current_test import record
+from mirage.testing._current_test import leave_open, option, record
 from mirage.testing._inputs import Place, dataset_of, run_of
 from mirage.testing._lost_facts import lost_fact
 from mirage.testing._shortfalls import (
@@ -26,6 +27,7 @@ from mirage.testing._shortfalls import (
     fell_short,
     from_here,
     number,
+    undecided,
     worse_queries,
     worst,
 )
@@ -33,7 +35,10 @@ from mirage.testing.baseline import Baseline, read_baseline, versions
 from mirage.testing.comparison import Change, Comparison, compare
 from mirage.testing.gate import GATED, default_names, more_than_wording
 
-__all__ = ["assert_no_regression"]
+__all__ = ["Unclear", "assert_no_regression", "told"]
+
+Unclear = Literal["skip", "fail", "pass"]
+"""What becomes of a test where nobody can tell."""
 
 
 @from_here
@@ -42,6 +47,8 @@ def assert_no_regression(
     baseline: Baseline | str | Path,
     alpha: float = 0.05,
     *,
+    margin: float = 0.1,
+    cannot_tell: Unclear | None = None,
     features: Collection[str] | None = None,
     on: Place = None,
     suite: FeatureSuite | None = None,
@@ -50,6 +57,12 @@ def assert_no_regression(
     allow_failed: int = 0,
 ) -> Comparison:
     """Assert that no fact, support, citation, abstention or language got lost, but for chance.
+
+    There are three verdicts (:attr:`Comparison.verdict
+    <mirage.testing.comparison.Comparison.verdict>`): the model is ``worse``, and the assertion
+    fails; it is ``no worse`` than the baseline by more than the margin; or the queries are too few
+    for either, and it ``cannot tell``: then pytest shows the test as skipped, unless
+    ``cannot_tell`` says otherwise.
 
     Responses are compared query by query, all features together; see
     :func:`mirage.testing.comparison.compare` for the test. Another wording is no regression:
@@ -69,7 +82,14 @@ def assert_no_regression(
     Args:
         system: what :func:`mirage.respond` takes.
         baseline: a file that :func:`save_baseline` wrote, or what it returned.
-        alpha: the probability of a false alarm, for all features together; above 0 and below 1.
+        alpha: the probability of a false alarm, for all features together, and of ``no worse``
+            where more than the margin is lost; above 0 and below 1.
+        margin: the loss that ``no worse`` excludes, in every feature: a mean over all queries, as
+            a share of the feature's range. By 0.1, less than every tenth answer lost what it had.
+            Above 0 and below 1.
+        cannot_tell: ``"skip"``, ``"fail"`` or ``"pass"`` where nobody can tell; by default what
+            pytest's ini option ``mirage_cannot_tell`` says, or else ``"skip"``. Outside of pytest
+            nothing is skipped: ask the comparison for its ``verdict``.
         features: which of the baseline's features to compare, wording among them. By default
             language, citations, support, facts and abstention, as far as the queries provide for
             them, and features of your own and by models that are in the baseline.
@@ -97,6 +117,9 @@ def assert_no_regression(
     """
     if not 0 < alpha < 1:
         raise SettingError(f"alpha={alpha!r} is to lie above 0 and below 1, as 0.05 does")
+    if not 0 < margin < 1:
+        raise SettingError(f"margin={margin!r} is to lie above 0 and below 1, as 0.1 does")
+    unclear = _unclear(cannot_tell)
     earlier = baseline if isinstance(baseline, Baseline) else read_baseline(baseline)
     dataset = dataset_of(earlier.table.language if on is None else on, system)
     earlier.check(dataset)
@@ -106,15 +129,29 @@ def assert_no_regression(
     table = suite.score(dataset, run, progress=False)
     clusters = clusters_of(dataset, cluster)
     before = earlier.table.columns(names)
-    comparison = compare(before, table, earlier.lower_is_better, clusters=clusters)
+    lower = earlier.lower_is_better
+    comparison = compare(before, table, lower, clusters=clusters, alpha=alpha, margin=margin)
     if comparison.clusters < comparison.fewest:
         warnings.warn(_too_few(comparison), stacklevel=3)
     check_lost(_lost(comparison, table, run), "has no features for", run, dataset, allow_failed)
-    worse = comparison.regressed(alpha)
-    record("mirage.no_regression", _facts(comparison, earlier, run, alpha))
-    if worse:
-        raise _regressed(comparison, worse, earlier, dataset, run, alpha)
+    record("mirage.no_regression", _facts(comparison, earlier, run))
+    if comparison.verdict == "worse":
+        raise _regressed(comparison, earlier, dataset, run)
+    if comparison.verdict == "cannot tell":
+        if unclear == "fail":
+            raise undecided(told(comparison))
+        if unclear == "skip":
+            leave_open(_summary(comparison))
     return comparison
+
+
+def _unclear(asked: str | None) -> str:
+    """What becomes of a test where nobody can tell."""
+    what = option("mirage_cannot_tell") or "skip" if asked is None else asked
+    if what not in get_args(Unclear):
+        choices = ", ".join(get_args(Unclear))
+        raise SettingError(f"cannot_tell is one of {choices}, not {what!r}")
+    return what
 
 
 def _too_few(comparison: Comparison) -> str:
@@ -181,12 +218,16 @@ def _lost(comparison: Comparison, table: FeatureTable, run: Run) -> list[Finding
     return lost
 
 
-def _facts(comparison: Comparison, baseline: Baseline, run: Run, alpha: float) -> dict[str, Any]:
-    worse = [change.feature for change in comparison.regressed(alpha)]
+def _facts(comparison: Comparison, baseline: Baseline, run: Run) -> dict[str, Any]:
+    worse = [change.feature for change in comparison.regressed(comparison.alpha)]
     features = {
-        change.feature: {"before": change.before, "after": change.after, "p": change.p}
-        for change in comparison.changes
-        if change.queries
+        change.feature: {
+            "before": change.before,
+            "after": change.after,
+            "p": change.p,
+            "lost_at_most": change.lost_at_most if np.isfinite(change.lost_at_most) else None,
+        }
+        for change in comparison.compared
     }
     return {
         "model": run.model,
@@ -195,21 +236,40 @@ def _facts(comparison: Comparison, baseline: Baseline, run: Run, alpha: float) -
         "queries": len(baseline.table),
         "clusters": comparison.clusters,
         "failed": len(run.failed),
-        "alpha": alpha,
+        "alpha": comparison.alpha,
+        "margin": comparison.margin,
         "features": features,
         "worse": worse,
+        "verdict": comparison.verdict,
         "held": not worse,
     }
 
 
+def told(comparison: Comparison) -> str:
+    """What a comparison that is not for the worse comes to, in 80 columns."""
+    rows = tuple(_row(change) for change in comparison.unclear or comparison.compared)
+    notes = (_legend(comparison),) if rows else ()
+    return to_text(Table(_summary(comparison), _HEADER, rows, notes=notes, name=0))
+
+
+def _summary(comparison: Comparison) -> str:
+    model, margin = comparison.after.model, f"{comparison.margin:g}"
+    counted = _counted(comparison)
+    if comparison.verdict == "no worse":
+        names = ", ".join(change.feature for change in comparison.compared)
+        return f"{model} is no worse than the baseline by more than {margin} in {names}: {counted}"
+    why = f"cannot tell whether {model} is worse than the baseline"
+    if not comparison.compared:
+        return f"{why}: no query has any of the features in both runs"
+    names = ", ".join(change.feature for change in comparison.unclear)
+    return f"{why}: on {counted}, more than {margin} may be lost in {names}"
+
+
 def _regressed(
-    comparison: Comparison,
-    worse: Sequence[Change],
-    baseline: Baseline,
-    dataset: MirageDataset,
-    run: Run,
-    alpha: float,
+    comparison: Comparison, baseline: Baseline, dataset: MirageDataset, run: Run
 ) -> FellShortError:
+    alpha = comparison.alpha
+    worse = comparison.regressed(alpha)
     names = [change.feature for change in worse]
     features = comparison.before.features
     worsening = more_than_wording(comparison.worsening, features)
@@ -227,14 +287,24 @@ def _regressed(
     return fell_short(
         f"{run.model} is worse than the baseline in {', '.join(names)}, on {dataset.name} at "
         f"alpha {alpha:g}",
-        ("feature", "before", "now", "change", "worse", "better", "p"),
-        [(_row(change), change in worse) for change in comparison.changes if change.queries],
+        _HEADER,
+        [(_row(change), change in worse) for change in comparison.compared],
         [
-            f"worse, better: of the {_counted(comparison)}; p: corrected for all features, after "
-            "what another wording changes",
+            _legend(comparison),
             *_newer(baseline),
             *worst(findings, f"Queries with worse {' or '.join(names)}", dataset, run),
         ],
+    )
+
+
+_HEADER = ("feature", "before", "now", "change", "worse", "better", "p", "lost ≤")
+
+
+def _legend(comparison: Comparison) -> str:
+    return (
+        f"worse, better: of the {_counted(comparison)}; p: corrected for all features, after what "
+        "another wording changes; lost ≤: the mean loss over all queries, as a share of the "
+        f"feature's range, is no more, at the level {1 - comparison.alpha:g}"
     )
 
 
@@ -256,7 +326,9 @@ def _told(numbers: str, words: str) -> str:
 def _row(change: Change) -> tuple[str, ...]:
     before, after = change.before, change.after
     means = number(before), number(after), f"{after - before:+.3f}"
-    return change.feature, *means, str(change.worse), str(change.better), f"{change.p:.4f}"
+    counts = str(change.worse), str(change.better)
+    at_most = number(change.lost_at_most) if np.isfinite(change.lost_at_most) else "any"
+    return change.feature, *means, *counts, f"{change.p:.4f}", at_most
 
 
 def _newer(baseline: Baseline) -> list[str]:

@@ -30,12 +30,12 @@ def test_a_run_is_checked_against_it(good: Path, tmp_path: Path) -> None:
     mirage("baseline", "save", LANGUAGE, good, "--out", path)
     held = mirage("check", LANGUAGE, good, "--baseline", path)
     assert held.exit_code == 0
-    assert held.stdout.startswith("good is no worse than the baseline in target_language, ")
+    assert held.stdout.startswith("good is no worse than the baseline by more than 0.1 in ")
     assert "answer_match" in held.stdout
     assert "answer_bleu" not in held.stdout
     asked = ("--feature", "answer_bleu", "--json")
     told = json.loads(mirage("check", LANGUAGE, good, "--baseline", path, *asked).stdout)
-    assert told["held"]
+    assert (told["held"], told["verdict"]) == (True, "no worse")
     assert [row["feature"] for row in told["features"]] == ["answer_bleu"]
 
 
@@ -51,6 +51,19 @@ def test_a_lie_falls_short(good: Path, tmp_path: Path) -> None:
     assert told.exit_code == 1
     assert json.loads(told.stdout)["held"] is False
     assert "not JSON" in refusal("check", LANGUAGE, good, "--baseline", good)
+
+
+def test_where_nobody_can_tell_the_status_says_so(good: Path, tmp_path: Path) -> None:
+    path = tmp_path / "baseline.json"
+    mirage("baseline", "save", LANGUAGE, good, "--out", path)
+    asked = ("check", LANGUAGE, good, "--baseline", path, "--margin", "0.05")  # of 40, 0.07 may be
+    done = mirage(*asked)
+    assert done.exit_code == 2
+    assert done.stdout.startswith("cannot tell whether good is worse than the baseline: on 40 que")
+    assert mirage(*asked, "--cannot-tell", "0").exit_code == 0
+    told = mirage(*asked, "--cannot-tell", "3", "--json")
+    assert (told.exit_code, json.loads(told.stdout)["verdict"]) == (3, "cannot tell")
+    assert "margin=1.5" in refusal(*asked[:-1], "1.5")
 
 
 def lie(query: Query) -> str:

@@ -5,9 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from scipy.stats import binom
+from scipy.stats import beta, binom
 
 from mirage.features import FeatureTable
+from mirage.statistics import upper_bounds
 from mirage.testing.comparison import Comparison, compare
 
 Floats = NDArray[np.float64]
@@ -144,3 +145,56 @@ def test_a_system_that_lost_a_tenth_is_found_and_with_few_queries_is_not() -> No
         found[queries] = alarms(before, before - lost * np.array([1.0, 1.0, 0.0]))
     assert found[120] >= 0.8
     assert found[14] <= 0.1
+
+
+# Three verdicts -----------------------------------------------------------------------------------
+
+
+def shares(lost: int, queries: int) -> Comparison:
+    """A feature from 0 to 1 that so many queries lost, and one that none lost."""
+    before = np.ones((queries, 2))
+    after = before.copy()
+    after[:lost, 0] = 0.0
+    names = ("abstention", "citation_map@10")
+    ids = tuple(f"q{i}" for i in range(queries))
+    return compare(*(FeatureTable("m", "sw", ids, names, values) for values in (before, after)))
+
+
+def test_of_what_nobody_lost_clopper_and_pearson_say_how_much_may_be_lost() -> None:
+    for lost, queries in ((0, 28), (0, 40), (1, 60), (3, 40)):
+        exact = beta.ppf(0.95, lost + 1, queries - lost)
+        assert shares(lost, queries).changes[0].lost_at_most == pytest.approx(exact, abs=0.004)
+
+
+def test_a_run_is_worse_or_no_worse_or_nobody_can_tell() -> None:
+    assert shares(0, 31).verdict == "no worse"
+    assert shares(0, 27).verdict == "cannot tell"
+    assert [change.feature for change in shares(2, 40).unclear] == ["abstention"]
+    assert shares(2, 40).verdict == "cannot tell"
+    assert shares(4, 40).verdict == "worse"
+    assert shares(5, 1000).verdict == "worse"  # by less than the margin, but not by chance
+
+
+def test_a_feature_without_a_range_leaves_open_how_much_is_lost() -> None:
+    same = compared(np.ones((100, 1)), np.ones((100, 1)))
+    assert (same.verdict, same.changes[0].lost_at_most) == ("cannot tell", np.inf)
+
+
+def test_what_the_later_run_has_no_value_of_is_lost() -> None:
+    before, after = np.ones((60, 1)), np.ones((60, 1))
+    after[:9] = np.nan
+    ids = tuple(f"q{i}" for i in range(60))
+    for name, verdict in (("citation_map@10", "cannot tell"), ("target_language", "no worse")):
+        tables = (FeatureTable("m", "sw", ids, (name,), values) for values in (before, after))
+        assert compare(*tables).verdict == verdict
+
+
+@pytest.mark.parametrize("size", [1, 4])
+def test_a_loss_of_the_margin_is_seldom_called_no_worse(size: int) -> None:
+    rng = np.random.default_rng(size)
+    codes = np.repeat(np.arange(100 // size), size)
+    wrong = 0
+    for _ in range(400):  # a tenth of the clusters lost all
+        lost = (rng.random((100 // size, 1)) < 0.1)[codes].astype(np.float64)
+        wrong += bool(upper_bounds(lost, codes, weightings=999) <= 0.1)
+    assert wrong / 400 < 0.075

@@ -158,6 +158,40 @@ def test_fixtures_assertions_and_the_junit_file(
     assert ">       assert_no_regression(uncited" in failure
 
 
+def test_where_nobody_can_tell_the_test_is_skipped_unless_told_otherwise(
+    pytester: pytest.Pytester, run_pytest: RunPytest
+) -> None:
+    pytester.makepyfile(
+        MODELS
+        + """
+    def saved(path):
+        return save_baseline(good, path / "b.json", on="sw", suite=FeatureSuite(["invention"]))
+
+    def test_it_is_no_worse(tmp_path):
+        assert assert_no_regression(good, saved(tmp_path)).verdict == "no worse"
+
+    def test_nobody_can_tell(tmp_path):
+        assert_no_regression(good, saved(tmp_path), margin=0.01, on="sw")
+
+    def test_what_else_is_asserted_counts(tmp_path):
+        assert_no_regression(good, saved(tmp_path), margin=0.01, on="sw")
+        assert False
+
+    def test_it_may_pass(tmp_path):
+        assert_no_regression(good, saved(tmp_path), margin=0.01, cannot_tell="pass", on="sw")
+    """
+    )
+    outcome = run_pytest("-rs", "--junitxml=junit.xml", "-p", "no:cacheprovider")
+    outcome.assert_outcomes(passed=2, skipped=1, failed=1)
+    outcome.stdout.fnmatch_lines(["SKIPPED*cannot tell whether my-model is worse than the base*"])
+    ((_, facts),) = properties(pytester.path / "junit.xml")["test_nobody_can_tell"]
+    assert facts["verdict"] == "cannot tell"
+    pytester.makeini("[pytest]\nmirage_cannot_tell = fail\n")
+    outcome = run_pytest("-p", "no:cacheprovider")
+    outcome.assert_outcomes(passed=2, failed=2)
+    assert "FellShortError: cannot tell whether my-model" in outcome.stdout.str()
+
+
 def test_under_xdist_a_model_is_asked_once(
     pytester: pytest.Pytester, run_pytest: RunPytest
 ) -> None:
