@@ -26,6 +26,7 @@ from mirage.errors import UnknownNameError
 from mirage.languages import Language
 
 __all__ = [
+    "EVALUATION_ONLY",
     "GOLD",
     "HumanAgreement",
     "Judgment",
@@ -88,6 +89,10 @@ GOLD = frozenset(
 """The fields of a :class:`Query` that responses are measured by, or that may tell as much."""
 
 
+EVALUATION_ONLY = "evaluation only"
+"""What ``metadata["use"]`` of a query says where its licence forbids to train on it."""
+
+
 class Query(Record):
     """A question, with its passages in the order in which the prompt shows them.
 
@@ -100,7 +105,8 @@ class Query(Record):
     the query hangs together with, such as the document that several are about, or the question
     that it is a paraphrase of: queries of one cluster count as one in all that says how sure a
     figure is. ``metadata`` is the
-    user's own: it is kept, never read by the features, and not shown to systems.
+    user's own: it is kept, never read by the features, and not shown to systems. One key of it is
+    understood: nothing is trained on a query whose ``use`` is ``evaluation only``.
     """
 
     id: Id

@@ -31,7 +31,7 @@ FLOORS = (
     {"generation", "retrieval"},
     {"features", "pipeline"},
     {"building", "findings"},
-    {"arena"},
+    {"arena", "training"},
     {"metaeval"},
     {"surrogate"},
     {"ranking"},

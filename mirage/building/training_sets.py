@@ -12,7 +12,7 @@ from mirage.dataset import MirageDataset
 from mirage.errors import DatasetError, GenerationError
 from mirage.generation.prompts import PromptMaker, RagPrompt
 from mirage.generation.responses import respond
-from mirage.models import Passage, Query, Record, Response, Run
+from mirage.models import EVALUATION_ONLY, Passage, Query, Record, Response, Run
 from mirage.text import cite_by_id, parse
 
 __all__ = [
@@ -21,6 +21,8 @@ __all__ = [
     "TrainingExample",
     "TrainingSet",
     "build_training_set",
+    "check_trainable",
+    "example_of",
     "read_training_set",
     "relevant_only",
     "write_training_set",
@@ -34,8 +36,13 @@ OmitReason = Literal[
     "no citation",
     "does not fit",
     "ambiguous citation",
+    "no passage",
+    "no answer",
 ]
-"""Why a query gives no training example; :func:`build_training_set` says what each one means."""
+"""Why a query gives no training example; :func:`build_training_set` says what each one means.
+
+The last two are those of :func:`mirage.training.training_examples`.
+"""
 
 
 class ChatMessage(Record):
@@ -46,11 +53,15 @@ class ChatMessage(Record):
 
 
 class TrainingExample(Record):
-    """One conversation to fine-tune on: a prompt with all passages, then the teacher's response."""
+    """One conversation to fine-tune on: a prompt with passages, then what a model should say.
+
+    ``question`` is the text of the query, by which it is told from those of an evaluation set.
+    """
 
     query_id: str
     language: str
     messages: tuple[ChatMessage, ...]
+    question: str | None = None
 
 
 class TrainingSet(NamedTuple):
@@ -81,6 +92,22 @@ def relevant_only(dataset: MirageDataset) -> MirageDataset:
     return MirageDataset(queries, name=dataset.name)
 
 
+def check_trainable(dataset: MirageDataset) -> None:
+    """Refuse data that are for evaluation only.
+
+    Raises:
+        DatasetError: a query's ``metadata["use"]`` says that it is, as those of MEMERAG do.
+    """
+    refused = [query for query in dataset if query.metadata.get("use") == EVALUATION_ONLY]
+    if refused:
+        licence = refused[0].metadata.get("licence")
+        under = f" (licence: {licence})" if licence else ""
+        raise DatasetError(
+            f"{dataset.name} is not to be trained on: {len(refused)} of {len(dataset)} queries, "
+            f"such as {refused[0].id!r}, are for evaluation only{under}"
+        )
+
+
 def build_training_set(
     dataset: MirageDataset, teacher: Run, prompt: PromptMaker | None = None
 ) -> TrainingSet:
@@ -108,10 +135,12 @@ def build_training_set(
 
     Raises:
         DatasetError: no query shows a relevant passage, the run is in another language, the
-            teacher was shown a passage that is not relevant, or no example is left.
+            teacher was shown a passage that is not relevant, no example is left, or the queries
+            are for evaluation only.
         GenerationError: the teacher failed on every query.
         UnknownNameError: the teacher answers a query that ``relevant_only(dataset)`` does not have.
     """
+    check_trainable(dataset)
     bare = relevant_only(dataset)
     prompt = prompt or RagPrompt()
     examples: list[TrainingExample] = []
@@ -120,7 +149,12 @@ def build_training_set(
     }
     for response in respond(teacher, bare, teacher.model, progress=False):
         shown = _shown_to_teacher(bare[response.query_id], response, teacher.model)
-        example = _example(dataset[response.query_id], response, shown, prompt)
+        query = dataset[response.query_id]
+        example: TrainingExample | OmitReason
+        if response.text is None:
+            example = "failed"
+        else:
+            example = example_of(query, response.text, shown, prompt)
         if isinstance(example, TrainingExample):
             examples.append(example)
         else:
@@ -137,7 +171,7 @@ def write_training_set(examples: Iterable[TrainingExample], path: str | Path) ->
     """Write training examples to ``path`` as JSON Lines, as trainers of chat models read them.
 
     A line is ``{"query_id": ..., "language": ..., "messages": [{"role": "user", "content": ...},
-    {"role": "assistant", "content": ...}]}``.
+    {"role": "assistant", "content": ...}], "question": ...}``.
 
     Raises:
         DatasetError: the file cannot be written.
@@ -168,15 +202,21 @@ def _shown_to_teacher(query: Query, response: Response, teacher: str) -> tuple[s
     return shown
 
 
-def _example(
-    query: Query, response: Response, shown: tuple[str, ...], prompt: PromptMaker
+def example_of(
+    query: Query, response: str, shown: tuple[str, ...], prompt: PromptMaker
 ) -> TrainingExample | OmitReason:
-    if response.text is None:
-        return "failed"
-    lesson = parse(response.text, query.language, shown)
+    """A prompt for a query and a response as its answer, or why that is no example.
+
+    Args:
+        query: with all the passages that the prompt is to show.
+        response: cites passages of the query by id, or by position among ``shown``.
+        shown: the ids of the passages that it was made from, in their order.
+        prompt: makes the prompt.
+    """
+    lesson = parse(response, query.language, shown)
     if not lesson.well_formed:
         return "malformed"
-    text, all_known = cite_by_id(response.text, query.language, shown)
+    text, all_known = cite_by_id(response, query.language, shown)
     if not all_known:
         return "unknown citation"
     if not lesson.citations:
@@ -195,4 +235,5 @@ def _example(
         query_id=query.id,
         language=query.language,
         messages=tuple(ChatMessage.model_validate(turn) for turn in turns),
+        question=query.text,
     )

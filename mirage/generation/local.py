@@ -3,26 +3,17 @@
 from __future__ import annotations
 
 import copy
-import re
+import warnings
 from collections.abc import Sequence
 from importlib import import_module
-from itertools import product
 from pathlib import Path
 from typing import Any
 
 from mirage.dataset import MirageDataset
 from mirage.errors import SettingError, missing_package
 from mirage.generation.base import answered, run_in_batches
-from mirage.generation.prompts import (
-    ANSWER_TOKENS,
-    CONTEXT_TOKENS,
-    Prompt,
-    PromptMaker,
-    RagPrompt,
-    query_seed,
-)
-from mirage.llm import Message
-from mirage.llm.controls import apart
+from mirage.generation.chat import own_prompt, plain_messages, prompt_ids
+from mirage.generation.prompts import ANSWER_TOKENS, Prompt, PromptMaker, query_seed
 from mirage.models import Query, Response, Run
 
 __all__ = ["TransformersGenerator", "VLLMGenerator"]
@@ -38,10 +29,6 @@ _GREEDY = {
 }
 
 
-# Not every tokenizer says of all of its control tokens that they are special.
-_CONTROL = re.compile(r"<\S+>|\[\S+\]")
-
-
 class TransformersGenerator:
     """Answers by a causal language model, in batches, through Hugging Face's transformers.
 
@@ -51,6 +38,9 @@ class TransformersGenerator:
 
     Args:
         model: a name on the hub, a folder, or a model and its tokenizer (which stay as they are).
+            The folder may be one that :func:`mirage.training.finetune` wrote, or any with an
+            adapter of PEFT: the model under it is loaded from where the adapter says (needs the
+            extra ``finetune``).
         name: what the run calls the model, by default its name on the hub or its folder.
         prompt: from a query to its prompt; by default a :class:`RagPrompt` that counts with the
             model's own tokenizer, with a context of 8,192 tokens, or fewer if the model has fewer.
@@ -64,7 +54,7 @@ class TransformersGenerator:
 
     Raises:
         SettingError: a setting that makes no sense.
-        MissingPackageError: torch or transformers is not installed.
+        MissingPackageError: torch or transformers is not installed, or peft for an adapter.
     """
 
     def __init__(
@@ -89,9 +79,9 @@ class TransformersGenerator:
             self.model, self.tokenizer = model
         else:
             self.tokenizer = transformers.AutoTokenizer.from_pretrained(model)
-            self.model = transformers.AutoModelForCausalLM.from_pretrained(
-                model, dtype=dtype or "auto"
-            )
+            self.model = _load(transformers, model, dtype)
+            if _is_adapter(model):
+                name = name or str(model)  # the model under it has a name too
             # Some models come with one, and warn at every batch that max_new_tokens is there too.
             self.model.generation_config.max_length = None
             device = device or _device(self._torch)
@@ -100,7 +90,7 @@ class TransformersGenerator:
         self.model.eval()
         self.name: str = name or self.model.name_or_path or type(self.model).__name__
         longest = getattr(self.model.config.get_text_config(), "max_position_embeddings", None)
-        self.prompt: PromptMaker = prompt or _own_prompt(self.tokenizer, longest, max_new_tokens)
+        self.prompt: PromptMaker = prompt or own_prompt(self.tokenizer, longest, max_new_tokens)
         self.batch_size: int = batch_size
         self.max_new_tokens: int = max_new_tokens
         self.temperature: float = temperature
@@ -118,7 +108,7 @@ class TransformersGenerator:
     def _answer(self, queries: Sequence[Query]) -> list[Response]:
         torch = self._torch
         prompts = [self.prompt(query) for query in queries]
-        rows = [self._token_ids(prompt.messages) for prompt in prompts]
+        rows = [prompt_ids(prompt.messages, self.tokenizer) for prompt in prompts]
         config = self._config()
         # Padded by hand, so that the tokenizer, which may be the caller's, stays as it is.
         width = max(map(len, rows))
@@ -134,19 +124,6 @@ class TransformersGenerator:
             )
         texts = self.tokenizer.batch_decode(output[:, width:], skip_special_tokens=True)
         return _responses(queries, texts, prompts)
-
-    def _token_ids(self, messages: Sequence[Message]) -> list[int]:
-        plain = _plain(messages, self.tokenizer)
-        templated = self.tokenizer.chat_template is not None
-        if templated:
-            text = self.tokenizer.apply_chat_template(
-                plain, tokenize=False, add_generation_prompt=True
-            )
-        else:
-            text = "\n\n".join(message["content"] for message in plain)
-        # A template writes the special tokens itself.
-        ids: list[int] = self.tokenizer(text, add_special_tokens=not templated)["input_ids"]
-        return ids
 
     def _config(self) -> Any:
         """The model's own settings, such as the tokens that end its answer, and greedy decoding."""
@@ -221,7 +198,7 @@ class VLLMGenerator:
         config = self.model.llm_engine.model_config
         self.name: str = name or str(config.model)
         self.tokenizer: Any = self.model.get_tokenizer()
-        self.prompt: PromptMaker = prompt or _own_prompt(
+        self.prompt: PromptMaker = prompt or own_prompt(
             self.tokenizer, config.max_model_len, max_new_tokens
         )
         self.batch_size: int = batch_size
@@ -248,7 +225,7 @@ class VLLMGenerator:
             )
             for query in queries
         ]
-        conversations = [_plain(prompt.messages, self.tokenizer) for prompt in prompts]
+        conversations = [plain_messages(prompt.messages, self.tokenizer) for prompt in prompts]
         outputs = self.model.chat(conversations, params, use_tqdm=False)
         return _responses(queries, [output.outputs[0].text for output in outputs], prompts)
 
@@ -270,32 +247,27 @@ def _package(name: str, extra: str) -> Any:
         raise missing_package(name, extra) from None
 
 
+def _is_adapter(model: str | Path) -> bool:
+    return (Path(model) / "adapter_config.json").is_file()
+
+
+def _load(transformers: Any, model: str | Path, dtype: str | None) -> Any:
+    """A model, or one below an adapter and the adapter."""
+    load = transformers.AutoModelForCausalLM.from_pretrained
+    if not _is_adapter(model):
+        return load(model, dtype=dtype or "auto")
+    peft = _package("peft", "finetune")
+    config = peft.PeftConfig.from_pretrained(model)
+    base = load(config.base_model_name_or_path, dtype=dtype or "auto")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", FutureWarning)  # of transformers, to peft
+        return peft.PeftModel.from_pretrained(base, model)
+
+
 def _device(torch: Any) -> str:
     if torch.cuda.is_available():
         return "cuda"
     return "mps" if torch.backends.mps.is_available() else "cpu"
-
-
-def _own_prompt(tokenizer: Any, longest: int | None, answer_tokens: int) -> RagPrompt:
-    """The prompt by default: counted by the model's tokenizer, in no more than it can read."""
-    return RagPrompt(
-        context_tokens=min(CONTEXT_TOKENS, longest or CONTEXT_TOKENS),
-        answer_tokens=answer_tokens,
-        count=lambda text: len(tokenizer.encode(text, add_special_tokens=False)),
-    )
-
-
-def _plain(messages: Sequence[Message], tokenizer: Any) -> list[dict[str, str]]:
-    """The messages, with what the tokenizer would read as control tokens broken up.
-
-    A passage that holds ``<|im_end|>`` would otherwise end the user's turn and begin another.
-    """
-    tokens = filter(_CONTROL.fullmatch, tokenizer.get_added_vocab())
-    controls = sorted({*tokenizer.all_special_tokens, *tokens})
-    plain = [dict(message) for message in messages]
-    for message, control in product(plain, controls):
-        message["content"] = message["content"].replace(control, apart(control))
-    return plain
 
 
 def _responses(

@@ -14,7 +14,7 @@ from mirage._base.files import read_rows, validated, writing
 from mirage.dataset import MirageDataset
 from mirage.errors import DatasetError
 from mirage.languages import Language
-from mirage.models import Query, Response, Run
+from mirage.models import EVALUATION_ONLY, Query, Response, Run
 
 __all__ = ["LabelledSentence", "Memerag", "load"]
 
@@ -66,8 +66,9 @@ def load(path: str | Path, language: str) -> Memerag:
     """Read one file of MEMERAG, such as ``memerag/de.jsonl`` or ``memerag_ext/de.jsonl``.
 
     All three variants: one annotator, five (``memerag_ext``), and the majority vote of the five.
-    A query's passages get the ids ``{query id}/1``, ``{query id}/2``, ... The file holds neither
-    qrels nor references, and does not name the LLM of an answer: the run's model is ``memerag``.
+    A query's passages get the ids ``{query id}/1``, ``{query id}/2``, ..., and its metadata say
+    that it is for evaluation only, under CC BY-NC 4.0. The file holds neither qrels nor
+    references, and does not name the LLM of an answer: the run's model is ``memerag``.
 
     Raises:
         DatasetError: names the file, the line and what is wrong with it.
@@ -94,7 +95,13 @@ def load(path: str | Path, language: str) -> Memerag:
 def _query(row: Mapping[str, Any], where: str, code: str) -> Query:
     id_, context = row["query_id"], row["context"]
     texts = [{"id": f"{id_}/{n}", "text": passage["text"]} for n, passage in enumerate(context, 1)]
-    fields = {"id": id_, "language": code, "text": row["query"], "passages": texts}
+    fields = {
+        "id": id_,
+        "language": code,
+        "text": row["query"],
+        "passages": texts,
+        "metadata": {"use": EVALUATION_ONLY, "licence": "CC BY-NC 4.0"},
+    }
     return validated(Query, fields, where)
 
 

@@ -492,7 +492,8 @@ def test_from_a_teacher_to_a_file(server: ChatServer, tmp_path: Path) -> None:
     lines = (tmp_path / "train.jsonl").read_text("utf-8").splitlines()
     assert len(lines) == len(examples) == 30
     for line in map(json.loads, lines):
-        assert list(line) == ["query_id", "language", "messages"]
+        assert list(line) == ["query_id", "language", "messages", "question"]
+        assert line["question"] == dataset[line["query_id"]].text
         assert [set(message) for message in line["messages"]] == [{"role", "content"}] * 2
 
 

@@ -13,6 +13,7 @@ from typing import Any
 from unittest.mock import create_autospec
 
 import pytest
+import tiny_llm
 
 from mirage import Generator, MirageDataset, TransformersGenerator, VLLMGenerator, read_run
 from mirage.errors import GenerationError, MissingPackageError, SettingError
@@ -20,11 +21,6 @@ from mirage.generation import Prompt, RagPrompt
 from mirage.models import Passage, Query
 
 WHY = "needs the extra 'neural': pip install 'mirage-rag[neural]'"
-
-TEMPLATE = (
-    "{% for message in messages %}<|start|>{{ message['role'] }}\n{{ message['content'] }}<|end|>\n"
-    "{% endfor %}{% if add_generation_prompt %}<|start|>assistant\n{% endif %}"
-)
 
 # Of very different lengths, so that most of a batch is padding for some.
 QUERIES = MirageDataset(
@@ -57,42 +53,13 @@ def transformers() -> Any:
 
 
 @pytest.fixture
-def tokenizer(transformers: Any) -> Any:
-    """A byte-level BPE tokenizer, trained here, with a chat template and no padding token."""
-    from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
-
-    trained = Tokenizer(models.BPE())
-    trained.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
-    trained.decoder = decoders.ByteLevel()
-    trainer = trainers.BpeTrainer(
-        vocab_size=2000,
-        special_tokens=["<|start|>", "<|end|>"],
-        initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
-        show_progress=False,
-    )
-    trained.train_from_iterator(PROMPTS, trainer)
-    made = transformers.PreTrainedTokenizerFast(tokenizer_object=trained, eos_token="<|end|>")
-    made.chat_template = TEMPLATE
-    return made
+def tokenizer(transformers: Any) -> Any:  # noqa: ARG001
+    return tiny_llm.tokenizer_of(PROMPTS)
 
 
 @pytest.fixture
-def model(torch: Any, transformers: Any, tokenizer: Any) -> Any:
-    """A Llama of two layers with random weights."""
-    torch.manual_seed(0)
-    config = transformers.LlamaConfig(
-        vocab_size=len(tokenizer),
-        hidden_size=32,
-        intermediate_size=64,
-        num_hidden_layers=2,
-        num_attention_heads=4,
-        max_position_embeddings=4096,
-        initializer_range=0.5,  # far from uniform: the likeliest token differs from text to text
-        bos_token_id=None,
-        eos_token_id=tokenizer.eos_token_id,
-        pad_token_id=None,
-    )
-    return transformers.LlamaForCausalLM(config)
+def model(torch: Any, tokenizer: Any) -> Any:  # noqa: ARG001
+    return tiny_llm.llama(tokenizer)
 
 
 def generator(model: Any, tokenizer: Any, **settings: Any) -> TransformersGenerator:

@@ -1,0 +1,31 @@
+"""Fine-tuning of language models on what retrieval shows them (extra ``finetune``).
+
+Examples are conversations: a prompt with passages, and what the model should say. They come from
+queries with short answers or references (:func:`training_examples`), or from a teacher
+(:func:`mirage.building.build_training_set`). :func:`finetune` trains on them, by TRL and PEFT.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from mirage._base.lazy import lazy
+
+if TYPE_CHECKING:
+    from mirage.training.examples import Target, evaluation_overlap, training_examples
+    from mirage.training.recipes import BERGEN_TUNING, MIRAGE_BENCH_TUNING, TuningRecipe
+    from mirage.training.tuning import FineTuned, Method, finetune
+
+__all__ = [
+    "BERGEN_TUNING",
+    "MIRAGE_BENCH_TUNING",
+    "FineTuned",
+    "Method",
+    "Target",
+    "TuningRecipe",
+    "evaluation_overlap",
+    "finetune",
+    "training_examples",
+]
+
+__getattr__, __dir__ = lazy(__name__, __file__)

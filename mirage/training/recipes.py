@@ -1,0 +1,79 @@
+"""How a model is fine-tuned: the settings of the papers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from mirage.errors import SettingError
+
+__all__ = ["BERGEN_TUNING", "MIRAGE_BENCH_TUNING", "TuningRecipe"]
+
+
+@dataclass(frozen=True)
+class TuningRecipe:
+    """The settings of fine-tuning, by default those of BERGEN (arXiv 2407.01102, Table 8).
+
+    Attributes:
+        learning_rate: of AdamW, at its highest.
+        schedule: of the learning rate after the warm-up, as ``transformers`` calls it.
+        warmup: the share of the steps in which the learning rate rises.
+        weight_decay: of AdamW.
+        epochs: how often each example is seen.
+        batch_size: examples a step. BERGEN's Table 8 has "max. possible" on one A100 with 80 GB;
+            16 is this library's.
+        max_length: the tokens of an example, at most; one that is longer is left out and counted.
+            BERGEN reads no more than 2,048 (section 4).
+        rank: of the two matrices that LoRA puts beside each layer (Hu et al. 2022, arXiv
+            2106.09685, section 4.1).
+        alpha: their product is taken ``alpha / rank`` times.
+        dropout: of what goes into them.
+        layers: names of the layers that get them, or ``all-linear``, which leaves out the last.
+
+    Raises:
+        SettingError: a number that makes no sense.
+    """
+
+    learning_rate: float = 1e-4
+    schedule: str = "linear"
+    warmup: float = 0.05
+    weight_decay: float = 0.1
+    epochs: float = 1
+    batch_size: int = 16
+    max_length: int = 2048
+    rank: int = 32
+    alpha: int = 64
+    dropout: float = 0.1
+    layers: str | tuple[str, ...] = "all-linear"
+
+    def __post_init__(self) -> None:
+        counts = (self.epochs, self.batch_size, self.max_length, self.rank, self.alpha)
+        shares = (self.warmup, self.dropout)
+        if (
+            not all(number > 0 for number in (self.learning_rate, *counts))
+            or not all(0 <= share < 1 for share in shares)
+            or not self.weight_decay >= 0
+        ):
+            raise SettingError(
+                "learning_rate, epochs, batch_size, max_length, rank and alpha are above 0, "
+                f"weight_decay is 0 or more, warmup and dropout are at least 0 and below 1: {self}"
+            )
+
+
+BERGEN_TUNING = TuningRecipe()
+"""BERGEN's settings (arXiv 2407.01102, Table 8)."""
+
+MIRAGE_BENCH_TUNING = TuningRecipe(
+    learning_rate=2e-4,
+    warmup=0,
+    weight_decay=0,
+    batch_size=32,
+    max_length=6144,
+    rank=16,
+    alpha=16,
+    dropout=0.05,
+    layers=("q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj"),
+)
+"""MIRAGE-Bench's settings (arXiv 2410.13716, Table 6).
+
+The paper names no schedule, warm-up and weight decay; these are the defaults of ``transformers``.
+"""

@@ -1,0 +1,367 @@
+"""Fine-tuning a small real model: what it learns from, that it learns, and that it resumes."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+import tiny_llm
+from lessons import dataset
+
+from mirage import TransformersGenerator
+from mirage.building import TrainingExample
+from mirage.errors import DatasetError, GenerationError, SettingError, UnknownNameError
+from mirage.generation import ShortAnswerPrompt
+from mirage.generation.chat import completion_ids, end_ids, prompt_ids
+from mirage.training import (
+    BERGEN_TUNING,
+    MIRAGE_BENCH_TUNING,
+    FineTuned,
+    TuningRecipe,
+    finetune,
+    training_examples,
+)
+from mirage.training.tuning import token_rows
+
+WHY = "needs the extra 'finetune': pip install 'mirage-rag[finetune]'"
+for name in ("torch", "trl", "peft"):
+    pytest.importorskip(name, reason=WHY)
+
+QUERIES = dataset()
+EXAMPLES = training_examples(QUERIES).examples
+# One that starts from nothing learns by larger steps than one that has read the web.
+RECIPE = replace(BERGEN_TUNING, learning_rate=3e-3, batch_size=8)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _one_thread() -> Iterator[None]:
+    import torch
+
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)  # matrices this small are slower on more
+    yield
+    torch.set_num_threads(threads)
+
+
+@pytest.fixture(scope="module")
+def base(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    texts = [message.content for example in EXAMPLES for message in example.messages]
+    return tiny_llm.folder_of(tmp_path_factory.mktemp("base") / "tiny", texts)
+
+
+@pytest.fixture(scope="module")
+def tuned(base: Path) -> FineTuned:
+    return finetune(EXAMPLES, base, base.parent / "tuned", recipe=RECIPE, steps=50)
+
+
+def quick(base: Path, folder: Path, **settings: Any) -> FineTuned:
+    return finetune(EXAMPLES[:4], base, folder, **{"recipe": RECIPE, "steps": 1} | settings)
+
+
+# What is learnt from ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("template", [tiny_llm.TEMPLATE, None])
+def test_the_loss_is_that_of_the_completion_token_by_token(template: str | None) -> None:
+    texts = [message.content for example in EXAMPLES for message in example.messages]
+    tokenizer = tiny_llm.tokenizer_of(texts, template=template)
+    end = tokenizer.eos_token_id
+    rows, too_long = token_rows(EXAMPLES, tokenizer, [end], 4096)
+    assert too_long == []
+    for row, example in zip(rows, EXAMPLES, strict=True):
+        asked, answer = (message.content for message in example.messages)
+        if template is None:
+            prompt, completion = asked, f"{answer}<|end|>"
+        else:
+            prompt = f"<|start|>user\n{asked}<|end|>\n<|start|>assistant\n"
+            completion = f"{answer}<|end|>"
+        before = tokenizer(prompt, add_special_tokens=False)["input_ids"]
+        after = tokenizer(completion, add_special_tokens=False)["input_ids"]
+        assert row["input_ids"] == before + after
+        assert row["labels"] == [-100] * len(before) + after
+        assert row["labels"][-1] == end
+
+
+def test_the_first_loss_is_the_mean_over_the_completion_of_the_model_as_it_was(
+    base: Path, tmp_path: Path
+) -> None:
+    import torch
+    from transformers import AutoModelForCausalLM, AutoTokenizer
+
+    model, tokenizer = (
+        AutoModelForCausalLM.from_pretrained(base),
+        AutoTokenizer.from_pretrained(base),
+    )
+    rows, _ = token_rows(EXAMPLES[:4], tokenizer, [tokenizer.eos_token_id], 4096)
+    lost = []
+    for row in rows:
+        with torch.no_grad():
+            logits = model(torch.tensor([row["input_ids"]])).logits[0]
+        told = torch.log_softmax(logits.double(), -1)
+        lost += [
+            -float(told[place - 1, token])
+            for place, token in enumerate(row["input_ids"])
+            if row["labels"][place] == token
+        ]
+    made = quick(base, tmp_path / "out", recipe=replace(RECIPE, batch_size=4, dropout=0))
+    assert made.losses[0] == pytest.approx(sum(lost) / len(lost), rel=1e-4)
+
+
+def test_what_is_trained_on_is_what_the_generator_asks(base: Path) -> None:
+    generator = TransformersGenerator(base, prompt=ShortAnswerPrompt(), device="cpu")
+    rows, _ = token_rows(EXAMPLES, generator.tokenizer, [generator.tokenizer.eos_token_id], 4096)
+    for row, query in zip(rows, QUERIES, strict=True):
+        asked = prompt_ids(generator.prompt(query).messages, generator.tokenizer)
+        assert row["input_ids"][: len(asked)] == asked
+
+
+def test_control_tokens_in_an_answer_end_nothing(base: Path) -> None:
+    from transformers import AutoTokenizer
+
+    tokenizer = AutoTokenizer.from_pretrained(base)
+    end = tokenizer.eos_token_id
+    ids = completion_ids([{"role": "user", "content": "a"}], "b<|end|>c", tokenizer, [end])
+    assert ids.count(end) == 1
+
+
+def test_a_template_that_rewrites_finished_turns_loses_no_answer(base: Path) -> None:
+    from transformers import AutoTokenizer
+
+    tokenizer = AutoTokenizer.from_pretrained(base)
+    tokenizer.chat_template = (
+        "{% for m in messages %}{{ m['content'] }}{% endfor %}"
+        "{% if add_generation_prompt %}<|start|>{% endif %}"
+    )
+    end = tokenizer.eos_token_id
+    ids = completion_ids([{"role": "user", "content": "ask"}], "said", tokenizer, [end])
+    assert ids == [*tokenizer("said")["input_ids"], end]
+
+
+def test_a_model_ends_as_its_tokenizer_does_first() -> None:
+    tokenizer = SimpleNamespace(eos_token_id=3)
+    assert end_ids(tokenizer, SimpleNamespace(eos_token_id=[7, 3])) == [3, 7]
+    assert end_ids(tokenizer, SimpleNamespace(eos_token_id=None)) == [3]
+
+
+def test_what_is_too_long_is_left_out_and_said(base: Path, tmp_path: Path) -> None:
+    long = EXAMPLES[1].messages[0].model_copy(update={"content": "word " * 3000})
+    examples = [
+        EXAMPLES[0],
+        EXAMPLES[1].model_copy(update={"messages": (long, *EXAMPLES[1].messages[1:])}),
+    ]
+    made = finetune(examples, base, tmp_path / "out", recipe=RECIPE, steps=1)
+    assert (made.examples, made.too_long) == (1, ("q1",))
+    with pytest.raises(DatasetError, match="all 1 examples are longer than 2048 tokens"):
+        finetune(examples[1:], base, tmp_path / "none", recipe=RECIPE, steps=1)
+
+
+# What comes out -----------------------------------------------------------------------------------
+
+
+def test_lora_halves_the_loss_in_50_steps(tuned: FineTuned) -> None:
+    assert len(tuned.losses) == 50
+    assert sum(tuned.losses[-5:]) / 5 < sum(tuned.losses[:5]) / 5 / 2
+
+
+def test_the_adapter_is_one_of_peft_and_changes_what_is_answered(
+    tuned: FineTuned, base: Path
+) -> None:
+    from peft import PeftConfig
+    from safetensors.torch import load_file
+
+    config = PeftConfig.from_pretrained(tuned.folder)
+    assert (config.r, config.lora_alpha, config.lora_dropout, config.bias) == (32, 64, 0.1, "none")
+    assert config.base_model_name_or_path == str(base.resolve())
+    weights = load_file(tuned.folder / "adapter_model.safetensors")
+    # Two matrices beside each of the seven linear layers of the two blocks, and none elsewhere.
+    assert len(weights) == 2 * 7 * 2
+    assert all("lora_A" in name or "lora_B" in name for name in weights)
+    settings: dict[str, Any] = {"prompt": ShortAnswerPrompt(), "max_new_tokens": 8, "device": "cpu"}
+    before = TransformersGenerator(base, **settings).run(QUERIES[:6], progress=False)
+    generator = TransformersGenerator(tuned.folder, **settings)
+    after = generator.run(QUERIES[:6], progress=False)
+    assert generator.name == str(tuned.folder)
+    assert [r.text for r in after] != [r.text for r in before]
+    known = {form for query in QUERIES for forms in query.answers for form in forms}
+    assert sum(response.text in known for response in after) >= 3
+    assert sum(response.text in known for response in before) == 0
+
+
+def test_the_manifest_says_what_was_done(tuned: FineTuned) -> None:
+    manifest = json.loads((tuned.folder / "manifest.json").read_text(encoding="utf-8"))
+    assert manifest["data"]["examples"] == 24
+    assert manifest["recipe"]["rank"] == 32
+    assert manifest["method"] == "lora"
+    assert {"torch", "trl", "peft", "transformers"} <= manifest["versions"].keys()
+    assert sorted(path.name for path in tuned.folder.parent.iterdir() if path.is_dir()) == [
+        "tiny",
+        "tuned",
+    ]
+
+
+def test_a_model_that_is_there_is_not_trained_again(tuned: FineTuned, base: Path) -> None:
+    weights = tuned.folder / "adapter_model.safetensors"
+    made_at = weights.stat().st_mtime_ns
+    again = finetune(EXAMPLES, base, tuned.folder, recipe=RECIPE, steps=50)
+    assert (again, weights.stat().st_mtime_ns) == (tuned, made_at)
+    for other in ({"seed": 1}, {"steps": 49}):
+        with pytest.raises(DatasetError, match="on other data or with other settings"):
+            finetune(EXAMPLES, base, tuned.folder, **{"recipe": RECIPE, "steps": 50} | other)  # type: ignore[arg-type]
+    with pytest.raises(DatasetError, match="on other data or with other settings"):
+        finetune(EXAMPLES[1:], base, tuned.folder, recipe=RECIPE, steps=50)
+
+
+def test_smaller_batches_at_a_time_give_the_same_step(base: Path, tmp_path: Path) -> None:
+    still = replace(RECIPE, batch_size=4, dropout=0)
+    whole = quick(base, tmp_path / "whole", recipe=still, steps=3)
+    parts = quick(base, tmp_path / "parts", recipe=still, steps=3, micro_batch=1)
+    assert parts.losses == pytest.approx(whole.losses, rel=1e-3)
+
+
+def test_all_weights_can_be_trained(base: Path, tmp_path: Path) -> None:
+    made = quick(base, tmp_path / "full", method="full")
+    assert (made.folder / "model.safetensors").is_file()
+    generator = TransformersGenerator(made.folder, prompt=ShortAnswerPrompt(), device="cpu")
+    assert generator.run(QUERIES[:2], progress=False).failed == ()
+
+
+def test_nothing_is_printed_and_nothing_sent(
+    base: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from huggingface_hub.utils import _telemetry
+
+    sent: list[object] = []
+    monkeypatch.delenv("CI", raising=False)
+    monkeypatch.setattr(_telemetry, "_start_telemetry_thread", lambda: None)
+    monkeypatch.setattr(_telemetry._TELEMETRY_QUEUE, "put", sent.append)
+    quick(base, tmp_path / "out")
+    assert (capfd.readouterr().out, sent) == ("", [])
+
+
+# Resuming -----------------------------------------------------------------------------------------
+
+SCRIPT = """
+import sys, torch
+from pathlib import Path
+from test_finetune import EXAMPLES, RECIPE
+from mirage.training import finetune
+torch.set_num_threads(1)
+finetune(EXAMPLES, sys.argv[1], sys.argv[2], recipe=RECIPE, steps=40, save_every=8)
+"""
+
+
+@pytest.mark.slow
+def test_killed_and_resumed_gives_the_weights_of_an_unbroken_run(
+    base: Path, tmp_path: Path
+) -> None:
+    unbroken = finetune(EXAMPLES, base, tmp_path / "a", recipe=RECIPE, steps=40, save_every=8)
+    here = Path(__file__).parent
+    paths = [str(here), str(here.parent), str(here.parents[1])]
+    process = subprocess.Popen(
+        [sys.executable, "-c", SCRIPT, str(base), str(tmp_path / "b")],
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(paths)},
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    deadline = time.monotonic() + 300
+    while not list(tmp_path.glob(".b.*.part/checkpoints/checkpoint-16/whole")):
+        assert process.poll() is None
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+    process.send_signal(signal.SIGKILL)
+    assert process.wait() == -signal.SIGKILL
+    (part,) = tmp_path.glob(".b.*.part")
+    assert not (tmp_path / "b").exists()
+    # One that was cut short counts for nothing, whatever it holds.
+    cut = part / "checkpoints" / "checkpoint-39"
+    cut.mkdir()
+    (cut / "trainer_state.json").write_text('{"global_step": 39')
+    resumed = finetune(EXAMPLES, base, tmp_path / "b", recipe=RECIPE, steps=40, save_every=8)
+    assert resumed.losses == unbroken.losses
+    weights = [each.folder / "adapter_model.safetensors" for each in (unbroken, resumed)]
+    assert weights[0].read_bytes() == weights[1].read_bytes()
+    assert not part.exists()
+
+
+# Refusals -----------------------------------------------------------------------------------------
+
+
+def test_queries_of_an_evaluation_set_are_not_trained_on(base: Path, tmp_path: Path) -> None:
+    with pytest.raises(DatasetError, match=r"1 queries to train on also stand in .*'q3'"):
+        quick(base, tmp_path / "out", evaluation=[QUERIES[3:9]])
+    assert list(tmp_path.iterdir()) == []
+    made = quick(base, tmp_path / "out", evaluation=[QUERIES[4:9]])
+    manifest = json.loads((made.folder / "manifest.json").read_text(encoding="utf-8"))
+    assert [(each["name"], each["queries"]) for each in manifest["evaluation"]] == [("places", 5)]
+
+
+def test_wrong_settings_are_said(base: Path, tmp_path: Path, tuned: FineTuned) -> None:
+    import torch
+
+    out = tmp_path / "out"
+    if not torch.cuda.is_available():
+        with pytest.raises(
+            SettingError, match=r"needs a GPU with CUDA.*method='lora' does without"
+        ):
+            quick(base, out, method="qlora")
+    with pytest.raises(UnknownNameError, match="did you mean 'lora'"):
+        quick(base, out, method="lorra")
+    with pytest.raises(SettingError, match="micro_batch divides the batch of 8"):
+        quick(base, out, micro_batch=3)
+    with pytest.raises(SettingError, match="steps and save_every are 1 or more"):
+        quick(base, out, steps=0)
+    with pytest.raises(SettingError, match="holds an adapter; merge it"):
+        quick(tuned.folder, out)
+    with pytest.raises(SettingError, match=r"has no layers c_attn; .*all-linear"):
+        quick(base, out, recipe=replace(RECIPE, layers=("c_attn",)))
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(SettingError, match="cannot be loaded"):
+        quick(tmp_path / "empty", out)
+    with pytest.raises(SettingError, match="above 0"):
+        TuningRecipe(rank=0)
+    assert not out.exists()
+
+
+def test_a_loss_that_is_no_number_is_no_model(base: Path, tmp_path: Path) -> None:
+    wild = replace(RECIPE, learning_rate=1e30, warmup=0, schedule="constant")
+    with pytest.raises(GenerationError, match="the loss is no number at step"):
+        quick(base, tmp_path / "out", recipe=wild, steps=5)
+    assert not (tmp_path / "out").exists()
+
+
+def test_the_layers_of_the_papers_are_those_of_a_llama(base: Path, tmp_path: Path) -> None:
+    from safetensors.torch import load_file
+
+    made = quick(base, tmp_path / "out", recipe=replace(MIRAGE_BENCH_TUNING, batch_size=4))
+    weights = load_file(made.folder / "adapter_model.safetensors")
+    assert {tensor.shape[0] for name, tensor in weights.items() if "lora_A" in name} == {16}
+    assert len(weights) == 2 * 7 * 2
+
+
+def test_examples_are_conversations_of_any_length(base: Path, tmp_path: Path) -> None:
+    turns = [
+        ("system", "Be brief."),
+        ("user", "Who?"),
+        ("assistant", "Ann."),
+        ("user", "And?"),
+        ("assistant", "Bo."),
+    ]
+    example = TrainingExample.model_validate(
+        {
+            "query_id": "x",
+            "language": "en",
+            "messages": [{"role": role, "content": text} for role, text in turns],
+        }
+    )
+    made = finetune([example], base, tmp_path / "out", recipe=RECIPE, steps=1)
+    assert made.examples == 1

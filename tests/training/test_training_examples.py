@@ -1,0 +1,153 @@
+"""What is trained on: labels drawn by seed, prompts of the library, and nothing from a test."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+from lessons import PLACES, dataset
+
+from mirage import MirageDataset
+from mirage.building import TrainingExample, build_training_set
+from mirage.corpus import Corpus
+from mirage.errors import DatasetError, UnknownNameError
+from mirage.generation import RagPrompt, ShortAnswerPrompt
+from mirage.models import Query
+from mirage.pipeline import Pipeline
+from mirage.retrieval import BM25
+from mirage.sources import memerag
+from mirage.training import evaluation_overlap, training_examples
+from mirage.training.examples import check_apart
+
+QUERIES = dataset()
+
+
+def said(example: TrainingExample) -> str:
+    return example.messages[-1].content
+
+
+def changed(query: Query, **fields: Any) -> Query:
+    return query.model_copy(update=fields)
+
+
+# Short answers and references ---------------------------------------------------------------------
+
+
+def test_an_example_is_the_prompt_of_the_generator_and_a_short_answer() -> None:
+    made = training_examples(QUERIES)
+    assert (len(made.examples), made.omitted) == (len(QUERIES), {})
+    for example, query in zip(made.examples, QUERIES, strict=True):
+        *asked, answer = example.messages
+        assert [turn.model_dump() for turn in asked] == list(ShortAnswerPrompt()(query).messages)
+        assert answer.role == "assistant"
+        assert answer.content in query.answers[0]
+        assert example.question == query.text
+
+
+def test_the_form_is_drawn_for_each_query_by_the_seed_alone() -> None:
+    many = dataset(400)
+    forms = [said(example) for example in training_examples(many, seed=3).examples]
+    drawn = Counter(form in PLACES for form in forms)
+    assert 150 < drawn[True] < 250  # fair: 200 and a standard deviation of 10
+    part = training_examples(many[100:120], seed=3).examples
+    assert [said(example) for example in part] == forms[100:120]
+    assert [said(example) for example in training_examples(many, seed=4).examples] != forms
+
+
+def test_every_answer_is_said() -> None:
+    two = changed(QUERIES[0], answers=(("Kisumu",), ("Turku",)))
+    (example,) = training_examples(MirageDataset([two])).examples
+    assert said(example) == "Kisumu, Turku"
+
+
+def test_a_reference_cites_by_id_as_the_shuffled_prompt_shows() -> None:
+    made = training_examples(QUERIES, "reference")
+    example = made.examples[0]
+    assert said(example) == f"##Reason: Says so [0#1].\n##Answer: In {PLACES[0]} [0#0]."
+    assert example.messages[0].content == RagPrompt()(QUERIES[0]).messages[0]["content"]
+
+
+def test_what_gives_no_example_is_said() -> None:
+    odd = MirageDataset(
+        [
+            QUERIES[0],
+            changed(QUERIES[1], passages=()),
+            changed(QUERIES[2], answers=()),
+            changed(QUERIES[3], text="long " * 9000),
+        ]
+    )
+    made = training_examples(odd)
+    assert [example.query_id for example in made.examples] == ["q0"]
+    assert made.omitted == {"q1": "no passage", "q2": "no answer", "q3": "does not fit"}
+    with pytest.raises(DatasetError, match=r"no answer: 3\)$"):
+        training_examples(
+            MirageDataset([changed(q, reference=None) for q in QUERIES[:3]]), "reference"
+        )
+    with pytest.raises(DatasetError, match=r"no passage: 1.*let a pipeline show"):
+        training_examples(odd[1:2])
+    with pytest.raises(UnknownNameError, match="did you mean 'answers'"):
+        training_examples(QUERIES, "answer")  # type: ignore[arg-type]
+
+
+def test_a_pipeline_shows_what_it_found() -> None:
+    corpus = Corpus.build(passage for query in QUERIES for passage in query.passages)
+    found = Pipeline(BM25.build(corpus, language="en", progress=False), show_k=3).show(QUERIES)
+    example = training_examples(found).examples[5]
+    assert all(passage.text in example.messages[0].content for passage in found[5].passages)
+    assert len(found[5].passages) == 3
+
+
+# Refusals -----------------------------------------------------------------------------------------
+
+
+def test_memerag_is_not_trained_on(data_dir: Path, tmp_path: Path) -> None:
+    loaded = memerag.load(data_dir / "memerag" / "memerag" / "de.jsonl", "de")
+    told = r"memerag-de is not to be trained on: 250 of 250 .* evaluation only \(licence: CC BY-NC"
+    with pytest.raises(DatasetError, match=told):
+        training_examples(loaded.dataset)
+    with pytest.raises(DatasetError, match=told):
+        build_training_set(loaded.dataset, loaded.run)
+    # What it is for is not lost on the way, whatever is added.
+    loaded.dataset.to_jsonl(tmp_path / "mine.jsonl")
+    answered = [
+        changed(query, answers=(("Ja",),))
+        for query in MirageDataset.from_jsonl(tmp_path / "mine.jsonl")
+    ]
+    with pytest.raises(DatasetError, match="mine is not to be trained on"):
+        training_examples(MirageDataset(answered, name="mine"))
+
+
+def test_queries_of_an_evaluation_set_are_named() -> None:
+    examples = training_examples(QUERIES).examples
+    others = dataset(4, start=100)
+    assert evaluation_overlap(examples, [others]) == {}
+    check_apart(examples, [others])
+    same = [changed(others[0], id="q5"), changed(others[1], text="  where does PERSON ７ live ")]
+    evaluation = MirageDataset(same, name="exam")
+    why = {"q5": "its id is in exam", "q7": "its text is that of 'q101' in exam"}
+    assert evaluation_overlap(examples, [others, evaluation]) == why
+    with pytest.raises(DatasetError, match=r"2 queries .*'q5' \(its id is in exam\), 'q7'"):
+        check_apart(examples, [evaluation])
+    with pytest.raises(DatasetError, match=r"24 queries .* and 19 more; leave them out"):
+        check_apart(examples, [QUERIES])
+
+
+def test_questions_are_the_same_in_any_form_of_their_characters() -> None:
+    def query(id_: str, text: str) -> Query:
+        return changed(QUERIES[0], id=id_, language="yo", text=text)
+
+    examples = training_examples(MirageDataset([query("a", "Nib\u00f3 ni \u1eb9 wa?")])).examples
+    exam = MirageDataset([query("b", "nibo\u0301 ni e\u0323 wa")], name="exam")
+    assert evaluation_overlap(examples, [exam]) == {"a": "its text is that of 'b' in exam"}
+    other = MirageDataset([query("b", "nibo ni e wa")], name="exam")
+    assert evaluation_overlap(examples, [other]) == {}
+
+
+def test_an_example_without_its_question_is_not_cleared() -> None:
+    (example, *_) = training_examples(QUERIES).examples
+    old = example.model_copy(update={"question": None})
+    with pytest.raises(DatasetError, match="'q0' does not say its question"):
+        check_apart([old], [dataset(4, start=100)])
+    check_apart([old], [])
