@@ -23,7 +23,9 @@ from mirage.statistics.bootstrap import NO_INTERVAL
 __all__ = [
     "Table",
     "columns",
+    "differing_axes",
     "from_json",
+    "named",
     "number",
     "page",
     "shown",
@@ -81,6 +83,11 @@ def differing_axes(cells: Sequence[Cell], axes: Sequence[str]) -> list[str]:
     return differing or list(axes) or ["cell"]
 
 
+def named(cell: Cell, axes: Sequence[str]) -> str:
+    """The settings of some axes in a line."""
+    return " | ".join(cell.settings.get(axis, "") or NO_SETTING for axis in axes)
+
+
 def number(score: Score | None) -> str:
     """A mean with its interval; three digits behind the point, or one where it is above 10."""
     if score is None or math.isnan(score.mean):
@@ -131,8 +138,7 @@ def _notes(
     reasons: dict[str, list[str]] = {}
     for cell in cells:
         if cell.failure:
-            name = " | ".join(cell.settings.get(axis, "") or NO_SETTING for axis in differing)
-            reasons.setdefault(cell.failure, []).append(name)
+            reasons.setdefault(cell.failure, []).append(named(cell, differing))
     for reason, names in reasons.items():
         yield f"failed: {', '.join(names)}: {reason}"
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,6 +11,7 @@ from mirage._base.files import replacing
 from mirage._base.tables import frame_of, to_html, to_latex, to_markdown
 from mirage.benchmarking import _rendering as rendering
 from mirage.benchmarking.cells import AXES, Cell, Score, axes_of
+from mirage.benchmarking.comparisons import CellComparisons, compared
 from mirage.errors import SettingError, UnknownNameError
 
 if TYPE_CHECKING:
@@ -86,6 +87,45 @@ class ResultTable(Sequence[Cell]):
         if len(cells) != 1:
             raise SettingError(f"{len(cells)} cells of {self.name} have the settings {settings}")
         return cells[0]
+
+    def compare(
+        self,
+        *metrics: str,
+        baseline: Mapping[str, str | int] | None = None,
+        level: float = 0.95,
+        permutations: int = 10_000,
+        seed: int = 0,
+    ) -> CellComparisons:
+        """How much higher cells are than others on the same queries, and whether by chance.
+
+        P-values and intervals are those of :func:`mirage.statistics.paired_means`; queries that
+        hang together count as one. P-values are corrected for the number of rows by Holm's method.
+
+        Args:
+            metrics: names of metrics; by default all.
+            baseline: settings to compare with, such as ``{"retriever": "bm25"}``: each cell is
+                compared with the one that has these and is alike in all others. By default any two
+                cells on one dataset are compared.
+            level: of the intervals.
+            permutations: how many to draw, where there are more.
+            seed: of the draws.
+
+        Raises:
+            UnknownNameError: there is no such metric or axis.
+            SettingError: no two cells can be compared.
+        """
+        for metric in metrics:
+            if metric not in self.metrics:
+                raise UnknownNameError("metric", metric, self.metrics)
+        return compared(
+            self.name,
+            self.cells,
+            metrics or self.metrics,
+            baseline,
+            level=level,
+            permutations=permutations,
+            seed=seed,
+        )
 
     # To read, to print, to keep -------------------------------------------------------------------
 

@@ -19,13 +19,9 @@ from mirage.models import Query
 from mirage.retrieval.run import RetrievalRun, document_of
 from mirage.sources.trec import read_qrels
 from mirage.statistics.bootstrap import Interval, check_level
-from mirage.statistics.clusters import (
-    FEWEST_FOR_MEANS,
-    cluster_codes,
-    cluster_sums,
-    mean_intervals,
-)
-from mirage.statistics.permutation import holm, permutation_p_values
+from mirage.statistics.clusters import cluster_codes, mean_intervals
+from mirage.statistics.paired import paired_means
+from mirage.statistics.permutation import holm
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -159,8 +155,7 @@ class RetrievalEvaluation:
     ) -> list[RetrievalDifference]:
         """How much higher this run is than another, measure by measure, and whether by chance.
 
-        By :func:`mirage.statistics.permutation_p_values`: what the two runs got for a query is
-        swapped, for all queries of a cluster together.
+        P-values and intervals are those of :func:`mirage.statistics.paired_means`.
 
         Args:
             other: the other run, evaluated on the same qrels by the same measures.
@@ -184,11 +179,10 @@ class RetrievalEvaluation:
         if not ids:
             raise SettingError(f"{self.name!r} and {other.name!r} share no query that is measured")
         codes = self._codes(ids)
-        sums = cluster_sums(codes, gaps)
-        p = permutation_p_values(sums, permutations=permutations, seed=seed)
-        columns = (gaps.mean(axis=0).tolist(), _gap_intervals(gaps, codes, level), p.tolist())
-        rows = zip(self.measures, *columns, holm(p).tolist(), strict=True)
-        return [RetrievalDifference(*each, len(ids)) for each in rows]
+        means = paired_means(gaps, codes, level=level, permutations=permutations, seed=seed)
+        corrected = holm([row.p for row in means]).tolist()
+        rows = zip(self.measures, means, corrected, strict=True)
+        return [RetrievalDifference(name, *row[:3], p, row.n) for name, row, p in rows]
 
     def to_pandas(self) -> pd.DataFrame:
         """A frame indexed by query id, a column a measure (needs pandas)."""
@@ -365,15 +359,6 @@ def _intervals(values: NDArray[np.float64], codes: NDArray[np.intp], level: floa
     with_ends = np.array([not (column > 1).any() for column in values.T])
     low, high = np.where(with_ends, 0.0, -np.inf), np.where(with_ends, 1.0, np.inf)
     return list(map(tuple, mean_intervals(values, codes, low, high, level=level).tolist()))
-
-
-def _gap_intervals(gaps: NDArray[np.float64], codes: NDArray[np.intp], level: float) -> list[Any]:
-    """The interval of each mean difference; none where too few clusters differ to say how much."""
-    ends = np.full(gaps.shape[1], np.inf)
-    intervals = mean_intervals(gaps, codes, -ends, ends, level=level)
-    differing = [len(np.unique(codes[column != 0])) for column in gaps.T]
-    intervals[np.array(differing) < FEWEST_FOR_MEANS] = np.nan
-    return list(map(tuple, intervals.tolist()))
 
 
 def _cells(mean: float, interval: Interval) -> tuple[str, str]:

@@ -15,11 +15,13 @@ if TYPE_CHECKING:
     )
     from mirage.statistics.bounds import upper_bounds
     from mirage.statistics.classification import Calibration, Threshold, calibration, roc_auc
+    from mirage.statistics.paired import PairedMean, paired_means
     from mirage.statistics.permutation import holm, permutation_p_values, single_step_p_values
     from mirage.statistics.prediction_powered import PoweredMean, powered_mean
 
 __all__ = [
     "Calibration",
+    "PairedMean",
     "PoweredMean",
     "Threshold",
     "calibration",
@@ -28,6 +30,7 @@ __all__ = [
     "gwet_ac1",
     "holm",
     "krippendorff_alpha",
+    "paired_means",
     "permutation_p_values",
     "powered_mean",
     "roc_auc",

@@ -1,0 +1,103 @@
+"""Cells compared on the same queries: who with whom, by how much, and whether by chance."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from mirage.benchmarking import Cell, CellComparisons, ResultTable, Score
+from mirage.errors import SettingError, UnknownNameError
+from mirage.statistics import holm, permutation_p_values
+
+IDS = tuple(f"q{i}" for i in range(30))
+
+
+def cell(hits: int, dataset: str = "nq", **settings: str) -> Cell:
+    values = (np.arange(30) < hits).astype(float)
+    return Cell.measured({"dataset": dataset, **settings}, IDS, {"m": values})
+
+
+CELLS = (
+    cell(5, retriever="none", generator="solar"),
+    cell(25, retriever="bm25", generator="solar"),
+    cell(8, retriever="none", generator="llama"),
+    cell(9, retriever="bm25", generator="llama"),
+    cell(20, retriever="bm25", generator="solar", dataset="asqa"),
+    Cell({"dataset": "nq", "retriever": "e5", "generator": "solar"}, failure="no memory"),
+)
+TABLE = ResultTable("small", CELLS, ("m",))
+
+
+def test_each_cell_is_compared_with_the_one_that_differs_in_the_baseline_alone() -> None:
+    rows = list(TABLE.compare("m", baseline={"retriever": "none"}))
+    assert [(row.cell, row.baseline) for row in rows] == [
+        (CELLS[1], CELLS[0]),
+        (CELLS[3], CELLS[2]),
+    ]
+    assert [row.difference for row in rows] == pytest.approx([20 / 30, 1 / 30])
+    gaps = np.repeat([1.0, 0.0], [20, 10])[:, None]
+    p = [permutation_p_values(gaps)[0], 1.0]
+    assert [row.p for row in rows] == p
+    assert [row.corrected for row in rows] == holm(p).tolist()
+    assert rows[0].mark == "***"
+    low, high = rows[0].interval
+    assert 0.4 < low < 20 / 30 < high < 0.9
+    assert np.isnan(rows[1].interval).all()  # one query differs
+
+
+def test_by_default_all_pairs_of_one_dataset_are_compared() -> None:
+    compared = TABLE.compare()
+    assert len(compared) == 6
+    assert all(row.cell.settings["dataset"] == "nq" for row in compared)
+    text = str(compared)
+    assert "corrected for 6 comparisons" in text
+    assert "1 cells failed and are not compared." in text
+    assert max(map(len, text.splitlines())) <= 80
+    assert r"\toprule" in compared.to_latex()
+    assert list(compared.to_pandas()["n"]) == [30] * 6
+    assert compared.to_markdown().count("\n| ") == 8
+
+
+def test_queries_are_shared_by_id_and_clusters_count_as_one() -> None:
+    first = Cell.measured({"generator": "a"}, IDS, {"m": np.ones(30)})
+    order = np.r_[29:-1:-1]
+    values = np.zeros(30)
+    values[:3] = np.nan
+    second = Cell.measured({"generator": "b"}, [IDS[i] for i in order], {"m": values})
+    (row,) = ResultTable("two", (first, second), ("m",)).compare()
+    assert (row.n, row.difference) == (27, 1.0)
+    clusters = {id_: f"c{i // 10}" for i, id_ in enumerate(IDS)}
+    both = [
+        Cell.measured(dict(c.settings), c.query_ids, dict(c.values), clusters=clusters)
+        for c in (first, second)
+    ]
+    (row,) = ResultTable("two", tuple(both), ("m",)).compare()
+    assert row.p == 2 / 2**3
+    assert np.isnan(row.interval).all()
+
+
+def test_what_cannot_be_compared_is_said() -> None:
+    with pytest.raises(UnknownNameError, match="unknown metric 'n'"):
+        TABLE.compare("n")
+    with pytest.raises(UnknownNameError, match="did you mean 'retriever'"):
+        TABLE.compare(baseline={"retreiver": "bm25"})
+    with pytest.raises(SettingError, match="no two cells of small can be compared with the base"):
+        TABLE.compare(baseline={"retriever": "splade"})
+    published = (Cell({"retriever": "a"}, {"m": Score(0.5)}), Cell({"retriever": "b"}))
+    with pytest.raises(SettingError, match="no numbers of single queries"):
+        ResultTable("published", published, ("m",)).compare()
+
+
+def test_one_metric_of_alike_cells_is_seldom_called_different() -> None:
+    """Of ten pairs of five cells that are alike, one is called different in 5 % of tables."""
+    rng = np.random.default_rng(1)
+    alarms = []
+    for _ in range(60):
+        difficulty = rng.random(20)
+        cells = tuple(
+            Cell.measured({"generator": name}, IDS[:20], {"m": (rng.random(20) < difficulty) * 1.0})
+            for name in "abcde"
+        )
+        compared: CellComparisons = ResultTable("alike", cells, ("m",)).compare(permutations=400)
+        alarms.append(any(row.corrected <= 0.05 for row in compared))
+    assert np.mean(alarms) <= 0.12

@@ -1,0 +1,50 @@
+"""Paired differences: means, intervals that hold, p-values, queries that hang together."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from mirage.statistics import paired_means, permutation_p_values
+from mirage.statistics.paired import gap_interval
+
+
+def test_the_mean_is_over_the_queries_that_have_a_difference() -> None:
+    gaps = np.array([[1.0, np.nan], [0.0, np.nan], [np.nan, np.nan], [1.0, np.nan]])
+    first, none = paired_means(gaps, np.arange(4))
+    assert (first.mean, first.n) == (2 / 3, 3)
+    assert first.p == 0.5  # of the four ways to swap the two that differ, two are as far from 0
+    assert np.isnan(first.interval).all()
+    assert none.n == 0
+    assert np.isnan([none.mean, none.p]).all()
+
+
+def test_queries_of_a_cluster_are_swapped_together() -> None:
+    gaps = np.ones((40, 1))
+    alone, together = (
+        paired_means(gaps, codes)[0] for codes in (np.arange(40), np.arange(40) // 4)
+    )
+    assert alone.p < 0.001
+    assert together.p == permutation_p_values(np.full((10, 1), 4.0))[0] == 2 / 2**10
+    assert np.ptp(together.interval) > 1.5 * np.ptp(alone.interval)
+
+
+def test_the_interval_has_a_query_more_to_each_side() -> None:
+    # With a gap of 1 and one of -1 added, 10 of 20 become 11 of 22, less 1 of 22: a mean of 10/22,
+    # a variance of (12/22 - (10/22)^2) / 21, and Student's t of 21 degrees of freedom is 2.0796.
+    gaps = np.repeat([1.0, 0.0], 10)
+    error = 2.0796 * np.sqrt((12 / 22 - (10 / 22) ** 2) / 21)
+    assert gap_interval(gaps, np.arange(20)) == pytest.approx(
+        (10 / 22 - error, 10 / 22 + error), abs=1e-4
+    )
+    assert np.isnan(gap_interval(np.repeat([1.0, 0.0], [9, 11]), np.arange(20))).all()
+
+
+@pytest.mark.parametrize(("better", "worse"), [(0.9, 0.0), (0.25, 0.25), (0.6, 0.1)])
+def test_intervals_of_few_queries_hold(better: float, worse: float) -> None:
+    rng = np.random.default_rng(0)
+    draws = rng.random((400, 20))
+    gaps = np.where(draws < better, 1.0, np.where(draws < better + worse, -1.0, 0.0))
+    ends = np.array([gap_interval(row, np.arange(20)) for row in gaps])
+    low, high = ends[~np.isnan(ends[:, 0])].T
+    assert np.mean((low <= better - worse) & (better - worse <= high)) > 0.93
