@@ -16,7 +16,7 @@ from scipy.stats import kendalltau
 from sklearn.metrics import r2_score
 
 from mirage import BradleyTerry, FeatureSuite, FeatureTable, Judgments, MirageError, SurrogateRanker
-from mirage.errors import DatasetError, FeatureError, UnknownNameError
+from mirage.errors import DatasetError, FeatureError, SettingError, UnknownNameError
 from mirage.experiments import (
     GENERATION,
     SENTENCE_JUDGES,
@@ -34,9 +34,12 @@ from mirage.experiments import (
     read_arena,
     tau_b,
     tau_by_language,
+    tuned_models,
+    tuning_settings,
 )
 from mirage.llm import LLM
 from mirage.sources import nomiracl
+from mirage.training import BERGEN_TUNING, MIRAGE_BENCH_TUNING, TuningRecipe
 
 MODELS = tuple(f"m{i:02d}" for i in range(10))
 FEATURES = ("citation_recall@10", "fluency", "noise")
@@ -325,6 +328,97 @@ def test_no_judgment_on_a_new_model_is_learnt_from() -> None:
 def test_a_new_model_has_to_be_in_the_arena() -> None:
     with pytest.raises(UnknownNameError, match="m3"):
         new_models({"en": arena()}, ["m3"])
+
+
+def tuned(one: Arena, model: str, name: str, gain: float) -> FeatureTable:
+    """A model's features where its quality has risen so far."""
+    table = one.tables[MODELS.index(model)]
+    better = table.values + np.array([gain, gain / 2, 0])  # the second has half of the first
+    return FeatureTable(name, table.language, table.query_ids, FEATURES, better)
+
+
+def test_tuned_models_are_placed_beside_their_backbones() -> None:
+    arenas = {"en": arena(), "sw": arena("sw")}
+    order = {
+        code: dict(zip(a.tournaments.models, a.tournaments.mean, strict=True))
+        for code, a in arenas.items()
+    }
+    worst, best = (pick(order["en"], key=order["en"].__getitem__) for pick in (min, max))
+    tables = {
+        code: [tuned(a, worst, "taught", 3.0), tuned(a, worst, "same", 0.0)]
+        for code, a in arenas.items()
+    }
+    found = tuned_models(arenas, tables, {"taught": worst, "same": worst}, estimator="ridge")
+    assert [(row.language, row.model) for row in found] == [
+        (code, model) for code in arenas for model in ("taught", "same")
+    ]
+    ranker = SurrogateRanker("ridge").fit(
+        [table for a in arenas.values() for table in a.tables],
+        {code: a.tournaments for code, a in arenas.items()},
+        judgments={code: a.judgments for code, a in arenas.items()},
+    )
+    for row in found:
+        (table,) = (each for each in tables[row.language] if each.model == row.model)
+        prediction = ranker.predict(table)
+        assert (row.logit, row.lower, row.upper) == (prediction.logit, *prediction.interval())
+        assert row.backbone_logit == order[row.language][worst]
+        new = [other.logit for other in found if other.language == row.language]
+        logits = [*order[row.language].values(), *new]
+        assert row.rank == 1 + sum(logit > row.logit for logit in logits)
+        assert row.backbone_rank == 1 + sum(logit > row.backbone_logit for logit in logits)
+    taught, same = found.rows[:2]
+    assert taught.rank <= 2 < same.rank
+    assert taught.lower > same.upper
+    assert order["en"][best] - same.logit > 1
+    mean = found.mean()
+    assert [(row.language, row.model) for row in mean] == [("mean", "taught"), ("mean", "same")]
+
+
+def test_a_tuned_model_has_a_name_of_its_own_and_a_backbone() -> None:
+    arenas = {"en": arena()}
+
+    def placed(name: str, backbones: dict[str, str], code: str = "en") -> object:
+        tables = {code: [tuned(arenas["en"], "m03", name, 1.0)]}
+        return tuned_models(arenas, tables, backbones, estimator="ridge")
+
+    with pytest.raises(SettingError, match="'m03' was judged; give the tuned one another name"):
+        placed("m03", {"m03": "m03"})
+    with pytest.raises(UnknownNameError, match="unknown tuned model with a backbone 'm03-tuned'"):
+        placed("m03-tuned", {})
+    with pytest.raises(UnknownNameError, match="did you mean 'm03'"):
+        placed("m03-tuned", {"m03-tuned": "m3"})
+    with pytest.raises(UnknownNameError, match="unknown arena 'de'"):
+        placed("m03-tuned", {"m03-tuned": "m03"}, "de")
+
+
+def test_the_settings_are_those_that_the_papers_print() -> None:
+    def printed(recipe: TuningRecipe) -> dict[str, str]:
+        return {row.setting: row.choice for row in tuning_settings(recipe)}
+
+    # MIRAGE-Bench, Table 6.
+    assert printed(MIRAGE_BENCH_TUNING) | {
+        "batch size": "32",
+        "epochs": "1",
+        "learning rate": "0.0002",
+        "maximum length": "6144",
+        "LoRA rank": "16",
+        "LoRA alpha": "16",
+        "LoRA dropout": "0.05",
+        "LoRA layers": "q_proj, k_proj, v_proj, o_proj, gate_proj, up_proj, down_proj",
+    } == printed(MIRAGE_BENCH_TUNING)
+    # BERGEN, Table 8.
+    assert printed(BERGEN_TUNING) | {
+        "epochs": "1",
+        "learning rate": "0.0001",
+        "schedule": "linear",
+        "warm-up": "0.05",
+        "weight decay": "0.1",
+        "LoRA rank": "32",
+        "LoRA alpha": "64",
+        "LoRA dropout": "0.1",
+        "LoRA layers": "all-linear",
+    } == printed(BERGEN_TUNING)
+    assert "learning rate  0.0002" in str(tuning_settings())
 
 
 # Results ------------------------------------------------------------------------------------------

@@ -21,6 +21,7 @@ from mirage._base.lazy import lazy
 
 if TYPE_CHECKING:
     from mirage.experiments.arenas import Arena, read_arena
+    from mirage.experiments.finetuning import tuned_models, tuning_settings
     from mirage.experiments.judging import fewer_judgments, new_models
     from mirage.experiments.results import (
         FewerJudgmentsRow,
@@ -29,7 +30,9 @@ if TYPE_CHECKING:
         R2Row,
         Result,
         Row,
+        SettingRow,
         TauRow,
+        TunedModelRow,
         ValidationRow,
         tau_b,
     )
@@ -53,7 +56,9 @@ __all__ = [
     "R2Row",
     "Result",
     "Row",
+    "SettingRow",
     "TauRow",
+    "TunedModelRow",
     "ValidationRow",
     "compare_feature_sets",
     "compare_regressors",
@@ -65,6 +70,8 @@ __all__ = [
     "read_arena",
     "tau_b",
     "tau_by_language",
+    "tuned_models",
+    "tuning_settings",
 ]
 
 __getattr__, __dir__ = lazy(__name__, __file__)

@@ -22,7 +22,9 @@ __all__ = [
     "R2Row",
     "Result",
     "Row",
+    "SettingRow",
     "TauRow",
+    "TunedModelRow",
     "ValidationRow",
     "middle",
     "tau_b",
@@ -264,6 +266,43 @@ class NewModelRow(Row):
     upper: float
     judged: float
     tau: float
+
+
+@dataclass(frozen=True)
+class TunedModelRow(Row):
+    """Where a fine-tuned model is placed by its features, and where what it was tuned from stands.
+
+    Attributes:
+        model: its name.
+        backbone: the model that it was tuned from.
+        rank: its rank by its predicted logit, among the judged logits of the old models and the
+            predicted ones of the other tuned models.
+        backbone_rank: the backbone's in the same order.
+        logit: predicted; the mean of the old models is 0.
+        lower: as ``upper``, an end of its 95 % interval.
+        backbone_logit: judged.
+    """
+
+    keys: ClassVar[tuple[str, ...]] = ("model", "backbone")
+
+    model: str
+    backbone: str
+    rank: float
+    backbone_rank: float
+    logit: float
+    lower: float
+    upper: float
+    backbone_logit: float
+
+
+@dataclass(frozen=True)
+class SettingRow(Row):
+    """One setting, in words; the same for all languages."""
+
+    keys: ClassVar[tuple[str, ...]] = ("setting", "choice")
+
+    setting: str
+    choice: str
 
 
 def tau_b(logits: Floats, others: Floats) -> Floats:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from itertools import product
 from typing import Any
 
-from mirage.generation.prompts import ANSWER_TOKENS, CONTEXT_TOKENS, RagPrompt
+from mirage.generation.prompts import CONTEXT_TOKENS, RagPrompt
 from mirage.generation.short_answers import ShortAnswerPrompt
 from mirage.llm import Message
 from mirage.llm.controls import apart
@@ -79,7 +79,7 @@ def end_ids(tokenizer: Any, generation_config: Any) -> list[int]:
 def own_prompt(
     tokenizer: Any,
     longest: int | None,
-    answer_tokens: int = ANSWER_TOKENS,
+    answer_tokens: int | None = None,
     *,
     short: bool = False,
 ) -> RagPrompt | ShortAnswerPrompt:
@@ -88,12 +88,13 @@ def own_prompt(
     Args:
         tokenizer: the model's.
         longest: the tokens that the model can read, at most; ``None`` where nobody knows.
-        answer_tokens: how many are for the answer.
+        answer_tokens: how many are for the answer; by default as many as the prompt's own.
         short: whether a short answer is asked for, in place of a reason and an answer.
     """
-    return (ShortAnswerPrompt if short else RagPrompt)(
+    maker = ShortAnswerPrompt if short else RagPrompt
+    return maker(
         context_tokens=min(CONTEXT_TOKENS, longest or CONTEXT_TOKENS),
-        answer_tokens=answer_tokens,
+        answer_tokens=maker.answer_tokens if answer_tokens is None else answer_tokens,
         count=lambda text: len(tokenizer.encode(text, add_special_tokens=False)),
     )
 

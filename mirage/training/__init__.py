@@ -14,7 +14,7 @@ from mirage._base.lazy import lazy
 if TYPE_CHECKING:
     from mirage.training.examples import Target, evaluation_overlap, training_examples
     from mirage.training.recipes import BERGEN_TUNING, MIRAGE_BENCH_TUNING, TuningRecipe
-    from mirage.training.tuning import FineTuned, Method, finetune
+    from mirage.training.tuning import FineTuned, Method, finetune, prompt_of
 
 __all__ = [
     "BERGEN_TUNING",
@@ -25,6 +25,7 @@ __all__ = [
     "TuningRecipe",
     "evaluation_overlap",
     "finetune",
+    "prompt_of",
     "training_examples",
 ]
 

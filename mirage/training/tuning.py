@@ -28,11 +28,12 @@ from mirage.errors import (
     SettingError,
     UnknownNameError,
 )
-from mirage.generation.chat import completion_ids, end_ids, prompt_ids
-from mirage.training.examples import check_apart
+from mirage.generation.chat import completion_ids, end_ids, own_prompt, prompt_ids
+from mirage.generation.prompts import PromptMaker
+from mirage.training.examples import Target, check_apart
 from mirage.training.recipes import BERGEN_TUNING, TuningRecipe
 
-__all__ = ["FineTuned", "Method", "finetune", "token_rows"]
+__all__ = ["FineTuned", "Method", "finetune", "prompt_of", "token_rows"]
 
 Method = Literal["lora", "qlora", "full"]
 """What is trained: matrices beside the layers, the same beside layers in 4 bits, or all weights."""
@@ -162,6 +163,29 @@ def finetune(
     return FineTuned(place, tuple(losses), len(examples) - len(too_long), tuple(too_long))
 
 
+def prompt_of(
+    model: str | Path, target: Target = "answers", *, recipe: TuningRecipe = BERGEN_TUNING
+) -> PromptMaker:
+    """The prompt to tune a model with, and to ask it: counted by its own tokenizer.
+
+    It is a :class:`~mirage.generation.ShortAnswerPrompt`, or for references a
+    :class:`~mirage.generation.RagPrompt`, in no more tokens than the recipe and the model allow.
+
+    Args:
+        model: a name on the hub, or a folder.
+        target: that of :func:`training_examples`.
+        recipe: that of :func:`finetune`.
+
+    Raises:
+        SettingError: the model cannot be loaded, or its context is too short for an answer.
+        MissingPackageError: transformers is not installed.
+    """
+    transformers = package("transformers", "finetune")
+    tokenizer = _loaded(model, transformers.AutoTokenizer.from_pretrained)
+    config = _loaded(model, transformers.AutoConfig.from_pretrained)
+    return own_prompt(tokenizer, _longest(config, recipe), short=target == "answers")
+
+
 def token_rows(
     examples: Sequence[TrainingExample], tokenizer: Any, ends: Sequence[int], longest: int
 ) -> tuple[list[dict[str, list[int]]], list[str]]:
@@ -273,6 +297,12 @@ def _loaded(model: str | Path, load: Callable[..., Any], **settings: Any) -> Any
         ) from None
 
 
+def _longest(config: Any, recipe: TuningRecipe) -> int:
+    """The tokens of an example that recipe and model allow."""
+    longest = getattr(config.get_text_config(), "max_position_embeddings", None)
+    return min(recipe.max_length, longest or recipe.max_length)
+
+
 # Training -----------------------------------------------------------------------------------------
 
 
@@ -292,8 +322,7 @@ def _train(
     tokenizer = _loaded(base, transformers.AutoTokenizer.from_pretrained)
     tokenizer.save_pretrained(part)  # as it is: a trainer may add a token to pad with
     model = _model(base, tuning["method"], tuning["dtype"])
-    longest = getattr(model.config.get_text_config(), "max_position_embeddings", None)
-    limit = min(recipe.max_length, longest or recipe.max_length)
+    limit = _longest(model.config, recipe)
     ends = end_ids(tokenizer, model.generation_config)
     rows, too_long = token_rows(examples, tokenizer, ends, limit)
     if not rows:

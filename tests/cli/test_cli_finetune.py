@@ -1,0 +1,91 @@
+"""mirage finetune."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+import tiny_llm
+from command_line import mirage, refusal
+
+from mirage.building import write_training_set
+from mirage.dataset import MirageDataset
+from mirage.retrieval import RetrievalRun
+from mirage.sources import memerag
+from mirage.training import training_examples
+
+WHY = "needs the extra 'finetune': pip install 'mirage-rag[finetune]'"
+DATASET = MirageDataset.bundled("en")
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> Path:
+    """Queries to train on, and to evaluate on."""
+    DATASET[:30].to_jsonl(tmp_path / "train.jsonl")
+    DATASET[30:].to_jsonl(tmp_path / "test.jsonl")
+    return tmp_path
+
+
+def test_queries_become_an_adapter(files: Path) -> None:
+    pytest.importorskip("trl", reason=WHY)
+    passages = [p for query in DATASET for p in query.passages]
+    base = tiny_llm.folder_of(files / "base", [p.text for p in passages])
+    rows = "\n".join(p.model_dump_json(exclude_none=True) for p in passages)
+    (files / "passages.jsonl").write_text(rows)
+    mirage("index", files / "passages.jsonl", files / "an.index", "--language", "en")
+    found = {query.id: {query.passage_ids[0]: 1.0} for query in DATASET[:30]}
+    RetrievalRun.of(found, "first").write(files / "first.trec")
+    common = ("--model", base, "--steps", 2, "--set", "batch_size=2", "--json")
+    done = mirage(
+        *("finetune", files / "train.jsonl", "--out", files / "tuned", *common),
+        *("--run", files / "first.trec", "--index", files / "an.index"),
+        *("--evaluation", files / "test.jsonl"),
+    )
+    said = json.loads(done.stdout)
+    assert "note:" not in done.stderr
+    answerable = [query.id for query in DATASET[:30] if query.answers]
+    assert said["examples"] == len(answerable)
+    assert set(said["omitted"]) == {q.id for q in DATASET[:30]} - set(answerable)
+    assert len(said["losses"]) == said["steps"] == 2
+    manifest = json.loads((files / "tuned" / "manifest.json").read_text())
+    assert manifest["recipe"]["batch_size"] == 2
+    assert manifest["evaluation"][0]["name"] == "test"
+    # The conversations of a training set, by the other paper's settings; nothing to be apart from.
+    examples = training_examples(DATASET[:4]).examples
+    write_training_set(examples, files / "lessons.jsonl")
+    done = mirage(
+        *("finetune", files / "lessons.jsonl", "--out", files / "other", *common),
+        *("--recipe", "mirage-bench"),
+    )
+    assert json.loads(done.stdout)["examples"] == len(examples)
+    assert json.loads((files / "other" / "manifest.json").read_text())["recipe"]["rank"] == 16
+    assert "no --evaluation was given" in done.stderr
+    told = refusal(
+        *("finetune", files / "lessons.jsonl", "--out", files / "third", *common),
+        *("--evaluation", files / "train.jsonl"),
+    )
+    assert "also stand in an evaluation set: 'q01' (its id is in train)" in told
+
+
+def test_what_cannot_be_is_refused(files: Path, data_dir: Path) -> None:
+    def said(*arguments: object) -> str:
+        return refusal("finetune", *arguments, "--model", "none", "--out", files / "out")
+
+    train = files / "train.jsonl"
+    assert "did you mean 'bergen'" in said(train, "--recipe", "bergn")
+    assert "did you mean 'rank'" in said(train, "--set", "rnk=8")
+    assert "rank is a whole number" in said(train, "--set", "rank=8.5")
+    assert "rank and alpha are above 0" in said(train, "--set", "rank=0")
+    assert "did you mean 'reference'" in said(train, "--target", "references")
+    assert "--run and --index go together" in said(train, "--run", train)
+    write_training_set(training_examples(DATASET[:4]).examples, files / "lessons.jsonl")
+    assert "have their passages already" in said(files / "lessons.jsonl", "--index", files)
+    memerag.load(data_dir / "memerag" / "memerag" / "de.jsonl", "de").dataset.to_jsonl(
+        files / "labelled.jsonl"
+    )
+    pytest.importorskip("transformers", reason=WHY)
+    assert "'none' cannot be loaded" in said(train)
+    base = tiny_llm.folder_of(files / "base", ["a"])
+    told = refusal("finetune", files / "labelled.jsonl", "--model", base, "--out", files / "out")
+    assert "is not to be trained on" in told
