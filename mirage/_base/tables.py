@@ -106,10 +106,16 @@ class Table:
         return self.marked or (False,) * len(self.rows)
 
     def filled(self) -> Table:
-        """The same table without the columns that are blank in every row."""
-        columns = [j for j in range(len(self.header)) if any(row[j] for row in self.rows)]
+        """The same table without the columns of numbers that are blank in every row."""
+        left = {self.name, *self.texts}
+        columns = [
+            j for j in range(len(self.header)) if j in left or any(row[j] for row in self.rows)
+        ]
+        if not columns:
+            return self
         header, *rows = (tuple(row[j] for j in columns) for row in (self.header, *self.rows))
-        return replace(self, header=header, rows=tuple(rows), name=columns.index(self.name))
+        name, texts = columns.index(self.name), tuple(map(columns.index, self.texts))
+        return replace(self, header=header, rows=tuple(rows), name=name, texts=texts)
 
 
 def ranked_cells(

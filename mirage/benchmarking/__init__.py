@@ -9,8 +9,9 @@ from mirage._base.lazy import lazy
 if TYPE_CHECKING:
     from mirage.benchmarking.cells import AXES, Cell, Score
     from mirage.benchmarking.comparisons import CellComparisons, CellDifference
+    from mirage.benchmarking.pivots import Pivot
     from mirage.benchmarking.tables import ResultTable
 
-__all__ = ["AXES", "Cell", "CellComparisons", "CellDifference", "ResultTable", "Score"]
+__all__ = ["AXES", "Cell", "CellComparisons", "CellDifference", "Pivot", "ResultTable", "Score"]
 
 __getattr__, __dir__ = lazy(__name__, __file__)

@@ -21,6 +21,7 @@ from mirage.models import Record
 from mirage.statistics.bootstrap import NO_INTERVAL
 
 __all__ = [
+    "FAILED",
     "Table",
     "columns",
     "differing_axes",

@@ -12,6 +12,7 @@ from mirage._base.tables import frame_of, to_html, to_latex, to_markdown
 from mirage.benchmarking import _rendering as rendering
 from mirage.benchmarking.cells import AXES, Cell, Score, axes_of
 from mirage.benchmarking.comparisons import CellComparisons, compared
+from mirage.benchmarking.pivots import Pivot, pivoted
 from mirage.errors import SettingError, UnknownNameError
 
 if TYPE_CHECKING:
@@ -114,9 +115,7 @@ class ResultTable(Sequence[Cell]):
             UnknownNameError: there is no such metric or axis.
             SettingError: no two cells can be compared.
         """
-        for metric in metrics:
-            if metric not in self.metrics:
-                raise UnknownNameError("metric", metric, self.metrics)
+        self._check(metrics)
         return compared(
             self.name,
             self.cells,
@@ -126,6 +125,31 @@ class ResultTable(Sequence[Cell]):
             permutations=permutations,
             seed=seed,
         )
+
+    def pivot(
+        self, rows: Sequence[str], columns: Sequence[str] = (), metrics: Sequence[str] = ()
+    ) -> Pivot:
+        """The table as papers print it, such as retrievers by generators.
+
+        Args:
+            rows: axes whose settings are rows.
+            columns: axes whose settings are columns.
+            metrics: names of metrics, a column each; by default all.
+
+        Raises:
+            UnknownNameError: there is no such axis or metric.
+            SettingError: two cells would stand in one place.
+        """
+        for axis in (*rows, *columns):
+            self.values_of(axis)
+        self._check(metrics)
+        shown = metrics or self.metrics
+        return pivoted(self.name, self.cells, rows, columns, shown, self.notes)
+
+    def _check(self, metrics: Sequence[str]) -> None:
+        for metric in metrics:
+            if metric not in self.metrics:
+                raise UnknownNameError("metric", metric, self.metrics)
 
     # To read, to print, to keep -------------------------------------------------------------------
 

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 __all__ = [
     "FewerJudgmentsRow",
     "ImportanceRow",
+    "Line",
     "NewModelRow",
     "R2Row",
     "Result",
@@ -32,22 +33,29 @@ __all__ = [
 
 
 MEAN = "mean"
-"""What stands for a language in a mean over languages."""
+"""What stands for a language, or a dataset, in a mean over them."""
 
 
 @dataclass(frozen=True)
-class Row:
-    """One line of a result: what was measured in one language, NaN where nothing could be.
+class Line:
+    """One line of a result: what was measured in one place, NaN where nothing could be.
 
-    ``keys`` are the fields that say what a line is about, beside the language.
+    ``over`` is the field with the place, such as the language, over which means are taken;
+    ``keys`` are the others that say what a line is about.
     """
 
     keys: ClassVar[tuple[str, ...]] = ()
+    over: ClassVar[str] = "language"
+
+
+@dataclass(frozen=True)
+class Row(Line):
+    """One line of a result by language."""
 
     language: str
 
 
-R = TypeVar("R", bound=Row)
+R = TypeVar("R", bound=Line)
 
 
 @dataclass(frozen=True)
@@ -77,7 +85,7 @@ class Result(Generic[R]):
         return {name: [getattr(row, name) for row in self.rows] for name in names}
 
     def mean(self) -> Result[R]:
-        """The mean over languages of every number; where one of them is NaN, so is the mean."""
+        """The mean over languages, or datasets; where a number of one is NaN, so is its mean."""
         groups: dict[tuple[Any, ...], list[R]] = {}
         for row in self.rows:
             groups.setdefault(tuple(getattr(row, key) for key in row.keys), []).append(row)
@@ -104,7 +112,7 @@ class Result(Generic[R]):
     def _table(self) -> Table:
         columns = self.columns
         alike = [name for name in columns if len(self) > 1 and self._says_nothing(columns[name])]
-        shown = [name for name in columns if name not in alike] or ["language"]
+        shown = [name for name in columns if name not in alike] or [*columns][:1] or ["language"]
         texts = [name for name in columns if name in shown and isinstance(columns[name][0], str)]
         same = ", ".join(f"{_header(name)}: {columns[name][0]}" for name in alike)
         return Table(
@@ -114,7 +122,7 @@ class Result(Generic[R]):
             marked=(False,) * len(self),
             notes=(*([same] if same else ()), *self.notes),
             name=shown.index(texts[-1]) if texts else 0,
-        )
+        ).filled()
 
     @staticmethod
     def _says_nothing(column: Sequence[object]) -> bool:
@@ -126,9 +134,9 @@ def _mean_row(rows: Sequence[R]) -> R:
     means: dict[str, Any] = {
         field.name: float(np.mean([getattr(row, field.name) for row in rows]))
         for field in fields(rows[0])
-        if field.name not in ("language", *rows[0].keys)
+        if field.name not in (rows[0].over, *rows[0].keys)
     }
-    return replace(rows[0], language=MEAN, **means)
+    return replace(rows[0], **{rows[0].over: MEAN}, **means)
 
 
 def _header(name: str) -> str:
