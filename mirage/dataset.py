@@ -406,18 +406,20 @@ def read_run(path: str | Path, *, language: str, model: str = "") -> Run:
     """
     path = Path(path)
     code = Language.of(language).code
-    responses: dict[str, Response] = {}
+    responses: dict[tuple[str, int], Response] = {}
     for where, row in read_rows(path):
         for alias in ("output", "response"):
             if alias in row and "text" not in row:
                 row["text"] = row.pop(alias)
         response = validated(Response, row, where)
-        if response.query_id in responses:
+        key = response.query_id, response.repeat
+        if key in responses:
             raise DatasetError(
                 f"{where}, field 'query_id': query {response.query_id!r} is answered here a second "
-                "time; a run answers a query once"
+                "time; a run answers a query once, but for repeats, which have a number "
+                '("repeat": 1)'
             )
-        responses[response.query_id] = response
+        responses[key] = response
     if not responses:
         raise DatasetError(f"{path}: no response in this file")
     return Run(model=model or path.stem, language=code, responses=tuple(responses.values()))

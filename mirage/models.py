@@ -8,7 +8,7 @@ inside. Bulk numbers live elsewhere, in numpy columns: see :class:`mirage.Featur
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Annotated, Any, ClassVar, Literal, Self
 
@@ -22,7 +22,7 @@ from pydantic import (
     model_validator,
 )
 
-from mirage.errors import UnknownNameError
+from mirage.errors import SettingError, UnknownNameError
 from mirage.languages import Language
 
 __all__ = [
@@ -191,12 +191,14 @@ class Response(Record):
     response (an empty one), not a failure. ``shown`` are the passage ids in the order in which
     the prompt showed them, where that differs from the query's own order: a citation ``[2]``
     counts positions there. ``passages`` are texts of shown passages that the query lacks, such as
-    those that a pipeline retrieved: with them a run says all that it was made from.
+    those that a pipeline retrieved: with them a run says all that it was made from. ``repeat``
+    counts from 0 how often the query was asked before, where a model is asked several times.
     """
 
     query_id: Id
     text: str | None
     error: str | None = None
+    repeat: Annotated[int, Field(ge=0)] = 0
     shown: tuple[Id, ...] | None = None
     passages: tuple[Passage, ...] = ()
 
@@ -211,7 +213,13 @@ class Response(Record):
 
 
 class Run(Record):
-    """All of one model's responses on one dataset, at most one a query, as in TREC."""
+    """All of one model's responses on one dataset, at most one a query, as in TREC.
+
+    Where a model was asked several times, :attr:`responses` has them all, told apart by their
+    ``repeat``, and :attr:`repeats` are the runs that each have one response a query. By itself the
+    run is that of the first responses: they are what it iterates over, counts and looks up, so
+    that nobody takes three responses to one query for three queries.
+    """
 
     model: Name
     language: LanguageCode
@@ -219,29 +227,69 @@ class Run(Record):
 
     @model_validator(mode="after")
     def _one_response_a_query(self) -> Self:
-        if len(self._by_query) != len(self.responses):
-            ids = [response.query_id for response in self.responses]
-            twice = next(id_ for id_, count in Counter(ids).items() if count > 1)
-            raise ValueError(f"run of model {self.model!r} answers query {twice!r} twice")
+        asked = Counter((response.query_id, response.repeat) for response in self.responses)
+        if len(asked) != len(self.responses):
+            twice, repeat = next(key for key, count in asked.items() if count > 1)
+            again = f" in repeat {repeat}" if repeat else ""
+            raise ValueError(f"run of model {self.model!r} answers query {twice!r} twice{again}")
         return self
 
     @cached_property
     def _by_query(self) -> dict[str, Response]:
-        return {response.query_id: response for response in self.responses}
+        """The first response to each query."""
+        first: dict[str, Response] = {}
+        for response in self.responses:
+            known = first.get(response.query_id)
+            if known is None or response.repeat < known.repeat:
+                first[response.query_id] = response
+        return first
+
+    @cached_property
+    def repeats(self) -> tuple[Run, ...]:
+        """A run with one response a query for each time that the model was asked."""
+        numbers = sorted({response.repeat for response in self.responses})
+        if numbers in ([], [0]):
+            return (self,)
+        by_repeat: dict[int, list[Response]] = {number: [] for number in numbers}
+        for response in self.responses:
+            by_repeat[response.repeat].append(response.model_copy(update={"repeat": 0}))
+        return tuple(
+            Run(model=self.model, language=self.language, responses=tuple(responses))
+            for responses in by_repeat.values()
+        )
+
+    @classmethod
+    def of_repeats(cls, runs: Sequence[Run]) -> Run:
+        """The run of a model that was asked several times, from the runs of each time.
+
+        Raises:
+            SettingError: there is none, or they differ in model or language.
+        """
+        names = {(run.model, run.language) for run in runs}
+        if len(names) != 1:
+            raise SettingError(f"repeats are of one model in one language, not of {sorted(names)}")
+        (model, language), *_ = names
+        responses = (
+            response.model_copy(update={"repeat": number})
+            for number, run in enumerate(runs)
+            for response in run
+        )
+        return cls(model=model, language=language, responses=tuple(responses))
 
     def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
         """As pydantic's; a copy with other responses looks up these."""
         copy = super().model_copy(update=update, deep=deep)
         copy.__dict__.pop("_by_query", None)
+        copy.__dict__.pop("repeats", None)
         return copy
 
     @property
     def failed(self) -> tuple[Response, ...]:
-        """The responses that are failures, with their reasons."""
+        """The responses that are failures, with their reasons; those of all repeats."""
         return tuple(response for response in self.responses if response.error is not None)
 
     def get(self, query_id: str) -> Response | None:
-        """The response to one query, ``None`` where the run has none."""
+        """The first response to one query, ``None`` where the run has none."""
         return self._by_query.get(query_id)
 
     def __getitem__(self, query_id: str) -> Response:
@@ -254,15 +302,17 @@ class Run(Record):
 
     def __repr__(self) -> str:
         counts = f"responses={len(self)}, failed={len(self.failed)}"
+        if len(self.repeats) > 1:
+            counts = f"queries={len(self)}, repeats={len(self.repeats)}, failed={len(self.failed)}"
         return f"Run({self.model!r}, language={self.language!r}, {counts})"
 
     __str__ = __repr__
 
     def __len__(self) -> int:
-        return len(self.responses)
+        return len(self._by_query)
 
     def __iter__(self) -> Iterator[Response]:  # type: ignore[override]
-        return iter(self.responses)
+        return iter(self._by_query.values())
 
 
 Half = Literal["", "first", "second"]

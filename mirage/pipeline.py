@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from copy import copy
 from pathlib import Path
 
 from mirage.dataset import MirageDataset
 from mirage.errors import SettingError
 from mirage.generation import Answer, CallableGenerator, Generator, respond
+from mirage.generation.repeats import again
 from mirage.models import Passage, Query, Run
 from mirage.retrieval import ContextProcessor, Reranker, RetrievalRun, Retriever
 
@@ -97,6 +99,12 @@ class Pipeline:
             name=dataset.name,
             retrieved=True,
         )
+
+    def again(self, number: int) -> Pipeline:
+        """The pipeline whose generator gives its ``number``-th answer."""
+        other = copy(self)
+        other.generator = None if self.generator is None else again(self.generator, number)
+        return other
 
     def run(
         self, dataset: MirageDataset, *, out: str | Path | None = None, progress: bool = True

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from mirage.features import FeatureTable
+    from mirage.features.table import Stability
 
 __all__ = ["ends", "feature_plain", "feature_text", "number"]
 
@@ -19,14 +20,29 @@ def feature_text(table: FeatureTable, per_query: bool) -> str:
     spans = [ends(*pair) for pair in table.intervals().tolist()]
     columns = zip(table.features, table.mean().tolist(), spans, gaps, strict=True)
     rows = tuple(
-        (name, number(mean), span, str(missing or "")) for name, mean, span, missing in columns
+        (name, number(mean), span, str(missing or ""), *_stability(steady))
+        for (name, mean, span, missing), steady in zip(columns, table.stability(), strict=True)
     )
     reasons = sorted({f"{name}: {why}" for (_, name), why in table.reasons.items()})
     more = f"; and {len(reasons) - 3} more reasons" if len(reasons) > 3 else ""
-    notes = ("not computed: " + "; ".join(reasons[:3]) + more,) if reasons else ()
-    header = ("feature", "mean", "95 % interval", "not computed")
-    text = to_text(Table(title, header, rows, notes=notes, name=0).filled())
+    notes = ["not computed: " + "; ".join(reasons[:3]) + more] if reasons else []
+    if table.repeats is not None:
+        title += f", asked {len(table.repeats)} times"
+        notes.append(
+            "within, between: standard deviations of the answers to one query, and of queries; "
+            "change: queries whose answers differ in the feature"
+        )
+    header = ("feature", "mean", "95 % interval", "not computed", "within", "between", "change")
+    text = to_text(Table(title, header, rows, notes=tuple(notes), name=0).filled())
     return text if not per_query else f"{text}\n\n{_by_query(table)}"
+
+
+def _stability(steady: Stability) -> tuple[str, str, str]:
+    """How far a feature is the same each time; blank where the model was asked once."""
+    if steady.within != steady.within:
+        return "", "", ""
+    deviations = number(steady.within**0.5), number(steady.between**0.5)
+    return *deviations, f"{len(steady.changing)} of {steady.queries}"
 
 
 def _by_query(table: FeatureTable) -> str:
@@ -63,6 +79,10 @@ def feature_plain(table: FeatureTable) -> dict[str, Any]:
             query_id: dict(zip(table.features, row, strict=True))
             for query_id, row in zip(table.query_ids, table.values.tolist(), strict=True)
         },
+        "repeats": 1 if table.repeats is None else len(table.repeats),
+        "stability": [
+            steady._asdict() for steady in table.stability() if table.repeats is not None
+        ],
         "not_computed": [
             {"query_id": query_id, "feature": name, "reason": why}
             for (query_id, name), why in table.reasons.items()

@@ -21,6 +21,7 @@ __all__ = ["generate"]
 @app.command(
     epilog=example(
         "mirage generate sw --model gpt-4o-mini --out gpt-4o-mini.jsonl",
+        "mirage generate sw --model gpt-4o-mini --repeats 3 --out gpt-4o-mini.jsonl",
         "mirage generate sw --model llama3.2 --base-url http://localhost:11434/v1",
         "mirage generate sw --service http://localhost:8080/ask --answer result.text",
     )
@@ -42,6 +43,9 @@ def generate(
         option("KEYS", "With --service: where in its JSON the text is, such as choices.0.text."),
     ] = "answer",
     name: Annotated[str | None, option("NAME", "What messages call the model.")] = None,
+    repeats: Annotated[
+        int, option("N", "How often to ask each query; features, gate and ranks read all.", min=1)
+    ] = 1,
     file: options.Growing = None,
     dataset: options.Dataset = None,
     key_from: options.KeyFrom = None,
@@ -58,6 +62,8 @@ def generate(
     Falls short (status 1) where a query has no answer after its retries; the same command asks
     those again.
     """
+    from mirage.generation import respond
+
     queries = dataset_of(language, dataset)
     llms: list[LLM] = []
     generator: Generator
@@ -88,12 +94,14 @@ def generate(
         raise MirageError("give either --model (an LLM's name) or --service (a URL), and not both")
     check_folder(file)
     with keeping(file, cached=cache and service is None), naming_models(llms, key_from):
-        run = generator.run(queries, out=file)
+        run = respond(generator, queries, repeats=repeats, out=file)
     if file is None:
         print_records(run.responses)
+    times = f", {repeats} times each" if repeats > 1 else ""
     failures = {response.query_id: response.error or "" for response in run.failed}
-    plain = {"model": run.model, "queries": len(run), "failed": len(failures)}
-    text = f"{run.model}: {len(run) - len(failures)} of {len(run)} queries answered"
+    counts = {"queries": len(run), "repeats": repeats, "failed": len(failures)}
+    plain = {"model": run.model, **counts}
+    text = f"{run.model}: {len(run) - len(failures)} of {len(run)} queries answered{times}"
     summarise(text, plain | {"failures": failures}, file, as_json)
     if failures:
         fall_short([f"{len(failures)} of {len(run)} queries have no answer"])

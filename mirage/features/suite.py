@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 from numbers import Real
 from pickle import PicklingError
 from typing import TYPE_CHECKING, Any
@@ -178,7 +179,8 @@ class FeatureSuite:
         Args:
             dataset: the queries; the table has a row for each, in their order.
             run: the responses. A query that it does not answer, or where the model failed, is
-                NaN in every column, with the reason.
+                NaN in every column, with the reason. Where a model was asked several times, values
+                are means over the times that have one, and the table's ``repeats`` has them all.
             cluster: what queries hang together by, where :attr:`Query.cluster <mirage.Query>` does
                 not say so: a key of their metadata, a function of the query, or a mapping from
                 query id. Intervals of means count what hangs together once.
@@ -195,6 +197,13 @@ class FeatureSuite:
             raise SettingError("n_jobs is a number of processes, or -1 for one a core, not 0")
         self._check(dataset, run)
         clusters = clusters_of(dataset, cluster)
+        if len(run.repeats) > 1:
+            return _over_repeats(
+                [
+                    self.score(dataset, once, cluster=cluster, n_jobs=n_jobs, progress=progress)
+                    for once in run.repeats
+                ]
+            )
         gaps = _gaps(dataset, run)
         pairs = [(query, run[query.id]) for query in dataset if query.id not in gaps]
         rows: dict[str, Row] = {id_: [NotComputed(why)] * len(self) for id_, why in gaps.items()}
@@ -234,6 +243,24 @@ class FeatureSuite:
                     f"{dataset.name} does not have; score it against the dataset that it was made "
                     "from"
                 )
+
+
+def _over_repeats(tables: Sequence[FeatureTable]) -> FeatureTable:
+    """The table of a model that was asked several times."""
+    repeats = np.stack([table.values for table in tables])
+    known = ~np.isnan(repeats)
+    totals, counts = np.where(known, repeats, 0.0).sum(axis=0), known.sum(axis=0)
+    values = np.divide(totals, counts, out=np.full_like(totals, np.nan), where=counts > 0)
+    first = tables[0]
+    row = {query_id: i for i, query_id in enumerate(first.query_ids)}
+    column = {name: j for j, name in enumerate(first.features)}
+    reasons = {
+        (query_id, name): why
+        for table in tables
+        for (query_id, name), why in table.reasons.items()
+        if not counts[row[query_id], column[name]]
+    }
+    return replace(first, values=values, reasons=reasons, repeats=repeats)
 
 
 def _as_feature(item: FeatureLike) -> Feature:

@@ -6,7 +6,7 @@ import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,11 +17,33 @@ from mirage.features.base import Facts
 from mirage.features.registry import facts
 from mirage.statistics.bootstrap import check_level
 from mirage.statistics.clusters import cluster_codes, mean_intervals
+from mirage.statistics.variance import variance_components
 
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["FeatureTable"]
+__all__ = ["FeatureTable", "Stability"]
+
+SAME = 1e-6
+"""Values that differ by no more are the same: files and platforms round."""
+
+
+class Stability(NamedTuple):
+    """How far a feature is the same each time that a model is asked.
+
+    Attributes:
+        feature: its name.
+        within: variance of the values of one query, over the times that it was asked.
+        between: variance of the queries' means that is not owed to the former.
+        queries: how many have the feature.
+        changing: ids of those whose values differ from one time to another.
+    """
+
+    feature: str
+    within: float
+    between: float
+    queries: int
+    changing: tuple[str, ...]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -32,7 +54,9 @@ class FeatureTable:
     computed, and ``reasons`` says why, by ``(query id, feature name)``. ``facts`` are those that
     features of your own declare, by name; those of this library's are known by their names.
     ``clusters`` says what queries hang together with, by query id: a query that is not there is by
-    itself.
+    itself. ``repeats`` are the values of each time that a model was asked, where it was asked
+    several times, ``(repeats, queries, features)``; ``values`` are then their means, and a query
+    counts once.
 
     Raises:
         FeatureError: the values have another shape, or a query or feature is named twice.
@@ -46,6 +70,7 @@ class FeatureTable:
     reasons: Mapping[tuple[str, str], str] = field(default_factory=dict)
     facts: Mapping[str, Facts] = field(default_factory=dict)
     clusters: Mapping[str, str] = field(default_factory=dict)
+    repeats: NDArray[np.float64] | None = None
 
     def __post_init__(self) -> None:
         if self.values.shape != (len(self.query_ids), len(self.features)):
@@ -53,7 +78,11 @@ class FeatureTable:
                 f"feature table of {self.model!r}: values have shape {self.values.shape}, expected "
                 f"({len(self.query_ids)} queries, {len(self.features)} features)"
             )
-
+        if self.repeats is not None and self.repeats.shape[1:] != self.values.shape:
+            raise FeatureError(
+                f"feature table of {self.model!r}: repeats have shape {self.repeats.shape}, "
+                f"expected (repeats, {len(self.query_ids)} queries, {len(self.features)} features)"
+            )
         for kind, names in (("query", self.query_ids), ("feature", self.features)):
             if len(set(names)) != len(names):
                 twice = next(name for name, count in Counter(names).items() if count > 1)
@@ -106,6 +135,26 @@ class FeatureTable:
         codes = cluster_codes(self.query_ids, self.clusters)
         return mean_intervals(self.values, codes, low, high, level=level)
 
+    def stability(self) -> tuple[Stability, ...]:
+        """How far a model that was asked several times answers the same; a row a feature.
+
+        Of a table without repeats, nothing is known: variances are NaN, and no query changes.
+        """
+        repeats = self.values[None] if self.repeats is None else self.repeats
+        within, between = variance_components(repeats)
+        spread = np.where(np.isnan(repeats), -np.inf, repeats).max(axis=0)
+        spread -= np.where(np.isnan(repeats), np.inf, repeats).min(axis=0)
+        return tuple(
+            Stability(
+                name,
+                float(within[j]),
+                float(between[j]),
+                int((~np.isnan(repeats[:, :, j])).any(axis=0).sum()),
+                tuple(self.query_ids[i] for i in np.flatnonzero(spread[:, j] > SAME)),
+            )
+            for j, name in enumerate(self.features)
+        )
+
     def select(self, query_ids: Sequence[str]) -> FeatureTable:
         """The rows of these queries, in this order."""
         row = {query_id: i for i, query_id in enumerate(self.query_ids)}
@@ -113,20 +162,27 @@ class FeatureTable:
             if query_id not in row:
                 raise UnknownNameError(f"query of {self.model!r}", query_id, self.query_ids)
         members = set(query_ids)
+        places = [row[query_id] for query_id in query_ids]
         return replace(
             self,
             query_ids=tuple(query_ids),
-            values=self.values[[row[query_id] for query_id in query_ids]],
+            values=self.values[places],
+            repeats=None if self.repeats is None else self.repeats[:, places],
             reasons={key: why for key, why in self.reasons.items() if key[0] in members},
             clusters={id_: name for id_, name in self.clusters.items() if id_ in members},
         )
 
     def columns(self, features: Sequence[str]) -> FeatureTable:
         """The columns of these features, in this order."""
+        for feature in features:
+            if feature not in self.features:
+                raise UnknownNameError("feature", feature, self.features)
+        places = [self.features.index(feature) for feature in features]
         return replace(
             self,
             features=tuple(features),
-            values=np.stack([self[feature] for feature in features], axis=1),
+            repeats=None if self.repeats is None else self.repeats[:, :, places],
+            values=self.values[:, places],
             reasons={key: why for key, why in self.reasons.items() if key[1] in features},
             facts={name: fact for name, fact in self.facts.items() if name in features},
         )

@@ -158,7 +158,7 @@ class ReplayGenerator:
         self, dataset: MirageDataset, *, out: str | Path | None = None, progress: bool = True
     ) -> Run:
         """As :meth:`mirage.Generator.run`."""
-        responses = recorded(self._recording(dataset), dataset, self.name)
+        responses = recorded(self.recording(dataset), dataset, self.name)
         with recording(self.name, dataset, out, progress) as record:
             pending = {query.id for query in record.pending}
             for response in responses:
@@ -166,7 +166,8 @@ class ReplayGenerator:
                     record.add(response)
             return record.finish()
 
-    def _recording(self, dataset: MirageDataset) -> Run:
+    def recording(self, dataset: MirageDataset) -> Run:
+        """What was recorded, with all of its repeats."""
         if isinstance(self.source, Run):
             return self.source
         if isinstance(self.source, Mapping):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
+from copy import copy
 from functools import reduce
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -66,6 +67,13 @@ class OpenAIGenerator:
         self.prompt: PromptMaker = prompt or RagPrompt(
             answer_tokens=self.llm.max_tokens or ANSWER_TOKENS
         )
+        self._sample = 0
+
+    def again(self, number: int) -> OpenAIGenerator:
+        """The generator that asks for the ``number``-th answer, where the cache has others."""
+        other = copy(self)
+        other._sample = number
+        return other
 
     def __repr__(self) -> str:
         return f"OpenAIGenerator({self.llm}, name={self.name!r})"
@@ -84,7 +92,7 @@ class OpenAIGenerator:
 
             async def answer(query: Query) -> Response:
                 prompt = self.prompt(query)
-                completion = await connection.ask(prompt.messages)
+                completion = await connection.ask(prompt.messages, sample=self._sample)
                 return answered(query, completion.text, prompt.shown)
 
             yield answer

@@ -99,6 +99,12 @@ class TransformersGenerator:
     def __repr__(self) -> str:
         return f"TransformersGenerator({self.name!r}, device={str(self.model.device)!r})"
 
+    def again(self, number: int) -> TransformersGenerator:
+        """The generator that samples anew, for the ``number``-th answer."""
+        other = copy.copy(self)
+        other.seed = self.seed + number
+        return other
+
     def run(
         self, dataset: MirageDataset, *, out: str | Path | None = None, progress: bool = True
     ) -> Run:
@@ -208,6 +214,12 @@ class VLLMGenerator:
 
     def __repr__(self) -> str:
         return f"VLLMGenerator({self.name!r})"
+
+    def again(self, number: int) -> VLLMGenerator:
+        """The generator that samples anew, for the ``number``-th answer."""
+        other = copy.copy(self)
+        other.seed = self.seed + number
+        return other
 
     def run(
         self, dataset: MirageDataset, *, out: str | Path | None = None, progress: bool = True

@@ -17,6 +17,7 @@ from mirage.generation.callables import (
     ReplayGenerator,
     recorded,
 )
+from mirage.generation.repeats import repeated
 from mirage.models import Run
 
 __all__ = ["ModelLike", "own_name", "respond"]
@@ -34,6 +35,7 @@ def respond(
     dataset: MirageDataset,
     model: str | None = None,
     *,
+    repeats: int | None = None,
     out: str | Path | None = None,
     progress: bool = True,
     concurrency: int = 8,
@@ -51,6 +53,8 @@ def respond(
         system: what answers; see :data:`ModelLike`.
         dataset: the queries.
         model: its name in the run; by default a generator's or a run's own, or ``"my-model"``.
+        repeats: how often each query is asked; by default once, and of what was recorded as often
+            as it was asked then. The cache of an LLM keeps an answer for each time.
         out: a file that responses are appended to as they come, and that a run which was killed
             goes on from; see :meth:`mirage.Generator.run`.
         progress: show a progress bar on stderr while queries are answered, if that is a terminal.
@@ -63,7 +67,8 @@ def respond(
     Raises:
         GenerationError: every query is a failure; shows the first reason.
         UnknownNameError: a run, mapping or file answers a query that the dataset does not have.
-        SettingError: ``concurrency`` is below 1, or ``timeout`` not above 0.
+        SettingError: ``concurrency`` or ``repeats`` is below 1, ``timeout`` not above 0, or more
+            repeats are asked for than were recorded.
         DatasetError: a run is in another language, a file is not as it should be, or ``system`` is
             nothing that can answer.
     """
@@ -72,12 +77,13 @@ def respond(
     generator = _generator(system, model, concurrency, timeout)
     # Our own hand out queries without gold by themselves; somebody else's gets none to hand out.
     asked = dataset.without_gold() if generator is system else dataset
-    run = generator.run(asked, out=out, progress=progress)
-    if not isinstance(run, Run):
-        raise DatasetError(
-            f"the generator {model!r} returned {type(run).__name__} from run(), which is to return "
-            "a Run"
-        )
+    run = repeated(generator, asked, repeats, out=out, progress=progress)
+    runs = [_complete(once, dataset, model) for once in run.repeats]
+    return runs[0] if len(runs) == 1 else Run.of_repeats(runs)
+
+
+def _complete(run: Run, dataset: MirageDataset, model: str) -> Run:
+    """The run under this name, in the dataset's order, with a failure where it has nothing."""
     responses = recorded(run, dataset, model)
     if dataset.retrieved:  # somebody else's generator does not know
         responses = tuple(with_passages(each, dataset[each.query_id]) for each in responses)

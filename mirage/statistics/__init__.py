@@ -18,12 +18,14 @@ if TYPE_CHECKING:
     from mirage.statistics.paired import PairedMean, paired_means
     from mirage.statistics.permutation import holm, permutation_p_values, single_step_p_values
     from mirage.statistics.prediction_powered import PoweredMean, powered_mean
+    from mirage.statistics.variance import VarianceComponents, variance_components
 
 __all__ = [
     "Calibration",
     "PairedMean",
     "PoweredMean",
     "Threshold",
+    "VarianceComponents",
     "calibration",
     "cohen_kappa",
     "fleiss_kappa",
@@ -36,6 +38,7 @@ __all__ = [
     "roc_auc",
     "single_step_p_values",
     "upper_bounds",
+    "variance_components",
 ]
 
 __getattr__, __dir__ = lazy(__name__, __file__)

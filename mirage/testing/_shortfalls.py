@@ -138,7 +138,8 @@ def worse_queries(
 
 def check_failed(run: Run, dataset: MirageDataset, allow_failed: int) -> None:
     """Fall short if the model failed on more queries than this."""
-    lost = [Finding(response.query_id, f"failed: {response.error}") for response in run.failed]
+    reasons = {response.query_id: response.error for response in run.failed}
+    lost = [Finding(query_id, f"failed: {why}") for query_id, why in reasons.items()]
     check_lost(lost, "failed on", run, dataset, allow_failed)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Annotated, Literal
@@ -23,7 +23,7 @@ from mirage.leaderboard import Leaderboard
 from mirage.models import LanguageCode
 from mirage.testing._inputs import Place, dataset_of, fingerprint, run_of
 from mirage.testing.comparison import DECIMALS
-from mirage.testing.gate import gated
+from mirage.testing.gate import gated, mean_of_pairs
 
 __all__ = ["Baseline", "read_baseline", "save_baseline", "versions"]
 
@@ -91,7 +91,8 @@ def save_baseline(
 ) -> Baseline:
     """Write a baseline of a model: a JSON file to commit, with a line a query.
 
-    It holds the features of the responses to six decimals, and not the responses. Queries that
+    It holds the features of the responses to six decimals, and not the responses; those of each
+    time where the model was asked several times. Queries that
     the model failed on are in it as failed, and are compared with nothing.
 
     Args:
@@ -202,7 +203,8 @@ class _File(BaseModel):
     features: tuple[str, ...]
     lower_is_better: tuple[str, ...]
     failed: dict[str, str]
-    values: dict[str, tuple[Number | None, ...]]
+    repeats: Annotated[int, Field(ge=1)] = 1
+    values: dict[str, tuple[Number | None, ...]]  # of one repeat after the other
 
 
 def _text(baseline: Baseline) -> str:
@@ -219,10 +221,13 @@ def _text(baseline: Baseline) -> str:
         "lower_is_better": baseline.lower_is_better,
         "failed": dict(baseline.failed),
     }
+    if table.repeats is not None:
+        head["repeats"] = len(table.repeats)
     entries = [f"{_json(key)}: {_json(value)}" for key, value in head.items()]
+    each = table.values if table.repeats is None else np.concatenate([*table.repeats], axis=1)
     rows = [
         f"{_json(id_)}: {_json([None if math.isnan(v) else round(v, DECIMALS) for v in row])}"
-        for id_, row in zip(table.query_ids, table.values.tolist(), strict=True)
+        for id_, row in zip(table.query_ids, each.tolist(), strict=True)
     ]
     entries.append('"values": {\n  ' + ",\n  ".join(rows) + "\n }")
     return "{\n " + ",\n ".join(entries) + "\n}\n"
@@ -233,18 +238,22 @@ def _json(value: object) -> str:
 
 
 def _from_file(content: _File, path: str | Path) -> Baseline:
+    names, times = content.features, content.repeats
     for query_id, row in content.values.items():
-        if len(row) != len(content.features):
+        if len(row) != times * len(names):
+            again = f" in {times} repeats" if times > 1 else ""
             raise DatasetError(
-                f"{path}, query {query_id!r}: {len(row)} values for {len(content.features)} "
-                "features; save the baseline anew"
+                f"{path}, query {query_id!r}: {len(row)} values for {len(names)} features{again}; "
+                "save the baseline anew"
             )
-    ids, names = tuple(content.values), content.features
-    values = np.array([*content.values.values()], dtype=np.float64)  # None becomes NaN
-    values = values.reshape(len(ids), len(names))
+    ids = tuple(content.values)
+    each = np.array([*content.values.values()], dtype=np.float64)  # None becomes NaN
+    repeats = each.reshape(len(ids), times, len(names)).swapaxes(0, 1)
     try:
-        table = FeatureTable(content.model, content.language, ids, names, values)
+        table = FeatureTable(content.model, content.language, ids, names, mean_of_pairs(repeats))
     except FeatureError as error:
         raise DatasetError(f"{path}: {error}") from None
+    if times > 1:
+        table = replace(table, repeats=repeats)
     same = {field.name for field in fields(Baseline)} - {"table"}
     return Baseline(table, **content.model_dump(include=same))

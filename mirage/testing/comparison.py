@@ -15,7 +15,7 @@ from mirage.features.registry import facts
 from mirage.statistics.bounds import upper_bounds
 from mirage.statistics.clusters import cluster_codes, cluster_sums
 from mirage.statistics.permutation import single_step_p_values
-from mirage.testing.gate import GATED, more_than_wording
+from mirage.testing.gate import GATED, mean_of_pairs, more_than_wording
 
 __all__ = ["Change", "Comparison", "Verdict", "compare"]
 
@@ -81,8 +81,10 @@ class Comparison:
         after: those of the later run, in the same order.
         changes: one a feature.
         worsening: how much worse each value is, ``(queries, features)``; above 0 is worse, NaN
-            where it is not in both runs.
+            where it is not in both runs. Of repeats, the mean.
+        tested: the same beyond what another wording changes.
         clusters: how many clusters the queries are in; as many as queries where none are shared.
+        lower: the features of which a smaller value is the better one.
         alpha: the level of each verdict.
         margin: the loss that ``no worse`` excludes, as a share of a feature's range.
     """
@@ -91,7 +93,9 @@ class Comparison:
     after: FeatureTable
     changes: tuple[Change, ...]
     worsening: Floats
+    tested: Floats
     clusters: int
+    lower: frozenset[str]
     alpha: float
     margin: float
 
@@ -144,7 +148,9 @@ def compare(
     A run of the same system that answers anew is called worse with a probability of about
     ``alpha``, mostly less. Four queries have to differ, all for the worse, before p can be below
     0.05. What hangs together is exchanged as one: where queries are in clusters, what is tested are
-    the sums over clusters, of which there have to be :data:`FEWEST_CLUSTERS`.
+    the sums over clusters, of which there have to be :data:`FEWEST_CLUSTERS`. Where a model was
+    asked several times, each of its responses is compared with each of the other run's, and a query
+    counts once, with the mean.
 
     A run is no worse where in every feature :func:`mirage.statistics.upper_bounds` is within the
     margin, each at the level of ``alpha``: to say so of all takes no correction for their number
@@ -162,21 +168,47 @@ def compare(
         margin: the loss that ``no worse`` excludes; see :attr:`Change.lost_at_most`.
     """
     after = after.select(before.query_ids).columns(before.features)
-    earlier, later = before.values.round(DECIMALS), after.values.round(DECIMALS)
+    earlier, later = _each_time(before), _each_time(after)
     sign = np.array([1.0 if name in lower_is_better else -1.0 for name in before.features])
-    worsening = sign * (later - earlier)
-    worsening[np.abs(worsening) < 1.5 * 10.0**-DECIMALS] = 0.0
-    tested = more_than_wording(worsening, before.features)
+    pairs = sign * (later[:, None] - earlier[None])
+    pairs = pairs.reshape(-1, *before.values.shape)
+    pairs[np.abs(pairs) < 1.5 * 10.0**-DECIMALS] = 0.0
+    worsening = mean_of_pairs(pairs)
+    tested = more_than_wording(pairs, before.features)
     codes = cluster_codes(before.query_ids, clusters)
     p_values = single_step_p_values(cluster_sums(codes, tested))
     fell = np.nansum(tested, axis=0) > 10.0**-DECIMALS
     lost = _lost_at_most(before, after, tested, codes, alpha)
     changes = [
-        _change(name, worsening[:, j], earlier[:, j], later[:, j], p_values[j], fell[j], lost[j])
+        _change(
+            name,
+            worsening[:, j],
+            before.values[:, j],
+            after.values[:, j],
+            p_values[j],
+            fell[j],
+            lost[j],
+        )
         for j, name in enumerate(before.features)
     ]
     count = int(codes.max()) + 1
-    return Comparison(before, after, tuple(changes), worsening, count, alpha, margin)
+    return Comparison(
+        before,
+        after,
+        tuple(changes),
+        worsening,
+        tested,
+        count,
+        frozenset(lower_is_better),
+        alpha,
+        margin,
+    )
+
+
+def _each_time(table: FeatureTable) -> Floats:
+    """The values of each time that the model was asked, ``(repeats, queries, features)``."""
+    values = table.values[None] if table.repeats is None else table.repeats
+    return values.round(DECIMALS)
 
 
 def _lost_at_most(

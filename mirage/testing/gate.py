@@ -12,7 +12,7 @@ from mirage._base.arrays import Floats
 from mirage.dataset import MirageDataset
 from mirage.features import feature_names
 
-__all__ = ["GATED", "default_names", "gated", "more_than_wording"]
+__all__ = ["GATED", "default_names", "gated", "mean_of_pairs", "more_than_wording"]
 
 
 class Gated(NamedTuple):
@@ -82,20 +82,31 @@ def default_names(names: Iterable[str], dataset: MirageDataset) -> tuple[str, ..
 def more_than_wording(worsening: Floats, names: Iterable[str]) -> Floats:
     """How much worse each value is than another wording alone makes it.
 
+    What a wording may change holds for two responses, and so does not depend on how many repeats
+    there are; what all answers lose alike is taken off the means.
+
     Args:
-        worsening: how much worse each value is, ``(queries, features)``; NaN where there is none.
+        worsening: how much worse each value is, ``(pairs of repeats, queries, features)``; NaN
+            where there is none.
         names: of the features.
+
+    Returns:
+        Means over the pairs, ``(queries, features)``.
     """
-    columns = [
-        _beyond(column, GATED.get(name)) for name, column in zip(names, worsening.T, strict=True)
-    ]
-    return np.stack(columns, axis=1)
-
-
-def _beyond(worsening: Floats, entry: Gated | None) -> Floats:
-    if entry is None:
-        return worsening
-    left = np.where(np.abs(worsening) <= entry.wording + 1e-9, worsening * 0.0, worsening)
-    if entry.manner and not np.isnan(left).all():
-        left = left - np.clip(np.nanmedian(left), 0.0, entry.manner)
+    entries = [GATED.get(name) for name in names]
+    wording = np.array([0.0 if entry is None else entry.wording for entry in entries])
+    left = mean_of_pairs(np.where(np.abs(worsening) <= wording + 1e-9, worsening * 0.0, worsening))
+    for column, entry in zip(left.T, entries, strict=True):
+        if entry is not None and entry.manner and not np.isnan(column).all():
+            column -= np.clip(np.nanmedian(column), 0.0, entry.manner)
     return left
+
+
+def mean_of_pairs(values: Floats) -> Floats:
+    """Means along the first axis of what is known; NaN where nothing is."""
+    known = ~np.isnan(values)
+    counts = known.sum(axis=0)
+    totals = np.where(known, values, 0.0).sum(axis=0)
+    means: Floats = np.full_like(totals, np.nan)
+    np.divide(totals, counts, out=means, where=counts > 0)
+    return means

@@ -33,7 +33,7 @@ from mirage.testing._shortfalls import (
 )
 from mirage.testing.baseline import Baseline, read_baseline, versions
 from mirage.testing.comparison import Change, Comparison, compare
-from mirage.testing.gate import GATED, default_names, more_than_wording
+from mirage.testing.gate import GATED, default_names
 
 __all__ = ["Unclear", "assert_no_regression", "told"]
 
@@ -133,7 +133,13 @@ def assert_no_regression(
     comparison = compare(before, table, lower, clusters=clusters, alpha=alpha, margin=margin)
     if comparison.clusters < comparison.fewest:
         warnings.warn(_too_few(comparison), stacklevel=3)
-    check_lost(_lost(comparison, table, run), "has no features for", run, dataset, allow_failed)
+    check_lost(
+        _lost(comparison, table, run, earlier.failed),
+        "has no features for",
+        run,
+        dataset,
+        allow_failed,
+    )
     record("mirage.no_regression", _facts(comparison, earlier, run))
     if comparison.verdict == "worse":
         raise _regressed(comparison, earlier, dataset, run)
@@ -200,21 +206,26 @@ def _suite_like(
         ) from None
 
 
-def _lost(comparison: Comparison, table: FeatureTable, run: Run) -> list[Finding]:
-    """The queries for which the baseline has a feature, and the run has none."""
+def _lost(
+    comparison: Comparison, table: FeatureTable, run: Run, failed_before: Collection[str]
+) -> list[Finding]:
+    """The queries for which the baseline has a feature, and the run has none.
+
+    Of repeats, those too that failed once, and never in the baseline.
+    """
+    failures = {one.query_id: one.error for one in run.failed}
     missing = np.isnan(comparison.after.values) & ~np.isnan(comparison.before.values)
-    failed = [run[id_].error is not None for id_ in comparison.before.query_ids]
+    failed = [id_ in failures for id_ in comparison.before.query_ids]
     may_lack = [name in GATED and GATED[name].may_lack for name in comparison.before.features]
     missing &= np.array(failed)[:, None] | ~np.array(may_lack)
     lost = []
-    for i in np.flatnonzero(missing.any(axis=1)).tolist():
-        id_ = comparison.before.query_ids[i]
-        feature = comparison.before.features[int(missing[i].argmax())]
-        response = run[id_]
-        why = f"failed: {response.error}"
-        if response.error is None:
+    for i, id_ in enumerate(comparison.before.query_ids):
+        if id_ in failures and (missing[i].any() or id_ not in failed_before):
+            lost.append(Finding(id_, f"failed: {failures[id_]}"))
+        elif missing[i].any():
+            feature = comparison.before.features[int(missing[i].argmax())]
             why = f"{feature}: {table.reasons.get((id_, feature), 'no value')}"
-        lost.append(Finding(id_, why))
+            lost.append(Finding(id_, why))
     return lost
 
 
@@ -234,6 +245,7 @@ def _facts(comparison: Comparison, baseline: Baseline, run: Run) -> dict[str, An
         "baseline": baseline.table.model,
         "dataset": baseline.dataset,
         "queries": len(baseline.table),
+        "repeats": _times(comparison.after),
         "clusters": comparison.clusters,
         "failed": len(run.failed),
         "alpha": comparison.alpha,
@@ -272,9 +284,10 @@ def _regressed(
     worse = comparison.regressed(alpha)
     names = [change.feature for change in worse]
     features = comparison.before.features
-    worsening = more_than_wording(comparison.worsening, features)
+    worsening = comparison.tested
     size = np.sqrt(np.nan_to_num(worsening**2).mean(axis=0))  # root mean square
     before, after = comparison.before.values, comparison.after.values
+    run = _worst_times(comparison, run, [features.index(name) for name in names])
     findings = worse_queries(
         worsening / np.where(size > 0, size, 1.0),
         comparison.before,
@@ -308,11 +321,31 @@ def _legend(comparison: Comparison) -> str:
     )
 
 
+def _worst_times(comparison: Comparison, run: Run, columns: Sequence[int]) -> Run:
+    """Of a run with repeats the worst response to each query in these features."""
+    table = comparison.after
+    if table.repeats is None:
+        return run
+    names = [table.features[j] for j in columns]
+    sign = np.array([1.0 if name in comparison.lower else -1.0 for name in names])
+    badness = np.nan_to_num(sign * table.repeats[:, :, columns]).sum(axis=2)
+    worst_time = dict(zip(table.query_ids, badness.argmax(axis=0).tolist(), strict=True))
+    responses = (run.repeats[worst_time[one.query_id]].get(one.query_id) or one for one in run)
+    return run.model_copy(update={"responses": tuple(responses)})
+
+
 def _counted(comparison: Comparison) -> str:
     queries = f"{len(comparison.before)} queries"
+    times = _times(comparison.before), _times(comparison.after)
+    if times != (1, 1):
+        queries += f", asked {times[0]} and {times[1]} times, that count as one each"
     if comparison.clusters == len(comparison.before):
         return queries
     return f"{queries}, in {comparison.clusters} clusters that count as one each"
+
+
+def _times(table: FeatureTable) -> int:
+    return 1 if table.repeats is None else len(table.repeats)
 
 
 def _item(query_id: str, dataset: MirageDataset, run: Run) -> Answered:

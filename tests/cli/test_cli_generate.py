@@ -48,7 +48,8 @@ def test_responses_go_to_a_file_and_a_summary_to_standard_output(
     assert done.stdout.strip() == f"{path}: m: 40 of 40 queries answered"
     assert len(read_run(path, language=LANGUAGE)) == 40
     again = generated(server, "--out", path, "--json")
-    assert json.loads(again.stdout) == {"model": "m", "queries": 40, "failed": 0, "failures": {}}
+    counts = {"queries": 40, "repeats": 1, "failed": 0}
+    assert json.loads(again.stdout) == {"model": "m", **counts, "failures": {}}
     assert len(server.requests) == 40
 
 
@@ -71,6 +72,22 @@ def test_the_cache_and_doing_without_it(server: ChatServer) -> None:
     assert len(server.requests) == 40
     generated(server, "--no-cache")
     assert len(server.requests) == 80
+
+
+def test_each_repeat_has_an_answer_of_its_own(server: ChatServer, tmp_path: Path) -> None:
+    server.answer = lambda _: f"##Answer: jibu {len(server.requests)}"
+    path = tmp_path / "run.jsonl"
+    asked = ("--repeats", 2, "--out", path)
+    assert "40 of 40 queries answered, 2 times each" in generated(server, *asked).stdout
+    first, second = read_run(path, language=LANGUAGE).repeats
+    assert not {one.text for one in first} & {one.text for one in second}
+    path.unlink()
+    generated(server, *asked)  # from the cache, which has an answer for each repeat
+    assert len(server.requests) == 80
+    assert read_run(path, language=LANGUAGE).repeats == (first, second)
+    shown = mirage("features", LANGUAGE, path, "--feature", "answer_bleu").stdout
+    assert "40 queries in 'sw', asked 2 times" in shown
+    assert "within  between" in shown
 
 
 def test_the_budget_is_kept(server: ChatServer) -> None:

@@ -376,13 +376,15 @@ def test_an_answer_too_short_for_its_language_is_not_lost(good: Texts, tmp_path:
 def test_what_another_wording_changes_is_taken_off() -> None:
     names = ["target_language", "citation_recall@10", "support_lexical", "own"]
     worse = np.array([[0.2, 0.5, 0.6, 0.1], [0.9, 1.0, 0.4, 0.1], [0.0, 0.0, 0.9, np.nan]])
-    left = more_than_wording(worse, names)
+    left = more_than_wording(worse[None], names)
     assert left[:, 0].tolist() == [0.0, 0.9, 0.0]
     assert left[:, 1].tolist() == [0.0, 1.0, 0.0]
     assert left[:, 2] == pytest.approx([0.1, -0.1, 0.4])  # their median is more than 0.5
     np.testing.assert_array_equal(left[:, 3], worse[:, 3])
-    better = more_than_wording(-worse, names)
+    better = more_than_wording(-worse[None], names)
     assert better[:, 2] == pytest.approx([-0.6, -0.4, -0.9])
+    # What one of two repeats lost is no wording for being half a loss on average.
+    assert more_than_wording(np.stack([worse, worse * 0]), names)[1, 1] == 0.5
 
 
 def test_alpha_is_the_level(good: Texts, baseline: Baseline) -> None:
