@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from mirage._base.progress import progress_bar
 from mirage.benchmarking.config import NONE, GridConfig, read_config
 from mirage.benchmarking.nodes import Nodes, Settings
+from mirage.benchmarking.plan import Plan, make_plan
 from mirage.benchmarking.running import Runner
 from mirage.benchmarking.store import ResultStore
 from mirage.benchmarking.tables import Cell, ResultTable
@@ -17,6 +18,7 @@ from mirage.errors import MirageError, SettingError
 
 if TYPE_CHECKING:
     from mirage.llm import Budget
+    from mirage.models import Run
 
 __all__ = ["Grid"]
 
@@ -88,9 +90,42 @@ class Grid:
             SettingError: ``limit`` is below 1.
             DatasetError: a dataset cannot be read.
         """
-        if limit is not None and limit < 1:
-            raise SettingError(f"a grid is run on 1 query or more, not {limit}")
-        runner = self._runner(store, limit=limit, budget=budget, progress=progress)
+        runner = self._runner(store, limit, budget=budget, progress=progress)
+        return self._table(runner, progress)
+
+    def table(
+        self, store: ResultStore | str | Path | None = None, *, limit: int | None = None
+    ) -> ResultTable:
+        """The table of what was run; nothing is done, and a cell that was not run says so.
+
+        Args:
+            store: where steps are kept; by default :meth:`store`.
+            limit: queries of each dataset, the first ones.
+
+        Raises:
+            SettingError: ``limit`` is below 1.
+            DatasetError: a dataset cannot be read.
+        """
+        return self._table(self._runner(store, limit, done=True), progress=False)
+
+    def runs(
+        self, store: ResultStore | str | Path | None = None, *, limit: int | None = None
+    ) -> list[Run | None]:
+        """The responses of each cell, in the order of the table; ``None`` where it has none.
+
+        Each response carries the passages that it was made from. Arguments and errors are those
+        of :meth:`table`.
+        """
+        runner = self._runner(store, limit, done=True)
+        return [self._run_of(runner, cell) for cell in self.cells]
+
+    def _run_of(self, runner: Runner, cell: Settings) -> Run | None:
+        try:
+            return None if cell["generator"] == NONE else runner.responses(cell)[0]
+        except MirageError:
+            return None
+
+    def _table(self, runner: Runner, progress: bool) -> ResultTable:
         for name in dict.fromkeys(cell["dataset"] for cell in self.cells):
             runner.dataset(name)
         cells = []
@@ -103,6 +138,18 @@ class Grid:
                 cells.append(cell)
                 bar.update()
         return ResultTable(self.name, tuple(map(self._plain, cells)), self.config.metrics)
+
+    def plan(
+        self, store: ResultStore | str | Path | None = None, *, limit: int | None = None
+    ) -> Plan:
+        """What :meth:`run` would do and what it would take; nothing is sent or written.
+
+        Args:
+            store: where steps are kept; by default :meth:`store`.
+            limit: queries of each dataset, the first ones.
+        """
+        place = store if isinstance(store, ResultStore) else self.store(store)
+        return make_plan(self.config, self.cells, place, Nodes(self.config), limit=limit)
 
     def _plain(self, cell: Cell) -> Cell:
         """Without the axes that no cell has a setting of."""
@@ -117,11 +164,22 @@ class Grid:
     def _runner(
         self,
         store: ResultStore | str | Path | None,
-        *,
         limit: int | None = None,
+        *,
         budget: Budget | None = None,
         progress: bool = False,
+        done: bool = False,
     ) -> Runner:
+        if limit is not None and limit < 1:
+            raise SettingError(f"a grid is run on 1 query or more, not {limit}")
         place = store if isinstance(store, ResultStore) else self.store(store)
         nodes = Nodes(self.config)
-        return Runner(self.config, place, nodes, limit=limit, budget=budget, progress=progress)
+        return Runner(
+            self.config,
+            place,
+            nodes,
+            limit=limit,
+            budget=budget,
+            progress=progress,
+            done=done,
+        )

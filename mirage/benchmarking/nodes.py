@@ -9,7 +9,7 @@ from typing import Any
 from mirage.benchmarking.config import NONE, ORACLE, SECTIONS, GridConfig
 from mirage.benchmarking.store import Node
 from mirage.dataset import MirageDataset
-from mirage.features.registry import DEFINITIONS, canonical_name
+from mirage.features.registry import DEFINITIONS, canonical_name, facts
 
 __all__ = ["Nodes", "Settings", "is_feature"]
 
@@ -52,18 +52,19 @@ class Nodes:
             entry = self.config.corpora[name]
             settings = entry.key()
             if entry.dataset is not None:
-                texts = (
-                    p.model_dump_json() for q in self.dataset(entry.dataset) for p in q.passages
-                )
+                queries = self.dataset(entry.dataset)
+                texts = (passage.model_dump_json() for q in queries for passage in q.passages)
                 settings["dataset"] = _digest(texts)
-            self._corpora[name] = Node("corpus", name, settings)
+            self._corpora[name] = Node("corpus", name, settings, (), entry, name)
         return self._corpora[name]
 
     def index(self, retriever: str, corpus: str) -> Node:
         """The index of a retriever that has one."""
         key = self._key("retriever", retriever, {})
         settings = {name: value for name, value in key.items() if name != "rewriter"}
-        return Node("index", f"{retriever} of {corpus}", settings, (self.corpus(corpus),))
+        entry = self.config.retrievers[retriever]
+        name = f"{retriever} of {corpus}"
+        return Node("index", name, settings, (self.corpus(corpus),), entry, corpus)
 
     def retrieve(self, cell: Settings, retriever: str = "", depth: int = 0) -> Node:
         """What a retriever finds; of a hybrid, from what each of its parts finds.
@@ -78,77 +79,84 @@ class Nodes:
         """
         name = retriever or cell["retriever"]
         k = depth or max(self.config.grid.retrieve_k)
+        corpus = self.corpus(cell["corpus"])
+        entry: Any = None if name == ORACLE else self.config.retrievers[name].at(cell)
+        settings: dict[str, Any] = {"k": k}
+        if entry is None:
+            settings["oracle"] = self._gold(cell)
+        else:
+            settings["queries"] = self._questions(cell)
+        inputs: tuple[Node, ...] = (corpus,)
+        asked = entry
+        match entry and entry.kind:
+            case "rrf":
+                settings["rrf"] = entry.k
+                inputs = tuple(self.retrieve(cell, each, max(k, entry.depth)) for each in entry.of)
+            case "run":
+                settings["run"] = self._key("retriever", name, cell)
+            case "bm25" | "dense" | "sparse":
+                inputs = (self.index(name, cell["corpus"]),)
+                if entry.rewriter is not None:
+                    asked = self.config.rewriters[entry.rewriter]
+                    settings["rewriter"] = asked.key()
         of = f"{name} of {cell['corpus']} for {cell['dataset']}"
-        if name == ORACLE:
-            asked = {"oracle": self._gold(cell), "k": k}
-            return Node("retrieve", of, asked, (self.corpus(cell["corpus"]),))
-        entry: Any = self.config.retrievers[name].at(cell)
-        settings: dict[str, Any] = {"queries": self._questions(cell), "k": k}
-        if entry.kind == "rrf":
-            depth = max(k, entry.depth)
-            parts = tuple(self.retrieve(cell, each, depth) for each in entry.of)
-            return Node("retrieve", of, settings | {"rrf": entry.k}, parts)
-        if entry.kind == "run":
-            inputs = (self.corpus(cell["corpus"]),)
-            return Node(
-                "retrieve", of, settings | {"run": self._key("retriever", name, cell)}, inputs
-            )
-        if entry.rewriter is not None:
-            rewriter = self.config.rewriters[entry.rewriter]
-            settings["rewriter"] = rewriter.key()
-        return Node("retrieve", of, settings, (self.index(name, cell["corpus"]),))
+        return Node("retrieve", of, settings, inputs, asked, cell["dataset"])
 
     def rank(self, cell: Settings) -> Node:
         """What a cell retrieves, reranked where it has a reranker."""
         retrieved = self.retrieve(cell)
         if cell["reranker"] == NONE:
             return retrieved
-        settings: dict[str, Any] = {"reranker": self._key("reranker", cell["reranker"], cell)}
-        settings["k"] = min(int(cell["rerank_k"]), int(cell["retrieve_k"]))
-        return Node("rerank", f"{retrieved.name} by {cell['reranker']}", settings, (retrieved,))
+        settings = {
+            "reranker": self._key("reranker", cell["reranker"], cell),
+            "k": min(int(cell["rerank_k"]), int(cell["retrieve_k"])),
+        }
+        entry = self.config.rerankers[cell["reranker"]]
+        name = f"{retrieved.name} by {cell['reranker']}"
+        return Node("rerank", name, settings, (retrieved,), entry, cell["dataset"])
 
     def process(self, cell: Settings) -> Node:
         """What a processor makes of what is shown."""
-        settings = {"processor": self._key("processor", cell["processor"], cell)}
+        settings = {"processor": self._key("processor", cell["processor"], cell), **_depth(cell)}
         ranked = self.rank(cell)
+        entry = self.config.processors[cell["processor"]]
         name = f"{ranked.name} by {cell['processor']}"
-        return Node("process", name, settings | _depths(cell), (ranked,))
+        return Node("process", name, settings, (ranked,), entry, cell["dataset"])
 
     def generate(self, cell: Settings) -> Node:
         """The responses of a cell."""
-        generator, prompt = cell["generator"], cell["prompt"]
-        settings = {
+        generator, prompt, dataset = cell["generator"], cell["prompt"], cell["dataset"]
+        entry: Any = self.config.generators[generator]
+        settings: dict[str, Any] = {
             "generator": self._key("generator", generator, cell),
             "prompt": None if prompt == NONE else self._key("prompt", prompt, cell),
             "seed": self.config.seed,
             "queries": self._questions(cell),
         }
-        if self.config.generators[generator].kind == "oracle-answer":
+        if entry.kind == "oracle-answer":
             settings["gold"] = self._gold(cell)
-        name = f"{generator} on {cell['dataset']}"
-        if cell["retriever"] == NONE:
-            return Node("generate", f"{name}, closed book", settings)
-        shown = self.rank(cell) if cell["processor"] == NONE else self.process(cell)
-        name += f" from {shown.name.removesuffix(' for ' + cell['dataset'])}"
-        return Node("generate", name, settings | _depths(cell), (shown,))
+        name, inputs = f"{generator} on {dataset}, closed book", tuple[Node, ...]()
+        if cell["retriever"] != NONE:
+            shown = self.rank(cell) if cell["processor"] == NONE else self.process(cell)
+            settings |= _depth(cell)
+            name = f"{generator} on {dataset} from {shown.name.replace(f' for {dataset}', '')}"
+            inputs = (shown,)
+        return Node("generate", name, settings, inputs, entry, dataset)
 
-    def score(self, cell: Settings, metrics: Iterable[str], models: Any, responses: str) -> Node:
+    def score(self, cell: Settings, metrics: Iterable[str], responses: str) -> Node:
         """Features of a cell's responses.
 
         Args:
             cell: the cell.
-            metrics: the features.
-            models: what they ask, and how.
+            metrics: the features, all of one of :meth:`groups`.
             responses: SHA-256 of the responses, which may grow.
         """
-        settings = {
-            "metrics": list(metrics),
-            "models": models,
-            "responses": responses,
-            "gold": self._gold(cell),
-        }
+        metrics = list(metrics)
+        asked, settings = self._asked(metrics[0])
+        settings |= {"metrics": metrics, "responses": responses, "gold": self._gold(cell)}
         generated = self.generate(cell)
-        return Node("score", f"of {generated.name}", settings, (generated,))
+        name = f"of {generated.name}"
+        return Node("score", name, settings, (generated,), asked, cell["dataset"])
 
     def measure(self, cell: Settings, metrics: Iterable[str]) -> Node:
         """Measures of a cell's retrieval."""
@@ -159,7 +167,33 @@ class Nodes:
             "gold": self._gold(cell),
             "k": int(cell["retrieve_k"]),
         }
-        return Node("measure", f"of {ranked.name}", settings, (ranked,))
+        return Node("measure", f"of {ranked.name}", settings, (ranked,), None, cell["dataset"])
+
+    @property
+    def measures(self) -> list[str]:
+        """The metrics that are of retrieval."""
+        return [name for name in self.config.metrics if not is_feature(name)]
+
+    @property
+    def groups(self) -> list[list[str]]:
+        """The metrics that are of responses, those together that ask the same models."""
+        groups: dict[tuple[str, ...], list[str]] = {}
+        for name in filter(is_feature, self.config.metrics):
+            groups.setdefault(_needs(name), []).append(name)
+        return list(groups.values())
+
+    def _asked(self, metric: str) -> tuple[Any, dict[str, Any]]:
+        """The LLM that a feature asks, if one, and what identifies its models."""
+        needs, models, judge = _needs(metric), self.config.models, self.config.llm_eval
+        if not needs:
+            return None, {}
+        if judge is not None and needs == ("llm_eval",):
+            llm = self.config.generators[judge.judge]
+            return llm, {"models": judge.model_dump(), "llm": llm.key()}
+        if models.llm is not None and "LLM" in needs:
+            llm = self.config.generators[models.llm]
+            return llm, {"llm": llm.key()}
+        return None, {"models": models.key()}
 
     def _key(self, axis: str, name: str, cell: Settings) -> dict[str, Any]:
         """What identifies an entry, of which a large file is read once."""
@@ -188,7 +222,12 @@ class Nodes:
         return self._digest_of[name]
 
 
-def _depths(cell: Settings) -> dict[str, int]:
+def _needs(metric: str) -> tuple[str, ...]:
+    """The models that a feature needs."""
+    return (metric,) if metric == "llm_eval" else tuple(map(str, facts(metric).models))
+
+
+def _depth(cell: Settings) -> dict[str, int]:
     """How many of the passages are shown, which may be more than are found."""
     return {"k": min(int(cell["show_k"]), int(cell["retrieve_k"]))}
 

@@ -13,8 +13,8 @@ from pydantic import BaseModel
 from mirage._base.files import read_rows, validated
 from mirage._base.journal import Journal
 from mirage.benchmarking.config import NONE, ORACLE, GridConfig
-from mirage.benchmarking.nodes import Nodes, Settings, is_feature
-from mirage.benchmarking.store import Node, ResultStore
+from mirage.benchmarking.nodes import Nodes, Settings
+from mirage.benchmarking.store import RESPONSES, Node, ResultStore
 from mirage.benchmarking.tables import Cell
 from mirage.corpus import Corpus
 from mirage.dataset import MirageDataset, clusters_of, read_run
@@ -44,9 +44,11 @@ __all__ = ["Runner"]
 BATCH = 64
 """Queries that are retrieved for, reranked or processed before they are written."""
 
+NOT_RUN = "not run yet"
+
+DATA = "data"
 RANKING = "ranking.jsonl"
 PASSAGES = "passages.jsonl"
-RESPONSES = "responses.jsonl"
 SCORES = "scores.jsonl"
 
 
@@ -86,6 +88,7 @@ class Runner:
         limit: queries of each dataset, the first ones; all by default.
         budget: what LLMs may spend together.
         progress: show bars.
+        done: take what is in the store alone; what is not there fails.
     """
 
     def __init__(
@@ -97,6 +100,7 @@ class Runner:
         limit: int | None = None,
         budget: Budget | None = None,
         progress: bool = True,
+        done: bool = False,
     ) -> None:
         self.config = config
         self.store = store
@@ -104,6 +108,7 @@ class Runner:
         self.limit = limit
         self.budget = budget
         self.progress = progress
+        self.done = done
         self.steps: dict[Node, Path] = {}
         self._made: dict[tuple[str, str], Any] = {}
         self._failures: dict[Node, str] = {}
@@ -125,11 +130,12 @@ class Runner:
             shown = (p for query in self.nodes.dataset(entry.dataset) for p in query.passages)
             return {passage.id: passage for passage in shown}.values()
 
-        def fill(folder: Path) -> None:
-            Corpus.build(passages(), folder, language=entry.language)
+        def fill(folder: Path) -> dict[str, int]:
+            size = len(Corpus.build(passages(), folder, language=entry.language))
+            return {"items": size, "total": size}
 
         node = self.nodes.corpus(name)
-        folder = self._step(node, self.store.folder_of, fill)
+        folder = self._step(node, DATA, fill)
         corpus: Corpus = self._once("corpus", name, lambda: Corpus.open(folder))
         return corpus
 
@@ -179,24 +185,26 @@ class Runner:
         dataset = self.dataset(cell["dataset"])
         entry: Any = self.config.generators[cell["generator"]]
 
-        def answer(path: Path) -> None:
+        def answer(path: Path) -> dict[str, int]:
             shown = self.shown(cell)
             generator: Any = self._generator(cell)
             # The oracle looks at the gold, which `respond` takes away from whatever is examined.
             if entry.kind == "oracle-answer":
-                generator.run(shown, out=path, progress=self.progress)
+                run = generator.run(shown, out=path, progress=self.progress)
             else:
-                respond(generator, shown, generator.name, out=path, progress=self.progress)
+                run = respond(generator, shown, generator.name, out=path, progress=self.progress)
+            again = len(run.failed) if entry.RETRIES else 0
+            return {"items": len(run), "total": len(run), "again": again}
 
         def suffices(path: Path) -> bool:
             run = read_run(path, language=dataset.language, model="model")
             return all(
                 (response := run.get(id_)) is not None
-                and (response.error is None or not entry.RETRIES)
+                and (response.error is None or not entry.RETRIES or self.done)
                 for id_ in dataset.query_ids
             )
 
-        path = self._step(node, self.store.file_of, RESPONSES, answer, suffices)
+        path = self._step(node, RESPONSES, answer, suffices)
         whole = read_run(path, language=dataset.language, model=_name(cell))
         asked = set(dataset.query_ids)
         run = whole.model_copy(
@@ -211,14 +219,18 @@ class Runner:
         dataset = self.dataset(cell["dataset"])
         parts: list[Cell] = []
         ids, clusters = dataset.query_ids, clusters_of(dataset)
-        own = [name for name in self.config.metrics if is_feature(name)]
-        others = [name for name in self.config.metrics if not is_feature(name)]
+        own = [name for group in self.nodes.groups for name in group]
+        others = self.nodes.measures
         if others and cell["retriever"] != NONE:
             values = self._measured(cell, others)
             bounds = dict.fromkeys(others, (0.0, 1.0))
             parts.append(Cell.measured(cell, ids, values, bounds=bounds, clusters=clusters))
         if own and cell["generator"] != NONE:
-            values = self._scored(cell, own)
+            values = {
+                name: column
+                for group in self.nodes.groups
+                for name, column in self._scored(cell, group).items()
+            }
             bounds = {name: (facts(name).low, facts(name).high) for name in own}
             failed = [response.query_id for response in self.responses(cell)[0].failed]
             parts.append(
@@ -263,10 +275,11 @@ class Runner:
             return RunRetriever(entry.path, corpus)
 
         def open_index() -> Retriever:
-            def fill(folder: Path) -> None:
+            def fill(folder: Path) -> dict[str, int]:
                 entry.build(corpus, folder, self.budget)
+                return {"items": len(corpus), "total": len(corpus)}
 
-            folder = self._step(self.nodes.index(name, cell["corpus"]), self.store.folder_of, fill)
+            folder = self._step(self.nodes.index(name, cell["corpus"]), DATA, fill)
             retriever: Retriever = entry.build(corpus, folder, self.budget)
             return retriever
 
@@ -326,22 +339,10 @@ class Runner:
 
         return self._columns(self.nodes.measure(cell, metrics), cell, metrics, measure)
 
-    def _scored(self, cell: Settings, metrics: Sequence[str]) -> dict[str, NDArray[np.float64]]:
-        """Features in as few steps as what they ask differs."""
-        groups: dict[tuple[str, ...], list[str]] = {}
-        for name in metrics:
-            needs = (name,) if name == "llm_eval" else tuple(map(str, facts(name).models))
-            groups.setdefault(needs, []).append(name)
-        found: dict[str, NDArray[np.float64]] = {}
-        for needs, names in groups.items():
-            found |= self._of_responses(cell, names, needs)
-        return found
-
-    def _of_responses(
-        self, cell: Settings, names: Sequence[str], needs: tuple[str, ...]
-    ) -> dict[str, NDArray[np.float64]]:
+    def _scored(self, cell: Settings, names: Sequence[str]) -> dict[str, NDArray[np.float64]]:
+        """Features that ask the same models."""
         run, digest = self.responses(cell)
-        node = self.nodes.score(cell, names, self._identity(needs), digest)
+        node = self.nodes.score(cell, names, digest)
 
         def score(queries: Sequence[Query]) -> Iterable[Scored]:
             features = [self._feature(name) for name in names]
@@ -350,7 +351,8 @@ class Runner:
             table = FeatureSuite(features).score(asked, run, progress=self.progress)
             failed = {response.query_id for response in run.failed}
             # What an LLM did not answer is asked again the next time; the cache has the rest.
-            again = set() if not needs else {q for q, _ in table.reasons if q not in failed}
+            asks = node.entry is not None
+            again = {query_id for query_id, _ in table.reasons if asks and query_id not in failed}
             return _scored(table.query_ids, names, table.values, table.reasons, again)
 
         return self._columns(node, cell, names, score)
@@ -392,18 +394,6 @@ class Runner:
             f"metric {name!r} needs a model, {MODELS[need][0]}: name one below models"  # type: ignore[index]
         )
 
-    def _identity(self, needs: tuple[str, ...]) -> Any:
-        """What identifies what metrics ask."""
-        if not needs:
-            return None
-        if needs == ("llm_eval",):
-            judge = self.config.llm_eval
-            entry = None if judge is None else self.config.generators[judge.judge].key()
-            return [None if judge is None else judge.model_dump(), entry]
-        models = self.config.models.key()
-        llm = self.config.models.llm
-        return [models, None if llm is None else self.config.generators[llm].key()]
-
     def _columns(
         self,
         node: Node,
@@ -438,9 +428,11 @@ class Runner:
 
         def suffices(path: Path) -> bool:
             rows = rows_of(path)
-            return all(id_ in rows and not rows[id_].error for id_ in dataset.query_ids)
+            return all(
+                id_ in rows and (not rows[id_].error or self.done) for id_ in dataset.query_ids
+            )
 
-        def fill(path: Path) -> None:
+        def fill(path: Path) -> dict[str, int]:
             with Journal(path, record) as journal:
                 rows = {row.query_id: row for row in journal.earlier if not row.error}
                 pending = [query for query in dataset if query.id not in rows]
@@ -451,29 +443,49 @@ class Runner:
                 # In the order of the dataset, whatever was done first.
                 first = [rows.pop(id_) for id_ in dataset.query_ids]
                 journal.finish([*first, *rows.values()])
+            again = sum(bool(row.error) for row in (*first, *rows.values()))
+            return {"items": len(pending), "total": len(first) + len(rows), "again": again}
 
-        return rows_of(self._step(node, self.store.file_of, name, fill, suffices))
+        return rows_of(self._step(node, name, fill, suffices))
 
-    def _step(self, node: Node, make: Callable[..., Path], *how: Any) -> Path:
-        """Do a step, once; what failed is not tried again.
+    def _step(
+        self,
+        node: Node,
+        name: str,
+        fill: Callable[[Path], Mapping[str, Any]],
+        suffices: Callable[[Path], bool] = lambda _: True,
+    ) -> Path:
+        """The file or folder of a step, done once; what failed is not tried again.
 
         Raises:
             MirageError: it cannot be done; says which step.
         """
-        if node in self.steps:
-            return self.steps[node]
         if node in self._failures:
             raise MirageError(self._failures[node])
-        try:
-            path = make(node, *how)
-        except Exception as error:
-            own = isinstance(error, MirageError)
-            reason = str(error) if own else f"{type(error).__name__}: {error}"
-            if not any(reason.startswith(step) for step in self._failures.values()):
-                reason = f"{node}: {reason}"
-            self._failures[node] = reason
-            raise MirageError(reason) from error
-        self.steps[node] = path
+        if node not in self.steps:
+            try:
+                self.steps[node] = self._found(node, name, fill, suffices)
+            except Exception as error:
+                own = isinstance(error, MirageError)
+                reason = str(error) if own else f"{type(error).__name__}: {error}"
+                # A step that failed because one below it did has that one's reason.
+                below = any(reason.startswith(step) for step in self._failures.values())
+                self._failures[node] = reason if below else f"{node}: {reason}"
+                raise MirageError(self._failures[node]) from error
+        return self.steps[node]
+
+    def _found(
+        self,
+        node: Node,
+        name: str,
+        fill: Callable[[Path], Mapping[str, Any]],
+        suffices: Callable[[Path], bool],
+    ) -> Path:
+        if not self.done:
+            return self.store.make(node, name, fill, suffices)
+        path = self.store.find(node, name, suffices)
+        if path is None:
+            raise MirageError(NOT_RUN)
         return path
 
     def _once(self, kind: str, name: str, make: Callable[[], Any]) -> Any:

@@ -23,9 +23,12 @@ from mirage._base.stores import (
 )
 from mirage.errors import DatasetError
 
-__all__ = ["STEPS", "Node", "ResultStore"]
+__all__ = ["RESPONSES", "STEPS", "Node", "ResultStore"]
 
 KIND = "step of a grid"
+
+RESPONSES = "responses.jsonl"
+"""The file of what a generator answered."""
 
 STEPS: Mapping[str, int] = {
     "corpus": 1,
@@ -49,12 +52,16 @@ class Node:
         name: what messages call it.
         settings: all that changes what comes of it, as JSON has it.
         inputs: the nodes that it starts from.
+        entry: the entry of the file that does it, where one does.
+        source: the dataset or the corpus whose queries or passages are gone through.
     """
 
     step: str
     name: str
     settings: Mapping[str, Any] = field(default_factory=dict)
     inputs: tuple[Node, ...] = ()
+    entry: Any = None
+    source: str = ""
 
     @cached_property
     def key(self) -> str:
@@ -121,35 +128,59 @@ class ResultStore:
         """
         return self.manifest(node) is not None
 
-    def folder_of(self, node: Node, fill: Callable[[Path], Any]) -> Path:
-        """The folder ``data`` of a node, which ``fill`` fills where it is not there.
-
-        What ``fill`` writes checks itself when it is opened, as a corpus and an index do.
+    def find(
+        self, node: Node, name: str, suffices: Callable[[Path], bool] = lambda _: True
+    ) -> Path | None:
+        """The file or folder of a node, ``None`` where it is not there or does not suffice.
 
         Raises:
-            DatasetError: it cannot be written, or is damaged.
+            DatasetError: as :meth:`manifest`.
         """
-        return self._made(node, "data", lambda _: True, fill)
+        path = self.place(node) / name
+        return path if self.holds(node) and suffices(path) else None
 
-    def file_of(
+    def make(
         self,
         node: Node,
         name: str,
-        fill: Callable[[Path], Mapping[str, Any] | None],
+        fill: Callable[[Path], Mapping[str, Any]],
         suffices: Callable[[Path], bool] = lambda _: True,
     ) -> Path:
-        """A file of a node, which ``fill`` writes where it is not there or does not suffice.
+        """The file or folder of a node, which ``fill`` writes where :meth:`find` does not find it.
+
+        Another process that makes it is waited for.
 
         Args:
             node: the node.
-            name: of the file.
-            fill: goes on with the file from what it holds; may give more for the manifest.
-            suffices: whether the file has all that is wanted of it.
+            name: of the file, or of a folder that checks itself when it is opened, as a corpus and
+                an index do.
+            fill: writes it, going on from what is there; gives more for the manifest: ``items``
+                are what was done, by which a plan reckons time and space, ``total`` what there is,
+                ``again`` what is to be tried again.
+            suffices: whether it has all that is wanted of it.
 
         Raises:
             DatasetError: it cannot be written, or is damaged.
         """
-        return self._made(node, name, suffices, fill)
+        path = self.find(node, name, suffices)
+        if path is not None:
+            return path
+        place = self.place(node)
+        part = place.with_name(f".{place.name}.part")
+        with locked(place.with_name(f".{place.name}.lock"), wait=True):
+            path = self.find(node, name, suffices)
+            if path is not None:  # another process was quicker
+                return path
+            with writing(part):
+                part.mkdir(parents=True, exist_ok=True)
+                (part / MANIFEST).unlink(missing_ok=True)
+                if self.holds(node) and not (part / name).exists():
+                    shutil.copy2(place / name, part / name)
+            start = time.monotonic()
+            more = fill(part / name)
+            self._finish(part, node, time.monotonic() - start, more)
+            move_into_place(part, place)
+        return place / name
 
     def parts(self) -> Iterator[tuple[str, dict[str, Any]]]:
         """The manifest of each node that is whole, after its step."""
@@ -160,36 +191,7 @@ class ResultStore:
                 except (OSError, ValueError):  # it is being replaced, or damaged
                     continue
 
-    def _made(
-        self,
-        node: Node,
-        name: str,
-        suffices: Callable[[Path], bool],
-        fill: Callable[[Path], Any],
-    ) -> Path:
-        place = self.place(node)
-        file = place / name
-        if self.holds(node) and suffices(file):
-            return file
-        part = place.with_name(f".{place.name}.part")
-        with locked(place.with_name(f".{place.name}.lock"), wait=True):
-            whole = self.holds(node)
-            if whole and suffices(file):  # another process was quicker
-                return file
-            with writing(part):
-                part.mkdir(parents=True, exist_ok=True)
-                (part / MANIFEST).unlink(missing_ok=True)
-                if whole and not (part / name).exists():
-                    shutil.copy2(file, part / name)
-            start = time.monotonic()
-            more = fill(part / name)
-            self._finish(part, node, time.monotonic() - start, more)
-            move_into_place(part, place)
-        return file
-
-    def _finish(
-        self, part: Path, node: Node, seconds: float, more: Mapping[str, Any] | None
-    ) -> None:
+    def _finish(self, part: Path, node: Node, seconds: float, more: Mapping[str, Any]) -> None:
         files = sorted(path for path in part.iterdir() if path.is_file())
         fields = {
             "key": node.key,
@@ -200,8 +202,9 @@ class ResultStore:
             "python": sys.version.split()[0],
             "seconds": round(seconds, 3),
             "peak_mib": _peak_mib(),
+            "bytes": sum(path.stat().st_size for path in part.rglob("*") if path.is_file()),
             "sha256": {path.name: _digest(path) for path in files},
-            **(more if isinstance(more, Mapping) else {}),
+            **more,
         }
         write_manifest(part, KIND, fields)
 
