@@ -9,9 +9,29 @@ from mirage._base.lazy import lazy
 if TYPE_CHECKING:
     from mirage.benchmarking.cells import AXES, Cell, Score
     from mirage.benchmarking.comparisons import CellComparisons, CellDifference
+    from mirage.benchmarking.config import GridConfig, read_config
+    from mirage.benchmarking.grid import Grid
     from mirage.benchmarking.pivots import Pivot
+    from mirage.benchmarking.plan import Plan, PlanRow
+    from mirage.benchmarking.store import STEPS, Node, ResultStore
     from mirage.benchmarking.tables import ResultTable
 
-__all__ = ["AXES", "Cell", "CellComparisons", "CellDifference", "Pivot", "ResultTable", "Score"]
+__all__ = [
+    "AXES",
+    "STEPS",
+    "Cell",
+    "CellComparisons",
+    "CellDifference",
+    "Grid",
+    "GridConfig",
+    "Node",
+    "Pivot",
+    "Plan",
+    "PlanRow",
+    "ResultStore",
+    "ResultTable",
+    "Score",
+    "read_config",
+]
 
 __getattr__, __dir__ = lazy(__name__, __file__)

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import difflib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import product
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self, get_args, get_origin
@@ -11,7 +10,7 @@ from typing import Annotated, Any, Literal, Self, get_args, get_origin
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
 from mirage._base.files import check_path
-from mirage.benchmarking.entries import (
+from mirage.benchmarking._entries import (
     FOLDER,
     CorpusEntry,
     DatasetEntry,
@@ -24,8 +23,8 @@ from mirage.benchmarking.entries import (
     RetrieverEntry,
     RewriterEntry,
 )
-from mirage.benchmarking.tables import AXES
-from mirage.errors import DatasetError
+from mirage.benchmarking.cells import AXES
+from mirage.errors import DatasetError, UnknownNameError
 
 __all__ = ["DEPTHS", "NONE", "ORACLE", "SECTIONS", "GridConfig", "read_config"]
 
@@ -164,46 +163,40 @@ class GridConfig(BaseModel):
 
     @model_validator(mode="after")
     def _names_what_is_there(self) -> Self:
+        for section in SECTIONS.values():
+            for name in getattr(self, section):
+                if name in (NONE, ORACLE) or not name.strip():
+                    raise ValueError(f"{section}: {name!r} means something else; take another name")
+        for where, kind, name, known in self._references():
+            if name not in known:
+                raise ValueError(f"{where}: {UnknownNameError(kind, name, known)}")
+        if set(self.grid.retriever) != {NONE} and not self.grid.corpus:
+            raise ValueError("grid.corpus: retrievers need a corpus; name one of corpora")
+        return self
+
+    def _references(self) -> Iterator[tuple[str, str, str, Iterable[str]]]:
+        """Every name of something: where it stands, of what, and what there is of that kind."""
         for axis, section in SECTIONS.items():
             known = [*getattr(self, section), *BUILT_IN.get(axis, (NONE,))]
             for name in getattr(self.grid, axis):
-                _check(name, known, f"grid.{axis}", section)
+                yield f"grid.{axis}", axis, name, known
+        plain = [name for name, entry in self.retrievers.items() if entry.kind != "rrf"]
         for name, entry in self.retrievers.items():
             for other in getattr(entry, "of", ()):
-                plain = [n for n, one in self.retrievers.items() if one.kind != "rrf"]
-                _check(other, plain, f"retrievers.{name}.of")
+                yield f"retrievers.{name}.of", "retriever that is no hybrid", other, plain
             if rewriter := getattr(entry, "rewriter", None):
-                _check(rewriter, list(self.rewriters), f"retrievers.{name}.rewriter", "rewriters")
+                yield f"retrievers.{name}.rewriter", "rewriter", rewriter, self.rewriters
         for name, corpus in self.corpora.items():
             if corpus.dataset is not None:
-                _check(corpus.dataset, list(self.datasets), f"corpora.{name}.dataset", "datasets")
+                yield f"corpora.{name}.dataset", "dataset", corpus.dataset, self.datasets
         for rule in self.grid.exclude:
             for axis in rule:
-                _check(axis, [*AXES, *DEPTHS], "grid.exclude")
+                yield "grid.exclude", "axis", axis, [*AXES, *DEPTHS]
         chats = [name for name, entry in self.generators.items() if entry.kind == "openai"]
         if self.llm_eval is not None:
-            _check(self.llm_eval.judge, chats, "llm_eval.judge", "generators of kind openai")
+            yield "llm_eval.judge", "generator of kind openai", self.llm_eval.judge, chats
         if self.models.llm is not None:
-            _check(self.models.llm, chats, "models.llm", "generators of kind openai")
-        if set(self.grid.retriever) != {NONE} and not self.grid.corpus:
-            raise ValueError("grid.corpus: retrievers need a corpus; name one of corpora")
-        reserved = [NONE, ORACLE]
-        for section in SECTIONS.values():
-            for name in getattr(self, section):
-                if name in reserved or not name.strip():
-                    raise ValueError(f"{section}: {name!r} means something else; take another name")
-        return self
-
-
-def _check(name: str, known: list[str], where: str, section: str = "") -> None:
-    if name not in known:
-        within = f" in {section}" if section else ""
-        raise ValueError(f"{where}: there is no {name!r}{within}; {_hint(name, known)}")
-
-
-def _hint(name: str, known: list[str]) -> str:
-    near = difflib.get_close_matches(name, known, 1)
-    return f"did you mean {near[0]!r}?" if near else f"there are {', '.join(known) or 'none'}"
+            yield "models.llm", "generator of kind openai", self.models.llm, chats
 
 
 # Reading ------------------------------------------------------------------------------------------
@@ -278,14 +271,17 @@ def _lines(path: Path, node: Any, at: _Path) -> Iterator[tuple[_Path, int]]:
 
 def _told(path: Path, error: ValidationError, lines: Mapping[_Path, int], plain: Any) -> str:
     """The first thing that is wrong, with its line; and how many more."""
-    details = error.errors(include_url=False)
+    # A key that is misspelt is the cause where another is missing.
+    details = sorted(
+        error.errors(include_url=False), key=lambda each: each["type"] != "extra_forbidden"
+    )
     first = details[0]
     message = first["msg"].removeprefix("Value error, ")
     at = _within(plain, first["loc"] or tuple(message.partition(":")[0].split(".")))
     line = next((lines[at[:n]] for n in range(len(at), 0, -1) if at[:n] in lines), 1)
     where = ".".join(map(str, at)) if first["loc"] else ""
     if first["type"] == "extra_forbidden":
-        message = f"no such key; {_hint(str(at[-1]), _keys_at(first['loc'][:-1]))}"
+        message = str(UnknownNameError("key", at[-1], _keys_at(first["loc"][:-1])))
     elif first["type"] == "missing":
         message = f"{first['loc'][-1]!r} is missing"
     more = f"; and {len(details) - 1} more" if len(details) > 1 else ""

@@ -2,25 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mirage._base.progress import progress_bar
-from mirage.benchmarking.config import NONE, GridConfig, read_config
-from mirage.benchmarking.nodes import Nodes, Settings
+from mirage.benchmarking._nodes import Nodes, Settings
+from mirage.benchmarking._running import Runner
+from mirage.benchmarking.cells import Cell
+from mirage.benchmarking.config import DEPTHS, NONE, GridConfig, read_config
 from mirage.benchmarking.plan import Plan, make_plan
-from mirage.benchmarking.running import Runner
 from mirage.benchmarking.store import ResultStore
-from mirage.benchmarking.tables import Cell, ResultTable
+from mirage.benchmarking.tables import ResultTable
 from mirage.errors import MirageError, SettingError
 
 if TYPE_CHECKING:
+    from mirage.dataset import MirageDataset
     from mirage.llm import Budget
     from mirage.models import Run
 
 __all__ = ["Grid"]
+
+UNNAMED = ("corpus", *DEPTHS)
+"""Axes that a closed-book cell has no setting of; of the others it has ``none``."""
 
 
 class Grid:
@@ -62,6 +66,16 @@ class Grid:
     def cells(self) -> tuple[Settings, ...]:
         """The settings of each cell, by axis, in the order of the table."""
         return tuple(self.config.grid.combinations())
+
+    @property
+    def datasets(self) -> dict[str, MirageDataset]:
+        """The queries by the name that the file gives them, those of the cells.
+
+        Raises:
+            DatasetError: a file cannot be read.
+        """
+        names = dict.fromkeys(cell["dataset"] for cell in self.cells)
+        return {name: self.config.datasets[name].dataset() for name in names}
 
     def store(self, folder: str | Path | None = None) -> ResultStore:
         """Where steps are kept; by default beside the file."""
@@ -113,8 +127,15 @@ class Grid:
     ) -> list[Run | None]:
         """The responses of each cell, in the order of the table; ``None`` where it has none.
 
-        Each response carries the passages that it was made from. Arguments and errors are those
-        of :meth:`table`.
+        Each response carries the passages that it was made from.
+
+        Args:
+            store: where steps are kept; by default :meth:`store`.
+            limit: queries of each dataset, the first ones.
+
+        Raises:
+            SettingError: ``limit`` is below 1.
+            DatasetError: a dataset cannot be read.
         """
         runner = self._runner(store, limit, done=True)
         return [self._run_of(runner, cell) for cell in self.cells]
@@ -152,14 +173,21 @@ class Grid:
         return make_plan(self.config, self.cells, place, Nodes(self.config), limit=limit)
 
     def _plain(self, cell: Cell) -> Cell:
-        """Without the axes that no cell has a setting of."""
-        settings = {axis: cell.settings[axis] for axis in self._axes}
+        """Without the axes that no cell has a setting of, and numbers that are all the same."""
+        settings = {
+            axis: "" if value == NONE and axis in UNNAMED else value
+            for axis, value in cell.settings.items()
+            if axis in self._axes
+        }
         return Cell(settings, cell.scores, cell.failure, cell.query_ids, cell.values, cell.clusters)
 
     @cached_property
     def _axes(self) -> tuple[str, ...]:
-        axes: Mapping[str, str] = self.cells[0] if self.cells else {}
-        return tuple(axis for axis in axes if any(cell[axis] != NONE for cell in self.cells))
+        values = {
+            axis: {cell[axis] for cell in self.cells} - {NONE}
+            for axis in (self.cells[0] if self.cells else ())
+        }
+        return tuple(axis for axis, of in values.items() if len(of) > (axis in DEPTHS))
 
     def _runner(
         self,

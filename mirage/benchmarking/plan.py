@@ -10,11 +10,12 @@ from functools import reduce
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mirage._base.tables import Table, to_html, to_text
+from mirage.benchmarking._nodes import Nodes, Settings
 from mirage.benchmarking.config import NONE, GridConfig
-from mirage.benchmarking.nodes import Nodes, Settings
 from mirage.benchmarking.store import RESPONSES, STEPS, Node, ResultStore
 from mirage.corpus import Corpus
 from mirage.errors import MirageError
+from mirage.generation import RagPrompt
 from mirage.llm import estimate_tokens
 
 if TYPE_CHECKING:
@@ -23,10 +24,10 @@ if TYPE_CHECKING:
 __all__ = ["Plan", "PlanRow", "make_plan"]
 
 INSTRUCTIONS = 250
-"""Tokens of the instructions of a prompt, about."""
+"""Tokens of the instructions to a judge, reranker or rewriter, about."""
 
 SAMPLE = 200
-"""Passages by which the length of a corpus's passages is told."""
+"""Passages, or queries, by which the length of all is told."""
 
 ASKED = ("openai", "endpoint", "llm", "http")
 """Kinds of entries that send requests."""
@@ -255,17 +256,29 @@ class _Planner:
         row.cost = _plus(row.cost, cost)
 
     def _prompt_tokens(self, node: Node, cell: Settings) -> int | None:
-        """Tokens of a prompt, about: instructions, the question, and passages of mean length."""
+        """Tokens of a prompt, about: what it asks, and passages of mean length."""
         if node.step == "index":
             return self._passage_tokens(node.source)
-        queries = self.nodes.dataset(node.source)
-        tokens = INSTRUCTIONS + sum(estimate_tokens(q.text) for q in queries) // len(queries)
+        tokens = self._bare_tokens(node, cell)
         shown = {"rerank": "rerank_k", "generate": "show_k"}.get(node.step)
         if shown is None or cell["retriever"] == NONE:
             return tokens
         passage = self._passage_tokens(cell["corpus"])
         count = min(int(cell[shown]), getattr(node.entry, "window", int(cell[shown])))
         return None if passage is None else tokens + count * passage
+
+    def _bare_tokens(self, node: Node, cell: Settings) -> int:
+        """Tokens of a prompt without its passages."""
+        queries = self.nodes.dataset(node.source)[:SAMPLE]
+        if node.step == "generate" and node.entry.kind == "openai":
+            named = cell["prompt"] != NONE
+            ask = self.config.prompts[cell["prompt"]].make() if named else RagPrompt()
+            bare = (query.model_copy(update={"passages": ()}) for query in queries)
+            prompts = ["".join(m["content"] for m in ask(query).messages) for query in bare]
+        else:
+            prompts = [query.text for query in queries]
+        tokens = sum(map(estimate_tokens, prompts)) // len(prompts)
+        return tokens if node.step == "generate" else tokens + INSTRUCTIONS
 
     def _passage_tokens(self, name: str) -> int | None:
         """Tokens of a passage of a corpus on average, by the first of them."""

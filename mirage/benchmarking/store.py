@@ -133,6 +133,11 @@ class ResultStore:
     ) -> Path | None:
         """The file or folder of a node, ``None`` where it is not there or does not suffice.
 
+        Args:
+            node: the node.
+            name: of the file or folder.
+            suffices: whether it has all that is wanted of it.
+
         Raises:
             DatasetError: as :meth:`manifest`.
         """

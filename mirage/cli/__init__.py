@@ -15,7 +15,7 @@ __all__ = ["app"]
 # In the order in which help lists them; a module adds its command when it is imported.
 COMMANDS = (
     *("rank", "report", "published", "queries", "generate", "judge", "features", "fit"),
-    *("index", "retrieve", "rerank", "eval_run", "score", "finetune"),
+    *("index", "retrieve", "rerank", "eval_run", "score", "bench", "finetune"),
     *("metaeval", "baseline", "check", "surrogate", "data", "hub", "doctor"),
 )
 

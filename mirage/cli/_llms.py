@@ -13,7 +13,7 @@ from mirage.errors import MirageError, UnknownNameError
 if TYPE_CHECKING:
     from mirage.llm import LLM, Budget, Price
 
-__all__ = ["Answer", "ask_for_models", "key_in", "llms_of", "naming_models"]
+__all__ = ["Answer", "ask_for_models", "budget_of", "key_in", "llms_of", "naming_models"]
 
 BUDGETS = ("calls", "tokens", "cost")
 TIMEOUT_S = 3.0
@@ -31,7 +31,7 @@ def llms_of(
     """The LLMs of these names at one endpoint, which share one budget."""
     from mirage.llm import LLM
 
-    shared = {"budget": _budget(budget), "price": _price(price), **settings}
+    shared = {"budget": budget_of(budget), "price": _price(price), **settings}
     key = key_in(key_from)
     return [LLM(model, base_url=base_url, api_key=key, **shared) for model in models]
 
@@ -49,7 +49,8 @@ def key_in(variable: str | None) -> str | None:
     raise MirageError(f"the environment variable {variable} is not set; set it to the key")
 
 
-def _budget(texts: Iterable[str] | None) -> Budget | None:
+def budget_of(texts: Iterable[str] | None) -> Budget | None:
+    """The budget that options of the form WHAT=NUMBER give, if any."""
     caps: dict[str, Any] = dict(named_numbers("--budget", texts))
     for name in caps:
         if name not in BUDGETS:

@@ -12,10 +12,10 @@ from pydantic import BaseModel
 
 from mirage._base.files import read_rows, validated
 from mirage._base.journal import Journal
+from mirage.benchmarking._nodes import Nodes, Settings
+from mirage.benchmarking.cells import Cell
 from mirage.benchmarking.config import NONE, ORACLE, GridConfig
-from mirage.benchmarking.nodes import Nodes, Settings
 from mirage.benchmarking.store import RESPONSES, Node, ResultStore
-from mirage.benchmarking.tables import Cell
 from mirage.corpus import Corpus
 from mirage.dataset import MirageDataset, clusters_of, read_run
 from mirage.errors import FeatureError, MirageError, SettingError

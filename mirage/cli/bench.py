@@ -1,0 +1,123 @@
+"""mirage bench: grids of pipelines, run once and read as one table."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+from mirage.cli import _options as options
+from mirage.cli._inputs import check_folder, file_of
+from mirage.cli._llms import budget_of
+from mirage.cli._output import out_either
+from mirage.cli._shell import argument, example, fall_short, group, keeping, option
+
+if TYPE_CHECKING:
+    from mirage.benchmarking import Grid, ResultTable
+
+__all__ = ["commands"]
+
+commands = group("bench", "Run grids of pipelines, and read them as one table.")
+
+GridFile = Annotated[Path, argument("GRID", "The YAML file of the grid.")]
+Store = Annotated[
+    Path | None,
+    option("DIR", "Where steps are kept.  [default: NAME.store beside the grid]"),
+]
+Limit = Annotated[
+    int | None, option("N", "Queries of each dataset, the first ones.  [default: all]", min=1)
+]
+Table = Annotated[
+    Path | None,
+    option(
+        "FILE",
+        "Write the table, by the ending: .txt, .md, .csv, .tex, .json or .html.",
+        "--out",
+    ),
+]
+
+
+@commands.command(
+    epilog=example("mirage bench plan mkqa.yaml", "mirage bench plan mkqa.yaml --limit 50")
+)
+def plan(
+    grid: GridFile, store: Store = None, limit: Limit = None, as_json: options.Json = False
+) -> None:
+    """Say what is left to do, and what it will take, before anything is spent.
+
+    Steps and their items, calls, tokens, money, time and disk.
+    """
+    told = _grid(grid).plan(store, limit=limit)
+    plain = {row.step: vars(row) for row in (*told, told.total)}
+    out_either(told, {"cells": told.cells, "stored": told.stored, "steps": plain}, as_json)
+
+
+@commands.command(
+    epilog=example(
+        "mirage bench run mkqa.yaml --limit 20",
+        "mirage bench run mkqa.yaml --budget cost=5 --out table.md",
+    )
+)
+def run(
+    grid: GridFile,
+    store: Store = None,
+    limit: Limit = None,
+    budget: options.Budget = None,
+    file: Table = None,
+    as_json: options.Json = False,
+) -> None:
+    """Do what has not been done, and print the table.
+
+    What was done once is never done again, and the same command goes on where it was stopped.
+    Falls short (status 1) where a cell fails; the others go on.
+    """
+    check_folder(file)
+    read = _grid(grid)
+    with keeping(read.store(store).folder, cached=True):
+        table = read.run(store, limit=limit, budget=budget_of(budget))
+    _show(table, file, as_json)
+
+
+@commands.command(epilog=example("mirage bench table mkqa.yaml --out table.tex"))
+def table(
+    grid: GridFile,
+    store: Store = None,
+    limit: Limit = None,
+    file: Table = None,
+    as_json: options.Json = False,
+) -> None:
+    """Print the table of what was run; a cell that was not says so. Nothing is run."""
+    check_folder(file)
+    _show(_grid(grid).table(store, limit=limit), file, as_json, failing=False)
+
+
+@commands.command(epilog=example("mirage bench report mkqa.yaml mkqa.html"))
+def report(
+    grid: GridFile,
+    file: Annotated[Path, argument("FILE", "The HTML file to write.")],
+    store: Store = None,
+    limit: Limit = None,
+    as_json: options.Json = False,
+) -> None:
+    """Write the table of what was run as one HTML page, with every response behind its cell."""
+    from mirage.report import write_grid
+
+    check_folder(file)
+    read = _grid(grid)
+    table = read.table(store, limit=limit)
+    write_grid(table, file, runs=read.runs(store, limit=limit), datasets=read.datasets)
+    out_either(f"{file}: {len(table)} cells", {"file": file, "cells": len(table)}, as_json)
+
+
+def _grid(path: Path) -> Grid:
+    from mirage.benchmarking import Grid
+
+    return Grid.read(file_of(path))
+
+
+def _show(table: ResultTable, file: Path | None, as_json: bool, failing: bool = True) -> None:
+    if file is not None:
+        table.write(file)
+    out_either(table, json.loads(table.to_json()), as_json)
+    if failing:
+        fall_short(f"{cell.name}: {cell.failure}" for cell in table if cell.failure)

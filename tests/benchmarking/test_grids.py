@@ -1,0 +1,341 @@
+"""Grids that are run: every step once, and every number what its parts give by themselves."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from full_disk import disk_of
+from grid_files import grid_file
+from llm_server import ChatServer, Reply
+
+import mirage
+from mirage import Pipeline
+from mirage.benchmarking import Grid, ResultStore
+from mirage.corpus import Corpus
+from mirage.dataset import MirageDataset
+from mirage.errors import SettingError
+from mirage.features import FeatureSuite
+from mirage.generation import OpenAIGenerator, ShortAnswerPrompt
+from mirage.llm import LLM, Budget
+from mirage.retrieval import BM25, evaluate
+
+PROGRAM = """
+import sys
+from mirage.benchmarking import Grid
+print(Grid.read(sys.argv[1]).run(progress=False).to_json())
+"""
+
+
+def last_passage(request: Mapping[str, Any]) -> str:
+    """What a model would say that reads the end of its prompt: short, and at times right."""
+    return str(request["messages"][-1]["content"])[-400:-200]
+
+
+@pytest.fixture
+def chat(server: ChatServer, monkeypatch: pytest.MonkeyPatch) -> ChatServer:
+    """The endpoint of the grid's generator."""
+    server.answer = last_passage
+    monkeypatch.setenv("GRID_KEY", "sk-of-the-grid")
+    return server
+
+
+def manifests(folder: Path) -> Iterator[tuple[str, dict[str, Any]]]:
+    for path in sorted(folder.glob("small.store/*/*/manifest.json")):
+        yield path.parent.parent.name, json.loads(path.read_text())
+
+
+def test_a_cell_is_what_its_parts_give_by_themselves(tmp_path: Path, chat: ChatServer) -> None:
+    table = Grid.read(grid_file(tmp_path, chat.url)).run(progress=False)
+    assert [cell.failure for cell in table] == [""] * 9
+    dataset = MirageDataset.bundled("sw")
+    passages = {p.id: p for query in dataset for p in query.passages}.values()
+    corpus = Corpus.build(passages, language="sw")
+    llm = LLM("chat", base_url=chat.url)
+    generator = OpenAIGenerator(llm, prompt=ShortAnswerPrompt())
+    pipeline = Pipeline(BM25.build(corpus), generator=generator, show_k=5)
+    cell = table.cell(retriever="bm25", show_k=5)
+    scored = FeatureSuite(["qa_match"]).score(pipeline.show(dataset), pipeline.run(dataset))
+    np.testing.assert_array_equal(cell.values["qa_match"], scored["qa_match"])
+    assert cell.scores["qa_match"].interval == tuple(scored.intervals()[0])
+    found = evaluate(pipeline.retrieve(dataset), dataset, ["R@5"])
+    np.testing.assert_array_equal(cell.values["R@5"], found.values[:, 0])
+    assert cell.scores["R@5"].mean == found["R@5"].mean
+    assert (cell.scores["R@5"].n, cell.scores["R@5"].unmeasured) == (30, 10)
+    assert table.cell(retriever="oracle", show_k=2).scores["R@5"].mean == 1.0
+    assert "R@5" not in table.cell(retriever="none").scores
+
+
+def test_steps_are_shared_and_nothing_is_done_twice(tmp_path: Path, chat: ChatServer) -> None:
+    path = grid_file(tmp_path, chat.url)
+    first = Grid.read(path).run(progress=False)
+    asked = len(chat.requests)
+    assert asked <= 9 * 40
+    steps = [step for step, _ in manifests(tmp_path)]
+    counts = {step: steps.count(step) for step in dict.fromkeys(steps)}
+    # Of the hybrid's parts bm25 and flat, as deep as it wants them: 20 is less than 50.
+    assert counts == {
+        "corpus": 1, "index": 2, "retrieve": 4, "generate": 9, "score": 9, "measure": 4
+    }  # fmt: skip
+    before = {p: p.stat().st_mtime_ns for p in tmp_path.glob("small.store/*/*/*")}
+    again = Grid.read(path).run(progress=False)
+    assert len(chat.requests) == asked
+    assert {p: p.stat().st_mtime_ns for p in tmp_path.glob("small.store/*/*/*")} == before
+    assert again.to_json() == first.to_json() == Grid.read(path).table().to_json()
+
+
+def test_a_table_is_of_what_was_run_alone(tmp_path: Path, chat: ChatServer) -> None:
+    grid = Grid.read(grid_file(tmp_path, chat.url))
+    assert {cell.failure.partition(": ")[2] for cell in grid.table()} == {"not run yet"}
+    assert not (tmp_path / "small.store").exists()
+    assert not chat.requests
+    grid.run(limit=3, progress=False)
+    assert {cell.failure for cell in grid.table(limit=3)} == {""}
+    assert {cell.failure.partition(": ")[2] for cell in grid.table()} == {"not run yet"}
+    runs = grid.runs(limit=2)
+    assert [len(run or ()) for run in runs] == [2] * 9
+    assert [len(run["q01"].passages) for run in runs if run][:5] == [0, 1, 1, 2, 5]
+
+
+def test_more_queries_go_on_from_fewer(tmp_path: Path, chat: ChatServer) -> None:
+    path = grid_file(tmp_path, chat.url, chat="  chat: {kind: openai, model: chat, cache: false, "
+                     f'base_url: "{chat.url}"}}', show_k="  show_k: [2]")  # fmt: skip
+    grid = Grid.read(path)
+    grid.run(limit=5, progress=False)
+    assert len(chat.requests) == 5 * 5
+    part = grid.run(limit=12, progress=False)
+    assert len(chat.requests) == 5 * 12
+    fewer = grid.run(limit=5, progress=False)
+    assert len(chat.requests) == 5 * 12
+    np.testing.assert_array_equal(fewer[1].values["qa_match"], part[1].values["qa_match"][:5])
+    with pytest.raises(SettingError, match="1 query or more"):
+        grid.run(limit=0)
+
+
+def test_gold_that_changes_is_measured_anew_and_nobody_is_asked(
+    tmp_path: Path, chat: ChatServer
+) -> None:
+    queries = MirageDataset.bundled("sw")[:6]
+    queries.to_jsonl(tmp_path / "queries.jsonl")
+    changes = {"sw": "  sw: {form: jsonl, path: queries.jsonl}", "show_k": "  show_k: [2]"}
+    text = grid_file(tmp_path, chat.url, **changes).read_text()
+    text = text.replace("sw: {dataset: sw", "sw: {dataset: full").replace(
+        "datasets:", "datasets:\n  full: {form: bundled, language: sw}"
+    )
+    path = tmp_path / "grid.yaml"
+    path.write_text(text.replace(", oracle", ""))
+    before = Grid.read(path).run(progress=False)
+    asked = len(chat.requests)
+    changed = [query.model_copy(update={"answers": (("na",),)}) for query in queries]
+    MirageDataset(changed).to_jsonl(tmp_path / "queries.jsonl")
+    after = Grid.read(path).run(progress=False)
+    assert len(chat.requests) == asked
+    assert before[1].scores["qa_match"].mean < after[1].scores["qa_match"].mean
+    questions = [query.model_copy(update={"text": query.text + "!"}) for query in changed]
+    MirageDataset(questions).to_jsonl(tmp_path / "queries.jsonl")
+    Grid.read(path).run(progress=False)
+    assert len(chat.requests) == 2 * asked
+
+
+def test_a_corpus_that_changes_is_never_stale(tmp_path: Path, chat: ChatServer) -> None:
+    handbook = tmp_path / "handbook"
+    handbook.mkdir()
+    (handbook / "a.md").write_text("# A\nsimba anaishi porini")
+    text = grid_file(tmp_path, chat.url, retriever="  retriever: [bm25]").read_text()
+    path = tmp_path / "grid.yaml"
+    path.write_text(text.replace("sw: {dataset: sw, language: sw}", "sw: {path: handbook}"))
+    Grid.read(path).run(limit=2, progress=False)
+    (handbook / "b.md").write_text("# B\ntwiga anaishi porini")
+    Grid.read(path).run(limit=2, progress=False)
+    sizes = [manifest["total"] for step, manifest in manifests(tmp_path) if step == "corpus"]
+    assert sorted(sizes) == [1, 2]
+
+
+def test_a_cell_that_fails_says_why_and_the_others_go_on(tmp_path: Path, chat: ChatServer) -> None:
+    text = grid_file(tmp_path, chat.url, generator="  generator: [chat, dead]").read_text()
+    (tmp_path / "grid.yaml").write_text(
+        text.replace("prompts:", '  dead: {kind: replay, path: "no/such.jsonl"}\nprompts:')
+    )
+    table = Grid.read(tmp_path / "grid.yaml").run(limit=3, progress=False)
+    good, bad = table.where(generator="chat"), table.where(generator="dead")
+    assert {cell.failure for cell in good} == {""}
+    assert len(bad) == 9
+    assert all("no/such.jsonl: no such file" in cell.failure for cell in bad)
+
+
+def test_what_was_not_answered_is_counted_and_asked_again(tmp_path: Path, chat: ChatServer) -> None:
+    dataset = MirageDataset.bundled("sw")
+    broken = dataset["q02"].text
+
+    def answer(request: Mapping[str, Any]) -> Reply | str:
+        text = str(request["messages"][-1]["content"])
+        return Reply(status=400, text="no") if broken in text else last_passage(request)
+
+    chat.answer = answer
+    grid = Grid.read(
+        grid_file(tmp_path, chat.url, retriever="  retriever: [bm25]", show_k="  show_k: [2]")
+    )
+    (cell,) = grid.run(limit=4, progress=False)
+    score = cell.scores["qa_match"]
+    assert (score.n, score.failed, score.unmeasured) == (3, 1, 0)
+    assert np.isnan(cell.values["qa_match"][1])
+    assert grid.plan(limit=4)["generate"].items == 1
+    chat.answer = last_passage
+    asked = len(chat.requests)
+    (cell,) = grid.run(limit=4, progress=False)
+    assert cell.scores["qa_match"].n == 4
+    assert len(chat.requests) == asked + 1
+    assert grid.plan(limit=4).total.items == 0
+
+
+def test_no_more_is_spent_than_the_budget_and_the_rest_is_asked_later(
+    tmp_path: Path, chat: ChatServer
+) -> None:
+    grid = Grid.read(grid_file(tmp_path, chat.url, retriever="  retriever: [bm25]"))
+    table = grid.run(limit=10, budget=Budget(calls=13), progress=False)
+    assert len(chat.requests) == 13
+    assert [cell.scores["qa_match"].failed for cell in table] == [0, 7]
+    grid.run(limit=10, progress=False)
+    assert len(chat.requests) == 20
+
+
+def test_a_judge_that_names_no_label_is_counted_and_shown(tmp_path: Path, chat: ChatServer) -> None:
+    said = iter(["[[yes]]", "Not correct", "nothing to see"])
+    labels: dict[str, str] = {}
+
+    def answer(request: Mapping[str, Any]) -> str:
+        text = str(request["messages"][-1]["content"])
+        if "Judge the text" not in text:
+            return "jibu"
+        for query in MirageDataset.bundled("sw")[:3]:
+            if query.text in text:
+                return labels.setdefault(query.id, next(said, ""))
+        raise AssertionError(text)
+
+    chat.answer = answer
+    changes = {
+        "retriever": "  retriever: [bm25]",
+        "show_k": "  show_k: [2]",
+        "metrics": "metrics: [llm_eval]\nllm_eval: {judge: chat}",
+    }
+    grid = Grid.read(grid_file(tmp_path, chat.url, **changes))
+    (cell,) = grid.run(limit=3, progress=False)
+    assert cell.scores["llm_eval"][2:] == (1, 0, 2)  # neither "Not correct" nor nothing is a label
+    assert "2" in str(ResultStore(tmp_path) and grid.table(limit=3))
+    asked = len(chat.requests)
+    grid.run(limit=3, progress=False)
+    assert len(chat.requests) == asked  # the cache has what they said
+
+
+def test_a_plan_tells_what_is_asked_before_it_is(tmp_path: Path, chat: ChatServer) -> None:
+    priced = (
+        "  chat: {kind: openai, model: chat, max_tokens: 64, price: [1, 10], cache: false, "
+        f'base_url: "{chat.url}"}}'
+    )
+    grid = Grid.read(grid_file(tmp_path, chat.url, chat=priced))
+    plan = grid.plan()
+    assert (plan.cells, plan["generate"].nodes, plan["generate"].calls) == (9, 9, 360)
+    assert plan["index"].items == 2 * plan["corpus"].items == 400
+    assert plan["generate"].seconds is None
+    assert not chat.requests
+    assert plan.total.cost == plan["generate"].cost
+    assert plan.total.cost == pytest.approx(
+        (plan["generate"].tokens - 360 * 64) / 1e6 + 360 * 64 * 10 / 1e6  # type: ignore[operator]
+    )
+    grid.run(limit=10, progress=False)
+    assert len(chat.requests) == 90
+    left = grid.plan()
+    assert left["generate"].calls == 270
+    assert left["generate"].seconds is not None
+    assert left["corpus"].done == 1
+    sent = sum(len(r["messages"][0]["content"].encode()) / 4 for r in chat.requests)
+    assert plan["generate"].tokens == pytest.approx(4 * sent + 360 * 64, rel=0.1)
+    assert "360" in str(plan)
+
+
+def test_a_key_is_in_no_file(tmp_path: Path, chat: ChatServer) -> None:
+    Grid.read(grid_file(tmp_path, chat.url)).run(limit=2, progress=False)
+    assert chat.headers[0]["authorization"] == "Bearer sk-of-the-grid"
+    for path in tmp_path.rglob("*"):
+        assert path.is_dir() or b"sk-of-the-grid" not in path.read_bytes()
+
+
+def test_a_damaged_step_names_its_file(tmp_path: Path, chat: ChatServer) -> None:
+    grid = Grid.read(grid_file(tmp_path, chat.url))
+    grid.run(limit=3, progress=False)
+    responses = next(tmp_path.glob("small.store/generate/*/responses.jsonl"))
+    whole = responses.read_bytes()
+    for broken, message in ((whole[:-9], "bytes in place of"), (whole.swapcase(), "not as it was")):
+        responses.write_bytes(broken)
+        lost = [cell.failure for cell in grid.run(limit=3, progress=False) if cell.failure]
+        assert len(lost) == 1
+        assert all(text in lost[0] for text in (str(responses), message, "delete"))
+    shutil.rmtree(responses.parent)
+    assert {cell.failure for cell in grid.run(limit=3, progress=False)} == {""}
+
+
+def test_a_full_disk_loses_nothing(tmp_path: Path, chat: ChatServer) -> None:
+    grid = Grid.read(grid_file(tmp_path, chat.url, retriever="  retriever: [none]"))
+    with disk_of(1500):
+        (cell,) = grid.run(progress=False)
+    assert "cannot be written" in cell.failure
+    (cell,) = grid.run(progress=False)
+    assert not cell.failure
+    assert cell.scores["qa_match"].n == 30
+
+
+def test_two_processes_share_a_grid(tmp_path: Path, chat: ChatServer) -> None:
+    path = grid_file(tmp_path, chat.url, show_k="  show_k: [2]")
+    chat.answer = lambda request: Reply(text=last_passage(request), delay=0.01)
+    both = [start(path) for _ in range(2)]
+    first, second = map(finished, both)
+    assert first == second
+    asked = [request["messages"][0]["content"] for request in chat.requests]
+    assert len(asked) == len(set(asked))  # retrievers that agree ask the same, which is cached
+
+
+@pytest.mark.slow
+def test_a_grid_that_is_killed_goes_on(
+    tmp_path: Path, chat: ChatServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    chat.answer = lambda request: Reply(text=last_passage(request), delay=0.005)
+    part, whole = tmp_path / "part", tmp_path / "whole"
+    for folder in (part, whole):
+        folder.mkdir()
+    path = grid_file(part, chat.url)
+    moments = np.random.default_rng(0).uniform(0.5, 4.0, 8)
+    for moment in moments:
+        with start(path) as process:
+            time.sleep(moment)
+            process.send_signal(signal.SIGKILL)
+    table = finished(start(path))
+    asked = [json.dumps(request["messages"]) for request in chat.requests if request]
+    # What was under way when it was killed is asked again, and nothing else.
+    assert len(asked) - len(set(asked)) <= 8 * len(moments)
+    monkeypatch.setenv("MIRAGE_CACHE", str(tmp_path / "other"))
+    assert finished(start(grid_file(whole, chat.url))) == table
+
+
+def start(path: Path) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [sys.executable, "-c", PROGRAM, str(path)],
+        stdout=subprocess.PIPE,
+        text=True,
+        cwd=Path(mirage.__file__).parents[1],
+    )
+
+
+def finished(process: subprocess.Popen[str]) -> str:
+    with process:
+        text, _ = process.communicate(timeout=120)
+    assert process.returncode == 0
+    return text
