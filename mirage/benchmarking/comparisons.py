@@ -205,18 +205,19 @@ def _pairs(
     for axis in wanted:
         if axis not in axes:
             raise UnknownNameError("axis", axis, axes)
-    places = {_settings(cell, axes): cell for cell in cells}
+    bases = [cell for cell in cells if _agrees(cell, wanted)]
     for cell in cells:
-        other = places.get(_settings(cell, axes, wanted))
-        if other is not None and other is not cell:
-            yield cell, other
+        others = {axis: cell.settings.get(axis, "") for axis in axes if axis not in wanted}
+        alike = (base for base in bases if _agrees(base, others, lacking=True))
+        base = None if cell in bases else next(alike, None)
+        if base is not None:
+            yield cell, base
 
 
-def _settings(
-    cell: Cell, axes: Sequence[str], instead: Mapping[str, str] | None = None
-) -> tuple[str, ...]:
-    settings = {**cell.settings, **(instead or {})}
-    return tuple(settings.get(axis, "") for axis in axes)
+def _agrees(cell: Cell, settings: Mapping[str, str], *, lacking: bool = False) -> bool:
+    """Whether a cell has these settings; ``lacking`` ones do as well, such as closed book's."""
+    values = ((cell.settings.get(axis, ""), value) for axis, value in settings.items())
+    return all(own == value or (lacking and not own) for own, value in values)
 
 
 def _gaps(pairs: Sequence[Pair], metric: str) -> tuple[NDArray[np.float64], NDArray[np.intp]]:

@@ -105,8 +105,9 @@ class ResultTable(Sequence[Cell]):
         Args:
             metrics: names of metrics; by default all.
             baseline: settings to compare with, such as ``{"retriever": "bm25"}``: each cell is
-                compared with the one that has these and is alike in all others. By default any two
-                cells on one dataset are compared.
+                compared with the one that has these and is alike in all others, or has none of
+                these, as a closed-book cell has no number of passages. By default any two cells on
+                one dataset are compared.
             level: of the intervals.
             permutations: how many to draw, where there are more.
             seed: of the draws.

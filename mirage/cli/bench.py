@@ -11,6 +11,7 @@ from mirage.cli._inputs import check_folder, file_of
 from mirage.cli._llms import budget_of
 from mirage.cli._output import out_either
 from mirage.cli._shell import argument, example, fall_short, group, keeping, option
+from mirage.errors import MirageError
 
 if TYPE_CHECKING:
     from mirage.benchmarking import Grid, ResultTable
@@ -91,6 +92,41 @@ def table(
     _show(_grid(grid).table(store, limit=limit), file, as_json, failing=False)
 
 
+@commands.command(
+    epilog=example(
+        "mirage bench compare mkqa.yaml --metric qa_match",
+        "mirage bench compare mkqa.yaml --metric qa_match --baseline retriever=bm25 "
+        "--baseline reranker=none",
+    )
+)
+def compare(
+    grid: GridFile,
+    metric: Annotated[
+        list[str] | None, option("NAME", "May be repeated.  [default: all metrics]")
+    ] = None,
+    baseline: Annotated[
+        list[str] | None,
+        option(
+            "AXIS=VALUE",
+            "Compare each cell with the one that has this setting; may be repeated.  [default: "
+            "all pairs]",
+        ),
+    ] = None,
+    store: Store = None,
+    limit: Limit = None,
+    seed: options.Seed = 0,
+    as_json: options.Json = False,
+) -> None:
+    """Test differences between cells of what was run: paired, and corrected for their number."""
+    read = _grid(grid).table(store, limit=limit)
+    found = read.compare(*(metric or ()), baseline=_settings(baseline), seed=seed)
+    plain = [
+        row._asdict() | {"cell": row.cell.settings, "baseline": row.baseline.settings}
+        for row in found
+    ]
+    out_either(found, plain, as_json)
+
+
 @commands.command(epilog=example("mirage bench report mkqa.yaml mkqa.html"))
 def report(
     grid: GridFile,
@@ -121,3 +157,14 @@ def _show(table: ResultTable, file: Path | None, as_json: bool, failing: bool = 
     out_either(table, json.loads(table.to_json()), as_json)
     if failing:
         fall_short(f"{cell.name}: {cell.failure}" for cell in table if cell.failure)
+
+
+def _settings(texts: list[str] | None) -> dict[str, str] | None:
+    """The settings that options of the form AXIS=VALUE give."""
+    if not texts:
+        return None
+    pairs = [text.partition("=") for text in texts]
+    broken = next((text for text, (_, sign, _) in zip(texts, pairs, strict=True) if not sign), None)
+    if broken is not None:
+        raise MirageError(f"--baseline {broken!r}: expected AXIS=VALUE, such as retriever=bm25")
+    return {axis: value for axis, _, value in pairs}

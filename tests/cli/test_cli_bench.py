@@ -38,6 +38,9 @@ def test_a_grid_is_planned_run_read_and_reported(tmp_path: Path) -> None:
     assert "qa_match" in (tmp_path / "table.md").read_text()
     plain = json.loads(mirage("bench", "table", grid, "--limit", 12, "--json").stdout)
     assert [cell["scores"]["qa_match"]["mean"] for cell in plain["cells"]] == [1.0, 1.0]
+    compare = ("bench", "compare", grid, "--metric", "qa_match", "--limit", 12)
+    (row,) = json.loads(mirage(*compare, "--baseline", "retriever=none", "--json").stdout)
+    assert (row["cell"]["retriever"], row["difference"], row["n"]) == ("bm25", 0.0, 12)
     page = tmp_path / "grid.html"
     assert "2 cells" in mirage("bench", "report", grid, page, "--limit", 12).stdout
     assert "q01" in page.read_text()
@@ -59,4 +62,5 @@ def test_bad_input_is_refused_in_a_line(tmp_path: Path) -> None:
     grid.write_text(GRID)
     assert "no such file" in refusal("bench", "run", tmp_path / "other.yaml")
     assert "kind of budget" in refusal("bench", "run", grid, "--budget", "gold=1")
+    assert "AXIS=VALUE" in refusal("bench", "compare", grid, "--baseline", "bm25")
     assert ".md" in refusal("bench", "table", grid, "--out", tmp_path / "table.doc")
