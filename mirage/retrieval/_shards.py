@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 
 from mirage._base.files import replacing
 from mirage._base.progress import progress_bar
 from mirage.corpus import Corpus
 from mirage.errors import during
+from mirage.executors import Executor, LocalExecutor, Once
 from mirage.models import Passage
 
 __all__ = ["SHARD", "fill_shards", "shard_starts"]
@@ -29,23 +31,45 @@ def fill_shards(
     encode: Callable[[Sequence[Passage]], bytes],
     embedder: object,
     progress: bool,
-) -> Iterator[Path]:
-    """Write the shards that are missing, as ``encode`` gives them; the path of each that is there.
+    executor: Executor | None = None,
+) -> list[Path]:
+    """Write the shards that are missing, as ``encode`` gives them; the paths of all of them.
+
+    Passages are read here, and shards are written here; an executor's workers only encode.
 
     Raises:
         DatasetError: a shard cannot be written; names it.
         NeuralError: ``encode`` fails; names the embedder behind it, and the passages.
     """
-    with progress_bar(len(corpus), "passages encoded", progress) as bar:
-        for start in shard_starts(len(corpus)):
-            path = folder / f"{start:012}{suffix}"
-            rows = range(start, min(start + SHARD, len(corpus)))
-            if not path.is_file():
-                passages = [corpus.at(row) for row in rows]
-                first, last = passages[0].id, passages[-1].id
-                with during(f"{embedder!r} on passages {first!r} to {last!r} of {corpus}"):
-                    encoded = encode(passages)
-                with replacing(path) as part:
-                    part.write_bytes(encoded)
-            bar.update(len(rows))
-            yield path
+    paths = {start: folder / f"{start:012}{suffix}" for start in shard_starts(len(corpus))}
+    missing = [start for start, path in paths.items() if not path.is_file()]
+    there = sum(len(_rows(corpus, start)) for start in paths.keys() - missing)
+    shards = ([corpus.at(row) for row in _rows(corpus, start)] for start in missing)
+    work = partial(_encoded, encode, repr(embedder), str(corpus))
+    encoding = (executor or LocalExecutor()).map(Once(partial(_same, work)), shards)
+    with progress_bar(len(corpus), "passages encoded", progress, done=there) as bar:
+        for number, encoded in encoding:
+            with replacing(paths[missing[number]]) as part:
+                part.write_bytes(encoded)
+            bar.update(len(_rows(corpus, missing[number])))
+    return list(paths.values())
+
+
+def _rows(corpus: Corpus, start: int) -> range:
+    return range(start, min(start + SHARD, len(corpus)))
+
+
+def _same(work: Callable[[Sequence[Passage]], bytes]) -> Callable[[Sequence[Passage]], bytes]:
+    """What has come to a worker as it is, the model in it loaded."""
+    return work
+
+
+def _encoded(
+    encode: Callable[[Sequence[Passage]], bytes],
+    embedder: str,
+    corpus: str,
+    passages: Sequence[Passage],
+) -> bytes:
+    first, last = passages[0].id, passages[-1].id
+    with during(f"{embedder} on passages {first!r} to {last!r} of {corpus}"):
+        return encode(passages)

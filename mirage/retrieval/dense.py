@@ -26,6 +26,7 @@ from mirage._base.stores import (
 )
 from mirage.corpus import Corpus
 from mirage.errors import DatasetError, NeuralError, SettingError, during
+from mirage.executors import Executor
 from mirage.models import Passage, Query
 from mirage.neural import Embedder, SentenceEmbedder, embed
 from mirage.retrieval._exact import Nearest, nearest, products, unit
@@ -91,6 +92,7 @@ class DenseRetriever:
         similarity: Similarity = "cosine",
         index: Search = "exact",
         n_jobs: int = 1,
+        executor: Executor | None = None,
         progress: bool = True,
     ) -> Self:
         """Embed a corpus into a folder, and open the index.
@@ -115,6 +117,8 @@ class DenseRetriever:
                 trained so.
             index: ``"exact"``, or ``"hnsw"`` for a graph.
             n_jobs: threads that build the graph; with more than one it is not always the same.
+            executor: whose workers embed the passages; by default that is done here. An endpoint
+                is asked by itself concurrently.
             progress: show a progress bar on stderr, if that is a terminal.
 
         Raises:
@@ -145,7 +149,8 @@ class DenseRetriever:
         def fill(part: Path) -> None:
             if folder is not None:
                 _take_vectors(Path(folder), part, vectors_key)
-            shards = list(fill_shards(corpus, part, SUFFIX, encoder.shard, embedder, progress))
+            encode = encoder.shard
+            shards = fill_shards(corpus, part, SUFFIX, encode, embedder, progress, executor)
             longest, dimensions = _measured(shards)
             if index == "hnsw":
                 _write_graph(shards, part / GRAPH, dimensions, n_jobs)

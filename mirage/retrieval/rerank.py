@@ -17,6 +17,7 @@ from typing import NamedTuple
 from mirage._base.logs import logger
 from mirage.corpus import Corpus
 from mirage.errors import LLMError, SettingError, during
+from mirage.executors import Executor
 from mirage.languages import Language
 from mirage.llm import LLM, Form, Question, RerankForm, ask_all, relevance_all
 from mirage.llm.questions import BRACKETS, final_verdict
@@ -80,7 +81,13 @@ class CrossEncoderReranker:
         return self.scorer.fingerprint
 
     def rerank(
-        self, run: RetrievalRun, corpus: Corpus, queries: Iterable[Query], depth: int
+        self,
+        run: RetrievalRun,
+        corpus: Corpus,
+        queries: Iterable[Query],
+        depth: int,
+        *,
+        executor: Executor | None = None,
     ) -> RetrievalRun:
         """The first passages of each query by the model's scores.
 
@@ -89,6 +96,7 @@ class CrossEncoderReranker:
             corpus: the passages that it names.
             queries: those to rerank.
             depth: passages to rerank a query; the rest is left out.
+            executor: whose workers load the model and score; by default that is done here.
 
         Raises:
             SettingError: ``depth`` is below 1.
@@ -97,6 +105,8 @@ class CrossEncoderReranker:
         asked = _candidates(run, corpus, queries, depth)
         pairs = [(each.query.text, text) for each in asked for text in each.texts]
         with during(f"{self!r} on {run!r} of {corpus}"):
+            if executor is not None:
+                self.scorer.compute_ahead([pairs], executor)
             scores = iter(self.scorer.scores(pairs).tolist() if pairs else [])
         return RetrievalRun.of(
             {

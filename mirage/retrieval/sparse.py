@@ -15,6 +15,7 @@ import numpy as np
 from mirage._base.stores import build_folder, read_manifest, write_manifest
 from mirage.corpus import Corpus
 from mirage.errors import DatasetError, SettingError, during
+from mirage.executors import Executor
 from mirage.models import Passage, Query
 from mirage.neural import SparseEmbedder
 from mirage.retrieval._exact import Nearest
@@ -64,6 +65,7 @@ class SparseRetriever:
         folder: str | Path | None = None,
         *,
         embedder: SparseEmbedder | str | Path,
+        executor: Executor | None = None,
         progress: bool = True,
     ) -> Self:
         """Encode a corpus into a folder, and open the index.
@@ -78,6 +80,7 @@ class SparseRetriever:
                 or the object is gone.
             embedder: gives the weights; the name or folder of a model is a
                 :class:`~mirage.neural.SparseEmbedder`.
+            executor: whose workers encode the passages; by default that is done here.
             progress: show a progress bar on stderr, if that is a terminal.
 
         Raises:
@@ -100,7 +103,7 @@ class SparseRetriever:
             return file.getvalue()
 
         def fill(part: Path) -> None:
-            for path in fill_shards(corpus, part, SUFFIX, shard, model, progress):
+            for path in fill_shards(corpus, part, SUFFIX, shard, model, progress, executor):
                 _read(path)
             write_manifest(part, KIND, {"format": FORMAT, "key": key})
 
