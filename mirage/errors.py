@@ -50,7 +50,14 @@ class NeuralError(MirageError, ValueError):
 
 
 class GenerationError(MirageError, RuntimeError):
-    """A model gave no usable response at all."""
+    """A model gave no usable response at all.
+
+    ``responses`` are its failures, where it was asked for several.
+    """
+
+    def __init__(self, message: str, responses: Iterable[object] = ()) -> None:
+        super().__init__(message)
+        self.responses: tuple[object, ...] = tuple(responses)
 
 
 class JudgmentError(MirageError, ValueError):

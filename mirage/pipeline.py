@@ -8,6 +8,7 @@ from pathlib import Path
 
 from mirage.dataset import MirageDataset
 from mirage.errors import SettingError
+from mirage.executors import Executor
 from mirage.generation import Answer, CallableGenerator, Generator, respond
 from mirage.generation.repeats import again
 from mirage.models import Passage, Query, Run
@@ -107,9 +108,17 @@ class Pipeline:
         return other
 
     def run(
-        self, dataset: MirageDataset, *, out: str | Path | None = None, progress: bool = True
+        self,
+        dataset: MirageDataset,
+        *,
+        out: str | Path | None = None,
+        executor: Executor | None = None,
+        progress: bool = True,
     ) -> Run:
         """As :meth:`mirage.Generator.run`; each response says which passages it was made from.
+
+        An ``executor`` has its workers answer, as :func:`mirage.respond` does; passages are found
+        and reranked here.
 
         Raises:
             SettingError: the pipeline has no generator.
@@ -119,7 +128,10 @@ class Pipeline:
                 f"pipeline {self.name!r} finds passages and has nothing that answers; give it a "
                 "generator=, or use what .show(dataset) shows"
             )
-        return respond(self.generator, self.show(dataset), self.name, out=out, progress=progress)
+        shown = self.show(dataset)
+        return respond(
+            self.generator, shown, self.name, out=out, executor=executor, progress=progress
+        )
 
     def _shown(self, query: Query, run: RetrievalRun) -> Sequence[Passage]:
         if self.retriever is None:

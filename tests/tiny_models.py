@@ -54,9 +54,9 @@ def sentence_transformer(place: Path, **settings: Any) -> Path:
     return place / "whole"
 
 
-def cross_encoder(place: Path) -> Path:
-    """The folder of a cross-encoder with one score."""
-    made = config(num_labels=1)
+def cross_encoder(place: Path, **settings: Any) -> Path:
+    """The folder of a cross-encoder, with one score unless settings name other labels."""
+    made = config(**{"num_labels": 1} | settings)
     from transformers import BertForSequenceClassification
 
     save(BertForSequenceClassification(made), place)

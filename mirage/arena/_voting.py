@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 from mirage._base.concurrency import for_each, run_sync
 from mirage._base.journal import Journal
 from mirage.arena.pairs import Contest, Pair
+from mirage.executors import Executor
 from mirage.llm import LLM
-from mirage.llm.questions import Outcome, ask_each
+from mirage.llm.questions import Outcome, ask_each, ask_on_workers
 from mirage.models import Half, Verdict, Vote
 
 __all__ = ["Voting", "place", "shown"]
@@ -31,7 +33,7 @@ class Voting:
 
     Votes that the journal holds already are not asked for again, unless they failed. ``bar`` shows
     how many votes there are. ``halves`` are those of the queries on which pairs are chosen
-    adaptively, by id; a vote says its half.
+    adaptively, by id; a vote says its half. An ``executor`` has its workers ask.
     """
 
     def __init__(
@@ -41,11 +43,13 @@ class Voting:
         contest: Contest,
         journal: Journal[Vote],
         bar: Any,
+        executor: Executor | None = None,
     ) -> None:
         self.judges = judges
         self.both_orders = both_orders
         self.contest = contest
         self._journal, self._bar = journal, bar
+        self._executor = executor
         self.halves: Mapping[str, Half] = {}
         self._votes: dict[_Key, Vote] = {}
         self._earlier: dict[_Words, Vote] = {}
@@ -63,7 +67,11 @@ class Voting:
                 missing[ballot.judge].append(ballot)
             else:
                 self._count(vote)
-        run_sync(self._ask([ballots for ballots in missing.values() if ballots]))
+        by_judge = [ballots for ballots in missing.values() if ballots]
+        if self._executor is None:
+            run_sync(self._ask(by_judge))
+        else:
+            self._ask_on(self._executor, by_judge)
 
     def recall(self, pairs: Iterable[Pair]) -> bool:
         """Whether the journal held all votes on these pairs; they then count as they are."""
@@ -104,16 +112,24 @@ class Voting:
             for judge in self.judges
         ]
 
+    def _ask_on(self, executor: Executor, by_judge: Sequence[list[_Ballot]]) -> None:
+        all_of_them = [ballot for ballots in by_judge for ballot in ballots]
+        asked = (
+            (self.judges.index(ballot.judge), self.contest.question(ballot.pair))
+            for ballot in all_of_them
+        )
+        ask_on_workers(executor, self.judges, asked, partial(self._take, all_of_them))
+
+    def _take(self, ballots: Sequence[_Ballot], number: int, outcome: Outcome[Verdict]) -> None:
+        vote = ballots[number].filled(outcome)
+        self._journal.add(vote)
+        self._count(vote)
+
     async def _ask(self, by_judge: Sequence[list[_Ballot]]) -> None:
         async def ask(ballots: list[_Ballot]) -> None:
-            def take(number: int, outcome: Outcome[Verdict]) -> None:
-                vote = ballots[number].filled(outcome)
-                self._journal.add(vote)
-                self._count(vote)
-
             # Prompts are long: each is written when it is its turn.
             questions = (self.contest.question(ballot.pair) for ballot in ballots)
-            await ask_each(ballots[0].judge, questions, take)
+            await ask_each(ballots[0].judge, questions, partial(self._take, ballots))
 
         await for_each(by_judge, ask, len(self.judges))
 

@@ -21,6 +21,7 @@ from mirage.arena.pairs import Contest, Pair, Skipped
 from mirage.arena.verdicts import Judged, Votes, judgments_of
 from mirage.dataset import MirageDataset, clusters_of
 from mirage.errors import JudgmentError, NoJudgmentError, SettingError, UnknownNameError
+from mirage.executors import Executor
 from mirage.human_agreement import known_agreement
 from mirage.llm import LLM
 from mirage.llm.estimates import Estimate, estimate, sum_estimates
@@ -125,6 +126,7 @@ class PairwiseJudge:
         pairs: float = 1.0,
         seed: int = 0,
         out: str | Path | None = None,
+        executor: Executor | None = None,
         progress: bool = True,
     ) -> Judged:
         """Have every pair of runs judged on a sample of queries.
@@ -144,6 +146,8 @@ class PairwiseJudge:
                 model loses touch with the others.
             seed: of all that is drawn: queries, pairs, and which response comes first.
             out: a file of votes that grows; see the class.
+            executor: whose workers ask, in place of this process, which writes; budget, cache and
+                ``concurrency`` of a judge are for all of them together.
             progress: show a progress bar on stderr, if that is a terminal.
 
         Raises:
@@ -154,7 +158,7 @@ class PairwiseJudge:
             LLMError: there is no key for OpenAI.
         """
         contest = Contest(dataset, runs)
-        return self._ask_all(contest, *contest.draw(queries, pairs, seed), out, progress)
+        return self._ask_all(contest, *contest.draw(queries, pairs, seed), out, executor, progress)
 
     def judge(
         self,
@@ -163,11 +167,13 @@ class PairwiseJudge:
         pairs: Iterable[Pair],
         *,
         out: str | Path | None = None,
+        executor: Executor | None = None,
         progress: bool = True,
     ) -> Judged:
         """Have these pairs judged.
 
-        ``dataset``, ``runs``, ``out``, ``progress`` and errors are those of :meth:`compare`.
+        ``dataset``, ``runs``, ``out``, ``executor``, ``progress`` and errors are those of
+        :meth:`compare`.
 
         Args:
             pairs: ``(query_id, model_a, model_b)``, of which the response of ``model_a`` is shown
@@ -179,7 +185,7 @@ class PairwiseJudge:
             UnknownNameError: a pair is on a query or model that is not among these.
         """
         contest = Contest(dataset, runs)
-        return self._ask_all(contest, *contest.sort_out(pairs), out, progress)
+        return self._ask_all(contest, *contest.sort_out(pairs), out, executor, progress)
 
     def compare_adaptively(
         self,
@@ -192,6 +198,7 @@ class PairwiseJudge:
         queries: int = 100,
         seed: int = 0,
         out: str | Path | None = None,
+        executor: Executor | None = None,
         progress: bool = True,
     ) -> Judged:
         """Have those pairs judged, batch after batch, that tell most about the order of the models.
@@ -206,7 +213,8 @@ class PairwiseJudge:
         Where every vote fails on as many pairs in a row as there are models, nobody answers any
         more, or a budget is spent: that ends it, with what was judged.
 
-        ``dataset``, ``runs``, ``out``, ``progress`` and errors are those of :meth:`compare`.
+        ``dataset``, ``runs``, ``out``, ``executor``, ``progress`` and errors are those of
+        :meth:`compare`.
 
         Args:
             judgments: how many pairs to put to the judges, at most.
@@ -229,7 +237,7 @@ class PairwiseJudge:
             raise SettingError(f"target={target} is to be above 0 and up to 1, as 0.95 is")
         possible, skipped = contest.draw(queries, 1.0, seed)
         total = min(judgments, len(possible))
-        with self._voting(contest, total, skipped, out, progress) as voting:
+        with self._voting(contest, total, skipped, out, executor, progress) as voting:
             query_ids = sorted({pair.query_id for pair in possible})
             adaptive = AdaptivePairs(
                 list(contest.runs),
@@ -295,9 +303,10 @@ class PairwiseJudge:
         pairs: Sequence[Pair],
         skipped: tuple[Skipped, ...],
         out: str | Path | None,
+        executor: Executor | None,
         progress: bool,
     ) -> Judged:
-        with self._voting(contest, len(pairs), skipped, out, progress) as voting:
+        with self._voting(contest, len(pairs), skipped, out, executor, progress) as voting:
             voting.ask(pairs)
         return self._judged(voting, pairs, skipped)
 
@@ -308,6 +317,7 @@ class PairwiseJudge:
         pairs: int,
         skipped: Sequence[Skipped],
         out: str | Path | None,
+        executor: Executor | None,
         progress: bool,
     ) -> Iterator[Voting]:
         """Votes on so many pairs, in a file that is put in order when they are cast."""
@@ -316,7 +326,7 @@ class PairwiseJudge:
             raise JudgmentError(f"no pair can be judged{first}")
         total = pairs * len(self.judges) * (2 if self.both_orders else 1)
         with Journal(out, Vote) as journal, progress_bar(total, "votes", progress) as bar:
-            voting = Voting(self.judges, self.both_orders, contest, journal, bar)
+            voting = Voting(self.judges, self.both_orders, contest, journal, bar, executor)
             yield voting
             voting.finish()
 

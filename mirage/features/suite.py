@@ -207,7 +207,14 @@ class FeatureSuite:
         if len(run.repeats) > 1:
             return _over_repeats(
                 [
-                    self.score(dataset, once, cluster=cluster, n_jobs=n_jobs, progress=progress)
+                    self.score(
+                        dataset,
+                        once,
+                        cluster=cluster,
+                        n_jobs=n_jobs,
+                        executor=executor,
+                        progress=progress,
+                    )
                     for once in run.repeats
                 ]
             )

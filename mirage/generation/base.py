@@ -205,7 +205,7 @@ class Recording:
         first = f"the first failure, on {failures[0].query_id!r}: {failures[0].error}"
         if len(failures) == len(self.dataset):
             raise GenerationError(
-                f"model {self.name!r} failed on all {queries}; {first}"
+                f"model {self.name!r} failed on all {queries}; {first}", failures
             ) from self._first_error
         _LOG.warning(
             "model %r failed on %d of the %s; %s", self.name, len(failures), queries, first

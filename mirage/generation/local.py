@@ -5,12 +5,13 @@ from __future__ import annotations
 import copy
 import warnings
 from collections.abc import Sequence
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 from mirage.dataset import MirageDataset
-from mirage.errors import SettingError, missing_package
+from mirage.errors import GenerationError, SettingError, missing_package
 from mirage.generation.base import answered, run_in_batches
 from mirage.generation.chat import own_prompt, plain_messages, prompt_ids
 from mirage.generation.prompts import ANSWER_TOKENS, Prompt, PromptMaker, query_seed
@@ -71,6 +72,16 @@ class TransformersGenerator:
         seed: int = 0,
     ) -> None:
         _check(batch_size, max_new_tokens, temperature)
+        self._given = model
+        self._settings: dict[str, Any] = {
+            "name": name,
+            "prompt": prompt,
+            "device": device,
+            "dtype": dtype,
+            "batch_size": batch_size,
+            "max_new_tokens": max_new_tokens,
+            "temperature": temperature,
+        }
         self._torch = _package("torch", "neural")
         transformers = _package("transformers", "neural")
         self.model: Any
@@ -104,6 +115,12 @@ class TransformersGenerator:
         other = copy.copy(self)
         other.seed = self.seed + number
         return other
+
+    def __reduce__(self) -> Any:
+        # A name is loaded anew where it comes; a model that was given goes with its weights.
+        return partial(TransformersGenerator, **self._settings | {"seed": self.seed}), (
+            self._given,
+        )
 
     def run(
         self, dataset: MirageDataset, *, out: str | Path | None = None, progress: bool = True
@@ -198,6 +215,14 @@ class VLLMGenerator:
         _check(batch_size, max_new_tokens, temperature)
         self._vllm = _package("vllm", "vllm")
         by_name = isinstance(model, str | Path)
+        self._given = str(model) if by_name else None
+        self._settings: dict[str, Any] = engine | {
+            "name": name,
+            "prompt": prompt,
+            "batch_size": batch_size,
+            "max_new_tokens": max_new_tokens,
+            "temperature": temperature,
+        }
         if engine and not by_name:
             raise SettingError(f"the vllm.LLM has its settings: {', '.join(engine)} go to it")
         self.model: Any = self._vllm.LLM(model=str(model), **engine) if by_name else model
@@ -220,6 +245,14 @@ class VLLMGenerator:
         other = copy.copy(self)
         other.seed = self.seed + number
         return other
+
+    def __reduce__(self) -> Any:
+        if self._given is None:
+            raise GenerationError(
+                f"the engine of {self!r} cannot be sent to another process; give the generator the "
+                "model's name, which is loaded there"
+            )
+        return partial(VLLMGenerator, **self._settings | {"seed": self.seed}), (self._given,)
 
     def run(
         self, dataset: MirageDataset, *, out: str | Path | None = None, progress: bool = True

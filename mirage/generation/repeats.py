@@ -10,6 +10,8 @@ from mirage._base.files import write_records
 from mirage._base.journal import Journal
 from mirage.dataset import MirageDataset
 from mirage.errors import DatasetError, SettingError
+from mirage.executors import Executor
+from mirage.generation._dividing import run_on_workers
 from mirage.generation.base import Generator
 from mirage.generation.callables import ReplayGenerator
 from mirage.models import Response, Run
@@ -35,6 +37,7 @@ def repeated(
     repeats: int | None = None,
     *,
     out: str | Path | None = None,
+    executor: Executor | None = None,
     progress: bool = True,
 ) -> Run:
     """The run of a generator that is asked so often; see :func:`mirage.respond`.
@@ -50,11 +53,12 @@ def repeated(
         raise SettingError(f"repeats={repeats} is to be 1 or more")
     times = _times(generator, dataset, repeats)
     if len(times) == 1:
-        return _run(times[0], dataset, out, progress)
+        return _run(times[0], dataset, out, executor, progress)
     with Journal(out, Response) as journal:
         parts = _parts(journal, len(times))
         runs = [
-            _run(once, dataset, part, progress) for once, part in zip(times, parts, strict=True)
+            _run(once, dataset, part, executor, progress)
+            for once, part in zip(times, parts, strict=True)
         ]
         run = Run.of_repeats(runs)
         journal.finish(run.responses)
@@ -78,8 +82,17 @@ def _times(
     return [ReplayGenerator(once, generator.name) for once in run.repeats[:repeats]]
 
 
-def _run(generator: Generator, dataset: MirageDataset, out: str | Path | None, bar: bool) -> Run:
-    run = generator.run(dataset, out=out, progress=bar)
+def _run(
+    generator: Generator,
+    dataset: MirageDataset,
+    out: str | Path | None,
+    executor: Executor | None,
+    progress: bool,
+) -> Run:
+    if executor is None or isinstance(generator, ReplayGenerator):
+        run = generator.run(dataset, out=out, progress=progress)
+    else:
+        run = run_on_workers(executor, generator, dataset, out, progress)
     if not isinstance(run, Run):
         raise DatasetError(
             f"the generator {generator.name!r} returned {type(run).__name__} from run(), which is "

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from mirage.dataset import MirageDataset
 from mirage.errors import DatasetError
+from mirage.executors import Executor
 from mirage.generation.base import Generator, check_name, with_passages
 from mirage.generation.callables import (
     Answer,
@@ -37,6 +38,7 @@ def respond(
     *,
     repeats: int | None = None,
     out: str | Path | None = None,
+    executor: Executor | None = None,
     progress: bool = True,
     concurrency: int = 8,
     timeout: float | None = None,
@@ -57,9 +59,11 @@ def respond(
             as it was asked then. The cache of an LLM keeps an answer for each time.
         out: a file that responses are appended to as they come, and that a run which was killed
             goes on from; see :meth:`mirage.Generator.run`.
+        executor: whose workers answer, each a part of the queries; the file is written here. A
+            model that is given by name is loaded there, and ``concurrency`` and budget of an LLM
+            are for all workers together (that of a function or service is for each).
         progress: show a progress bar on stderr while queries are answered, if that is a terminal.
         concurrency: calls of an async function under way at a time; a generator has its own.
-
         timeout: seconds that a function may take for a query, which is a failure after that; by
             default as long as it likes. A sync function is then called in threads, and one that
             hangs stays in its thread, for Python cannot stop it. A generator has its own.
@@ -77,7 +81,7 @@ def respond(
     generator = _generator(system, model, concurrency, timeout)
     # Our own hand out queries without gold by themselves; somebody else's gets none to hand out.
     asked = dataset.without_gold() if generator is system else dataset
-    run = repeated(generator, asked, repeats, out=out, progress=progress)
+    run = repeated(generator, asked, repeats, out=out, executor=executor, progress=progress)
     runs = [_complete(once, dataset, model) for once in run.repeats]
     return runs[0] if len(runs) == 1 else Run.of_repeats(runs)
 

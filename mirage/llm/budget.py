@@ -113,6 +113,11 @@ class Budget:
         ]
         return f"Budget({', '.join(parts)})"
 
+    @property
+    def caps(self) -> dict[str, float | None]:
+        """What is capped, by name: calls, tokens and cost."""
+        return {"calls": self.calls, "tokens": self.tokens, "cost": self.cost}
+
     @asynccontextmanager
     async def call(self, tokens: int, cost: float) -> AsyncIterator[Hold]:
         """Put aside what one request may use at most; set the hold to what it did use.
@@ -120,19 +125,29 @@ class Budget:
         Raises:
             BudgetError: it does not fit. No request may be sent.
         """
-        while not self._take(tokens, cost):
+        while not self.take(tokens, cost):
             await asyncio.sleep(_WAIT_S)
         hold = Hold(tokens, cost)
         try:
             yield hold
         finally:
-            with self._lock:
-                self._add(-1, -tokens, -cost)
-                self.spent_tokens += hold.tokens
-                self.spent_cost += hold.cost
+            self.settle(tokens, cost, hold)
 
-    def _take(self, tokens: int, cost: float) -> bool:
-        """Whether that was put aside now; ``False`` if it may fit once other calls are over."""
+    def settle(self, tokens: int, cost: float, hold: Hold) -> None:
+        """A call is over for which so many ``tokens`` and ``cost`` were put aside, and used
+        what the ``hold`` says."""
+        with self._lock:
+            self._add(-1, -tokens, -cost)
+            self.spent_tokens += hold.tokens
+            self.spent_cost += hold.cost
+
+    def take(self, tokens: int, cost: float) -> bool:
+        """Whether so many ``tokens`` and ``cost`` were put aside now, for a call; ``False`` if they
+        may fit once other calls are over.
+
+        Raises:
+            BudgetError: they do not fit. No request may be sent.
+        """
         with self._lock:
             if self.calls is not None and self.spent_calls >= self.calls:
                 raise BudgetError(f"not asked: the budget of {self.calls} calls is spent")

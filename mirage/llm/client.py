@@ -17,6 +17,8 @@ from typing import TYPE_CHECKING, Any, Generic, Literal, NamedTuple, TypeVar, ca
 from urllib.parse import quote, urlsplit
 
 from mirage.errors import BudgetError, LLMError, SettingError
+from mirage.executors.base import driver_host
+from mirage.llm._sharing import Account, Copy, SharedBudget, SharedCache, SharedSlots, copy_of
 from mirage.llm.budget import Budget, Hold, Price, Usage
 from mirage.llm.cache import Cache, default_cache_path
 from mirage.llm.endpoints import checked_url, tls
@@ -193,6 +195,7 @@ class LLM:
         self.price: Price | None = price
         self.usage: Usage = Usage()
         self._counting = threading.Lock()
+        self._copy: Copy | None = None  # where the original is, if this is in a worker
 
     def __repr__(self) -> str:
         return f"LLM({self.model!r}, endpoint={self.endpoint!r})"
@@ -203,10 +206,19 @@ class LLM:
         return LLMError(f"{self.model} at {self.endpoint}: {reason}", status)
 
     def __reduce__(self) -> Any:
-        raise SettingError(
-            "an LLM cannot be sent to another process: it holds a key and counts what it spends; "
-            "its calls are concurrent already, so use one process (n_jobs=1)"
-        )
+        host = driver_host()
+        if not host:
+            raise SettingError(
+                "an LLM cannot be sent to another process: it holds a key and counts what it "
+                "spends; its calls are concurrent already, so use one process (n_jobs=1), or the "
+                "workers of a cluster (executor=)"
+            )
+        account = Account(self.cache, self.budget, self._count, self.concurrency)
+        own = {"cache", "budget", "usage", "_counting", "_copy"}
+        settings = {name: value for name, value in vars(self).items() if name not in own}
+        copy = self._copy or copy_of(account, self.usage, host)
+        caps = None if self.budget is None else self.budget.caps
+        return _copied, (settings, copy, self.cache is not None, caps)
 
     @asynccontextmanager
     async def connect(self) -> AsyncIterator[Connection]:
@@ -312,10 +324,24 @@ class LLM:
         return {name: value for name, value in self.parameters.items() if name not in _OF_CHATS}
 
     def _count(self, **used: float) -> None:
-        """Add to ``usage``, which threads may share."""
+        """Add to ``usage``, which threads may share, and workers of a cluster."""
+        if self._copy is not None:
+            self._copy.count(**used)
         with self._counting:
             for name, number in used.items():
                 setattr(self.usage, name, getattr(self.usage, name) + number)
+
+
+def _copied(
+    settings: Mapping[str, Any], copy: Copy, is_cached: bool, caps: Mapping[str, Any] | None
+) -> LLM:
+    """An LLM in a worker, which asks where the original is about all that it shares with it."""
+    llm = object.__new__(LLM)
+    llm.__dict__.update(settings)
+    llm.cache = SharedCache(copy) if is_cached else None
+    llm.budget = None if caps is None else SharedBudget(copy, caps)
+    llm.usage, llm._counting, llm._copy = Usage(), threading.Lock(), copy
+    return llm
 
 
 class _Request(NamedTuple, Generic[T]):
@@ -343,7 +369,9 @@ class Connection:
         # Said once more: the SDK wants it to be left out on purpose.
         left_out = isinstance(client.default_headers["Authorization"], Omit)
         self._options: Any = {"headers": {"Authorization": Omit()}} if left_out else {}
-        self._slots = asyncio.Semaphore(llm.concurrency)
+        self._slots = (
+            asyncio.Semaphore(llm.concurrency) if llm._copy is None else SharedSlots(llm._copy)
+        )
         self._reach = Reach()
 
     async def ask(self, messages: Sequence[Message], *, sample: int = 0) -> Completion:

@@ -10,14 +10,16 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import count
+from functools import partial
+from itertools import count, groupby, islice
 from typing import Generic, NamedTuple, TypeVar
 
 from mirage._base.concurrency import for_each, run_sync
 from mirage._base.progress import progress_bar
 from mirage.errors import LLMError
+from mirage.executors import Executor
 from mirage.llm.client import LLM, Completion, Connection, Message
 from mirage.llm.controls import INVISIBLE, Break, break_controls, folded
 
@@ -30,9 +32,11 @@ __all__ = [
     "Question",
     "ask_all",
     "ask_each",
+    "ask_on_workers",
     "fenced",
     "final_verdict",
     "harmless",
+    "part_size",
     "verdict_break",
 ]
 
@@ -174,6 +178,53 @@ async def ask_each(
             take(place, await _outcome(connection, question))
 
         await for_each(enumerate(questions), ask, llm.concurrency)
+
+
+def ask_on_workers(
+    executor: Executor,
+    llms: Sequence[LLM],
+    asked: Iterable[tuple[int, Question[T]]],
+    take: Callable[[int, Outcome[T]], None],
+) -> None:
+    """As :func:`ask_each`, by the workers of an executor, which share cache, budget and usage.
+
+    Args:
+        executor: its workers ask; questions and outcomes travel.
+        llms: are asked, each ``concurrency`` questions at a time by all workers together.
+        asked: questions, each with the place of its LLM; best in the order of LLMs.
+        take: is called here with what became of each.
+
+    Raises:
+        LLMError: there is no key for OpenAI.
+        ExecutorError: as :meth:`Executor.map`.
+        Exception: what ``take`` raised.
+    """
+    places: dict[int, list[int]] = {}
+
+    def parts() -> Iterator[tuple[int, list[Question[T]]]]:
+        numbered, sent = enumerate(asked), 0
+        for which, group in groupby(numbered, key=lambda entry: entry[1][0]):
+            size = part_size(llms[which].concurrency, executor)
+            while part := list(islice(group, size)):
+                places[sent] = [place for place, _ in part]
+                sent += 1
+                yield which, [question for _, (_, question) in part]
+
+    for number, outcomes in executor.map(partial(_asked_on_a_worker, llms), parts()):
+        for place, outcome in zip(places.pop(number), outcomes, strict=True):
+            take(place, outcome)
+
+
+def part_size(concurrency: int, executor: Executor) -> int:
+    """Calls to hand to a worker together: twice what it needs for its share of those under way."""
+    return -(-2 * concurrency // executor.workers)
+
+
+def _asked_on_a_worker(
+    llms: Sequence[LLM], part: tuple[int, list[Question[T]]]
+) -> list[Outcome[T]]:
+    which, questions = part
+    return ask_all(llms[which], questions, progress=False)
 
 
 async def _outcome(connection: Connection, question: Question[T]) -> Outcome[T]:

@@ -6,6 +6,7 @@ import logging
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import combinations, islice
 from math import comb
 from types import MappingProxyType
@@ -25,6 +26,7 @@ from mirage.errors import (
     SettingError,
     UnknownNameError,
 )
+from mirage.executors import Executor, in_order
 from mirage.features import FeatureTable, facts
 from mirage.statistics.bootstrap import check_level, draw_clusters, widened
 from mirage.statistics.clusters import cluster_names
@@ -362,7 +364,14 @@ class SurrogateRanker:
             self._known[language] = Familiarity.of(self._data[language], candidate.of_all)
         return self._known[language]
 
-    def cross_validate(self, holdout: int = 2, repeats: int = 20, *, n_jobs: int = 1) -> Validation:
+    def cross_validate(
+        self,
+        holdout: int = 2,
+        repeats: int = 20,
+        *,
+        n_jobs: int = 1,
+        executor: Executor | None = None,
+    ) -> Validation:
         """Predict models that were held out of everything, selection included.
 
         Args:
@@ -370,6 +379,7 @@ class SurrogateRanker:
                 only models that all of them have are held out.
             repeats: splits. If there are no more different ones than this, each is taken once;
                 else models are shuffled and dealt out, so that each is held out equally often.
+            executor: whose workers fit and predict, in place of processes.
 
         Raises:
             FeatureError: too few models to hold so many out.
@@ -379,10 +389,11 @@ class SurrogateRanker:
         from joblib import Parallel, delayed
 
         splits = list(deal_splits(shared_models(self.data), holdout, repeats, self.seed))
-        results = Parallel(n_jobs=n_jobs)(
-            delayed(_predict_held_out)(self.estimator, self.seed, self._data, models)
-            for models in splits
-        )
+        predict = partial(_predict_held_out, self.estimator, self.seed, self._data)
+        if executor is None:
+            results = Parallel(n_jobs=n_jobs)(delayed(predict)(models) for models in splits)
+        else:
+            results = list(in_order(executor, predict, splits))
         predicted, actual, covered = (
             {code: np.array([result[code][part] for result in results]) for code in self._data}
             for part in range(3)

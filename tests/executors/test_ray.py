@@ -6,22 +6,19 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from mirage.errors import ExecutorError, UnknownNameError
-from mirage.executors import Executor, Once, RayExecutor, in_order, ray_executor
+from mirage.executors import Executor, Once, RayExecutor, in_order
 
-pytest.importorskip("ray")
 pytestmark = pytest.mark.slow
 
 
-@pytest.fixture(scope="module")
-def executor() -> Iterator[RayExecutor]:
-    with ray_executor("local", num_cpus=2, log_to_driver=False) as executor:
-        yield executor
+@pytest.fixture
+def executor(ray_of_two: RayExecutor) -> RayExecutor:
+    return ray_of_two
 
 
 def killed_once(folder: Path, victim: int) -> object:

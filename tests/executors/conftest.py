@@ -1,0 +1,25 @@
+"""A local Ray cluster of two workers, started once for all tests of a process."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from mirage.executors import Executor, LocalExecutor, RayExecutor, ray_executor
+
+
+@pytest.fixture(scope="session")
+def ray_of_two() -> Iterator[RayExecutor]:
+    pytest.importorskip("ray", reason="needs the extra ray")
+    with ray_executor("local", num_cpus=2, log_to_driver=False) as executor:
+        yield executor
+
+
+@pytest.fixture(params=["threads", pytest.param("ray", marks=pytest.mark.slow)])
+def executor(request: pytest.FixtureRequest) -> Executor:
+    """Threads in the fast tests; a cluster, to which all has to be sent, in the slow ones."""
+    if request.param == "threads":
+        return LocalExecutor(threads=2)
+    made: Executor = request.getfixturevalue("ray_of_two")
+    return made
