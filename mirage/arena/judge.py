@@ -147,7 +147,7 @@ class PairwiseJudge:
             seed: of all that is drawn: queries, pairs, and which response comes first.
             out: a file of votes that grows; see the class.
             executor: whose workers ask, in place of this process, which writes; budget, cache and
-                ``concurrency`` of a judge are for all of them together.
+                ``concurrency`` of a judge are for all machines together.
             progress: show a progress bar on stderr, if that is a terminal.
 
         Raises:

@@ -252,7 +252,8 @@ class VLLMGenerator:
                 f"the engine of {self!r} cannot be sent to another process; give the generator the "
                 "model's name, which is loaded there"
             )
-        return partial(VLLMGenerator, **self._settings | {"seed": self.seed}), (self._given,)
+        make = partial(VLLMGenerator, **self._settings, seed=self.seed)
+        return make, (self._given,)
 
     def run(
         self, dataset: MirageDataset, *, out: str | Path | None = None, progress: bool = True

@@ -61,7 +61,7 @@ def respond(
             goes on from; see :meth:`mirage.Generator.run`.
         executor: whose workers answer, each a part of the queries; the file is written here. A
             model that is given by name is loaded there, and ``concurrency`` and budget of an LLM
-            are for all workers together (that of a function or service is for each).
+            are for all machines together (that of a function or service is for each worker).
         progress: show a progress bar on stderr while queries are answered, if that is a terminal.
         concurrency: calls of an async function under way at a time; a generator has its own.
         timeout: seconds that a function may take for a query, which is a failure after that; by

@@ -157,7 +157,8 @@ def test_answers_of_an_llm(executor: Executor, server: ChatServer, tmp_path: Pat
     assert (tmp_path / "b.jsonl").read_bytes() == (tmp_path / "a.jsonl").read_bytes()
     assert together.usage == alone.usage
     assert together.usage.calls == len(DATASET)
-    assert server.at_once <= 3  # of all workers together
+    # Of a whole cluster together; threads have a connection each.
+    assert server.at_once <= (3 if isinstance(executor, RayExecutor) else 6)
     # What was answered to a worker is in the cache of the driver.
     (tmp_path / "b.jsonl").unlink()
     again, llm = answered("b", executor=executor)
