@@ -10,6 +10,12 @@ if TYPE_CHECKING:
     from mirage.benchmarking.cells import AXES, Cell, Score
     from mirage.benchmarking.comparisons import CellComparisons, CellDifference
     from mirage.benchmarking.config import GridConfig, read_config
+    from mirage.benchmarking.effects import (
+        AxisEffect,
+        ComponentEffects,
+        SettingMean,
+        component_effects,
+    )
     from mirage.benchmarking.grid import Grid
     from mirage.benchmarking.pivots import Pivot
     from mirage.benchmarking.plan import Plan, PlanRow
@@ -19,9 +25,11 @@ if TYPE_CHECKING:
 __all__ = [
     "AXES",
     "STEPS",
+    "AxisEffect",
     "Cell",
     "CellComparisons",
     "CellDifference",
+    "ComponentEffects",
     "Grid",
     "GridConfig",
     "Node",
@@ -31,6 +39,8 @@ __all__ = [
     "ResultStore",
     "ResultTable",
     "Score",
+    "SettingMean",
+    "component_effects",
     "read_config",
 ]
 

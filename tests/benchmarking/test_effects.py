@@ -1,0 +1,139 @@
+"""What components contribute: shares of variance, means of settings, and how sure they are."""
+
+from __future__ import annotations
+
+import math
+from itertools import product
+
+import numpy as np
+import pytest
+
+from mirage.benchmarking import Cell, ResultTable, Score, component_effects
+from mirage.errors import SettingError, UnknownNameError
+
+IDS = tuple(f"q{i}" for i in range(60))
+
+
+def published(means: dict[tuple[str, str], float]) -> ResultTable:
+    """Cells of two axes with nothing but a mean."""
+    cells = tuple(
+        Cell({"retriever": a, "generator": b}, {"m": Score(mean)}) for (a, b), mean in means.items()
+    )
+    return ResultTable("published", cells, ("m",))
+
+
+def test_a_full_grid_has_the_shares_of_the_analysis_of_variance() -> None:
+    # Retrievers 0 and 6, generators 0, 1, 2, and 2 more together: means 0 1 2 / 6 7 10.
+    means = [0.0, 1.0, 2.0, 6.0, 7.0, 10.0]
+    places = list(product(("none", "bm25"), "abc"))
+    found = component_effects(published(dict(zip(places, means, strict=True))), "m")
+    grand = np.mean(means)
+    table = np.reshape(means, (2, 3))
+    rows = 3 * np.square(table.mean(axis=1) - grand).sum()
+    columns = 2 * np.square(table.mean(axis=0) - grand).sum()
+    total = np.square(table - grand).sum()
+    assert [row.axis for row in found] == ["retriever", "generator", "interactions"]
+    assert found["retriever"].share == pytest.approx(rows / total)
+    assert found["generator"].share == pytest.approx(columns / total)
+    assert found["interactions"].share == pytest.approx(1 - (rows + columns) / total)
+    by_setting = {(row.axis, row.setting): row.mean for row in found.settings}
+    assert by_setting["retriever", "bm25"] == pytest.approx(23 / 3)
+    assert by_setting["generator", "c"] == pytest.approx(6)
+    assert all(math.isnan(row.interval[0]) for row in found)
+    assert "Published figures" in str(found)
+
+
+def test_what_was_left_out_of_a_grid_does_not_bias_the_means() -> None:
+    # Effects add up: bm25 brings 4, and b brings 1. The plain mean of bm25 would say 5.
+    found = component_effects(
+        published({("none", "a"): 0.0, ("none", "b"): 1.0, ("bm25", "b"): 5.0}), "m"
+    )
+    by_setting = {(row.axis, row.setting): row.mean for row in found.settings}
+    assert by_setting["retriever", "none"] == pytest.approx(0.5)
+    assert by_setting["retriever", "bm25"] == pytest.approx(4.5)
+    # Added first, retrievers explain 13.5 of 14 squares; added second, 8.
+    assert found["retriever"].share == pytest.approx((13.5 + 8) / 2 / 14)
+    assert found["interactions"].share == pytest.approx(0)
+
+
+def test_settings_that_never_meet_have_no_means() -> None:
+    found = component_effects(published({("none", "a"): 0.0, ("bm25", "b"): 1.0}), "m")
+    assert all(math.isnan(row.mean) for row in found.settings)
+    assert found["retriever"].share == pytest.approx(0.5)  # as much of it as of the generator
+
+
+def grid(seed: int, queries: int, gain: float, *, clusters: int = 0) -> ResultTable:
+    rng = np.random.default_rng(seed)
+    difficulty = rng.random((queries, 1))
+    shifts = np.array([gain * (a == "bm25") + 0.0 * (b == "b") for a, b in product(PAIRS, "ab")])
+    right = rng.random((queries, 4)) < np.clip(0.6 * difficulty + shifts, 0, 1)
+    if clusters:
+        right = np.repeat(right[: queries // clusters], clusters, axis=0)
+    names = {id_: f"c{i // clusters}" for i, id_ in enumerate(IDS)} if clusters else {}
+    cells = tuple(
+        Cell.measured(
+            {"retriever": a, "generator": b},
+            IDS[:queries],
+            {"m": right[:, j] * 1.0},
+            clusters=names,
+        )
+        for j, (a, b) in enumerate(product(PAIRS, "ab"))
+    )
+    return ResultTable("grid", cells, ("m",))
+
+
+PAIRS = ("none", "bm25")
+
+
+def test_shares_are_not_those_of_chance() -> None:
+    strong = component_effects(grid(0, 60, 0.4), "m")
+    assert strong["retriever"].share > 0.8
+    low, high = strong["retriever"].interval
+    assert 0.4 < low < high <= 1
+    assert strong["generator"].interval[0] == 0
+    assert "95 % interval" in str(strong)
+    assert strong.to_markdown().count("| axis |") == 2
+    assert list(strong.to_pandas().columns) == ["axis", "share", "lower", "upper"]
+    few = component_effects(grid(0, 5, 0.4), "m")
+    assert all(math.isnan(row.interval[0]) for row in (*few, *few.settings))
+    assert "5 clusters of queries are too few" in str(few)
+
+
+def test_shares_without_effects_hold_nothing() -> None:
+    """Of cells that are alike, an axis is seldom said to have a part for sure."""
+    sure = 0
+    for seed in range(40):
+        found = component_effects(grid(seed, 40, 0.0), "m", draws=200)
+        sure += sum(row.interval[0] > 0 for row in found)
+    assert sure <= 8  # of 120
+
+
+def test_clusters_count_as_one() -> None:
+    alone = component_effects(grid(3, 60, 0.3), "m")
+    twice = component_effects(grid(3, 60, 0.3, clusters=3), "m")
+    width = [np.ptp(found.settings[1].interval) for found in (alone, twice)]
+    assert width[1] > 1.4 * width[0]
+
+
+def test_the_mean_of_a_setting_has_the_interval_of_queries_means() -> None:
+    table = grid(5, 30, 0.3)
+    found = component_effects(table, "m")
+    values = np.mean([cell.values["m"] for cell in table.where(retriever="bm25")], axis=0)
+    error = 2.0452 * values.std(ddof=1) / np.sqrt(30)  # Student's t of 29 degrees of freedom
+    (row,) = (row for row in found.settings if row.setting == "bm25")
+    assert row.mean == pytest.approx(values.mean())
+    assert row.interval == pytest.approx((row.mean - error, row.mean + error), abs=1e-4)
+    assert row.cells == 2
+
+
+def test_what_has_no_effects_is_said() -> None:
+    table = published({("none", "a"): 0.0, ("bm25", "b"): 1.0})
+    with pytest.raises(UnknownNameError, match="unknown metric"):
+        component_effects(table, "n")
+    with pytest.raises(UnknownNameError, match="did you mean 'retriever'"):
+        component_effects(table, "m", axes=["retreiver"])
+    with pytest.raises(SettingError, match="no two cells with m that differ"):
+        component_effects(table.where(retriever="none"), "m")
+    alike = component_effects(published({("none", "a"): 1.0, ("bm25", "a"): 1.0}), "m")
+    assert math.isnan(alike["retriever"].share)
+    assert "do not differ" in str(alike)
