@@ -111,7 +111,7 @@ class ResultStore:
         if not (place / MANIFEST).exists():
             return None
         try:
-            manifest = read_manifest(place, KIND, ("key", "sha256", "seconds"))
+            manifest = read_manifest(place, KIND, ("key", "sha256", "seconds", "total"))
             for name, digest in manifest["sha256"].items():
                 if _digest(place / name) != digest:
                     raise DatasetError(f"{place / name} is not as it was written")
@@ -128,28 +128,32 @@ class ResultStore:
         """
         return self.manifest(node) is not None
 
-    def find(
-        self, node: Node, name: str, suffices: Callable[[Path], bool] = lambda _: True
-    ) -> Path | None:
-        """The file or folder of a node, ``None`` where it is not there or does not suffice.
+    def find(self, node: Node, name: str, size: int = 0, *, final: bool = True) -> Path | None:
+        """The file or folder of a node, ``None`` where it is not there or has too little.
 
         Args:
             node: the node.
             name: of the file or folder.
-            suffices: whether it has all that is wanted of it.
+            size: items that are wanted of it.
+            final: take it with items that are to be tried again.
 
         Raises:
             DatasetError: as :meth:`manifest`.
         """
-        path = self.place(node) / name
-        return path if self.holds(node) and suffices(path) else None
+        manifest = self.manifest(node)
+        if manifest is None or manifest["total"] < size:
+            return None
+        # With more than is wanted, whoever wants all of it tries again.
+        if manifest.get("again") and manifest["total"] == size and not final:
+            return None
+        return self.place(node) / name
 
     def make(
         self,
         node: Node,
         name: str,
         fill: Callable[[Path], Mapping[str, Any]],
-        suffices: Callable[[Path], bool] = lambda _: True,
+        size: int = 0,
     ) -> Path:
         """The file or folder of a node, which ``fill`` writes where :meth:`find` does not find it.
 
@@ -162,18 +166,18 @@ class ResultStore:
             fill: writes it, going on from what is there; gives more for the manifest: ``items``
                 are what was done, by which a plan reckons time and space, ``total`` what there is,
                 ``again`` what is to be tried again.
-            suffices: whether it has all that is wanted of it.
+            size: items that are wanted of it.
 
         Raises:
             DatasetError: it cannot be written, or is damaged.
         """
-        path = self.find(node, name, suffices)
+        path = self.find(node, name, size, final=False)
         if path is not None:
             return path
         place = self.place(node)
         part = place.with_name(f".{place.name}.part")
         with locked(place.with_name(f".{place.name}.lock"), wait=True):
-            path = self.find(node, name, suffices)
+            path = self.find(node, name, size, final=False)
             if path is not None:  # another process was quicker
                 return path
             with writing(part):
