@@ -101,7 +101,7 @@ def truth_of(chances: np.ndarray) -> tuple[np.ndarray, dict[str, float], list[fl
 def alarm(chances: np.ndarray, queries: int, rng: np.random.Generator, twice: bool) -> bool:
     """Whether any two cells are called different which are alike: one cell, run 18 times."""
     alike = np.repeat(chances[:, :1], len(PLACES), axis=1)
-    rows = drawn(alike, queries, rng, twice).compare("m", permutations=999)
+    rows = drawn(alike, queries, rng, twice).compare("m")
     return any(row.corrected <= 0.05 for row in rows)
 
 

@@ -26,6 +26,9 @@ __all__ = ["CellComparisons", "CellDifference", "compared"]
 
 Pair = tuple[Cell, Cell]
 
+PER_ROW = 40
+"""Permutations for each comparison: with fewer, none of many could be called different by Holm."""
+
 
 class CellDifference(NamedTuple):
     """How much higher one cell is than another by a metric, on the same queries.
@@ -149,7 +152,7 @@ def compared(
     baseline: Mapping[str, str | int] | None,
     *,
     level: float = 0.95,
-    permutations: int = 10_000,
+    permutations: int | None = None,
     seed: int = 0,
 ) -> CellComparisons:
     """Cells compared with each other; :meth:`ResultTable.compare` says how."""
@@ -166,6 +169,8 @@ def compared(
             + ": a pair is on one dataset"
             + (" and alike in every other setting" if baseline else "")
         )
+    if permutations is None:
+        permutations = max(10_000, PER_ROW * len(pairs) * len(metrics))
     rows = []
     by_dataset: dict[str, list[Pair]] = {}
     for pair in pairs:
@@ -174,8 +179,11 @@ def compared(
         for some in by_dataset.values():
             both = [(a, b) for a, b in some if metric in a.values and metric in b.values]
             gaps, codes = _gaps(both, metric)
-            options = {"permutations": permutations, "seed": seed}
-            means = paired_means(gaps, codes, level=level, **options) if both else []
+            means = (
+                paired_means(gaps, codes, level=level, permutations=permutations, seed=seed)
+                if both
+                else []
+            )
             rows += [
                 CellDifference(metric, a, b, *row[:3], row.p, row.n)
                 for (a, b), row in zip(both, means, strict=True)

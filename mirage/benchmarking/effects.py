@@ -12,7 +12,6 @@ import numpy as np
 
 from mirage._base.arrays import Floats
 from mirage._base.tables import Rows, Table, frame_of, to_html, to_markdown, to_text
-from mirage.benchmarking._rendering import differing_axes
 from mirage.benchmarking.cells import Cell
 from mirage.benchmarking.tables import ResultTable
 from mirage.errors import SettingError, UnknownNameError
@@ -127,7 +126,7 @@ class ComponentEffects(Rows[AxisEffect]):
             f"{self.metric} by setting, all else alike",
             ("axis", "setting", "mean", ends, "cells"),
             tuple(
-                (row.axis, row.setting or "-", *_cells(row.mean, row.interval), str(row.cells))
+                (row.axis, row.setting, *_cells(row.mean, row.interval), str(row.cells))
                 for row in self.settings
             ),
             name=1,
@@ -174,7 +173,7 @@ def component_effects(
             out. Cells that failed are left out.
         metric: its name.
         axes: what may contribute; by default all by which cells differ. Others count as
-            interactions.
+            interactions. A cell that lacks a setting counts for none of the axis.
         draws: how many.
         level: share of the intervals that hold the truth.
         seed: of the draws.
@@ -191,8 +190,8 @@ def component_effects(
     for axis in axes or ():
         table.values_of(axis)
     known = [c for c in table if metric in c.scores and not math.isnan(c.scores[metric].mean)]
-    differing = [axis for axis in differing_axes(known, axes or table.axes) if len(known) > 1]
-    if not differing or len({_levels(cell, differing) for cell in known}) < 2:
+    differing = [axis for axis in axes or table.axes if len(_values(known, axis)) > 1]
+    if not differing:
         raise SettingError(f"{table.name} has no two cells with {metric} that differ by an axis")
     if len(differing) > MOST_AXES:
         raise SettingError(
@@ -228,19 +227,17 @@ def _notes(
 
 
 class _Design:
-    """The axes of some cells as columns of 0 and 1."""
+    """The axes of some cells as columns of 0 and 1.
+
+    A cell that lacks a setting, as closed book lacks a number of passages, has an equal part of
+    each: it is no setting of its own that could be taken for what the retriever does.
+    """
 
     def __init__(self, cells: Sequence[Cell], axes: Sequence[str]) -> None:
         self.axes = tuple(axes)
-        self.settings = {
-            axis: tuple(dict.fromkeys(cell.settings.get(axis, "") for cell in cells))
-            for axis in axes
-        }
+        self.settings = {axis: _values(cells, axis) for axis in axes}
         self.columns = {
-            axis: np.array(
-                [[cell.settings.get(axis, "") == value for value in values] for cell in cells],
-                dtype=np.float64,
-            )
+            axis: np.array([_parts(cell.settings.get(axis, ""), values) for cell in cells])
             for axis, values in self.settings.items()
         }
         self.size = len(cells)
@@ -285,7 +282,7 @@ class _Design:
                     even = np.full(size, 1 / size)
                     wanted.append(np.eye(size)[place] if other == axis else even)
                 weights = np.concatenate(wanted) @ inverse
-                count = int(self.columns[axis][:, place].sum())
+                count = int((self.columns[axis][:, place] == 1).sum())
                 if np.allclose(weights @ X, np.concatenate(wanted), atol=1e-8):
                     mean = float(weights @ means)
                     ends = NO_INTERVAL if noise is None else noise.around(mean, weights, level)
@@ -295,8 +292,13 @@ class _Design:
         return tuple(rows)
 
 
-def _levels(cell: Cell, axes: Sequence[str]) -> tuple[str, ...]:
-    return tuple(cell.settings.get(axis, "") for axis in axes)
+def _values(cells: Sequence[Cell], axis: str) -> tuple[str, ...]:
+    """The settings of an axis, without that of cells that lack one."""
+    return tuple(dict.fromkeys(cell.settings[axis] for cell in cells if cell.settings.get(axis)))
+
+
+def _parts(setting: str, values: Sequence[str]) -> list[float]:
+    return [float(setting == value) if setting else 1 / len(values) for value in values]
 
 
 def _projection(X: Floats) -> Floats:

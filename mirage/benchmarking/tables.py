@@ -94,7 +94,7 @@ class ResultTable(Sequence[Cell]):
         *metrics: str,
         baseline: Mapping[str, str | int] | None = None,
         level: float = 0.95,
-        permutations: int = 10_000,
+        permutations: int | None = None,
         seed: int = 0,
     ) -> CellComparisons:
         """How much higher cells are than others on the same queries, and whether by chance.
@@ -109,7 +109,8 @@ class ResultTable(Sequence[Cell]):
                 these, as a closed-book cell has no number of passages. By default any two cells on
                 one dataset are compared.
             level: of the intervals.
-            permutations: how many to draw, where there are more.
+            permutations: how many to draw, where there are more; by default 10,000, or 40 for
+                each row where rows are many, for with fewer none could be called different.
             seed: of the draws.
 
         Raises:

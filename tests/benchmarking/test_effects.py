@@ -56,6 +56,22 @@ def test_what_was_left_out_of_a_grid_does_not_bias_the_means() -> None:
     assert found["interactions"].share == pytest.approx(0)
 
 
+def test_a_setting_that_a_cell_lacks_is_none_of_its_own() -> None:
+    """Closed book shows no passages, which is what its retriever does, and not show_k."""
+    settings = [("none", "", 0.0), ("bm25", "5", 4.0), ("bm25", "10", 6.0)]
+    cells = tuple(
+        Cell({"retriever": a, "show_k": k}, {"m": Score(mean)}) for a, k, mean in settings
+    )
+    found = component_effects(ResultTable("published", cells, ("m",)), "m")
+    total = np.square(np.array([0, 4, 6]) - 10 / 3).sum()
+    assert found["show_k"].share == pytest.approx(2 / total)
+    assert found["retriever"].share == pytest.approx(1 - 2 / total)
+    assert [(row.setting, row.cells) for row in found.settings if row.axis == "show_k"] == [
+        ("5", 1),
+        ("10", 1),
+    ]
+
+
 def test_settings_that_never_meet_have_no_means() -> None:
     found = component_effects(published({("none", "a"): 0.0, ("bm25", "b"): 1.0}), "m")
     assert all(math.isnan(row.mean) for row in found.settings)
