@@ -114,7 +114,9 @@ class Result(Generic[R]):
         alike = [name for name in columns if len(self) > 1 and self._says_nothing(columns[name])]
         shown = [name for name in columns if name not in alike] or [*columns][:1] or ["language"]
         texts = [name for name in columns if name in shown and isinstance(columns[name][0], str)]
-        same = ", ".join(f"{_header(name)}: {columns[name][0]}" for name in alike)
+        same = ", ".join(
+            f"{_header(name)}: {columns[name][0]}" for name in alike if columns[name][0] != ""
+        )
         return Table(
             title=self.title,
             header=tuple(map(_header, shown)),
