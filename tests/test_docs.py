@@ -21,7 +21,7 @@ from sybil.evaluators.python import PythonEvaluator
 from sybil.parsers.markdown import CodeBlockParser
 from typer.testing import CliRunner
 
-from mirage import Leaderboard
+from mirage import Leaderboard, MirageDataset
 from mirage.cli import app
 from mirage.features import DEFINITIONS, facts
 
@@ -106,6 +106,14 @@ def test_the_code_of_a_page_runs(
         import hub_copy
 
         hub_copy.made().write(tmp_path / "copies")
+    if page.stem == "finetuning":
+        pytest.importorskip("trl", reason="the extra finetune is not installed")
+        import tiny_llm
+
+        texts = [
+            passage.text for query in MirageDataset.bundled("en") for passage in query.passages
+        ]
+        tiny_llm.folder_of(tmp_path / "base", texts)
     monkeypatch.setenv("OPENAI_BASE_URL", server.url)
     monkeypatch.setenv("OPENAI_API_KEY", "sk-of-the-tests")
     for example in examples(page):

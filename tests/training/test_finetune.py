@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -30,6 +31,7 @@ from mirage.training import (
     TuningRecipe,
     finetune,
     training_examples,
+    tuning,
 )
 from mirage.training.tuning import token_rows
 
@@ -115,6 +117,33 @@ def test_the_first_loss_is_the_mean_over_the_completion_of_the_model_as_it_was(
         ]
     made = quick(base, tmp_path / "out", recipe=replace(RECIPE, batch_size=4, dropout=0))
     assert made.losses[0] == pytest.approx(sum(lost) / len(lost), rel=1e-4)
+
+
+@pytest.mark.filterwarnings("ignore::FutureWarning")  # of libraries, to each other
+def test_trl_cuts_prompt_and_answer_apart_at_the_same_token(
+    base: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import trl
+    from datasets import Dataset
+    from huggingface_hub import constants
+    from transformers import AutoModelForCausalLM, AutoTokenizer
+
+    monkeypatch.setattr(constants, "HF_HUB_DISABLE_TELEMETRY", True)
+    tokenizer = AutoTokenizer.from_pretrained(base)
+    turns = [[message.model_dump() for message in example.messages] for example in EXAMPLES]
+    trainer = trl.SFTTrainer(
+        AutoModelForCausalLM.from_pretrained(base),
+        trl.SFTConfig(str(tmp_path), bf16=False, report_to="none", max_length=None),
+        train_dataset=Dataset.from_list([{"prompt": t[:-1], "completion": t[-1:]} for t in turns]),
+        processing_class=tokenizer,
+    )
+    rows, _ = token_rows(EXAMPLES, tokenizer, [tokenizer.eos_token_id], 4096)
+    for row, theirs in zip(rows, trainer.train_dataset, strict=True):
+        size = len(row["input_ids"])
+        assert row["input_ids"] == theirs["input_ids"][:size]
+        assert row["labels"] == theirs["labels"][:size]
+        # They learn what the template writes behind the end of an answer, too.
+        assert tokenizer.decode(theirs["input_ids"][size:]) == "\n"
 
 
 def test_what_is_trained_on_is_what_the_generator_asks(base: Path) -> None:
@@ -262,7 +291,7 @@ finetune(EXAMPLES, sys.argv[1], sys.argv[2], recipe=RECIPE, steps=40, save_every
 
 @pytest.mark.slow
 def test_killed_and_resumed_gives_the_weights_of_an_unbroken_run(
-    base: Path, tmp_path: Path
+    base: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     unbroken = finetune(EXAMPLES, base, tmp_path / "a", recipe=RECIPE, steps=40, save_every=8)
     here = Path(__file__).parent
@@ -286,7 +315,17 @@ def test_killed_and_resumed_gives_the_weights_of_an_unbroken_run(
     cut = part / "checkpoints" / "checkpoint-39"
     cut.mkdir()
     (cut / "trainer_state.json").write_text('{"global_step": 39')
+    taken = []
+
+    class Bar(SimpleNamespace):
+        def update(self, steps: int) -> None:
+            taken.append(steps)
+
+    bar = Bar(refresh=lambda: None)
+    monkeypatch.setattr(tuning, "progress_bar", lambda *_: nullcontext(bar))
     resumed = finetune(EXAMPLES, base, tmp_path / "b", recipe=RECIPE, steps=40, save_every=8)
+    assert len(taken) <= 24  # the 16 before the checkpoint are not done again
+    assert (bar.n, bar.total) == (40 - len(taken), 40)
     assert resumed.losses == unbroken.losses
     weights = [each.folder / "adapter_model.safetensors" for each in (unbroken, resumed)]
     assert weights[0].read_bytes() == weights[1].read_bytes()

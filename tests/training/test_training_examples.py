@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import sys
 from collections import Counter
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import pytest
@@ -12,14 +14,15 @@ from lessons import PLACES, dataset
 from mirage import MirageDataset
 from mirage.building import TrainingExample, build_training_set
 from mirage.corpus import Corpus
-from mirage.errors import DatasetError, UnknownNameError
+from mirage.errors import DatasetError, MissingPackageError, UnknownNameError
 from mirage.generation import RagPrompt, ShortAnswerPrompt
 from mirage.models import Query
 from mirage.pipeline import Pipeline
 from mirage.retrieval import BM25
 from mirage.sources import memerag
-from mirage.training import evaluation_overlap, training_examples
+from mirage.training import evaluation_overlap, finetune, training_examples
 from mirage.training.examples import check_apart
+from mirage.training.tuning import PACKAGES
 
 QUERIES = dataset()
 
@@ -151,3 +154,14 @@ def test_an_example_without_its_question_is_not_cleared() -> None:
     with pytest.raises(DatasetError, match="'q0' does not say its question"):
         check_apart([old], [dataset(4, start=100)])
     check_apart([old], [])
+
+
+@pytest.mark.parametrize("name", ["torch", "trl", "peft"])
+def test_what_is_not_installed_is_said(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for each in PACKAGES:
+        monkeypatch.setitem(sys.modules, each, None if each == name else ModuleType(each))
+    told = rf"needs the package {name}; .*pip install 'mirage-rag\[finetune\]'"
+    with pytest.raises(MissingPackageError, match=told):
+        finetune(training_examples(QUERIES).examples, tmp_path, tmp_path / "out")
