@@ -29,6 +29,7 @@ from mirage.languages import Language
 if TYPE_CHECKING:
     from mirage.corpus import Corpus
     from mirage.dataset import MirageDataset
+    from mirage.executors import Executor
     from mirage.generation import Generator
     from mirage.generation.prompts import PromptMaker
     from mirage.llm import LLM, Budget
@@ -360,7 +361,13 @@ class BM25Entry(_IndexEntry):
     k1: float = 0.9
     b: float = 0.4
 
-    def build(self, corpus: Corpus, folder: Path, budget: Budget | None) -> Retriever:  # noqa: ARG002
+    def build(
+        self,
+        corpus: Corpus,
+        folder: Path,
+        budget: Budget | None,  # noqa: ARG002 - endpoints spend
+        executor: Executor | None,  # noqa: ARG002 - nothing is computed elsewhere
+    ) -> Retriever:
         """The retriever, its index built in ``folder`` or opened there."""
         from mirage.retrieval import BM25
 
@@ -388,7 +395,9 @@ class DenseEntry(_IndexEntry):
     similarity: Literal["cosine", "dot"] = "cosine"
     index: Literal["exact", "hnsw"] = "exact"
 
-    def build(self, corpus: Corpus, folder: Path, budget: Budget | None) -> Retriever:
+    def build(
+        self, corpus: Corpus, folder: Path, budget: Budget | None, executor: Executor | None
+    ) -> Retriever:
         """The retriever, its index built in ``folder`` or opened there."""
         from mirage.retrieval import DenseRetriever
 
@@ -400,6 +409,7 @@ class DenseEntry(_IndexEntry):
             passage_prefix=self.passage_prefix,
             similarity=self.similarity,
             index=self.index,
+            executor=executor,
         )
 
     def _embedder(self, budget: Budget | None) -> Embedder:
@@ -428,13 +438,19 @@ class SparseEntry(_IndexEntry):
     model: ModelName
     batch_size: Positive = 32
 
-    def build(self, corpus: Corpus, folder: Path, budget: Budget | None) -> Retriever:  # noqa: ARG002
+    def build(
+        self,
+        corpus: Corpus,
+        folder: Path,
+        budget: Budget | None,  # noqa: ARG002 - endpoints spend
+        executor: Executor | None,
+    ) -> Retriever:
         """The retriever, its index built in ``folder`` or opened there."""
         from mirage.neural import SparseEmbedder
         from mirage.retrieval import SparseRetriever
 
         embedder = SparseEmbedder(self.model, batch_size=self.batch_size)
-        return SparseRetriever.build(corpus, folder, embedder=embedder)
+        return SparseRetriever.build(corpus, folder, embedder=embedder, executor=executor)
 
 
 class HybridEntry(Entry):

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import BaseModel
+from pydantic import BaseModel, Field
 
 from mirage._base.files import read_rows, validated
 from mirage._base.journal import Journal
@@ -26,6 +26,7 @@ from mirage.generation import respond
 from mirage.models import Passage, Query, Run
 from mirage.pipeline import Pipeline
 from mirage.retrieval import (
+    CrossEncoderReranker,
     OracleRetriever,
     RetrievalRun,
     Retriever,
@@ -36,6 +37,7 @@ from mirage.retrieval import (
 from mirage.retrieval.run import Hits
 
 if TYPE_CHECKING:
+    from mirage.executors import Executor
     from mirage.features.base import Feature
     from mirage.llm import LLM, Budget
 
@@ -73,8 +75,8 @@ class Scored(BaseModel):
     """The metrics of one query; ``reasons`` say why one has no number."""
 
     query_id: str
-    values: dict[str, float] = {}
-    reasons: dict[str, str] = {}
+    values: dict[str, float] = Field(default_factory=dict)
+    reasons: dict[str, str] = Field(default_factory=dict)
     error: str = ""
 
 
@@ -87,6 +89,7 @@ class Runner:
         nodes: which steps there are.
         limit: queries of each dataset, the first ones; all by default.
         budget: what LLMs may spend together.
+        executor: whose workers encode, rerank, answer and compute features.
         progress: show bars.
         done: take what is in the store alone; what is not there fails.
     """
@@ -99,6 +102,7 @@ class Runner:
         *,
         limit: int | None = None,
         budget: Budget | None = None,
+        executor: Executor | None = None,
         progress: bool = True,
         done: bool = False,
     ) -> None:
@@ -107,10 +111,11 @@ class Runner:
         self.nodes = nodes
         self.limit = limit
         self.budget = budget
+        self.executor = executor
         self.progress = progress
         self.done = done
         self.steps: dict[Node, Path] = {}
-        self._latest: tuple[Node, Run, str] | None = None
+        self._manifests: dict[Node, Mapping[str, Any]] = {}
         self._made: dict[tuple[str, str], Any] = {}
         self._failures: dict[Node, str] = {}
 
@@ -151,7 +156,9 @@ class Runner:
         def rerank(queries: Sequence[Query]) -> Iterable[Ranked]:
             reranker: Any = self._part("reranker", cell["reranker"])
             corpus = self.corpus(cell["corpus"])
-            run = reranker.rerank(retrieved, corpus, queries, depth)
+            pairs = isinstance(reranker, CrossEncoderReranker)
+            elsewhere = {"executor": self.executor} if pairs else {}
+            run = reranker.rerank(retrieved, corpus, queries, depth, **elsewhere)
             return _ranked(run, getattr(reranker, "failures", {}))
 
         return self._run(node, cell, rerank)
@@ -180,35 +187,43 @@ class Runner:
             retrieved=True,
         )
 
-    def responses(self, cell: Settings) -> tuple[Run, str]:
-        """The responses of a cell, and the SHA-256 of their file."""
-        node = self.nodes.generate(cell)
+    def responses(self, cell: Settings) -> Run:
+        """The responses of a cell."""
         dataset = self.dataset(cell["dataset"])
+        path, _ = self._generated(cell)
+        whole = read_run(path, language=dataset.language, model=_name(cell))
+        asked = set(dataset.query_ids)
+        responses = tuple(each for each in whole if each.query_id in asked)
+        return whole.model_copy(update={"responses": responses})
+
+    def _generated(self, cell: Settings) -> tuple[Path, Mapping[str, Any]]:
+        """The file of the responses of a cell, and its manifest."""
+        node = self.nodes.generate(cell)
         entry: Any = self.config.generators[cell["generator"]]
 
-        def answer(path: Path) -> dict[str, int]:
+        def answer(path: Path) -> dict[str, Any]:
             shown = self.shown(cell)
             generator: Any = self._generator(cell)
             # The oracle looks at the gold, which `respond` takes away from whatever is examined.
             if entry.kind == "oracle-answer":
                 run = generator.run(shown, out=path, progress=self.progress)
             else:
-                run = respond(generator, shown, generator.name, out=path, progress=self.progress)
-            again = len(run.failed) if entry.RETRIES else 0
-            return {"items": len(run), "total": len(run), "again": again}
+                run = respond(
+                    generator,
+                    shown,
+                    generator.name,
+                    out=path,
+                    executor=self.executor,
+                    progress=self.progress,
+                )
+            failed = [response.query_id for response in run.failed]
+            again = len(failed) if entry.RETRIES else 0
+            return {"items": len(run), "total": len(run), "again": again, "failed": failed}
 
-        if self._latest is not None and self._latest[0] == node:
-            return self._latest[1:]
-        path = self._step(node, RESPONSES, answer, len(dataset))
-        whole = read_run(path, language=dataset.language, model=_name(cell))
-        asked = set(dataset.query_ids)
-        run = whole.model_copy(
-            update={"responses": tuple(each for each in whole if each.query_id in asked)}
-        )
-        manifest = self.store.manifest(node)
-        assert manifest is not None
-        self._latest = node, run, manifest["sha256"][RESPONSES]
-        return self._latest[1:]
+        path = self._step(node, RESPONSES, answer, len(self.dataset(cell["dataset"])))
+        if node not in self._manifests:
+            self._manifests[node] = self.store.manifest(node) or {}
+        return path, self._manifests[node]
 
     def cell(self, cell: Settings) -> Cell:
         """A cell, measured."""
@@ -228,7 +243,7 @@ class Runner:
                 for name, column in self._scored(cell, group).items()
             }
             bounds = {name: (facts(name).low, facts(name).high) for name in own}
-            failed = [response.query_id for response in self.responses(cell)[0].failed]
+            failed = self._generated(cell)[1]["failed"]
             parts.append(
                 Cell.measured(cell, ids, values, failed=failed, bounds=bounds, clusters=clusters)
             )
@@ -272,11 +287,11 @@ class Runner:
 
         def open_index() -> Retriever:
             def fill(folder: Path) -> dict[str, int]:
-                entry.build(corpus, folder, self.budget)
+                entry.build(corpus, folder, self.budget, self.executor)
                 return {"items": len(corpus), "total": len(corpus)}
 
             folder = self._step(self.nodes.index(name, cell["corpus"]), DATA, fill)
-            retriever: Retriever = entry.build(corpus, folder, self.budget)
+            retriever: Retriever = entry.build(corpus, folder, self.budget, self.executor)
             return retriever
 
         retriever: Retriever = self._once("index", f"{name} {cell['corpus']}", open_index)
@@ -337,14 +352,16 @@ class Runner:
 
     def _scored(self, cell: Settings, names: Sequence[str]) -> dict[str, NDArray[np.float64]]:
         """Features that ask the same models."""
-        run, digest = self.responses(cell)
-        node = self.nodes.score(cell, names, digest)
+        _, manifest = self._generated(cell)
+        node = self.nodes.score(cell, names, manifest["sha256"][RESPONSES])
 
         def score(queries: Sequence[Query]) -> Iterable[Scored]:
             features = [self._feature(name) for name in names]
-            shown = self.shown(cell)
+            run, shown = self.responses(cell), self.shown(cell)
             asked = MirageDataset([shown[q.id] for q in queries], name=shown.name, retrieved=True)
-            table = FeatureSuite(features).score(asked, run, progress=self.progress)
+            table = FeatureSuite(features).score(
+                asked, run, executor=self.executor, progress=self.progress
+            )
             failed = {response.query_id for response in run.failed}
             # What an LLM did not answer is asked again the next time; the cache has the rest.
             asks = node.entry is not None

@@ -18,6 +18,7 @@ from mirage.errors import MirageError, SettingError
 
 if TYPE_CHECKING:
     from mirage.dataset import MirageDataset
+    from mirage.executors import Executor
     from mirage.llm import Budget
     from mirage.models import Run
 
@@ -87,6 +88,7 @@ class Grid:
         *,
         limit: int | None = None,
         budget: Budget | None = None,
+        executor: Executor | None = None,
         progress: bool = True,
     ) -> ResultTable:
         """Do what has not been done, and measure every cell.
@@ -98,13 +100,16 @@ class Grid:
             store: where steps are kept; by default :meth:`store`.
             limit: queries of each dataset, the first ones. A later run with more goes on from them.
             budget: what all LLMs may spend together.
+            executor: whose workers encode, rerank, answer and compute features, such as
+                :func:`mirage.executors.ray_executor`; the store is written here. The table is the
+                same.
             progress: show bars, by cell and by step.
 
         Raises:
             SettingError: ``limit`` is below 1.
             DatasetError: a dataset cannot be read.
         """
-        runner = self._runner(store, limit, budget=budget, progress=progress)
+        runner = self._runner(store, limit, budget=budget, executor=executor, progress=progress)
         return self._table(runner, progress)
 
     def table(
@@ -142,7 +147,7 @@ class Grid:
 
     def _run_of(self, runner: Runner, cell: Settings) -> Run | None:
         try:
-            return None if cell["generator"] == NONE else runner.responses(cell)[0]
+            return None if cell["generator"] == NONE else runner.responses(cell)
         except MirageError:
             return None
 
@@ -195,6 +200,7 @@ class Grid:
         limit: int | None = None,
         *,
         budget: Budget | None = None,
+        executor: Executor | None = None,
         progress: bool = False,
         done: bool = False,
     ) -> Runner:
@@ -208,6 +214,7 @@ class Grid:
             nodes,
             limit=limit,
             budget=budget,
+            executor=executor,
             progress=progress,
             done=done,
         )

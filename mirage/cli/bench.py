@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -11,10 +13,11 @@ from mirage.cli._inputs import check_folder, file_of
 from mirage.cli._llms import budget_of
 from mirage.cli._output import out_either
 from mirage.cli._shell import argument, example, fall_short, group, keeping, option
-from mirage.errors import MirageError
+from mirage.errors import MirageError, UnknownNameError
 
 if TYPE_CHECKING:
     from mirage.benchmarking import Grid, ResultTable
+    from mirage.executors import Executor
 
 __all__ = ["commands"]
 
@@ -64,6 +67,13 @@ def run(
     store: Store = None,
     limit: Limit = None,
     budget: options.Budget = None,
+    executor: Annotated[
+        str | None,
+        option(
+            "NAME",
+            "ray: the workers of a Ray cluster (RAY_ADDRESS, or this machine) do what is slow.",
+        ),
+    ] = None,
     file: Table = None,
     as_json: options.Json = False,
 ) -> None:
@@ -74,8 +84,8 @@ def run(
     """
     check_folder(file)
     read = _grid(grid)
-    with keeping(read.store(store).folder, cached=True):
-        table = read.run(store, limit=limit, budget=budget_of(budget))
+    with keeping(read.store(store).folder, cached=True), _executor(executor) as workers:
+        table = read.run(store, limit=limit, budget=budget_of(budget), executor=workers)
     _show(table, file, as_json)
 
 
@@ -149,6 +159,20 @@ def _grid(path: Path) -> Grid:
     from mirage.benchmarking import Grid
 
     return Grid.read(file_of(path))
+
+
+@contextmanager
+def _executor(name: str | None) -> Iterator[Executor | None]:
+    """The executor of a name, while the work lasts."""
+    if name is None:
+        yield None
+        return
+    if name != "ray":
+        raise UnknownNameError("executor", name, ("ray",))
+    from mirage.executors import ray_executor
+
+    with ray_executor() as executor:
+        yield executor
 
 
 def _show(table: ResultTable, file: Path | None, as_json: bool, failing: bool = True) -> None:
