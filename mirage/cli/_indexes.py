@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -37,10 +37,10 @@ _ADDED_BY = {"dense": "--encoder", "sparse": "--sparse"}
 
 
 class Model(NamedTuple):
-    """A model by its name or folder, and its endpoint, where it has one."""
+    """A model by its name or folder, and its endpoint or endpoints, where it has any."""
 
     model: str
-    base_url: str | None = None
+    base_url: str | Sequence[str] | None = None
 
 
 LLMOf = Callable[[Model], "LLM"]

@@ -21,7 +21,7 @@ TIMEOUT_S = 3.0
 
 def llms_of(
     models: Iterable[str],
-    base_url: str | None,
+    base_url: str | Sequence[str] | None,
     key_from: str | None,
     *,
     budget: Iterable[str] | None,
@@ -33,7 +33,7 @@ def llms_of(
 
     shared = {"budget": budget_of(budget), "price": _price(price), **settings}
     key = key_in(key_from)
-    return [LLM(model, base_url=base_url, api_key=key, **shared) for model in models]
+    return [LLM(model, base_url=base_url or None, api_key=key, **shared) for model in models]
 
 
 def key_in(variable: str | None) -> str | None:

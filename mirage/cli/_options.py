@@ -99,11 +99,11 @@ Surrogate = Annotated[
 # Endpoints ----------------------------------------------------------------------------------------
 
 BaseUrl = Annotated[
-    str | None,
+    list[str] | None,
     option(
         "URL",
-        "An endpoint that speaks OpenAI's protocol, such as http://localhost:8000/v1. "
-        " [default: OPENAI_BASE_URL, or OpenAI]",
+        "An endpoint that speaks OpenAI's protocol, such as http://localhost:8000/v1; repeated, "
+        "servers that share the work.  [default: OPENAI_BASE_URL, or OpenAI]",
     ),
 ]
 KeyFrom = Annotated[

@@ -8,8 +8,9 @@ import json
 import math
 import os
 import threading
+import time
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager, nullcontext
+from contextlib import AsyncExitStack, asynccontextmanager, nullcontext
 from dataclasses import asdict, dataclass
 from itertools import chain
 from pathlib import Path
@@ -18,6 +19,7 @@ from urllib.parse import quote, urlsplit
 
 from mirage.errors import BudgetError, LLMError, SettingError
 from mirage.executors.base import driver_host
+from mirage.llm._servers import Server, asked_in_turn
 from mirage.llm._sharing import Account, Copy, SharedBudget, SharedCache, SharedSlots, copy_of
 from mirage.llm.budget import Budget, Hold, Price, Usage
 from mirage.llm.cache import Cache, default_cache_path
@@ -93,7 +95,9 @@ class LLM:
     Args:
         model: the endpoint's name for the model (for Azure, the deployment).
         base_url: the endpoint, ``http://localhost:8000/v1``. By default ``OPENAI_BASE_URL`` of the
-            environment, or OpenAI.
+            environment, or OpenAI. Of several servers of one model, a list: each request goes to
+            the one with the fewest under way, and where one is gone its requests go to the others;
+            it is tried again after ten seconds. The cache knows answers by the first address.
         api_key: its key. Without a ``base_url``, by default ``OPENAI_API_KEY`` of the environment;
             that key is never sent to a ``base_url`` given here.
         azure_api_version: set it for Azure's own form of the protocol, with ``base_url`` the
@@ -103,8 +107,8 @@ class LLM:
             have 0.1, which :mod:`mirage.experiments` names.
         max_tokens: the longest answer, in tokens; ``None`` for the endpoint's own limit.
         parameters: anything else to send, such as ``{"seed": 1, "top_p": 0.9}``.
-        concurrency: calls under way at a time, on one connection; a call that waits to be sent
-            again is under way.
+        concurrency: calls under way at a time, at all servers together, on one connection; a call
+            that waits to be sent again is under way.
         timeout: seconds one request may take, from sending it to the last byte of its answer.
         total_timeout: seconds that a call may take with all of its retries.
         retries: how often to send a request again after a fault that may pass: the statuses 408,
@@ -132,7 +136,7 @@ class LLM:
         self,
         model: str,
         *,
-        base_url: str | None = None,
+        base_url: str | Sequence[str] | None = None,
         api_key: str | None = None,
         azure_api_version: str | None = None,
         headers: Mapping[str, str] | None = None,
@@ -169,7 +173,10 @@ class LLM:
         self.model = model
         self._own = base_url is None  # the endpoint is the environment's own
         endpoint = base_url or os.environ.get("OPENAI_BASE_URL") or _OPENAI
-        self.endpoint: str = checked_url(endpoint).rstrip("/")
+        given = [endpoint] if isinstance(endpoint, str) else endpoint
+        urls = [checked_url(url).rstrip("/") for url in given]
+        self.endpoints: tuple[str, ...] = tuple(dict.fromkeys(urls))
+        self.endpoint: str = self.endpoints[0]
         if api_key is None and self._own:
             api_key = os.environ.get("OPENAI_API_KEY")
         self._secrets = Secrets(api_key or None, headers or {})
@@ -189,7 +196,8 @@ class LLM:
         self._longest = _longest(self.parameters)
         self.concurrency = concurrency
         self.retries: Retries = Retries(retries, backoff, timeout, total_timeout)
-        self._limit = limited(max_bytes)
+        limited(max_bytes)  # refuses what makes no sense
+        self._max_bytes = max_bytes
         self.cache: Cache | None = _cache(cache)
         self.budget: Budget | None = budget
         self.price: Price | None = price
@@ -203,7 +211,9 @@ class LLM:
     def _error(self, reason: str, status: int | None = None) -> LLMError:
         """An error that says who did not answer, and holds no secret."""
         reason = self._secrets.redacted(reason).encode("utf-8", "replace").decode()
-        return LLMError(f"{self.model} at {self.endpoint}: {reason}", status)
+        others = len(self.endpoints) - 1
+        where = f"{self.endpoint} and {others} more" if others else self.endpoint
+        return LLMError(f"{self.model} at {where}: {reason}", status)
 
     def __reduce__(self) -> Any:
         host = driver_host()
@@ -227,20 +237,30 @@ class LLM:
         Raises:
             LLMError: there is no key for OpenAI.
         """
-        import httpx
-        import openai
-
         if self._secrets.key is None and not self._secrets.headers and _is_openai(self.endpoint):
             how = "set OPENAI_API_KEY, or give api_key=" if self._own else "give api_key="
             raise LLMError(f"no key for {self.endpoint}: {how}")
-        address, query = self.endpoint, {}
+        with self._secrets.out_of_logs():
+            async with AsyncExitStack() as stack:
+                clients = {url: self._client(url) for url in self.endpoints}
+                for client in clients.values():
+                    await stack.enter_async_context(client)
+                servers = [Server(url, client) for url, client in clients.items()]
+                yield Connection(self, servers)
+
+    def _client(self, address: str) -> AsyncOpenAI:
+        """What sends requests to one address."""
+        import httpx
+        import openai
+
+        query = {}
         if self._azure is not None:
             address += f"/openai/deployments/{quote(self.model, safe='')}"
             query = {"api-version": self._azure}
         pool: Any = httpx.Limits(
             max_connections=self.concurrency, max_keepalive_connections=_IDLE_CONNECTIONS
         )
-        client = openai.AsyncOpenAI(
+        return openai.AsyncOpenAI(
             base_url=address,
             api_key="in the headers",
             default_headers=self._sent_headers(),
@@ -251,13 +271,10 @@ class LLM:
                 limits=pool,
                 timeout=None,
                 follow_redirects=False,  # our headers are for this host
-                event_hooks={"response": [self._limit]},
+                event_hooks={"response": [limited(self._max_bytes)]},
                 verify=tls(openai.DefaultAsyncHttpxClient.__mro__[1]),  # httpx's, or httpx2's
             ),
         )
-        with self._secrets.out_of_logs():
-            async with client:
-                yield Connection(self, client)
 
     def _sent_headers(self) -> dict[str, Any]:
         """Key and headers as they are sent, and those of the SDK's that are not.
@@ -359,15 +376,15 @@ class _Request(NamedTuple, Generic[T]):
 
 
 class Connection:
-    """Asks one :class:`LLM` by one ``client``, in one event loop; made by :meth:`LLM.connect`."""
+    """Asks one :class:`LLM` by its ``servers``, in one event loop; made by :meth:`LLM.connect`."""
 
-    def __init__(self, llm: LLM, client: AsyncOpenAI) -> None:
+    def __init__(self, llm: LLM, servers: Sequence[Server]) -> None:
         from openai import Omit
 
         self.llm = llm
-        self._client = client
+        self._servers = servers
         # Said once more: the SDK wants it to be left out on purpose.
-        left_out = isinstance(client.default_headers["Authorization"], Omit)
+        left_out = isinstance(servers[0].client.default_headers["Authorization"], Omit)
         self._options: Any = {"headers": {"Authorization": Omit()}} if left_out else {}
         self._slots = (
             asyncio.Semaphore(llm.concurrency) if llm._copy is None else SharedSlots(llm._copy)
@@ -523,13 +540,21 @@ class Connection:
         )
 
     async def _attempt(self, request: _Request[T], seconds: float) -> T:
+        """Send a request to one server, or to the next where that one is gone."""
+        end = time.monotonic() + seconds
+        return await asked_in_turn(
+            self._servers,
+            lambda server: self._asked(server, request, max(0.0, end - time.monotonic())),
+        )
+
+    async def _asked(self, server: Server, request: _Request[T], seconds: float) -> T:
         """Send a request once, and count what it costs."""
         llm = self.llm
         price, most = llm.price or Price(0, 0), request.most
         need = sum(most), price.cost(*most)
         async with llm.budget.call(*need) if llm.budget else nullcontext(Hold(*need)) as hold:
             llm._count(calls=1)
-            answer = decoded(await self._send(request, seconds, hold))
+            answer = decoded(await self._send(server, request, seconds, hold))
             if isinstance(answer, list) and request.path == "/rerank":  # as TEI answers
                 answer = {"results": answer}
             if not isinstance(answer, dict):
@@ -540,7 +565,9 @@ class Connection:
         llm._count(prompt_tokens=used[0], completion_tokens=used[1], cost=hold.cost)
         return request.read(answer, used)
 
-    async def _send(self, request: _Request[Any], seconds: float, hold: Hold) -> bytes:
+    async def _send(
+        self, server: Server, request: _Request[Any], seconds: float, hold: Hold
+    ) -> bytes:
         """The server's answer; the hold is given back where it can have cost nothing.
 
         Raises:
@@ -553,13 +580,14 @@ class Connection:
         try:
             # httpx's own timeouts are for one read: a server that drips would never reach them.
             async with asyncio.timeout(seconds):
-                response = await self._client.post(
+                response = await server.client.post(
                     request.path,
                     cast_to=httpx.Response,
                     body=request.body,
                     options=self._options,
                 )
-            return response.content
+            content: bytes = response.content
+            return content
         except TimeoutError:
             raise TransientError(f"no complete answer within {seconds:.3g} s") from None
         except openai.APIStatusError as error:
@@ -574,7 +602,7 @@ class Connection:
             if unreached:
                 hold.give_back()
             raise TransientError(
-                f"no connection, or it was lost ({reason})", unreached=unreached
+                f"no connection, or it was lost ({reason})", unreached=unreached, lost=True
             ) from None
         except openai.OpenAIError as error:
             raise LLMError(f"{type(error).__name__}: {error}") from None

@@ -25,7 +25,7 @@ class TransientError(Exception):
     """A fault that may pass, such as a timeout.
 
     ``retry_after`` is in seconds, if a server named a time; ``unreached`` says that there was no
-    connection to one.
+    connection to one, ``lost`` that there was none, or that it broke off.
     """
 
     def __init__(
@@ -35,11 +35,13 @@ class TransientError(Exception):
         status: int | None = None,
         retry_after: float | None = None,
         unreached: bool = False,
+        lost: bool = False,
     ) -> None:
         super().__init__(reason)
         self.status: int | None = status
         self.retry_after: float | None = retry_after
         self.unreached: bool = unreached
+        self.lost: bool = lost or unreached
 
 
 @dataclass
