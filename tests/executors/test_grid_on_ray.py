@@ -53,7 +53,10 @@ def busy_workers() -> Iterator[int]:
     """Processes of Ray that are at work: it writes on them what they do."""
     for path in Path("/proc").glob("[0-9]*/cmdline"):
         with suppress(OSError):
-            if path.read_bytes().startswith(b"ray::") and b"IDLE" not in path.read_bytes():
+            words = path.read_bytes()
+            if words.startswith(b"ray::") and not any(
+                idle in words for idle in (b"IDLE", b"Agent")
+            ):
                 yield int(path.parent.name)
 
 
