@@ -55,6 +55,8 @@ def paired_means(
         SettingError: there is no such level, or fewer than one permutation.
     """
     check_level(level)
+    if not gaps.shape[1]:
+        return []
     # A cluster that has none cannot turn the sum.
     sums = np.nan_to_num(cluster_sums(codes, gaps))
     p = permutation_p_values(sums, permutations=permutations, seed=seed).tolist()

@@ -111,4 +111,6 @@ def test_of_many_comparisons_those_that_are_sure_can_be_told() -> None:
     many = ResultTable("many", (*cells, *(cell(0, generator=str(i)) for i in range(31))), ("m",))
     sure = [row for row in many.compare() if row.corrected <= 0.05]
     assert len(sure) == 39
+    unsure = ResultTable("unsure", tuple(cell(i % 2, generator=str(i)) for i in range(40)), ("m",))
+    assert {row.corrected for row in unsure.compare()} == {1.0}
     assert all("best" in (row.cell.name + row.baseline.name) for row in sure)
