@@ -99,7 +99,9 @@ def check_place(folder: Path, kind: str) -> None:
     except (OSError, ValueError):
         manifest = None
     if not isinstance(manifest, dict) or manifest.get("kind") != kind:
-        raise DatasetError(f"{folder} is no {kind} and not empty; choose another folder")
+        raise DatasetError(
+            f"{folder} is no {kind} and not empty; delete it, or choose another folder"
+        )
 
 
 def move_into_place(part: Path, folder: Path) -> None:

@@ -194,6 +194,7 @@ def ranker_of(path: Path, trust: bool) -> SurrogateRanker:
 def queries_of(source: str, language: str | None) -> Sequence[Query]:
     """The bundled queries of a language, or those of a file."""
     from mirage.dataset import MirageDataset
+    from mirage.languages import Language
     from mirage.models import Query
     from mirage.sources.trec import read_topics
 
@@ -204,8 +205,9 @@ def queries_of(source: str, language: str | None) -> Sequence[Query]:
         return MirageDataset.from_qa(path, language=language)
     if language is None:
         raise MirageError(f"{source}: topics do not say their language; give --language CODE")
+    code = Language.of(language).code
     topics = read_topics(path).items()
-    return [Query(id=id_, language=language, text=text) for id_, text in topics]
+    return [Query(id=id_, language=code, text=text) for id_, text in topics]
 
 
 # Leaderboards -------------------------------------------------------------------------------------

@@ -11,7 +11,7 @@ from mirage.cli._inputs import check_folder, file_of, queries_of
 from mirage.cli._llms import naming_models
 from mirage.cli._output import out, summarise
 from mirage.cli._shell import app, argument, example, option
-from mirage.errors import MirageError, UnknownNameError
+from mirage.errors import DatasetError, MirageError, UnknownNameError
 
 if TYPE_CHECKING:
     from mirage.llm import LLM
@@ -80,6 +80,10 @@ def rerank(
     corpus = corpus_of(index)
     asked = queries_of(queries, language or corpus.language)
     found = RetrievalRun.read(file_of(run), query_ids=[query.id for query in asked])
+    if found.keys() > {query.id for query in asked} and not any(
+        found[query.id].passage_ids for query in asked
+    ):
+        raise DatasetError(f"{run}: ranks no passage for any query of {queries}, but for others")
     check_folder(file)
     ask = asking(
         key_from,

@@ -314,7 +314,7 @@ def _write(passages: Iterable[Passage], folder: Path, language: str | None) -> N
         (folder / IDS).open("wb") as ids,
     ):
         for passage in passages:
-            line = passage.model_dump_json(exclude_defaults=True).encode() + b"\n"
+            line = _line(passage)
             file.write(line)
             digest.update(line)
             offsets.append(offsets[-1] + len(line))
@@ -331,6 +331,13 @@ def _write(passages: Iterable[Passage], folder: Path, language: str | None) -> N
     fields = {"format": FORMAT, "language": language, "fingerprint": digest.hexdigest()}
     write_manifest(folder, KIND, fields)
     _check_unique(folder, numbers[rows])
+
+
+def _line(passage: Passage) -> bytes:
+    try:
+        return passage.model_dump_json(exclude_defaults=True).encode() + b"\n"
+    except ValueError:  # lone surrogates, which JSON can say, escaped
+        return json.dumps(passage.model_dump(exclude_defaults=True)).encode() + b"\n"
 
 
 def _check_unique(folder: Path, hashes: NDArray[np.uint64]) -> None:

@@ -158,7 +158,7 @@ def write_run(scores: Scores, path: str | Path, *, tag: str) -> None:
     """Write a run file at ``path``, ranks from 1; ``tag`` names what ranked.
 
     Raises:
-        DatasetError: an id or the tag is empty or has a blank in it, which such a file cannot say.
+        DatasetError: as :meth:`mirage.retrieval.RetrievalRun.write`.
     """
     RetrievalRun.of(scores).write(path, tag=tag)
 

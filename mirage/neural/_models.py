@@ -12,7 +12,15 @@ from mirage._base.packages import package
 from mirage.errors import NeuralError
 from mirage.executors.base import driver_host
 
-__all__ = ["attempt", "in_halves", "in_longest_first", "place_of", "remade", "weights_digest"]
+__all__ = [
+    "attempt",
+    "encodable",
+    "in_halves",
+    "in_longest_first",
+    "place_of",
+    "remade",
+    "weights_digest",
+]
 
 T = TypeVar("T")
 U = TypeVar("U")
@@ -38,6 +46,11 @@ def remade(make: Callable[..., Any], *args: Any) -> Any:
 def place_of(model: str | Path) -> str:
     """The name of a model on the hub, or the whole path of the folder that holds one."""
     return str(Path(model).resolve()) if Path(model).is_dir() else str(model)
+
+
+def encodable(text: str) -> str:
+    """A text without lone surrogates, which files may hold and no tokenizer takes."""
+    return text.encode("utf-8", "replace").decode()
 
 
 def attempt(name: str, load: Callable[[], Any]) -> Any:

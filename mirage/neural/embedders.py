@@ -17,7 +17,14 @@ from mirage._base.gaps import NotComputed
 from mirage._base.packages import package
 from mirage.errors import NeuralError, SettingError
 from mirage.llm import LLM, embed_all
-from mirage.neural._models import attempt, in_longest_first, place_of, remade, weights_digest
+from mirage.neural._models import (
+    attempt,
+    encodable,
+    in_longest_first,
+    place_of,
+    remade,
+    weights_digest,
+)
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
@@ -63,6 +70,7 @@ def embed(
     Raises:
         NeuralError: the embedder gives what are no vectors, or not as many as texts.
     """
+    texts = [encodable(text) for text in texts]
     distinct = list(dict.fromkeys(texts))
     rows = list(embedder(distinct)) if distinct else []
     if len(rows) != len(distinct):
@@ -85,7 +93,9 @@ def _vector(embedder: Embedder, row: Any, dimensions: int) -> Vector:
     except (TypeError, ValueError):
         vector = np.empty(0)
     sound = vector.ndim == 1 and vector.size and len(vector) == (dimensions or len(vector))
-    if not sound or not np.isfinite(vector).all():
+    with np.errstate(over="ignore", invalid="ignore"):
+        finite = sound and np.isfinite(vector @ vector)  # its length too
+    if not finite:
         raise NeuralError(
             f"the embedder {embedder!r} gives no vector of finite numbers, as long as the others, "
             f"but {str(row)[:80]}"
@@ -232,7 +242,8 @@ class SparseEmbedder:
     def _weights(self, texts: Sequence[str], encode: Callable[..., Any]) -> csr_array:
         from scipy.sparse import csr_array, vstack
 
-        rows = in_longest_first(texts, self.batch_size, lambda batch: _sparse_rows(encode, batch))
+        clean = [encodable(text) for text in texts]
+        rows = in_longest_first(clean, self.batch_size, lambda batch: _sparse_rows(encode, batch))
         size = self._model.get_embedding_dimension()
         empty = csr_array((0, size), dtype=np.float32)
         return csr_array(vstack([empty, *rows], format="csr"))

@@ -24,7 +24,7 @@ from mirage.errors import NeuralError, SettingError
 from mirage.executors import Executor, Once
 from mirage.llm import Cache
 from mirage.llm.cache import default_cache_path
-from mirage.neural._models import attempt, in_halves, place_of, remade, weights_digest
+from mirage.neural._models import attempt, encodable, in_halves, place_of, remade, weights_digest
 
 __all__ = ["NLI", "NLI_MODEL", "RERANKER_MODEL", "Pair", "Reranker"]
 
@@ -399,12 +399,7 @@ def _scoring(
 
 
 def _clean(pair: Pair) -> Pair:
-    return _encodable(pair[0]), _encodable(pair[1])
-
-
-def _encodable(text: str) -> str:
-    # Files may hold lone surrogates, which no tokenizer takes.
-    return text.encode("utf-8", "replace").decode()
+    return encodable(pair[0]), encodable(pair[1])
 
 
 # Loading ------------------------------------------------------------------------------------------

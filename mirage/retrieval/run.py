@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import math
+import re
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -16,6 +17,9 @@ from mirage._base.files import replacing
 from mirage.errors import DatasetError, SettingError, UnknownNameError
 
 __all__ = ["NO_HITS", "Hits", "RetrievalRun", "document_of"]
+
+# No lone surrogates, which file names that are not UTF-8 leave in ids and no file can say.
+_FIELD = re.compile(r"(?!\s)[^\t\n\r\ud800-\udfff]+(?<!\s)")
 
 RRF_K = 60
 """The constant of reciprocal rank fusion, as in its paper."""
@@ -87,12 +91,13 @@ class RetrievalRun(Mapping[str, Hits]):
     def write(self, path: str | Path, *, tag: str = "") -> None:
         """Write a run file (``.gz`` too), ranks from 1; ``tag`` names what ranked.
 
-        A query without a passage has no line: tell :meth:`read` of it. A file that is there is
-        replaced once the new one is whole.
+        A query without a passage has no line: tell :meth:`read` of it. Where an id has a blank in
+        it, as a file's name may, fields are parted by tabs, which :meth:`read` takes and few other
+        tools do. A file that is there is replaced once the new one is whole.
 
         Raises:
-            DatasetError: an id or the tag is empty or has a blank in it, which such a file cannot
-                say, or the file cannot be written.
+            DatasetError: an id is empty or has a tab or a line end in it, the tag has a blank in
+                it, or the file cannot be written.
         """
         lines = self.lines(tag=tag)
         with replacing(Path(path)) as part, _opened(part, "wt") as file:
@@ -102,20 +107,22 @@ class RetrievalRun(Mapping[str, Hits]):
         """The lines of a run file, as :meth:`write` writes them; ``tag`` names what ranked.
 
         Raises:
-            DatasetError: an id or the tag is empty or has a blank in it.
+            DatasetError: an id is empty or has a tab or a line end in it, or the tag a blank.
         """
-        tag = tag or self.name
-        words = {tag, *self._hits, *(id_ for ids, _ in self._hits.values() for id_ in ids)}
-        broken = next((word for word in words if word.split() != [word]), None)
-        if broken is not None:
+        tag = tag or "-".join(self.name.split())
+        ids = {*self._hits, *(id_ for found, _ in self._hits.values() for id_ in found)}
+        broken = [] if tag.split() == [tag] else [tag]
+        broken += [id_ for id_ in ids if not _FIELD.fullmatch(id_)]
+        if broken:
             raise DatasetError(
-                f"{broken!r} cannot stand in a TREC file, whose fields are parted by blanks; use "
-                "ids and a tag without any"
+                f"{broken[0]!r} cannot stand in a TREC file, whose fields are parted by blanks or "
+                "tabs; use ids without tabs and line ends, and a tag without blanks"
             )
+        between = " " if all(id_.split() == [id_] for id_ in ids) else "\t"
         return (
-            f"{query_id} Q0 {id_} {rank} {score!r} {tag}"
-            for query_id, (ids, scores) in self._hits.items()
-            for rank, (id_, score) in enumerate(zip(ids, scores.tolist(), strict=True), 1)
+            between.join((query_id, "Q0", id_, str(rank), repr(score), tag))
+            for query_id, (found, scores) in self._hits.items()
+            for rank, (id_, score) in enumerate(zip(found, scores.tolist(), strict=True), 1)
         )
 
     def __len__(self) -> int:

@@ -51,9 +51,10 @@ def read_qrels(path: Path) -> dict[str, dict[str, int]]:
     """Relevance by query id and passage id, from lines ``id Q0 passage-id relevance``."""
     qrels: dict[str, dict[str, int]] = {}
     for where, line in lines(path):
-        fields = line.split()
+        # By tabs where there are any: then ids may have blanks in them.
+        fields = line.split("\t") if line.count("\t") == 3 else line.split()
         try:
-            query_id, _, passage_id, grade = fields
+            query_id, _, passage_id, grade = map(str.strip, fields)
             relevance = int(grade)
         except ValueError:
             raise DatasetError(

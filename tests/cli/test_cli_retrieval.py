@@ -197,7 +197,9 @@ def _topics(handbook: Path, tmp_path: Path) -> str:
     """What is said of topics for an index that names no language."""
     mirage("index", handbook, tmp_path / "any.index")
     (tmp_path / "t.tsv").write_text("1\tx\n")
-    return refusal("retrieve", tmp_path / "any.index", tmp_path / "t.tsv")
+    arguments = ("retrieve", tmp_path / "any.index", tmp_path / "t.tsv")
+    assert "unknown language 'xx'" in refusal(*arguments, "--language", "xx")
+    return refusal(*arguments)
 
 
 def test_responses_are_scored_by_short_answers(tmp_path: Path) -> None:
@@ -256,3 +258,6 @@ def test_a_run_is_reranked_by_an_endpoint(index: Path, tmp_path: Path, server: C
     assert after["2"].passage_ids == before["2"].passage_ids
     assert "keep the order that they had" in done.stderr
     assert "give --model" in refusal(*arguments)
+    topics.write_text("9\tleave3\n")
+    message = refusal(*arguments, "--model", "m")
+    assert f"{found}: ranks no passage for any query of {topics}, but for others" in message

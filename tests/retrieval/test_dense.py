@@ -129,6 +129,17 @@ def test_prefixes_are_written_where_they_belong() -> None:
     assert other.texts == ["Nile\na river", "a", "q b"]
 
 
+def test_lone_surrogates_reach_no_embedder(tmp_path: Path) -> None:
+    """As files in JSON may hold them."""
+    (tmp_path / "a.jsonl").write_text(r'{"id": "a", "text": "x \ud800 ab"}' + "\n")
+    corpus = Corpus.build(tmp_path / "a.jsonl", tmp_path / "corpus")
+    assert corpus["a"].text == "x \ud800 ab"
+    letters = Letters()
+    index = DenseRetriever.build(corpus, embedder=letters, progress=False)
+    assert index.retrieve([query("a")], 1)["q"].passage_ids == ("a",)
+    assert letters.texts == ["x ? ab", "a"]
+
+
 def test_reranking_keeps_equal_scores_in_the_order_before() -> None:
     corpus = Corpus.build(passages("c", "ab", "a", "aabb"))
     index = DenseRetriever.build(corpus, embedder=Letters(), progress=False)
@@ -261,6 +272,7 @@ def test_e5_finds_the_passage_in_another_language(tmp_path: Path) -> None:
     [
         ([[1.0], [2.0]], "2 vectors for 1 texts"),
         ([[float("nan")]], "finite"),
+        ([[1e200]], "finite"),
         ([NotComputed("too long")], "passage 'p0' has no vector: too long"),
         ([[1e6]], "beyond 65,504"),
     ],

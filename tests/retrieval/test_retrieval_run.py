@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from mirage.errors import DatasetError, SettingError, UnknownNameError
 from mirage.retrieval import Hits, RetrievalRun
+from mirage.sources.trec import read_qrels
 
 RUN = RetrievalRun.of({"q1": {"a#0": 1.5, "b#1": 3.0, "a#1": 1.5}, "q2": {}}, "bm25")
 
@@ -68,8 +69,20 @@ def test_files_that_cannot_be_read_or_written(tmp_path: Path) -> None:
     (tmp_path / "cut.gz").write_bytes(gzip.compress(b"q1 Q0 a 1 2.0 x\n" * 99)[:-9])
     with pytest.raises(DatasetError, match=r"cut\.gz: cannot be read"):
         RetrievalRun.read(tmp_path / "cut.gz")
-    with pytest.raises(DatasetError, match="'my doc' cannot stand in a TREC file"):
-        RetrievalRun.of({"q": {"my doc": 1.0}}).write(tmp_path / "run")
+    for broken in ("my\tdoc", "my\ndoc", " doc", "", "\udcff"):
+        with pytest.raises(DatasetError, match="cannot stand in a TREC file"):
+            RetrievalRun.of({"q": {broken: 1.0}}).write(tmp_path / "run")
+    with pytest.raises(DatasetError, match="'my rag' cannot stand in a TREC file"):
+        RUN.write(tmp_path / "run", tag="my rag")
+
+
+def test_ids_may_have_blanks_as_names_of_files_do(tmp_path: Path) -> None:
+    run = RetrievalRun.of({"q": {"annual leave.md#0": 2.0, "pay.md#1": 1.0}}, "my rag")
+    run.write(tmp_path / "run")
+    assert (tmp_path / "run").read_text().splitlines()[1] == "q\tQ0\tpay.md#1\t2\t1.0\tmy-rag"
+    assert RetrievalRun.read(tmp_path / "run") == run
+    (tmp_path / "qrels").write_text("q\t0\tannual leave.md#0\t1\n")
+    assert read_qrels(tmp_path / "qrels") == {"q": {"annual leave.md#0": 1}}
 
 
 def test_a_file_is_whole_or_as_it_was(tmp_path: Path) -> None:
