@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,7 +15,7 @@ from mirage.benchmarking.config import DEPTHS, NONE, GridConfig, read_config
 from mirage.benchmarking.plan import Plan, make_plan
 from mirage.benchmarking.store import ResultStore
 from mirage.benchmarking.tables import ResultTable
-from mirage.errors import MirageError, SettingError
+from mirage.errors import MirageError, SettingError, UnknownNameError
 
 if TYPE_CHECKING:
     from mirage.dataset import MirageDataset
@@ -26,6 +27,9 @@ __all__ = ["Grid"]
 
 UNNAMED = ("corpus", *DEPTHS)
 """Axes that a closed-book cell has no setting of; of the others it has ``none``."""
+
+ANSWERING = ("generator", "prompt")
+"""Axes that change nothing in what is found and shown."""
 
 
 class Grid:
@@ -144,6 +148,59 @@ class Grid:
         """
         runner = self._runner(store, limit, done=True)
         return [self._run_of(runner, cell) for cell in self.cells]
+
+    def shown(
+        self,
+        settings: Mapping[str, str | int],
+        store: ResultStore | str | Path | None = None,
+        *,
+        limit: int | None = None,
+        progress: bool = True,
+    ) -> MirageDataset:
+        """The queries of a cell, showing what its pipeline finds, such as to fine-tune a model on.
+
+        What was not found yet is, and is kept in the store. Nothing is generated.
+
+        Args:
+            settings: of the cell, by axis, such as ``{"dataset": "nq", "retriever": "bm25"}``: as
+                many as tell what is shown.
+            store: where steps are kept; by default :meth:`store`.
+            limit: queries of the dataset, the first ones.
+            progress: show bars.
+
+        Raises:
+            UnknownNameError: cells have no such axis.
+            SettingError: no cell has these settings, or those that do show different passages;
+                ``limit`` is below 1.
+            DatasetError: a dataset cannot be read.
+        """
+        cells = self._cells_of(settings)
+        alike = [axis for axis in cells[0] if axis not in ANSWERING]
+        several = [axis for axis in alike if len({cell[axis] for cell in cells}) > 1]
+        if several:
+            values = sorted({cell[several[0]] for cell in cells})
+            raise SettingError(
+                f"{len(cells)} cells of {self.name} have {dict(settings)}, and show different "
+                f"passages; say which {several[0]}: {', '.join(values)}"
+            )
+        return self._runner(store, limit, progress=progress).shown(cells[0])
+
+    def _cells_of(self, settings: Mapping[str, str | int]) -> list[Settings]:
+        for axis in settings:
+            if axis not in self.cells[0]:
+                raise UnknownNameError(f"axis of {self.name}", axis, self.cells[0])
+        cells = [
+            cell
+            for cell in self.cells
+            if all(cell[axis] == str(value) for axis, value in settings.items())
+        ]
+        if not cells:
+            raise SettingError(f"no cell of {self.name} has {dict(settings)}")
+        if any(cell["generator"] == NONE for cell in cells):
+            raise SettingError(
+                f"a cell of {self.name} with {dict(settings)} has no generator to show passages to"
+            )
+        return cells
 
     def _run_of(self, runner: Runner, cell: Settings) -> Run | None:
         try:

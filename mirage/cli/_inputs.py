@@ -27,6 +27,7 @@ __all__ = [
     "leaderboard_of",
     "named",
     "named_numbers",
+    "named_texts",
     "place_of",
     "queries_of",
     "ranked",
@@ -252,7 +253,18 @@ def ranked(
     return board.rank_all(models, n_jobs=jobs)
 
 
-# Numbers by name ----------------------------------------------------------------------------------
+# Texts and numbers by name ------------------------------------------------------------------------
+
+
+def named_texts(option: str, texts: Iterable[str]) -> dict[str, str]:
+    """The settings that options of the form AXIS=VALUE give."""
+    settings = {}
+    for text in texts:
+        axis, equals, value = text.partition("=")
+        if not equals:
+            raise MirageError(f"{option} {text!r}: expected AXIS=VALUE, such as retriever=bm25")
+        settings[axis] = value
+    return settings
 
 
 def named_numbers(option: str, texts: Iterable[str] | None) -> dict[str, float]:

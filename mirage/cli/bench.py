@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from mirage.cli import _options as options
-from mirage.cli._inputs import check_folder, file_of
+from mirage.cli._inputs import check_folder, file_of, named_texts
 from mirage.cli._llms import budget_of
 from mirage.cli._output import out_either
 from mirage.cli._shell import argument, example, fall_short, group, keeping, option
-from mirage.errors import MirageError, UnknownNameError
+from mirage.errors import UnknownNameError
 
 if TYPE_CHECKING:
     from mirage.benchmarking import Grid, ResultTable
@@ -129,7 +129,7 @@ def compare(
 ) -> None:
     """Test differences between cells of what was run: paired, and corrected for their number."""
     read = _grid(grid).table(store, limit=limit)
-    found = read.compare(*(metric or ()), baseline=_settings(baseline), seed=seed)
+    found = read.compare(*(metric or ()), baseline=_baseline(baseline), seed=seed)
     plain = [
         row._asdict() | {"cell": row.cell.settings, "baseline": row.baseline.settings}
         for row in found
@@ -183,12 +183,5 @@ def _show(table: ResultTable, file: Path | None, as_json: bool, failing: bool = 
         fall_short(f"{cell.name}: {cell.failure}" for cell in table if cell.failure)
 
 
-def _settings(texts: list[str] | None) -> dict[str, str] | None:
-    """The settings that options of the form AXIS=VALUE give."""
-    if not texts:
-        return None
-    pairs = [text.partition("=") for text in texts]
-    broken = next((text for text, (_, sign, _) in zip(texts, pairs, strict=True) if not sign), None)
-    if broken is not None:
-        raise MirageError(f"--baseline {broken!r}: expected AXIS=VALUE, such as retriever=bm25")
-    return {axis: value for axis, _, value in pairs}
+def _baseline(texts: list[str] | None) -> dict[str, str] | None:
+    return named_texts("--baseline", texts) if texts else None

@@ -8,7 +8,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from mirage.cli import _options as options
 from mirage.cli._indexes import corpus_of
-from mirage.cli._inputs import check_folder, file_of, is_language, named_numbers, queries_of
+from mirage.cli._inputs import (
+    check_folder,
+    file_of,
+    is_language,
+    named_numbers,
+    named_texts,
+    queries_of,
+)
 from mirage.cli._output import say, summarise
 from mirage.cli._shell import app, argument, example, option
 from mirage.errors import MirageError, UnknownNameError
@@ -27,6 +34,7 @@ RECIPES = ("bergen", "mirage-bench")
     epilog=example(
         "mirage finetune shown.jsonl --model Qwen/Qwen3-0.6B --out tuned --evaluation test.jsonl",
         "mirage finetune train.jsonl --run bm25.trec --index wiki.index --model llama --out tuned",
+        "mirage finetune nq.yaml --cell retriever=bm25 --model llama --out tuned",
         "mirage finetune lessons.jsonl --recipe mirage-bench --model llama --out tuned",
     )
 )
@@ -35,8 +43,8 @@ def finetune(
         str,
         argument(
             "DATASET",
-            "Queries with passages and answers as JSON Lines, a code for the bundled ones, or "
-            "conversations of a training set.",
+            "Queries with passages and answers as JSON Lines, a code for the bundled ones, the "
+            "YAML file of a grid, or conversations of a training set.",
         ),
     ],
     model: Annotated[str, option("MODEL", "A folder, or a name on the hub.")],
@@ -73,6 +81,14 @@ def finetune(
     index: Annotated[
         Path | None, option("INDEX", "With --run: a folder that `mirage index` wrote.")
     ] = None,
+    cell: Annotated[
+        list[str] | None,
+        option(
+            "AXIS=VALUE",
+            "Of a grid: the cell whose queries and passages to train on, such as retriever=bm25; "
+            "may be repeated.",
+        ),
+    ] = None,
     k: Annotated[int, option("N", "With --run: passages to show.", "-k", min=1)] = 5,
     language: Annotated[str | None, option("CODE", "Of queries that do not name theirs.")] = None,
     steps: Annotated[
@@ -98,14 +114,23 @@ def finetune(
     exams = [_dataset(source, language) for source in evaluation or ()]
     omitted: dict[str, str] = {}
     source = data if is_language(data) else str(file_of(Path(data)))
-    if not is_language(data) and _is_training_set(Path(source)):
-        if run is not None or index is not None:
-            raise MirageError(f"{data} holds conversations, which have their passages already")
+    grid = Path(source).suffix in (".yaml", ".yml")
+    taught = not grid and not is_language(data) and _is_training_set(Path(source))
+    if (grid or taught) and (run is not None or index is not None):
+        raise MirageError(f"{data} has passages already; leave out --run and --index")
+    if cell and not grid:
+        raise MirageError("--cell goes with the YAML file of a grid")
+    if taught:
         from mirage.building import read_training_set
 
         examples = read_training_set(source)
     else:
-        dataset = _shown(_dataset(source, language), run, index, k)
+        if grid:
+            from mirage.benchmarking import Grid
+
+            dataset = Grid.read(source).shown(named_texts("--cell", cell or ()))
+        else:
+            dataset = _shown(_dataset(source, language), run, index, k)
         examples, omitted = _examples(dataset, model, target, tuning, seed)
     made = tune(
         examples,

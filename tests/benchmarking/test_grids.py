@@ -23,7 +23,7 @@ from mirage import Pipeline
 from mirage.benchmarking import Grid, ResultStore
 from mirage.corpus import Corpus
 from mirage.dataset import MirageDataset
-from mirage.errors import SettingError
+from mirage.errors import SettingError, UnknownNameError
 from mirage.features import FeatureSuite
 from mirage.generation import OpenAIGenerator, ShortAnswerPrompt
 from mirage.llm import LLM, Budget
@@ -73,6 +73,29 @@ def test_a_cell_is_what_its_parts_give_by_themselves(tmp_path: Path, chat: ChatS
     assert (cell.scores["R@5"].n, cell.scores["R@5"].unmeasured) == (30, 10)
     assert table.cell(retriever="oracle", show_k=2).scores["R@5"].mean == 1.0
     assert "R@5" not in table.cell(retriever="none").scores
+
+
+def test_what_a_cell_shows_is_what_its_pipeline_would(tmp_path: Path, chat: ChatServer) -> None:
+    grid = Grid.read(grid_file(tmp_path, chat.url))
+    shown = grid.shown({"retriever": "bm25", "show_k": 5}, progress=False)
+    dataset = MirageDataset.bundled("sw")
+    passages = {p.id: p for query in dataset for p in query.passages}.values()
+    pipeline = Pipeline(BM25.build(Corpus.build(passages, language="sw")), show_k=5)
+    assert list(shown) == list(pipeline.show(dataset))
+    assert shown.retrieved
+    assert not chat.requests
+    with pytest.raises(SettingError, match=r"8 cells .* say which retriever: bm25, both, flat"):
+        grid.shown({"dataset": "sw", "corpus": "sw"})
+    with pytest.raises(SettingError, match="no cell of small has"):
+        grid.shown({"retriever": "bm52"})
+    with pytest.raises(UnknownNameError, match="did you mean 'retriever'"):
+        grid.shown({"retriver": "bm25"})
+
+
+def test_a_cell_that_answers_nothing_shows_nothing(tmp_path: Path) -> None:
+    grid = Grid.read(grid_file(tmp_path, generator="  generator: [none]"))
+    with pytest.raises(SettingError, match="has no generator to show passages to"):
+        grid.shown({"retriever": "bm25"})
 
 
 def test_steps_are_shared_and_nothing_is_done_twice(tmp_path: Path, chat: ChatServer) -> None:

@@ -17,6 +17,15 @@ from mirage.training import training_examples
 
 WHY = "needs the extra 'finetune': pip install 'mirage-rag[finetune]'"
 DATASET = MirageDataset.bundled("en")
+GRID = """
+name: small
+datasets: {train: {form: jsonl, path: train.jsonl}}
+corpora: {all: {dataset: train, language: en}}
+retrievers: {bm25: {kind: bm25}}
+generators: {best: {kind: oracle-answer}}
+grid: {dataset: [train], corpus: [all], retriever: [bm25, oracle], generator: [best], show_k: [2]}
+metrics: [qa_match]
+"""
 
 
 @pytest.fixture
@@ -61,6 +70,11 @@ def test_queries_become_an_adapter(files: Path) -> None:
     assert json.loads(done.stdout)["examples"] == len(examples)
     assert json.loads((files / "other" / "manifest.json").read_text())["recipe"]["rank"] == 16
     assert "no --evaluation was given" in done.stderr
+    # What a cell of a grid shows.
+    (files / "grid.yaml").write_text(GRID)
+    cell = ("--cell", "retriever=bm25", "--out", files / "of-grid", *common)
+    done = mirage("finetune", files / "grid.yaml", *cell)
+    assert json.loads(done.stdout)["examples"] == len(answerable)
     told = refusal(
         *("finetune", files / "lessons.jsonl", "--out", files / "third", *common),
         *("--evaluation", files / "train.jsonl"),
@@ -80,7 +94,11 @@ def test_what_cannot_be_is_refused(files: Path, data_dir: Path) -> None:
     assert "did you mean 'reference'" in said(train, "--target", "references")
     assert "--run and --index go together" in said(train, "--run", train)
     write_training_set(training_examples(DATASET[:4]).examples, files / "lessons.jsonl")
-    assert "have their passages already" in said(files / "lessons.jsonl", "--index", files)
+    assert "has passages already" in said(files / "lessons.jsonl", "--index", files)
+    assert "--cell goes with" in said(train, "--cell", "retriever=bm25")
+    (files / "grid.yaml").write_text(GRID)
+    assert "say which retriever: bm25, oracle" in said(files / "grid.yaml")
+    assert "expected AXIS=VALUE" in said(files / "grid.yaml", "--cell", "bm25")
     memerag.load(data_dir / "memerag" / "memerag" / "de.jsonl", "de").dataset.to_jsonl(
         files / "labelled.jsonl"
     )
