@@ -13,7 +13,7 @@ from mirage.errors import MirageError, UnknownNameError
 if TYPE_CHECKING:
     from mirage.llm import LLM, Budget, Price
 
-__all__ = ["Answer", "ask_for_models", "budget_of", "key_in", "llms_of", "naming_models"]
+__all__ = ["Answer", "ask_for_models", "budget_of", "key_in", "llms_of", "naming_models", "pair_of"]
 
 BUDGETS = ("calls", "tokens", "cost")
 TIMEOUT_S = 3.0
@@ -68,13 +68,18 @@ def _price(text: str | None) -> Price | None:
         return None
     from mirage.llm import Price
 
+    return Price(*pair_of("--price", text))
+
+
+def pair_of(
+    option: str, text: str, words: str = "of input and of output, such as 2.5,10"
+) -> tuple[float, float]:
+    """Two numbers with a comma between."""
     try:
-        of_input, of_output = map(float, text.split(","))
+        first, second = map(float, text.split(","))
     except ValueError:
-        raise MirageError(
-            f"--price {text!r}: expected two numbers, of input and of output, such as 2.5,10"
-        ) from None
-    return Price(of_input, of_output)
+        raise MirageError(f"{option} {text!r}: expected two numbers, {words}") from None
+    return first, second
 
 
 # Models of an endpoint ----------------------------------------------------------------------------

@@ -58,7 +58,7 @@ def check(
     Ends with status 1 where it is worse, 0 where it is no worse than the margin, and 2 where the
     queries are too few to tell. Another wording is no regression, unless --feature asks for it.
     """
-    from mirage.testing import FellShortError, assert_no_regression
+    from mirage.testing import FellShortError, assert_no_regression, what_would_tell
     from mirage.testing.regressions import told
 
     queries = dataset_of(language, dataset)
@@ -80,14 +80,18 @@ def check(
             out_json({"verdict": "worse", "held": False, "reason": str(error)})
         fall_short([str(error)])
     else:
-        plain = {
+        plain: dict[str, Any] = {
             "verdict": comparison.verdict,
             "held": True,
             "margin": margin,
             "features": list(map(_plain, comparison.compared)),
         }
-        out_either(told(comparison), plain, as_json)
+        more = None
         if comparison.verdict == "cannot tell":
+            more = what_would_tell(comparison)
+            plain["to_tell"] = more._asdict()
+        out_either(told(comparison, more), plain, as_json)
+        if more is not None:
             end(cannot_tell)
 
 

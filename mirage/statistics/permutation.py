@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike
 from mirage._base.arrays import Floats
 from mirage.errors import SettingError
 
-__all__ = ["holm", "permutation_p_values", "single_step_p_values"]
+__all__ = ["holm", "permutation_p_values", "single_step_p_values", "without_skew"]
 
 _BLOCK = 1000  # permutations at a time
 
@@ -111,7 +111,7 @@ def single_step_p_values(differences: Floats, *, permutations: int = 9999, seed:
         return rng.choice([-1.0, 1.0], size=(rows, len(units)))
 
     def measures(sums: Floats) -> Floats:
-        return _without_skew(sums[:, :size], sums[:, size:], np.square(units).sum(axis=0), counts)
+        return without_skew(sums[:, :size], sums[:, size:], np.square(units).sum(axis=0), counts)
 
     powers = np.hstack([units, units**3])
     observed = measures(powers.sum(axis=0)[None])[0]
@@ -127,7 +127,7 @@ def single_step_p_values(differences: Floats, *, permutations: int = 9999, seed:
     return p
 
 
-def _without_skew(sums: Floats, cubes: Floats, squares: Floats, counts: Floats) -> Floats:
+def without_skew(sums: Floats, cubes: Floats, squares: Floats, counts: Floats) -> Floats:
     """Hall's transformed t from the sums of values, cubes and squares; infinite if all are equal.
 
     With ``w`` the mean over the standard deviation and ``g`` the skewness, it is ``sqrt(n)`` times

@@ -15,17 +15,24 @@ if TYPE_CHECKING:
     from mirage.testing._shortfalls import FellShortError
     from mirage.testing.baseline import Baseline, read_baseline, save_baseline
     from mirage.testing.feature_bounds import assert_feature
+    from mirage.testing.planning import Chances, Design, More, Plan, plan, what_would_tell
     from mirage.testing.ranks import assert_ranks
     from mirage.testing.regressions import assert_no_regression
 
 __all__ = [
     "Baseline",
+    "Chances",
+    "Design",
     "FellShortError",
+    "More",
+    "Plan",
     "assert_feature",
     "assert_no_regression",
     "assert_ranks",
+    "plan",
     "read_baseline",
     "save_baseline",
+    "what_would_tell",
 ]
 
 __getattr__, __dir__ = lazy(__name__, __file__)

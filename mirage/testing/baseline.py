@@ -25,7 +25,7 @@ from mirage.testing._inputs import Place, dataset_of, fingerprint, run_of
 from mirage.testing.comparison import DECIMALS
 from mirage.testing.gate import gated, mean_of_pairs
 
-__all__ = ["Baseline", "read_baseline", "save_baseline", "versions"]
+__all__ = ["Baseline", "fingerprint", "read_baseline", "save_baseline", "versions"]
 
 # What decides the numbers of the offline features, besides the responses.
 _PACKAGES = ("mirage-rag", "lingua-language-detector", "sacrebleu", "sentencex")

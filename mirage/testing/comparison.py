@@ -83,6 +83,9 @@ class Comparison:
         worsening: how much worse each value is, ``(queries, features)``; above 0 is worse, NaN
             where it is not in both runs. Of repeats, the mean.
         tested: the same beyond what another wording changes.
+        losses: the latter as a share of the feature's range; 0 where a query has none, 1 where the
+            later run lacks it, infinite where the range is not known.
+        codes: the cluster of each query.
         clusters: how many clusters the queries are in; as many as queries where none are shared.
         lower: the features of which a smaller value is the better one.
         alpha: the level of each verdict.
@@ -94,6 +97,8 @@ class Comparison:
     changes: tuple[Change, ...]
     worsening: Floats
     tested: Floats
+    losses: Floats
+    codes: Ints
     clusters: int
     lower: frozenset[str]
     alpha: float
@@ -178,7 +183,11 @@ def compare(
     codes = cluster_codes(before.query_ids, clusters)
     p_values = single_step_p_values(cluster_sums(codes, tested))
     fell = np.nansum(tested, axis=0) > 10.0**-DECIMALS
-    lost = _lost_at_most(before, after, tested, codes, alpha)
+    losses = _losses(before, after, tested)
+    lost = np.full(losses.shape[1], np.inf)
+    ranged = np.isfinite(losses).all(axis=0)
+    if ranged.any():
+        lost[ranged] = upper_bounds(losses[:, ranged], codes, level=1 - alpha)
     changes = [
         _change(
             name,
@@ -198,6 +207,8 @@ def compare(
         tuple(changes),
         worsening,
         tested,
+        losses,
+        codes,
         count,
         frozenset(lower_is_better),
         alpha,
@@ -211,18 +222,14 @@ def _each_time(table: FeatureTable) -> Floats:
     return values.round(DECIMALS)
 
 
-def _lost_at_most(
-    before: FeatureTable, after: FeatureTable, tested: Floats, codes: Ints, alpha: float
-) -> Floats:
+def _losses(before: FeatureTable, after: FeatureTable, tested: Floats) -> Floats:
+    """What each query lost, as a share of the feature's range."""
     known = [facts(name, {**after.facts, **before.facts}) for name in before.features]
     width = np.array([entry.high - entry.low for entry in known])
     may_lack = np.array([name in GATED and GATED[name].may_lack for name in before.features])
     gone = np.isnan(after.values) & ~np.isnan(before.values) & ~may_lack
     losses = np.where(gone, 1.0, np.nan_to_num(tested) / width)
-    bounds, ranged = np.full(len(width), np.inf), np.isfinite(width)
-    if ranged.any():
-        bounds[ranged] = upper_bounds(losses[:, ranged], codes, level=1 - alpha)
-    return bounds
+    return np.where(np.isfinite(width), losses, np.inf)
 
 
 def _change(

@@ -34,6 +34,7 @@ from mirage.testing._shortfalls import (
 from mirage.testing.baseline import Baseline, read_baseline, versions
 from mirage.testing.comparison import Change, Comparison, compare
 from mirage.testing.gate import GATED, default_names
+from mirage.testing.planning import More, what_would_tell
 
 __all__ = ["Unclear", "assert_no_regression", "told"]
 
@@ -145,9 +146,9 @@ def assert_no_regression(
         raise _regressed(comparison, earlier, dataset, run)
     if comparison.verdict == "cannot tell":
         if unclear == "fail":
-            raise undecided(told(comparison))
+            raise undecided(told(comparison, what_would_tell(comparison)))
         if unclear == "skip":
-            leave_open(_summary(comparison))
+            leave_open(_summary(comparison, what_would_tell(comparison)))
     return comparison
 
 
@@ -257,14 +258,14 @@ def _facts(comparison: Comparison, baseline: Baseline, run: Run) -> dict[str, An
     }
 
 
-def told(comparison: Comparison) -> str:
-    """What a comparison that is not for the worse comes to, in 80 columns."""
+def told(comparison: Comparison, more: More | None = None) -> str:
+    """What a comparison that is not for the worse comes to, in 80 columns, and what would tell."""
     rows = tuple(_row(change) for change in comparison.unclear or comparison.compared)
     notes = (_legend(comparison),) if rows else ()
-    return to_text(Table(_summary(comparison), _HEADER, rows, notes=notes, name=0))
+    return to_text(Table(_summary(comparison, more), _HEADER, rows, notes=notes, name=0))
 
 
-def _summary(comparison: Comparison) -> str:
+def _summary(comparison: Comparison, more: More | None) -> str:
     model, margin = comparison.after.model, f"{comparison.margin:g}"
     counted = _counted(comparison)
     if comparison.verdict == "no worse":
@@ -274,7 +275,11 @@ def _summary(comparison: Comparison) -> str:
     if not comparison.compared:
         return f"{why}: no query has any of the features in both runs"
     names = ", ".join(change.feature for change in comparison.unclear)
-    return f"{why}: on {counted}, more than {margin} may be lost in {names}"
+    said = f"{why}: on {counted}, more than {margin} may be lost in {names}"
+    rangeless = [c.feature for c in comparison.unclear if np.isinf(c.lost_at_most)]
+    if rangeless:
+        return f"{said}; declare the range of {', '.join(rangeless)} (mirage.features.Facts)"
+    return f"{said}; {more}" if more else said
 
 
 def _regressed(

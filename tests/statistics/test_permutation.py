@@ -15,7 +15,7 @@ from scipy.stats import skew
 from mirage.errors import SettingError
 from mirage.statistics import holm, permutation_p_values, single_step_p_values
 from mirage.statistics.classification import sentence_weights
-from mirage.statistics.permutation import _without_skew
+from mirage.statistics.permutation import without_skew
 
 properties = settings(max_examples=50, deadline=None)
 
@@ -109,7 +109,7 @@ def test_the_measure_is_halls_transformed_t() -> None:
     by_hand = np.sqrt(n) * (w + g * w**2 / 3 + g**2 * w**3 / 27 + g / (6 * n))
     squares, counts = np.array([(sample**2).sum()]), np.array([n])
     sums, cubes = np.array([[sample.sum()]]), np.array([[(sample**3).sum()]])
-    assert _without_skew(sums, cubes, squares, counts)[0, 0] == pytest.approx(by_hand)
+    assert without_skew(sums, cubes, squares, counts)[0, 0] == pytest.approx(by_hand)
 
 
 def test_a_unit_without_a_value_is_no_unit_of_its_column() -> None:

@@ -171,14 +171,14 @@ def test_where_nobody_can_tell_the_test_is_skipped_unless_told_otherwise(
         assert assert_no_regression(good, saved(tmp_path)).verdict == "no worse"
 
     def test_nobody_can_tell(tmp_path):
-        assert_no_regression(good, saved(tmp_path), margin=0.01, on="sw")
+        assert_no_regression(good, saved(tmp_path), margin=0.05, on="sw")
 
     def test_what_else_is_asserted_counts(tmp_path):
-        assert_no_regression(good, saved(tmp_path), margin=0.01, on="sw")
+        assert_no_regression(good, saved(tmp_path), margin=0.05, on="sw")
         assert False
 
     def test_it_may_pass(tmp_path):
-        assert_no_regression(good, saved(tmp_path), margin=0.01, cannot_tell="pass", on="sw")
+        assert_no_regression(good, saved(tmp_path), margin=0.05, cannot_tell="pass", on="sw")
     """
     )
     outcome = run_pytest("-rs", "--junitxml=junit.xml", "-p", "no:cacheprovider")

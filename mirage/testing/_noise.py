@@ -1,0 +1,145 @@
+"""What queries differ by though nothing got lost, and comparisons that are simulated from it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from itertools import permutations
+
+import numpy as np
+
+from mirage._base.arrays import Floats, Ints
+from mirage.features import FeatureTable
+from mirage.features.registry import facts
+from mirage.statistics.clusters import cluster_codes, cluster_sums
+from mirage.testing.gate import GATED
+
+__all__ = ["Noise", "assumed", "measured", "observed", "simulated"]
+
+
+@dataclass(frozen=True, eq=False)
+class Noise:
+    """What queries differ by though nothing got lost, in a form to draw from.
+
+    Attributes:
+        pairs: how much worse one answer is than another, as a share of a feature's range, ``(pairs,
+            units + 1, features)``. A unit is a query, or a cluster of which only the sum is known;
+            the last is none, and 0.
+        members: the units of each cluster, ``(clusters, most of them)``; the last stands for none.
+        sizes: how many queries each cluster has.
+        moved: share of the queries that a change moves one way or the other, besides.
+        correlation: of what happens to the queries of one cluster.
+    """
+
+    pairs: Floats
+    members: Ints
+    sizes: Ints
+    moved: float
+    correlation: float
+
+    def clusters(self, queries: int) -> int:
+        """How many clusters have about so many queries."""
+        return max(1, round(queries / float(self.sizes.mean())))
+
+    def without_twins(self, column: int) -> Noise:
+        """The same without features that are as others, or never differ, and so say nothing.
+
+        The feature of this column comes first.
+        """
+        flat = self.pairs.reshape(-1, self.pairs.shape[2])
+        first = np.unique(flat, axis=1, return_index=True)[1]
+        kept = {int(j) for j in first if flat[:, j].any() and (flat[:, j] != flat[:, column]).any()}
+        columns = [column, *sorted(kept - {column})]
+        return replace(self, pairs=self.pairs[:, :, columns])
+
+
+def assumed(unstable: float, moved: float, size: int, correlation: float) -> Noise:
+    """One feature, of which a share of the answers is another one if it is asked again."""
+    values = np.zeros((1000, 2, 1))
+    half = round(500 * unstable)
+    values[:half, 0], values[half : 2 * half, 0] = 1.0, -1.0
+    return Noise(values, np.zeros((1, size), np.intp), np.array([size]), moved, correlation)
+
+
+def measured(
+    table: FeatureTable, clusters: Mapping[str, str], moved: float, correlation: float
+) -> Noise:
+    """The features of a model that was asked several times, each in a column.
+
+    Each pair of answers to a query is as likely either way round, and differs by twice the
+    variance within the query, whatever the number of repeats: so means over ``k`` pairs that are
+    drawn vary as differences of means over ``k`` answers do.
+    """
+    repeats = np.empty((0, 0, 0)) if table.repeats is None else table.repeats
+    wording = np.array([GATED[n].wording if n in GATED else 0.0 for n in table.features])
+    pairs = np.stack([one - other for one, other in permutations(repeats, 2)])
+    beyond = np.where(np.abs(pairs) <= wording + 1e-6, 0.0, np.nan_to_num(pairs))
+    codes = cluster_codes(table.query_ids, clusters)
+    members, sizes = _members(codes)
+    return Noise(_with_none(beyond / _widths(table)), members, sizes, moved, correlation)
+
+
+def observed(losses: Floats, codes: Ints, shrink: Floats) -> Noise:
+    """What the clusters of a comparison differ by, turned either way; ``shrink`` by feature."""
+    sums = cluster_sums(codes, losses) * shrink
+    sizes = np.bincount(codes)
+    members = np.arange(len(sizes))[:, None]
+    return Noise(_with_none(np.stack([sums, -sums])), members, sizes, 0.0, 0.0)
+
+
+def _widths(table: FeatureTable) -> Floats:
+    known = [facts(name, table.facts) for name in table.features]
+    return np.array([entry.high - entry.low for entry in known])
+
+
+def _with_none(pairs: Floats) -> Floats:
+    return np.concatenate([pairs, np.zeros_like(pairs[:, :1])], axis=1)
+
+
+def _members(codes: Ints) -> tuple[Ints, Ints]:
+    """The queries of each cluster, filled up with one that is none, and how many they are."""
+    sizes = np.bincount(codes)
+    members = np.full((len(sizes), sizes.max()), len(codes), dtype=np.intp)
+    for cluster in range(len(sizes)):
+        members[cluster, : sizes[cluster]] = np.flatnonzero(codes == cluster)
+    return members, sizes
+
+
+def simulated(
+    noise: Noise,
+    clusters: int,
+    repeats: int,
+    simulations: int,
+    *,
+    loss: float = 0.0,
+    seed: int = 0,
+) -> tuple[Floats, Floats]:
+    """Comparisons of so many clusters, each query asked so often in both runs.
+
+    A share ``loss`` of the queries loses all of the first feature.
+
+    Returns:
+        How much worse the queries of each cluster are, ``(simulations, clusters, features)``, and
+        the sizes of the clusters.
+    """
+    rng = np.random.default_rng(seed)
+    picked = rng.integers(len(noise.sizes), size=(simulations, clusters))
+    units, sizes = noise.members[picked], noise.sizes[picked]
+    sums = np.zeros((*picked.shape, noise.pairs.shape[2]))
+    for _ in range(repeats):
+        pair = rng.integers(len(noise.pairs), size=units.shape)
+        sums += noise.pairs[pair, units].sum(axis=2) / repeats
+    better, worse = (_hit(rng, sizes, noise.moved / 2, noise.correlation) for _ in range(2))
+    sums = sums * (1 - (better + worse) / sizes).clip(0)[..., None] + (worse - better)[..., None]
+    lost = _hit(rng, sizes, loss, noise.correlation)
+    sums[..., 0] = sums[..., 0] * (1 - lost / sizes) + lost
+    return sums, sizes.astype(np.float64)
+
+
+def _hit(rng: np.random.Generator, sizes: Ints, share: float, correlation: float) -> Ints:
+    """How many queries of each cluster something happens to, with this share and correlation.
+
+    A query goes with its cluster with the square root of the correlation, or else by itself.
+    """
+    together = rng.binomial(sizes, np.sqrt(correlation))
+    return together * (rng.random(sizes.shape) < share) + rng.binomial(sizes - together, share)

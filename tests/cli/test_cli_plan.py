@@ -1,0 +1,40 @@
+"""mirage plan."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from command_line import LANGUAGE, mirage, refusal
+
+FEW = ("--loss", "0.3", "--moved", "0", "--unstable", "0")
+
+
+def test_queries_calls_and_money() -> None:
+    done = mirage("plan", *FEW, "--price", "2,10", "--tokens", "1000,100", "--json")
+    told = json.loads(done.stdout)
+    best = told["best"]
+    assert done.exit_code == 0
+    assert (best["repeats"], best["calls"]) == (1, best["queries"])
+    assert best["cost"] == best["calls"] * 0.003
+    assert best["chances"]["found"] >= 0.77
+    assert 15 <= best["queries"] <= 20  # four of these lose 0.3 with a probability of 0.8: 17
+    shown = mirage("plan", *FEW)
+    assert shown.stdout.startswith("To tell a loss of 0.3 from none, at alpha 0.05")
+    assert "Taken for granted: 0 of the answers are others" in shown.stdout
+
+
+def test_a_budget_may_not_be_enough() -> None:
+    done = mirage("plan", *FEW, "--budget", "calls=8")
+    assert done.exit_code == 1
+    assert "fell short: nothing here finds a loss of 0.3 with power 0.8" in done.stderr
+    assert "kind of budget 'cals'; did you mean 'calls'?" in refusal("plan", "--budget", "cals=3")
+    assert "--tokens '3'" in refusal("plan", "--tokens", "3")
+    assert "go with --baseline" in refusal("plan", "--cluster", "document")
+
+
+def test_a_baseline_says_which_queries_there_are(good: Path, tmp_path: Path) -> None:
+    path = tmp_path / "baseline.json"
+    mirage("baseline", "save", LANGUAGE, good, "--out", path)
+    done = mirage("plan", *FEW, "--baseline", path, "--cluster", "kind", "--queries", 30)
+    assert "the baseline has no repeats" in done.stdout

@@ -1,0 +1,141 @@
+"""How many queries tell: simulated verdicts are the gate's, and plans come true."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from mirage import MirageDataset, Query, SettingError
+from mirage.features import FeatureTable
+from mirage.statistics import single_step_p_values, upper_bounds
+from mirage.statistics.power import simulated_verdicts
+from mirage.testing import Baseline, plan, what_would_tell
+from mirage.testing.baseline import fingerprint
+from mirage.testing.comparison import Comparison, compare
+
+Floats = NDArray[np.float64]
+NAMES = ("abstention", "citation_map@10")
+DATASET = MirageDataset(
+    [Query(id=f"q{i}", language="sw", text="?", cluster=f"c{i // 4}") for i in range(40)], name="d"
+)
+
+
+def table(values: Floats, repeats: Floats | None = None) -> FeatureTable:
+    ids = tuple(f"q{i}" for i in range(len(values)))
+    return FeatureTable("m", "sw", ids, NAMES, values, repeats=repeats)
+
+
+def baseline(flips: float, repeats: int = 3) -> Baseline:
+    """Right answers, of which a share is wrong each time; of the second feature none."""
+    right = np.random.default_rng(1).random((repeats, 40, 2)) >= [flips, 0.0]
+    values = right.astype(np.float64)
+    each = values if repeats > 1 else None
+    return Baseline(table(values.mean(axis=0), each), "d", fingerprint(DATASET))
+
+
+def test_simulated_verdicts_are_those_of_the_gate() -> None:
+    rng = np.random.default_rng(2)
+    sizes = rng.integers(1, 4, (60, 30))
+    sums = sizes[..., None] * rng.choice([1.0, 0.0, -1.0], (60, 30, 2), p=[0.08, 0.9, 0.02])
+    told = simulated_verdicts(sums, sizes.astype(float), margin=0.25, permutations=1999)
+    worse, no_worse = [], []
+    for some, counts in zip(sums, sizes, strict=True):
+        worse.append((single_step_p_values(some) <= 0.05).any())
+        codes = np.repeat(np.arange(30), counts)
+        bounds = upper_bounds((some / counts[:, None])[codes], codes)
+        no_worse.append((bounds <= 0.25).all())
+    assert 10 < sum(worse) < 50
+    assert 10 < sum(no_worse) < 50
+    assert np.mean(told.worse == worse) >= 0.95  # those at the level may fall on either side
+    assert np.mean(told.no_worse == no_worse) >= 0.95
+
+
+def test_without_any_noise_the_queries_are_those_of_the_binomial() -> None:
+    # Four losses are the fewest that tell, and 29 queries without one exclude a tenth: 54 queries
+    # have four losses or more with a probability of 0.8 (binomial).
+    (design,) = plan(0.1, unstable=0.0, moved=0.0, repeats=[1]).designs
+    assert 50 <= design.queries <= 58
+    assert design.chances.cleared == 1.0
+    assert design.enough
+    few = plan(0.1, unstable=0.0, moved=0.0, repeats=[1], queries=28)
+    assert few.designs[0].chances.cleared == 0.0
+    assert few.best is None
+    assert "None of these is enough" in str(few)
+
+
+def test_repeats_stand_for_queries_where_answers_vary_and_nothing_else_does() -> None:
+    noisy = plan(0.1, unstable=0.4, moved=0.0, repeats=[1, 3], calls=120).designs
+    assert noisy[0].chances.found > noisy[1].chances.found  # 120 queries, or 40 three times
+    costly = plan(0.1, unstable=0.4, moved=0.0, repeats=[1, 3], query_cost=1.0, call_cost=0.01)
+    once, thrice = costly.designs
+    assert once.queries > 1.5 * thrice.queries
+    assert costly.best == thrice
+    assert once.cost == pytest.approx(once.queries * 1.01)
+
+
+def test_a_baseline_with_repeats_says_how_far_answers_vary() -> None:
+    steady, shaky = (
+        plan(0.1, baseline=baseline(flips), on=DATASET, repeats=[1]) for flips in (0.0, 0.2)
+    )
+    assert shaky.feature == "abstention"
+    assert shaky.designs[0].queries > 1.2 * steady.designs[0].queries
+    assert "in the 3 repeats of the baseline" in shaky.taken
+    once = plan(0.1, baseline=baseline(0.0, repeats=1), on=DATASET, repeats=[1], calls=40)
+    assert "the baseline has no repeats; 0.1 of the answers" in once.taken
+    assert "clusters of 4" in once.taken  # as its queries say
+
+
+def test_what_cannot_be_planned() -> None:
+    with pytest.raises(SettingError, match="loss=0 is to lie above 0"):
+        plan(0)
+    with pytest.raises(SettingError, match="what an answer or a query costs"):
+        plan(cost=10)
+    nothing_to_lose = replace(baseline(0.3), lower_is_better=NAMES[1:])
+    with pytest.raises(SettingError, match=r"can lose 0\.9 on average"):
+        plan(0.9, baseline=nothing_to_lose, on=DATASET)
+    with pytest.raises(SettingError, match="cluster_size and repeats"):
+        plan(repeats=[])
+
+
+def compared(flips: float, queries: int, times: int) -> Comparison:
+    rng = np.random.default_rng(4)
+    runs = []
+    for _ in range(2):
+        right = (rng.random((times, queries, 2)) >= [flips, 0.0]).astype(np.float64)
+        runs.append(table(right.mean(axis=0), right if times > 1 else None))
+    return compare(*runs)
+
+
+def test_where_nobody_can_tell_more_queries_or_repeats_would() -> None:
+    few = compared(0.05, 20, 1)
+    assert few.verdict == "cannot tell"
+    more = what_would_tell(few)
+    assert more.repeats is None  # a model that was asked once does not say
+    assert more.queries is not None
+    assert 30 < more.queries < 200
+    assert f"about {more.queries} more queries like these (power 0.8)" in str(more)
+    shaky = compared(0.3, 80, 2)
+    assert shaky.verdict == "cannot tell"
+    assert what_would_tell(shaky).repeats in (3, 5, 10)
+    hopeless = compare(*(table(np.ones((9, 2))) for _ in range(2)), margin=0.001)
+    assert what_would_tell(hopeless).queries is None
+    assert "would not tell either" in str(what_would_tell(hopeless))
+
+
+def test_power_comes_true() -> None:
+    told = plan(0.15, unstable=0.2, moved=0.1, repeats=[2], calls=120).designs[0].chances
+    rng = np.random.default_rng(5)
+    found = cleared = 0
+    for _ in range(200):
+        # Two answers each, of which a fifth differs; a tenth moved; and 0.15 lost, or not.
+        base = np.where(rng.random(60) < 0.1, rng.choice([-1.0, 1.0], 60), 0.0)
+        pairs = np.where(rng.random((2, 60)) < 0.2, rng.choice([-1.0, 1.0], (2, 60)), 0.0)
+        kept = np.where(base != 0, base, pairs.mean(axis=0))
+        lost = np.where(rng.random(60) < 0.15, 1.0, kept)
+        found += bool(single_step_p_values(lost[:, None], permutations=499)[0] <= 0.05)
+        cleared += bool(upper_bounds(kept[:, None], np.arange(60), weightings=499)[0] <= 0.15)
+    assert told.found == pytest.approx(found / 200, abs=0.1)
+    assert told.cleared == pytest.approx(cleared / 200, abs=0.1)
