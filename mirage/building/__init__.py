@@ -7,12 +7,23 @@ from typing import TYPE_CHECKING
 from mirage._base.lazy import lazy
 
 if TYPE_CHECKING:
+    from mirage.building.askable import Askable, askable_passages, corpus_of
     from mirage.building.evaluation_sets import (
         MIRACL_RECIPE,
         Benchmark,
         DropReason,
         Recipe,
         build_benchmark,
+    )
+    from mirage.building.item_checks import (
+        Draft,
+        Fault,
+        FaultKind,
+        ItemKind,
+        duplicate_of,
+        faults_in,
+        query_of,
+        stands,
     )
     from mirage.building.judge_benchmark_steps import (
         TimeDependence,
@@ -25,6 +36,13 @@ if TYPE_CHECKING:
         with_passages,
     )
     from mirage.building.judge_benchmarks import JudgeBenchmark, build_judge_benchmark
+    from mirage.building.test_sets import (
+        ITEM_KINDS,
+        ItemSet,
+        RejectedItem,
+        build_test_set,
+        estimate_test_set,
+    )
     from mirage.building.training_sets import (
         ChatMessage,
         OmitReason,
@@ -39,26 +57,42 @@ if TYPE_CHECKING:
     )
 
 __all__ = [
+    "ITEM_KINDS",
     "MIRACL_RECIPE",
+    "Askable",
     "Benchmark",
     "ChatMessage",
+    "Draft",
     "DropReason",
+    "Fault",
+    "FaultKind",
+    "ItemKind",
+    "ItemSet",
     "JudgeBenchmark",
     "OmitReason",
     "Recipe",
+    "RejectedItem",
     "TimeDependence",
     "TrainingExample",
     "TrainingSet",
     "UnlabelledSentence",
     "WithPassages",
+    "askable_passages",
     "assign_models",
     "build_benchmark",
     "build_judge_benchmark",
+    "build_test_set",
     "build_training_set",
     "check_trainable",
+    "corpus_of",
+    "duplicate_of",
+    "estimate_test_set",
     "example_of",
+    "faults_in",
+    "query_of",
     "read_training_set",
     "relevant_only",
+    "stands",
     "time_independent",
     "unfit_answers",
     "unlabelled_sentences",

@@ -1,0 +1,181 @@
+"""Passages worth asking about, spread over the documents."""
+
+from __future__ import annotations
+
+import math
+import random
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import pairwise, zip_longest
+from pathlib import Path
+from typing import NamedTuple
+
+from mirage.corpus import Corpus, chunk, read_documents
+from mirage.corpus.documents import CHUNK
+from mirage.errors import DatasetError
+from mirage.features.language import language_probabilities
+from mirage.languages import Language
+from mirage.models import Passage
+from mirage.text import tokenize
+from mirage.text.lexicon import lexicon
+from mirage.text.mentions import folded
+from mirage.text.quantities import quantities
+
+__all__ = ["Askable", "askable_passages", "corpus_of"]
+
+LOOKED_AT = 20_000
+"""Passages of a corpus that are looked at; of a larger one, so many at even distances."""
+
+SHORTEST = {"word": 20, "character": 50}
+"""Words or characters of a passage that is worth asking about, at least."""
+
+IN_LANGUAGE = 0.5
+"""The share of a passage that has to be in the language."""
+
+RARE = 0.02
+"""A word that stands in so many of the passages, or in two, says something of its own."""
+
+
+def corpus_of(
+    documents: Corpus | str | Path | Iterable[Passage] | Sequence[str | Path],
+    language: str | Language,
+    *,
+    size: int = CHUNK,
+    overlap: int = 0,
+) -> Corpus:
+    """The passages of documents: a corpus as it is, and all else cut into passages.
+
+    Texts of more than twice ``size`` words are cut (:func:`mirage.corpus.chunk`), shorter ones are
+    passages as they are.
+
+    Args:
+        documents: a corpus; a folder that one is in; what :func:`mirage.corpus.read_documents`
+            reads, or several of these; or the documents themselves.
+        language: of the documents.
+        size: words a passage.
+        overlap: words that a passage repeats from the one before it.
+
+    Raises:
+        DatasetError: they cannot be read, or two have one id.
+        SettingError: ``size`` or ``overlap`` makes no sense.
+        UnknownNameError: no such language.
+    """
+    if isinstance(documents, Corpus):
+        return documents
+    sources = [documents] if isinstance(documents, str | Path) else documents
+    code = Language.of(language).code
+    return Corpus.build(_passages(sources, size, overlap), language=code)
+
+
+def _passages(
+    sources: Iterable[str | Path | Passage], size: int, overlap: int
+) -> Iterator[Passage]:
+    for source in sources:
+        if isinstance(source, Passage):
+            texts: Iterable[Passage] = (source,)
+        elif (Path(source) / "manifest.json").is_file():
+            yield from Corpus.open(source)
+            continue
+        else:
+            texts = read_documents(source)
+        for text in texts:
+            pieces = list(chunk((text,), size, overlap=overlap))
+            yield from pieces if len(pieces) > 2 else [text] if pieces else []
+
+
+class Askable(NamedTuple):
+    """Passages worth asking about.
+
+    Attributes:
+        passages: in the order in which to ask: the best of each document, then their second best.
+        documents: how many documents there are among the passages that were looked at.
+        passed_over: by reason, how many passages are not worth it.
+    """
+
+    passages: tuple[Passage, ...]
+    documents: int
+    passed_over: dict[str, int]
+
+    @property
+    def askable_documents(self) -> int:
+        """How many documents have a passage worth asking about."""
+        return len({passage.document_id for passage in self.passages})
+
+
+def askable_passages(
+    corpus: Iterable[Passage] | Corpus, language: str | Language, *, seed: int = 0
+) -> Askable:
+    """The passages that are worth asking about, best first and spread over the documents.
+
+    A passage is worth it that is long enough, in the language, and no copy of another. The more
+    numbers it has, and words that few others have, the more it is worth. Documents come in an
+    order drawn at random, each with its best passage first.
+
+    Args:
+        corpus: the passages.
+        language: what the questions are to be in.
+        seed: of the order of documents.
+
+    Raises:
+        DatasetError: there is no passage.
+        UnknownNameError: no such language.
+    """
+    entry = Language.of(language)
+    looked_at = _looked_at(corpus)
+    if not looked_at:
+        raise DatasetError("there is no passage to ask about")
+    words = [frozenset(_words(passage, entry)) for passage in looked_at]
+    spread = Counter(word for each in words for word in each)
+    rare_at = max(2.0, RARE * len(looked_at))
+    passed_over: Counter[str] = Counter()
+    seen: set[str] = set()
+    worth: dict[str, list[tuple[float, int, Passage]]] = {}
+    for number, (passage, own) in enumerate(zip(looked_at, words, strict=True)):
+        why = _unfit(passage, entry, seen)
+        if why:
+            passed_over[why] += 1
+            continue
+        rare = sum(spread[word] <= rare_at for word in own)
+        stated = len(quantities(passage.text, entry))
+        value = math.log1p(rare) + math.log1p(min(stated, 5))
+        worth.setdefault(passage.document_id, []).append((-value, number, passage))
+    documents = sorted(worth)
+    random.Random(seed).shuffle(documents)
+    best = [[passage for *_, passage in sorted(worth[name], key=_key)] for name in documents]
+    rounds = (passage for each in zip_longest(*best) for passage in each if passage is not None)
+    everything = len({passage.document_id for passage in looked_at})
+    return Askable(tuple(rounds), everything, dict(passed_over))
+
+
+def _key(valued: tuple[float, int, Passage]) -> tuple[float, int]:
+    return valued[:2]
+
+
+def _looked_at(corpus: Iterable[Passage] | Corpus) -> list[Passage]:
+    if not isinstance(corpus, Corpus):
+        return list(corpus)
+    step = max(1.0, len(corpus) / LOOKED_AT)
+    return [corpus.at(int(n * step)) for n in range(min(len(corpus), LOOKED_AT))]
+
+
+def _words(passage: Passage, entry: Language) -> list[str]:
+    """Words that say something; pairs of characters where a script parts no words."""
+    tokens = tokenize(passage.text, entry)
+    if entry.tokens == "character":
+        return ["".join(pair) for pair in pairwise(tokens)]
+    common = lexicon(entry.code).function_words
+    return [token for token in tokens if token not in common]
+
+
+def _unfit(passage: Passage, entry: Language, seen: set[str]) -> str:
+    """Why a passage is not worth asking about, empty if it is; ``seen`` are texts before it."""
+    if len(tokenize(passage.text, entry)) < SHORTEST[entry.tokens]:
+        return "too short"
+    shares = language_probabilities(passage.text, entry)
+    if shares.get(entry.code, 0.0) < IN_LANGUAGE:
+        return "in another language"
+    text = folded(passage.text, entry)
+    if text in seen:
+        return "a copy of another"
+    seen.add(text)
+    return ""

@@ -1,0 +1,808 @@
+"""Test sets from documents: questions that an LLM writes, and checks that let few faults through.
+
+:func:`build_test_set` chooses passages that are worth asking about, has an LLM write an item from
+each, and keeps what passes the checks of :mod:`mirage.building.item_checks`, whose relevant
+passage is found by its words, and which the LLM answers rightly from the passages that are shown.
+What fails is listed with its reason.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections import Counter, deque
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal, NamedTuple, TypeVar, get_args
+
+from pydantic import ValidationError
+
+from mirage._base.concurrency import run_sync
+from mirage._base.files import write_records, writing
+from mirage._base.journal import Journal
+from mirage._base.progress import progress_bar
+from mirage._base.tables import Table, to_text
+from mirage.building.askable import Askable, askable_passages, corpus_of
+from mirage.building.evaluation_sets import reason_counts
+from mirage.building.item_checks import (
+    PAIRS,
+    Draft,
+    Fault,
+    FaultKind,
+    ItemKind,
+    duplicate_of,
+    faults_in,
+    query_of,
+    stands,
+)
+from mirage.corpus import Corpus
+from mirage.corpus.documents import CHUNK
+from mirage.dataset import MirageDataset
+from mirage.errors import DatasetError, SettingError, UnknownNameError
+from mirage.languages import Language
+from mirage.llm import LLM
+from mirage.llm.estimates import Estimate, estimate, sum_estimates
+from mirage.llm.questions import Form, Question, ask_each
+from mirage.models import Id, Passage, Query, Record
+from mirage.retrieval import BM25
+from mirage.text import ABSTAINS_AT, abstains, mentioned
+
+__all__ = [
+    "ITEM_KINDS",
+    "ItemSet",
+    "RejectedItem",
+    "build_test_set",
+    "estimate_test_set",
+]
+
+T = TypeVar("T")
+
+ITEM_KINDS: Mapping[ItemKind, float] = {
+    "single": 0.35,
+    "list": 0.15,
+    "date": 0.1,
+    "two_passages": 0.1,
+    "comparison": 0.1,
+    "near_miss": 0.2,
+}
+"""The shares of the kinds of items, unless others are asked for."""
+
+ATTEMPTS = 3
+"""Drafts for each item that is wanted, at most."""
+
+REUSE = 3
+"""How often a passage is asked about, at most, where there are few."""
+
+FOUND_AMONG = 20
+"""Passages that are found by the words of a question, one of its own among them."""
+
+LOOKED_THROUGH = 50
+"""Passages in which an answer to a question that has none is looked for."""
+
+
+class RejectedItem(Record):
+    """An item that is not in the test set, and why.
+
+    Attributes:
+        id: that of its place in the plan; no item of the set has it.
+        kind: what it was to be.
+        faults: what is wrong with it, one or more.
+        passages: the ids of the passages that it was written from.
+        draft: what was written; ``None`` where nothing that can be read was.
+    """
+
+    id: Id
+    kind: ItemKind
+    faults: tuple[Fault, ...]
+    passages: tuple[Id, ...]
+    draft: Draft | None = None
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class ItemSet:
+    """Items that passed all checks, those that did not, and how far they cover the documents.
+
+    It prints as a table of what became of the drafts.
+
+    Attributes:
+        queries: the items, in the order in which they were planned. ``metadata`` says of each its
+            ``kind``, and in ``closed_book`` whether the LLM knew the answer without passages
+            (``right``), said another one (``wrong``), or said none (``none``).
+        rejected: the others, with what is wrong with each.
+        askable: the passages worth asking about.
+        wanted: how many items were asked for.
+        language: of all items, as ISO 639-1 code.
+    """
+
+    queries: tuple[Query, ...]
+    rejected: tuple[RejectedItem, ...]
+    askable: Askable
+    wanted: int
+    language: str
+
+    @property
+    def dataset(self) -> MirageDataset:
+        """The items as a dataset.
+
+        Raises:
+            DatasetError: there is none.
+        """
+        if not self.queries:
+            raise DatasetError(f"no item passed the checks ({self._reasons() or 'none written'})")
+        return MirageDataset(self.queries, name=f"made-{self.language}")
+
+    @property
+    def covered(self) -> int:
+        """How many documents an item has a relevant passage, or a near miss, of."""
+        return len({query.metadata["document"] for query in self.queries})
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """How many drafts there were, were rejected for each reason, and passed; and coverage."""
+        first = Counter(item.faults[0].kind for item in self.rejected)
+        kinds = Counter(query.metadata["kind"] for query in self.queries)
+        return {
+            "drafts": len(self.queries) + len(self.rejected),
+            **{reason: first[reason] for reason in get_args(FaultKind) if first[reason]},
+            "items": len(self.queries),
+            **{f"kind {kind}": kinds[kind] for kind in get_args(ItemKind) if kinds[kind]},
+            "known without passages": sum(
+                query.metadata.get("closed_book") == "right" for query in self.queries
+            ),
+            "documents": self.askable.documents,
+            "documents worth asking about": self.askable.askable_documents,
+            "documents covered": self.covered,
+        }
+
+    @property
+    def unasked(self) -> int:
+        """How many drafts the LLM gave no answer on; the same call asks for them again."""
+        return sum(item.faults[0].kind == "not asked" for item in self.rejected)
+
+    def _reasons(self) -> str:
+        return reason_counts(item.faults[0].kind for item in self.rejected)
+
+    def __repr__(self) -> str:
+        return f"ItemSet({len(self.queries)} items, {len(self.rejected)} rejected)"
+
+    def __str__(self) -> str:
+        counts = self.counts
+        rest, rows = counts["drafts"], [("drafts", "", str(counts["drafts"]))]
+        for reason in get_args(FaultKind):
+            if reason in counts:
+                rest -= counts[reason]
+                rows.append((reason, str(counts[reason]), str(rest)))
+        kinds = ", ".join(
+            f"{kind} {counts[f'kind {kind}']}"
+            for kind in get_args(ItemKind)
+            if f"kind {kind}" in counts
+        )
+        notes = (
+            f"{len(self.queries)} of {self.wanted} items that were asked for; {kinds or 'no kind'}",
+            f"covered: {counts['documents covered']} documents of {counts['documents']}, of which "
+            f"{counts['documents worth asking about']} have a passage worth asking about",
+            f"known without passages: {counts['known without passages']}",
+        )
+        head, marks = ("draft", "rejected", "left"), (False,) * len(rows)
+        return to_text(Table("A test set from documents", head, tuple(rows), marks, notes, name=0))
+
+    def write(self, path: str | Path) -> None:
+        """Write the items as a dataset, and the rejected ones beside it (``NAME.rejected.jsonl``).
+
+        Raises:
+            DatasetError: there is no item, or a file cannot be written.
+        """
+        place = Path(path)
+        with writing(place):
+            place.parent.mkdir(parents=True, exist_ok=True)
+        write_records(self.rejected, beside(place, "rejected"))
+        self.dataset.to_jsonl(place)
+
+
+def beside(path: Path, what: str) -> Path:
+    """The file of a dataset that holds something else of it: ``tests.rejected.jsonl``."""
+    return path.with_name(f"{path.stem}.{what}.jsonl")
+
+
+# The plan -----------------------------------------------------------------------------------------
+
+
+class Slot(NamedTuple):
+    """What one item is to be written from."""
+
+    number: int
+    kind: ItemKind
+    passages: tuple[Passage, ...]
+
+    @property
+    def id(self) -> str:
+        """Of the item that is written for it."""
+        return f"q{self.number:03}"
+
+
+class _Plan:
+    """Passages to ask about, handed out a wave at a time; the same calls give the same slots."""
+
+    def __init__(self, askable: Askable, index: BM25) -> None:
+        self.index = index
+        self.waiting = deque(askable.passages * REUSE)
+        self.most = len(askable.passages)  # a wave asks about no passage twice
+        self.by_document: dict[str, list[Passage]] = {}
+        for passage in askable.passages:
+            self.by_document.setdefault(passage.document_id, []).append(passage)
+        self.made = 0
+
+    def wave(self, kinds: Sequence[ItemKind]) -> list[Slot]:
+        """Slots for items of these kinds, fewer where passages run out."""
+        slots = []
+        for kind in kinds[: self.most]:
+            if not self.waiting:
+                break
+            passage = self.waiting.popleft()
+            partner = self._partner(passage) if kind in PAIRS else None
+            passages = (passage,) if partner is None else (passage, partner)
+            self.made += 1
+            if kind in PAIRS and partner is None:
+                kind = "single"
+            slots.append(Slot(self.made, kind, passages))
+        return slots
+
+    def _partner(self, passage: Passage) -> Passage | None:
+        """Another passage of the document, the likest; else the likest of any."""
+        others = [other for other in self.by_document[passage.document_id] if other != passage]
+        if others:
+            ids = [other.id for other in others]
+            scores = self.index.scores(passage.text, ids)
+            return others[max(range(len(others)), key=scores.__getitem__)]
+        hits = self.index.search(passage.text, 2)
+        return next((hit.passage for hit in hits if hit.passage.id != passage.id), None)
+
+
+def _quota(kinds: Mapping[ItemKind, float], items: int) -> list[ItemKind]:
+    """The kinds of so many items, in an order in which every beginning has about these shares."""
+    total = sum(kinds.values())
+    given: Counter[ItemKind] = Counter()
+    order: list[ItemKind] = []
+    for number in range(1, items + 1):
+        kind = max(kinds, key=lambda kind: number * kinds[kind] / total - given[kind])
+        given[kind] += 1
+        order.append(kind)
+    return order
+
+
+# What is asked ------------------------------------------------------------------------------------
+
+_KIND_RULES: Mapping[ItemKind, str] = {
+    "single": "Ask for one fact that the passage states: a name, a place, a thing, a term, a rule.",
+    "list": "Ask for two to five facts that the passage states together. Each of them is a short "
+    "answer of its own.",
+    "date": "Ask for a date, a year, a time, an amount or another number that the passage states. "
+    "It is the only short answer.",
+    "two_passages": "Ask something that takes both passages: one fact stands in the first, and "
+    "what it leads to in the second. Neither passage alone is enough.",
+    "comparison": "Ask which of two things, named in the question, is the earlier, larger, longer, "
+    "dearer or the like. One passage says of the first, the other of the second. The short answer "
+    "is the one, the wrong answer the other.",
+    "near_miss": "Ask something that the passage seems to answer and does not: about the same "
+    "subject, of the kind of detail that it gives, yet nothing in it tells. It has to have an "
+    'answer in the world. "answers" is an empty list; "wrong_answers" are what somebody who reads '
+    'in haste may take for the answer; "answer" says that the passages do not tell it.',
+}
+
+_WRITE_TASK = """\
+You write an item for a test of systems that answer questions from passages. Everything that you \
+write is in {language}, with names as the passages write them.
+
+{rule}
+
+The rules:
+- The question stands by itself. Whoever has never seen a passage knows what it is about: it names \
+its subject in full, and says nothing of a text or passage.
+- The question does not hold its answer, nor give it away.
+- A short answer is as short as can be, and stands in a passage. It is a list of all forms in \
+which a right response may give it (digits and words, abbreviations, other spellings); the first \
+is the passage's own.
+- Two to four wrong answers are false, and of the same sort as the right one: other names or \
+numbers of the passages, or near ones. Each is a list of forms too. None is a part of a right one.
+- The reason says in a sentence what each passage states.
+- The answer gives all short answers in one or two sentences and no wrong one. Behind what a \
+passage states it cites that passage by its number: [1].
+- It asks nothing that these have asked already: {earlier}"""
+
+_WRITE_FORM = (
+    'Answer with one JSON object and nothing else: {"question": "...", "answers": [["...", '
+    '"..."]], "wrong_answers": [["..."], ["..."]], "reason": "...", "answer": "... [1]."} or, '
+    'where the material is not fit for such an item, {"skip": "why"}.'
+)
+
+_ANSWER_TASK = """\
+You answer a question, as briefly as can be: with a name, a number, a date, a few words, or \
+several of these. {source} Answer in {language}."""
+_OPEN = "Go by the passages alone, and not by what you know besides."
+_CLOSED = "You have no passages: go by what you know. Do not guess."
+
+_ANSWER_FORM = (
+    'Answer with one JSON object and nothing else: {"answer": "..."} or, where the answer cannot '
+    'be told, {"answer": null}.'
+)
+
+# A passage may hold JSON, and a careless LLM copies it.
+_BREAKS = ((re.compile(r'\{(?=\s*"(?:question|skip|answer)")'), "( "),)
+_OBJECT = re.compile(r"\{.*\}", re.DOTALL)
+
+
+def _object(text: str) -> dict[str, Any] | None:
+    """The one JSON object of an answer, with or without a fence around it."""
+    match = _OBJECT.search(text)
+    try:
+        value = json.loads(match[0]) if match else None
+    except (ValueError, RecursionError):
+        return None
+    return value if isinstance(value, dict) else None
+
+
+def _draft_in(text: str) -> Draft | None:
+    value = _object(text)
+    if value is None:
+        return None
+    if isinstance(value.get("skip"), str):
+        return Draft(reason=value["skip"])
+    try:
+        return Draft.model_validate(value) if value.get("question") else None
+    except ValidationError:
+        return None
+
+
+def _answer_in(text: str) -> str | None:
+    """The answer, empty where it cannot be told."""
+    value = _object(text)
+    if value is None or "answer" not in value:
+        return None
+    answer = value["answer"]
+    parts = answer if isinstance(answer, list) else [answer]
+    return "; ".join(str(part) for part in parts if part is not None)
+
+
+_DRAFT = Form(_WRITE_FORM, "Only the JSON object, please.", _draft_in, "item", _BREAKS)
+_ANSWER = Form(_ANSWER_FORM, "Only the JSON object, please.", _answer_in, "answer", _BREAKS)
+
+
+def _written(slot: Slot, entry: Language, earlier: Sequence[str] = ()) -> Question[Draft]:
+    """Write the item of a slot; ``earlier`` are questions about its passages."""
+    material = [(f"passage_{n}", p.titled_text) for n, p in enumerate(slot.passages, 1)]
+    asked = [(f"asked_{n}", text) for n, text in enumerate(earlier, 1)]
+    task = _WRITE_TASK.format(
+        language=f"{entry.name} ({entry.native_name})",
+        rule=_KIND_RULES[slot.kind],
+        earlier=", ".join(name for name, _ in asked) or "nothing yet",
+    )
+    return Question(task, "Write the item", _DRAFT, (*asked, *material))
+
+
+def _answered(text: str, passages: Sequence[Passage], entry: Language) -> Question[str]:
+    """Answer a question, from passages or, without any, from what the LLM knows."""
+    task = _ANSWER_TASK.format(
+        source=_OPEN if passages else _CLOSED, language=f"{entry.name} ({entry.native_name})"
+    )
+    material = [(f"passage_{n}", p.titled_text) for n, p in enumerate(passages, 1)]
+    return Question(task, "Answer the question", _ANSWER, (*material, ("question", text)))
+
+
+class _Told(Record):
+    """What an LLM said to one question: read as a draft or an answer, or why it cannot be read."""
+
+    asked: str
+    draft: Draft | None = None
+    answer: str | None = None
+    unreadable: str = ""
+
+
+class _Asker:
+    """Asks an LLM, and keeps what it says: nothing is asked twice, today or by the next process."""
+
+    def __init__(self, llm: LLM, journal: Journal[_Told], progress: bool) -> None:
+        self.llm, self.journal, self.progress = llm, journal, progress
+        self.told = {told.asked: told for told in journal.earlier}
+
+    def key(self, question: Question[Any]) -> str:
+        """A digest of the model and of what it is asked."""
+        asked = json.dumps([self.llm.model, question.prompt])
+        return hashlib.sha256(asked.encode("utf-8", "surrogatepass")).hexdigest()
+
+    def ask(
+        self, questions: Sequence[Question[T]], what: str, keep: Callable[[str, T], _Told]
+    ) -> list[_Told | str]:
+        """What was said to each, or why nothing was."""
+        keys = [self.key(question) for question in questions]
+        missing = {
+            key: question
+            for key, question in zip(keys, questions, strict=True)
+            if key not in self.told
+        }
+        failed: dict[str, str] = {}
+        names = list(missing)
+        with progress_bar(len(missing), what, self.progress) as bar:
+
+            def take(place: int, outcome: Any) -> None:
+                key = names[place]
+                if outcome.failed:
+                    failed[key] = outcome.failed
+                elif outcome.value is None:
+                    self._keep(_Told(asked=key, unreadable=outcome.invalid))
+                else:
+                    self._keep(keep(key, outcome.value))
+                bar.update()
+
+            if missing:
+                run_sync(ask_each(self.llm, missing.values(), take))
+        return [failed[key] if key in failed else self.told[key] for key in keys]
+
+    def _keep(self, told: _Told) -> None:
+        self.told[told.asked] = told
+        self.journal.add(told)
+
+
+# Building -----------------------------------------------------------------------------------------
+
+
+def build_test_set(
+    documents: Corpus | str | Path | Iterable[Passage] | Sequence[str | Path],
+    *,
+    language: str,
+    llm: LLM,
+    items: int = 50,
+    kinds: Mapping[ItemKind, float] = ITEM_KINDS,
+    shown: int = 5,
+    size: int = CHUNK,
+    overlap: int = 0,
+    seed: int = 0,
+    out: str | Path | None = None,
+    progress: bool = True,
+) -> ItemSet:
+    """Make a test set from documents: an LLM writes items, and what passes all checks is kept.
+
+    Passages worth asking about are chosen over all documents
+    (:func:`~mirage.building.askable_passages`). The LLM writes a question from each, with short
+    answers, wrong answers and a reference. Items are checked without it
+    (:func:`~mirage.building.faults_in`, :func:`~mirage.building.duplicate_of`, and whether the
+    words of the question find one of its passages); then the LLM answers the question from the
+    passages that the item shows, and from none. An item that it does not answer rightly from the
+    passages is rejected; so is a question that should have no answer where it names one, with
+    passages, or where what it knows stands in a passage of the corpus. Where items are
+    rejected, others are written in their place, up to three drafts for each that is wanted.
+
+    An item shows the passages that it was written from, and those of the corpus that its words find
+    and that do not state its answer. Its cluster is its document; items that share one, by way of
+    a pair of passages, are of one cluster.
+
+    With ``out`` the items, and ``NAME.rejected.jsonl`` beside them, are written; what the LLM says
+    goes to ``NAME.journal.jsonl`` as it comes, and the same call goes on from there.
+
+    Args:
+        documents: see :func:`~mirage.building.corpus_of`.
+        language: ISO 639-1 code of the documents and of the items.
+        llm: writes and answers.
+        items: how many are wanted.
+        kinds: the share of each kind of item, on any scale.
+        shown: passages an item shows.
+        size: words a passage that documents are cut into.
+        overlap: words that a passage repeats from the one before it.
+        seed: of the order of documents.
+        out: the file of the dataset.
+        progress: show progress bars on stderr, if that is a terminal.
+
+    Raises:
+        DatasetError: the documents cannot be read, none is worth asking about, no item passed, or
+            a file cannot be written.
+        LLMError: there is no key for OpenAI.
+        SettingError: ``items`` or ``shown`` is too small, or the kinds have no share.
+        UnknownNameError: no such language or kind.
+    """
+    _check(items, kinds, shown)
+    entry = Language.of(language)
+    index, askable = _prepared(documents, entry, size, overlap, seed, progress)
+    journal_path = None if out is None else beside(Path(out), "journal")
+    with Journal(journal_path, _Told) as journal:
+        asker = _Asker(llm, journal, progress)
+        made = _Making(asker, index, entry, shown)
+        plan = _Plan(askable, index)
+        quota = _quota(kinds, items)
+        while len(made.queries) < items and plan.made < ATTEMPTS * items:
+            slots = plan.wave(_lacking(quota, made.queries)[: ATTEMPTS * items - plan.made])
+            if not slots:
+                break
+            made.take(slots)
+            if made.stopped:
+                break
+    rejected = tuple(sorted(made.rejected, key=lambda item: int(item.id[1:])))
+    result = ItemSet(_clustered(made.queries), rejected, askable, items, entry.code)
+    if out is not None:
+        result.write(out)
+    return result
+
+
+def estimate_test_set(
+    documents: Corpus | str | Path | Iterable[Passage] | Sequence[str | Path],
+    *,
+    language: str,
+    llm: LLM,
+    items: int = 50,
+    kinds: Mapping[ItemKind, float] = ITEM_KINDS,
+    shown: int = 5,
+    size: int = CHUNK,
+    overlap: int = 0,
+    seed: int = 0,
+    progress: bool = True,
+) -> Estimate:
+    """What :func:`build_test_set` will take with these arguments, if no draft is rejected.
+
+    Three calls an item. Each rejected draft takes one to three more. Nothing is sent; the questions
+    are not known yet, so the first words of a passage stand for each.
+
+    Args:
+        documents: as :func:`build_test_set` has them, as all that follow.
+        language: of the documents and of the items.
+        llm: whose cache and price count.
+        items: how many are wanted.
+        kinds: the share of each kind of item.
+        shown: passages an item shows.
+        size: words a passage.
+        overlap: words that a passage repeats.
+        seed: of the order of documents.
+        progress: show a progress bar on stderr, if that is a terminal.
+
+    Raises:
+        DatasetError: as :func:`build_test_set`.
+        SettingError: as :func:`build_test_set`.
+        UnknownNameError: as :func:`build_test_set`.
+    """
+    _check(items, kinds, shown)
+    entry = Language.of(language)
+    index, askable = _prepared(documents, entry, size, overlap, seed, progress)
+    slots = _Plan(askable, index).wave(_quota(kinds, items))
+    written = [_written(slot, entry) for slot in slots]
+    answered = []
+    for slot in slots:
+        text = " ".join(slot.passages[0].text.split()[:20])[:200]
+        found = [hit.passage for hit in index.search(text, shown)]
+        answered += [_answered(text, found, entry), _answered(text, (), entry)]
+    return sum_estimates((estimate(llm, written), estimate(llm, answered)))
+
+
+def _check(items: int, kinds: Mapping[ItemKind, float], shown: int) -> None:
+    if items < 1 or shown < 2:
+        raise SettingError(
+            f"a test set has 1 item or more, each with 2 passages or more, not {items} and {shown}"
+        )
+    for kind, share in kinds.items():
+        if kind not in ITEM_KINDS:
+            raise UnknownNameError("kind of item", kind, ITEM_KINDS)
+        if not share >= 0:
+            raise SettingError(f"a share is 0 or more, not {share}")
+    if not sum(kinds.values()) > 0:
+        raise SettingError("give a kind of item a share above 0")
+
+
+def _prepared(
+    documents: Any, entry: Language, size: int, overlap: int, seed: int, progress: bool
+) -> tuple[BM25, Askable]:
+    corpus = corpus_of(documents, entry, size=size, overlap=overlap)
+    askable = askable_passages(corpus, entry, seed=seed)
+    if not askable.passages:
+        why = ", ".join(f"{reason}: {n}" for reason, n in askable.passed_over.items())
+        raise DatasetError(f"no passage is worth asking about in {entry.name} ({why})")
+    return BM25.build(corpus, language=entry.code, progress=progress), askable
+
+
+def _lacking(quota: Sequence[ItemKind], queries: Iterable[Query]) -> list[ItemKind]:
+    """The kinds that are still to be written, in the order of the quota."""
+    made = Counter(query.metadata["kind"] for query in queries)
+    lacking = []
+    for kind in quota:
+        if made[kind]:
+            made[kind] -= 1
+        else:
+            lacking.append(kind)
+    return lacking[: len(lacking) - sum(made.values())]  # pairs that became single ones
+
+
+class _Making:
+    """Items and rejected drafts as they come, a wave at a time."""
+
+    def __init__(self, asker: _Asker, index: BM25, entry: Language, shown: int) -> None:
+        self.asker, self.index, self.entry, self.shown = asker, index, entry, shown
+        self.queries: list[Query] = []
+        self.rejected: list[RejectedItem] = []
+        self.asked: dict[str, list[str]] = {}
+        self.stopped = False
+
+    def take(self, slots: Sequence[Slot]) -> None:
+        """Write and check the items of these slots."""
+        questions = [_written(slot, self.entry, self._earlier(slot)) for slot in slots]
+        told = self.asker.ask(questions, "items written", _keep_draft)
+        for slot, said in zip(slots, told, strict=True):
+            self._remember(slot, said)
+        waiting: list[tuple[Slot, Draft, Query]] = []
+        for slot, said in zip(slots, told, strict=True):
+            draft, faults = _draft_of(said)
+            if draft is not None:
+                faults = faults_in(draft, slot.kind, slot.passages, self.entry)
+            if draft is not None and not faults:
+                query = self._shown(slot, draft)
+                others = [*self.queries, *(each for *_, each in waiting)]
+                faults = self._faults_among(query, slot, others)
+            if draft is None or faults:
+                self._reject(slot, draft, faults)
+            else:
+                waiting.append((slot, draft, query))
+        self._answer(waiting)
+
+    def _earlier(self, slot: Slot) -> list[str]:
+        return [text for passage in slot.passages for text in self.asked.get(passage.id, ())]
+
+    def _remember(self, slot: Slot, said: _Told | str) -> None:
+        """What was asked about a passage, so that it is not asked again."""
+        if isinstance(said, _Told) and said.draft is not None and said.draft.question:
+            for passage in slot.passages:
+                self.asked.setdefault(passage.id, []).append(said.draft.question)
+
+    def _shown(self, slot: Slot, draft: Draft) -> Query:
+        """The query with the passages that it shows."""
+        query = query_of(draft, slot.kind, slot.passages, self.entry, id=slot.id)
+        return with_distractors(query, self.index, self.shown)
+
+    def _faults_among(self, query: Query, slot: Slot, others: Sequence[Query]) -> list[Fault]:
+        own = {passage.id for passage in slot.passages}
+        found = self.index.search(query.text, FOUND_AMONG)
+        if not any(hit.passage.id in own for hit in found):
+            return [Fault(kind="not found by words", detail=f"not among {FOUND_AMONG}")]
+        other = duplicate_of(query, others)
+        return [] if other is None else [Fault(kind="duplicate", detail=f"of {other.id}")]
+
+    def _answer(self, waiting: Sequence[tuple[Slot, Draft, Query]]) -> None:
+        """Keep those that the LLM answers from the passages as it should."""
+        queries = [query for *_, query in waiting]
+        open_book = [_answered(query.text, query.passages, self.entry) for query in queries]
+        closed_book = [_answered(query.text, (), self.entry) for query in queries]
+        told = self.asker.ask([*open_book, *closed_book], "items answered", _keep_answer)
+        pairs = zip(told[: len(queries)], told[len(queries) :], strict=True)
+        for (slot, draft, query), said in zip(waiting, pairs, strict=True):
+            unsaid = [each for each in said if isinstance(each, str)]
+            if unsaid:
+                self._reject(slot, draft, [_not_asked(unsaid[0])])
+                continue
+            seen, known = (_answer_of(each) for each in said)
+            faults = self._faults_of_answers(query, seen, known)
+            if faults:
+                self._reject(slot, draft, faults)
+                continue
+            document = slot.passages[0].document_id
+            metadata = query.metadata | {
+                "document": document,
+                "closed_book": _standing(query, known, self.entry),
+                "made_by": self.asker.llm.model,
+            }
+            self.queries.append(query.model_copy(update={"metadata": metadata}))
+
+    def _faults_of_answers(self, query: Query, seen: str, known: str) -> list[Fault]:
+        if query.answerable:
+            if states_all(query, seen, self.entry):
+                return []
+            return [Fault(kind="not answered from the passages", detail=seen or "no answer")]
+        if not _is_none(seen, query, self.entry):
+            return [Fault(kind="answered by a passage", detail=f"read: {seen}")]
+        if _is_none(known, query, self.entry):
+            return []
+        for hit in self.index.search(f"{query.text} {known}", LOOKED_THROUGH):
+            if stands(known, hit.passage.titled_text, self.entry):
+                detail = f"known: {known}, in {hit.passage.id}"
+                return [Fault(kind="answered by a passage", detail=detail)]
+        return []
+
+    def _reject(self, slot: Slot, draft: Draft | None, faults: Sequence[Fault]) -> None:
+        ids = tuple(passage.id for passage in slot.passages)
+        item = RejectedItem(
+            id=slot.id, kind=slot.kind, faults=tuple(faults), passages=ids, draft=draft
+        )
+        self.rejected.append(item)
+        self.stopped |= faults[0].kind == "not asked"
+
+
+def _keep_draft(key: str, draft: Draft) -> _Told:
+    return _Told(asked=key, draft=draft)
+
+
+def _keep_answer(key: str, answer: str) -> _Told:
+    return _Told(asked=key, answer=answer)
+
+
+def _not_asked(why: str) -> Fault:
+    return Fault(kind="not asked", detail=why)
+
+
+def _draft_of(said: _Told | str) -> tuple[Draft | None, list[Fault]]:
+    """What was written, or why there is nothing."""
+    if isinstance(said, str):
+        return None, [_not_asked(said)]
+    if said.draft is None:
+        return None, [Fault(kind="unreadable", detail=said.unreadable)]
+    return said.draft, []
+
+
+def _answer_of(said: _Told | str) -> str:
+    """What was answered; nothing where that cannot be read."""
+    return "" if isinstance(said, str) or said.answer is None else said.answer
+
+
+def states_all(query: Query, text: str, entry: Language) -> bool:
+    """Whether a text states every short answer of a query."""
+    return bool(text) and all(
+        mentioned(forms, text, entry.code) or any(stands(form, text, entry) for form in forms)
+        for forms in query.answers
+    )
+
+
+def _is_none(answer: str, query: Query, entry: Language) -> bool:
+    """Whether somebody said that the answer cannot be told."""
+    return not answer.strip() or abstains(answer, entry, question=query.text) >= ABSTAINS_AT
+
+
+def _standing(query: Query, known: str, entry: Language) -> Literal["right", "wrong", "none"]:
+    if _is_none(known, query, entry):
+        return "none"
+    return "right" if query.answers and states_all(query, known, entry) else "wrong"
+
+
+def with_distractors(query: Query, index: BM25, shown: int) -> Query:
+    """A query with its own passages and those that its words find and that state no answer of it.
+
+    They stand in the order in which they were found, so that none can tell which are its own.
+    """
+    entry = Language.of(query.language)
+    own = {passage.id: passage for passage in query.passages}
+    room = max(0, shown - len(own))
+    others: list[Passage] = []
+    for hit in index.search(query.text, LOOKED_THROUGH):
+        if len(others) == room:
+            break
+        passage = hit.passage
+        if passage.id in own or states_some(query, passage, entry):
+            continue
+        others.append(passage)
+    passages = [*own.values(), *others]
+    scores = index.scores(query.text, [passage.id for passage in passages])
+    order = sorted(range(len(passages)), key=lambda n: (-scores[n], passages[n].id))
+    return query.model_copy(update={"passages": tuple(passages[n] for n in order)})
+
+
+def states_some(query: Query, passage: Passage, entry: Language) -> bool:
+    """Whether a passage states a short answer of a query."""
+    text = passage.titled_text
+    return any(stands(form, text, entry) for forms in query.answers for form in forms)
+
+
+def _clustered(queries: Iterable[Query]) -> tuple[Query, ...]:
+    """The queries with clusters such that those with a document in common are of one."""
+    parent: dict[str, str] = {}
+
+    def root(name: str) -> str:
+        while parent.setdefault(name, name) != name:
+            name = parent[name]
+        return name
+
+    queries = list(queries)
+    for query in queries:
+        for document in _documents(query):
+            parent[root(document)] = root(query.metadata["document"])
+    return tuple(
+        query.model_copy(update={"cluster": root(query.metadata["document"])}) for query in queries
+    )
+
+
+def _documents(query: Query) -> Iterator[str]:
+    """The documents that an item is about."""
+    yield query.metadata["document"]
+    relevant = set(query.relevant)
+    yield from (each.document_id for each in query.passages if each.id in relevant)
