@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -191,7 +191,7 @@ class Runner:
         """The responses of a cell."""
         dataset = self.dataset(cell["dataset"])
         path, _ = self._generated(cell)
-        whole = read_run(path, language=dataset.language, model=_name(cell))
+        whole = read_run(path, language=dataset.language, model=cell["generator"])
         asked = set(dataset.query_ids)
         responses = tuple(each for each in whole if each.query_id in asked)
         return whole.model_copy(update={"responses": responses})
@@ -257,6 +257,13 @@ class Runner:
             values={name: columns[name] for name in known},
             clusters=clusters,
         )
+
+    def shortfalls(self) -> Iterator[tuple[Node, str]]:
+        """The steps that reranked less than they were to, and by how much."""
+        for node in self.steps:
+            again = (self.store.manifest(node) or {}).get("again") if node.step == "rerank" else 0
+            if again:
+                yield node, f"{again} queries keep the order that they had"
 
     # Retrieval -----------------------------------------------------------------------------------
 
@@ -499,13 +506,6 @@ class Runner:
         if (kind, name) not in self._made:
             self._made[kind, name] = make()
         return self._made[kind, name]
-
-
-def _name(cell: Settings) -> str:
-    """What a run calls the pipeline of a cell."""
-    axes = ("retriever", "reranker", "processor", "generator", "prompt", "show_k")
-    parts = [cell[axis] for axis in axes if cell[axis] != NONE]
-    return " + ".join(parts if cell["retriever"] != NONE else ["closed book", *parts])
 
 
 def _ranked(run: RetrievalRun, failures: Mapping[str, str] = {}) -> Iterable[Ranked]:

@@ -16,12 +16,15 @@ from mirage.benchmarking.plan import Plan, make_plan
 from mirage.benchmarking.store import ResultStore
 from mirage.benchmarking.tables import ResultTable
 from mirage.errors import MirageError, SettingError, UnknownNameError
+from mirage.leaderboard import Leaderboard
 
 if TYPE_CHECKING:
+    from mirage.arena import PairwiseJudge
     from mirage.dataset import MirageDataset
     from mirage.executors import Executor
     from mirage.llm import Budget
     from mirage.models import Run
+    from mirage.ranking import Ranking
 
 __all__ = ["Grid"]
 
@@ -204,9 +207,79 @@ class Grid:
 
     def _run_of(self, runner: Runner, cell: Settings) -> Run | None:
         try:
-            return None if cell["generator"] == NONE else runner.responses(cell)
+            run = None if cell["generator"] == NONE else runner.responses(cell)
         except MirageError:
             return None
+        return None if run is None else run.model_copy(update={"model": self._system(cell)})
+
+    def _system(self, cell: Settings) -> str:
+        """What a pipeline is called: what sets it apart from the others on its dataset."""
+        others = [each for each in self.cells if each["dataset"] == cell["dataset"]]
+        apart = [axis for axis in cell if len({each[axis] for each in others} - {NONE}) > 1]
+        axes = [axis for axis in cell if axis in {*apart, "retriever", "reranker", "generator"}]
+        words = [
+            f"{axis}={cell[axis]}" if axis in DEPTHS else cell[axis]
+            for axis in axes
+            if cell[axis] != NONE
+        ]
+        return " + ".join([*(["closed book"] if cell["retriever"] == NONE else []), *words])
+
+    def leaderboard(
+        self,
+        dataset: str = "",
+        *,
+        judge: PairwiseJudge | None = None,
+        store: ResultStore | str | Path | None = None,
+        limit: int | None = None,
+        out: str | Path | None = None,
+        seed: int = 0,
+        progress: bool = True,
+    ) -> Ranking:
+        """The pipelines that were run, ranked by a judge, or among the systems of a board.
+
+        A judge compares any two of them on the queries, and Bradley-Terry turns its verdicts into
+        logits. Without a judge they are placed among the systems of the bundled board, by its
+        surrogate; that takes bundled queries, and leaves out what is closed book, for it goes by
+        passages.
+
+        Args:
+            dataset: its name in the file; may be left out where there is one.
+            judge: compares responses.
+            store: where steps are kept; by default :meth:`store`.
+            limit: queries of the dataset, the first ones.
+            out: a file of votes that grows; see :class:`mirage.PairwiseJudge`.
+            seed: of all that is drawn.
+            progress: show progress bars on stderr, if that is a terminal.
+
+        Raises:
+            UnknownNameError: there is no such dataset.
+            SettingError: no name is given and there are several, no pipeline was run, or there is
+                no judge for queries that are not bundled.
+            JudgmentError: fewer than two pipelines were run.
+        """
+        names = list(dict.fromkeys(cell["dataset"] for cell in self.cells))
+        dataset = names[0] if not dataset and len(names) == 1 else dataset
+        if not dataset:
+            raise SettingError(f"{self.name} is on {', '.join(names)}: give the name of one")
+        if dataset not in names:
+            raise UnknownNameError("dataset", dataset, names)
+        pairs = zip(self.cells, self.runs(store, limit=limit), strict=True)
+        runs = [run for cell, run in pairs if run is not None and cell["dataset"] == dataset]
+        if not runs:
+            raise SettingError(f"no pipeline of {self.name} was run on {dataset}: run the grid")
+        queries = self.config.datasets[dataset].dataset()[:limit]
+        if judge is not None:
+            judged = judge.compare(
+                queries, runs, queries=len(queries), out=out, seed=seed, progress=progress
+            )
+            return Leaderboard.from_judgments(queries, runs, judged, seed=seed).ranking
+        if self.config.datasets[dataset].form != "bundled":
+            raise SettingError(
+                f"{dataset} are not the bundled queries, which alone have a board: give judge="
+            )
+        board = Leaderboard.bundled(queries.language)
+        open_book = {run.model: run for run in runs if any(each.passages for each in run)}
+        return board.rank_all(open_book, seed=seed, progress=progress)
 
     def _table(self, runner: Runner, progress: bool) -> ResultTable:
         for name in dict.fromkeys(cell["dataset"] for cell in self.cells):
@@ -220,7 +293,9 @@ class Grid:
                     cell = Cell(settings, failure=str(error))
                 cells.append(cell)
                 bar.update()
-        return ResultTable(self.name, tuple(map(self._plain, cells)), self.config.metrics)
+        notes = (f"{node}: {why}" for node, why in runner.shortfalls())
+        plain = tuple(map(self._plain, cells))
+        return ResultTable(self.name, plain, self.config.metrics, tuple(notes))
 
     def plan(
         self, store: ResultStore | str | Path | None = None, *, limit: int | None = None

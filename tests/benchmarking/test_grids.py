@@ -285,6 +285,58 @@ def test_a_plan_tells_what_is_asked_before_it_is(tmp_path: Path, chat: ChatServe
     assert "360" in str(plan)
 
 
+def test_what_a_reranker_left_as_it_was_is_told_and_tried_again(
+    tmp_path: Path, chat: ChatServer
+) -> None:
+    down = True
+
+    def answer(request: Mapping[str, Any]) -> Reply | str:
+        if "documents" not in request:
+            return last_passage(request)
+        if down and MirageDataset.bundled("sw")["q02"].text == request["query"]:
+            return Reply(status=400, text="too long")
+        scores = [
+            {"index": i, "relevance_score": float(i)} for i in range(len(request["documents"]))
+        ]
+        return Reply(body=json.dumps({"results": scores}).encode())
+
+    chat.answer = answer
+    path = grid_file(tmp_path, chat.url, retriever="  retriever: [bm25]\n  reranker: [last]")
+    reranker = f'  last: {{kind: endpoint, model: m, base_url: "{chat.root}"}}'
+    path.write_text(path.read_text().replace("prompts:", f"rerankers:\n{reranker}\nprompts:"))
+    grid = Grid.read(path)
+    table = grid.run(limit=3, progress=False)
+    assert [cell.failure for cell in table] == ["", ""]
+    (note,) = table.notes
+    assert "1 queries keep the order that they had" in note
+    down = False
+    assert not grid.run(limit=3, progress=False).notes
+    asked = [request["query"] for request in chat.requests if "documents" in request]
+    first, second, _ = MirageDataset.bundled("sw")[:3]
+    assert asked.count(first.text) == 2  # 50 passages, in two parts
+    assert set(asked[-2:]) == {second.text}
+
+
+def test_pipelines_are_ranked_by_a_judge_and_on_the_bundled_board(
+    tmp_path: Path, chat: ChatServer
+) -> None:
+    grid = Grid.read(grid_file(tmp_path, chat.url, show_k="  show_k: [2]"))
+    with pytest.raises(SettingError, match="was run on sw"):
+        grid.leaderboard()
+    grid.run(progress=False)
+    names = {run.model for run in grid.runs() if run}
+    found = {f"{name} + chat" for name in ("oracle", "bm25", "flat", "both")}
+    assert names == {"closed book + chat", *found}
+    chat.answer = lambda request: "[[A]]" if "[[A]]" in str(request) else "ok"
+    judge = mirage.PairwiseJudge(LLM("judge", base_url=chat.url))
+    ranking = grid.leaderboard("sw", judge=judge, limit=8, progress=False)
+    assert {row.model for row in ranking} == names
+    board = grid.leaderboard(progress=False)
+    assert {row.model for row in board} & names == found  # the board goes by passages
+    with pytest.raises(UnknownNameError, match="dataset"):
+        grid.leaderboard("ws")
+
+
 def test_a_key_is_in_no_file(tmp_path: Path, chat: ChatServer) -> None:
     Grid.read(grid_file(tmp_path, chat.url)).run(limit=2, progress=False)
     assert chat.headers[0]["authorization"] == "Bearer sk-of-the-grid"
