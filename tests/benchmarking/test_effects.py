@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from itertools import product
+from itertools import permutations, product
 
 import numpy as np
 import pytest
@@ -72,6 +72,45 @@ def test_a_setting_that_a_cell_lacks_is_none_of_its_own() -> None:
     ]
 
 
+def test_shares_are_means_over_the_orders_of_axes() -> None:
+    """Three axes, and not all cells: by least squares, axis after axis, in all six orders."""
+    rng = np.random.default_rng(4)
+    places = [place for place in product("ab", "cde", "fg") if place not in {("a", "c", "f")}]
+    means = rng.random(len(places))
+    axes = ("retriever", "reranker", "generator")
+    cells = tuple(
+        Cell(dict(zip(axes, place, strict=True)), {"m": Score(float(mean))})
+        for place, mean in zip(places, means, strict=True)
+    )
+    found = component_effects(ResultTable("part", cells, ("m",)), "m")
+
+    def left(some: tuple[int, ...]) -> float:
+        columns = [[place[i] == v for place in places] for i in some for v in "abcdefg"]
+        X = np.column_stack([np.ones(len(places)), *np.array(columns, dtype=float)])
+        return float(np.square(means - X @ np.linalg.lstsq(X, means)[0]).sum())
+
+    for i, axis in enumerate(axes):
+        gains = []
+        for order in permutations(range(3)):
+            before = order[: order.index(i)]
+            gains.append(left(before) - left((*before, i)))
+        assert found[axis].share == pytest.approx(np.mean(gains) / left(()))
+    assert sum(row.share for row in found) == pytest.approx(1)
+
+
+def test_what_chance_brings_is_subtracted() -> None:
+    values = np.arange(40) % 2
+    other = 1 - values
+    other[0] = 0
+    cells = tuple(
+        Cell.measured({"retriever": name}, IDS[:40], {"m": column * 1.0})
+        for name, column in (("none", values), ("bm25", other))
+    )
+    found = component_effects(ResultTable("alike", cells, ("m",)), "m")
+    assert math.isnan(found["retriever"].share)
+    assert "do not differ by more than queries do by chance" in str(found).replace("\n  ", " ")
+
+
 def test_settings_that_never_meet_have_no_means() -> None:
     found = component_effects(published({("none", "a"): 0.0, ("bm25", "b"): 1.0}), "m")
     assert all(math.isnan(row.mean) for row in found.settings)
@@ -113,6 +152,17 @@ def test_shares_are_not_those_of_chance() -> None:
     few = component_effects(grid(0, 5, 0.4), "m")
     assert all(math.isnan(row.interval[0]) for row in (*few, *few.settings))
     assert "5 clusters of queries are too few" in str(few)
+
+
+def test_a_share_is_of_what_is_not_chance() -> None:
+    table = grid(4, 60, 0.15)
+    values = np.array([cell.values["m"] for cell in table])
+    means, covariance = values.mean(axis=1), np.cov(values) / 60
+    contrasts = np.array([[1, 1, -1, -1], [1, -1, 1, -1], [1, -1, -1, 1]]) / 2
+    squares = [(row @ means) ** 2 - row @ covariance @ row for row in contrasts]
+    found = component_effects(table, "m", draws=10)
+    assert found["retriever"].share == pytest.approx(squares[0] / sum(squares))
+    assert found["generator"].share == pytest.approx(squares[1] / sum(squares))
 
 
 def test_shares_without_effects_hold_nothing() -> None:

@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mirage.benchmarking import Cell, ResultTable, Score
-from mirage.errors import DatasetError, SettingError
+from mirage.errors import DatasetError, SettingError, UnknownNameError
 
 IDS = tuple(f"q{i}" for i in range(20))
 HOSTILE = "A&B_{1} [50%] ~^\\ <b>$x#|`*"
@@ -140,3 +140,32 @@ def test_a_metric_that_no_query_has_is_no_zero() -> None:
     assert math.isnan(cell.scores["m"].mean)
     assert cell.scores["m"].unmeasured == 20
     assert "0.000" not in str(ResultTable("none", (cell,), ("m",)))
+
+
+def test_numbers_that_all_lack_are_said_too() -> None:
+    cells = (measured(10, lost=3, retriever="none"), measured(12, lost=3, retriever="bm25"))
+    assert str(ResultTable("small", cells, ("qa_match",))).count("17 (1 failed, 2 unmeasured)") == 2
+
+
+def test_numbers_that_are_all_alike_have_no_interval_without_bounds() -> None:
+    ones = {"m": np.ones(20)}
+    free = Cell.measured({"retriever": "a"}, IDS, ones).scores["m"]
+    bounded = Cell.measured({"retriever": "a"}, IDS, ones, bounds={"m": (0, 1)}).scores["m"]
+    assert math.isnan(free.interval[0])
+    assert 0.7 < bounded.interval[0] < 0.9
+
+
+def test_a_pivot_has_one_cell_a_place() -> None:
+    cells = tuple(
+        measured(hits, retriever=retriever, show_k=k)
+        for hits, (retriever, k) in enumerate([("none", "5"), ("bm25", "5"), ("bm25", "10")])
+    )
+    table = ResultTable("small", cells, ("qa_match", "R@5"))
+    pivot = table.pivot(["retriever"], ["show_k"], ["qa_match"])
+    assert pivot[("bm25",), ("10", "qa_match")].mean == 0.1
+    assert (("none",), ("10", "qa_match")) not in pivot.scores
+    assert "| retriever | 5 | 10 |" in pivot.to_markdown()
+    with pytest.raises(SettingError, match=r"row bm25, column qa_match: they differ by show_k"):
+        table.pivot(["retriever"], [], ["qa_match"])
+    with pytest.raises(UnknownNameError, match="unknown row and column"):
+        _ = pivot[("none",), ("10", "qa_match")]
