@@ -13,12 +13,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from cells import TABLE, dataset, run
 from hostile import STRINGS
 from rankings import ranking
 
 from mirage import Leaderboard, MultilingualRanking, Ranking
 from mirage.languages import LANGUAGES
-from mirage.report import write
+from mirage.report import write, write_grid
 
 playwright = pytest.importorskip(
     "playwright.sync_api", reason="the extra browser is not installed: playwright"
@@ -455,3 +456,49 @@ def test_the_policy_holds_even_if_markup_got_in(browser: Any, one: Path) -> None
     assert outside
     assert {request.failure for request in outside} == {"csp"}
     context.close()
+
+
+# Grids --------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def grid(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The page of a grid of three cells, one of which failed."""
+    path = tmp_path_factory.mktemp("grid") / "grid.html"
+    write_grid(TABLE, path, runs=[run("solar"), run("llama"), None], datasets={"nq": dataset()})
+    return path
+
+
+def test_behind_a_cell_are_its_responses_in_any_order(browser: Any, grid: Path) -> None:
+    with opened(browser, grid) as seen:
+        page = seen.page
+        page.get_by_role("link", name="2", exact=True).click()
+        assert "llama" in page.locator("#page h2").inner_text()
+        assert page.locator(".card").count() == 12
+        page.locator(".card .cite").first.click()
+        assert "A passage that llama found." in page.locator("li.cited:visible").first.inner_text()
+        page.get_by_label("Order").select_option(label="qa_match, lowest first")
+        page.wait_for_function("location.hash.split('/').length === 4")
+        assert page.locator(".card code").first.inner_text() == "q0"
+        assert "the server is down" in page.locator(".card").last.inner_text()
+        page.get_by_role("link", name="All cells").click()
+        assert page.locator("#cells").is_visible()
+        page.get_by_role("button", name="generator").click()
+        rows = page.locator("#cells tbody tr").all_inner_texts()
+        assert "llama" in rows[0]
+
+
+@pytest.mark.parametrize("hash_", ["", "#cell/1", "#cell/7/x"])
+def test_a_grid_fits_a_phone(browser: Any, grid: Path, hash_: str) -> None:
+    options = {"viewport": PHONE, "is_mobile": True, "has_touch": True}
+    with opened(browser, grid, hash_, **options) as seen:
+        assert seen.page.evaluate("document.documentElement.scrollWidth") <= PHONE["width"]
+
+
+@pytest.mark.parametrize(("viewport", "hash_"), [*product((DESKTOP, PHONE), ("", "#cell/0"))])
+def test_axe_finds_no_serious_fault_in_a_grid(
+    browser: Any, grid: Path, viewport: dict[str, int], hash_: str
+) -> None:
+    with opened(browser, grid, hash_, viewport=viewport, bypass_csp=True) as seen:
+        seen.page.evaluate(OPEN_ALL)
+        assert faults(seen.page) == []

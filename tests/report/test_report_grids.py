@@ -9,56 +9,20 @@ from typing import Any
 
 import numpy as np
 import pytest
+from cells import TABLE, cell, dataset, run
 from hostile import ATTACK, STRINGS
 from reading import Reader
 
 from mirage.benchmarking import Cell, ResultTable, Score
-from mirage.dataset import MirageDataset
 from mirage.errors import MirageError, SettingError, UnknownNameError
-from mirage.models import Passage, Query, Response, Run
+from mirage.models import Passage, Response, Run
 from mirage.report import grids, render_grid, write_grid
-
-IDS = tuple(f"q{i}" for i in range(12))
-SETTINGS = {"dataset": "nq", "retriever": "bm25", "generator": "solar"}
-
-
-def dataset(texts: tuple[str, ...] = ()) -> MirageDataset:
-    queries = [Query(id=id_, language="en", text=f"Question {id_}?") for id_ in IDS]
-    named = [Query(id=f"h{i}", language="en", text=text) for i, text in enumerate(texts)]
-    return MirageDataset([*queries, *named], name="nq")
-
-
-def run(name: str) -> Run:
-    """Responses that bring the passage they were made from; the last one failed."""
-    responses = [
-        Response(
-            query_id=id_,
-            text=f"##Answer: {name} says {id_} [1].",
-            shown=(f"p{id_}#{name}",),
-            passages=(Passage(id=f"p{id_}#{name}", text=f"A passage that {name} found."),),
-        )
-        for id_ in IDS[:-1]
-    ]
-    failed = Response(query_id=IDS[-1], text=None, error="the server is down")
-    return Run(model=name, language="en", responses=(*responses, failed))
-
-
-def cell(**settings: str) -> Cell:
-    values = np.append(np.arange(11.0) / 10, np.nan)
-    return Cell.measured(SETTINGS | settings, IDS, {"qa_match": values}, failed=IDS[-1:])
 
 
 def data_of(page: str) -> dict[str, Any]:
     found = re.search(r'<script type="application/json" id="data">(.*?)</script>', page, re.DOTALL)
     assert found is not None
     return dict(json.loads(found[1]))
-
-
-TABLE = ResultTable(
-    "small",
-    (cell(), cell(generator="llama"), Cell(SETTINGS | {"retriever": "e5"}, failure="no memory")),
-    ("qa_match",),
-)
 
 
 def test_behind_each_cell_is_all_that_was_answered_and_shown(tmp_path: Path) -> None:
