@@ -24,6 +24,7 @@ from mirage.report._elements import Child, label, rounded, tag
 from mirage.report._file import save, whole
 from mirage.report._responses import Sample, sample
 from mirage.report._retrieval import retrieved, runs_by_language
+from mirage.report._stability import stability
 from mirage.report.judges import JudgeFinding, findings, measure_judges
 from mirage.retrieval import RetrievalRun
 from mirage.surrogate import SurrogateRanker
@@ -195,6 +196,7 @@ class _Report:
             found.findings(code, ranking, self.places, shown),
             sections.leaderboard(*about, failures_shown=3 if self.several else 20),
             sections.features(*about),
+            stability(code, ranking, self.places),
             retrieved(code, ranking, self.places, self.retrieval[code]),
         ]
         evidence = ranking.evidence
@@ -358,7 +360,12 @@ def _facts(ranking: Ranking) -> Iterator[tuple[str, object]]:
     if dataset is not None:
         yield "dataset", f"{dataset.name}, {len(dataset)} queries"
     for model, run in evidence.runs.items():
-        yield f"responses of {label(model)}", f"{len(run)}, {len(run.failed)} of them failed"
+        times = f" asked {len(run.repeats)} times" if len(run.repeats) > 1 else ""
+        counts = f"{len(run.responses)}, {len(run.failed)} of them failed"
+        yield (
+            f"responses of {label(model)}",
+            f"{len(run)} queries{times}: {counts}" if times else counts,
+        )
     if judgments is not None:
         ties = int((judgments.score == 0.5).sum())
         judges = ", ".join(sorted({vote.judge for vote in evidence.votes}))

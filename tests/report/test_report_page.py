@@ -17,14 +17,14 @@ from hostile import STRINGS
 from rankings import ANCHORS, FEATURES, ranker, ranking
 from reading import Reader
 
-from mirage import BradleyTerry, Leaderboard, MirageError, MultilingualRanking
+from mirage import BradleyTerry, Leaderboard, MirageError, MultilingualRanking, Run, respond
 from mirage.arena import PositionBias, SelfPreference
 from mirage.arena.controls import position
 from mirage.languages import LANGUAGES
 from mirage.models import HumanAgreement, Judgment, Vote
 from mirage.ranking import Entry, Ranking
 from mirage.report import _responses as responses
-from mirage.report import write
+from mirage.report import render, write
 
 
 def written(made: Ranking | MultilingualRanking, path: Path, **options: Any) -> str:
@@ -379,3 +379,15 @@ def test_much_text_stays_within_its_bounds(tmp_path: Path, monkeypatch: pytest.M
     page = written(ranking(models=["a", "b", "c", "d"], texts=texts), tmp_path / "r.html")
     assert len(json.dumps(data_of(page)["languages"]["en"]["pages"]).encode()) < 200_000
     assert "What is not shown" in page
+
+
+def test_what_changes_when_a_model_is_asked_again_is_shown() -> None:
+    board = Leaderboard.bundled("sw")
+    texts = {one.id: one.reference or "" for one in board.dataset}
+    other = texts | {"q03": "##Answer: ?"}
+    run = Run.of_repeats([respond(each, board.dataset, "twice") for each in (texts, other)])
+    page = render(board.rank(run, model="twice"), importances=False)
+    assert "Asked again" in page
+    assert re.search(r'title="SD within [0-9.]+, between [0-9.]+; q03"[^>]*>3 %', page)
+    assert "40 queries asked 2 times: 80, 0 of them failed" in page
+    assert "Asked again" not in render(board.rank(run.repeats[0], model="once"), importances=False)
