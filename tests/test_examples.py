@@ -169,6 +169,16 @@ def test_a_dataset_of_ones_own_says_what_is_missing(step: Step) -> None:
     assert missing["q3"] == missing["q2"] | of_relevant
 
 
+def test_a_grid_is_planned_run_and_compared(step: Step, tmp_path: Path) -> None:
+    page = tmp_path / "grid.html"
+    printed = step("grid.py", str(page))
+    assert "words: 6 cells" in printed
+    assert "differences of nDCG@10" in printed
+    assert "q01" in page.read_text()
+    generated = next(line for line in step("grid.py").splitlines() if "generate" in line)
+    assert generated.split()[1:4] == ["6", "6", "0"]
+
+
 def test_a_pipeline_is_measured_ranked_and_reported(step: Step, tmp_path: Path) -> None:
     page = tmp_path / "report.html"
     printed = step("pipeline.py", str(page))

@@ -155,13 +155,14 @@ class LLMEntry(Entry):
     """An LLM behind an endpoint that speaks OpenAI's protocol; see :class:`mirage.LLM`.
 
     ``api_key`` is ``${ENV:NAME}``, the variable of the environment that holds the key. ``price`` is
-    that of a million tokens of input, and of output.
+    that of a million tokens of input, and of output. ``base_url`` may be a list of servers of one
+    model, of which the first identifies it.
     """
 
     FREE = frozenset({"api_key", "concurrency", "timeout", "price", "cache"})
 
     model: str = Field(min_length=1)
-    base_url: str | None = None
+    base_url: str | Annotated[tuple[str, ...], Field(min_length=1)] | None = None
     api_key: str | None = None
     temperature: float | None = 0.0
     max_tokens: Positive | None = 1024
@@ -179,6 +180,13 @@ class LLMEntry(Entry):
                 "a key does not stand in a file: write ${ENV:NAME}, and set the variable NAME"
             )
         return value
+
+    def key(self) -> dict[str, Any]:
+        """Its settings, with the first of several servers."""
+        plain = super().key()
+        if isinstance(self.base_url, tuple):
+            plain["base_url"] = self.base_url[0]
+        return plain
 
     def llm(self, budget: Budget | None = None) -> LLM:
         """The client, which spends of ``budget``.

@@ -337,6 +337,23 @@ def test_pipelines_are_ranked_by_a_judge_and_on_the_bundled_board(
         grid.leaderboard("ws")
 
 
+def test_servers_of_one_model_share_the_work_and_one_more_changes_nothing(
+    tmp_path: Path, chat: ChatServer
+) -> None:
+    one = f'  chat: {{kind: openai, model: chat, cache: false, base_url: "{chat.url}"}}'
+    changes = {"retriever": "  retriever: [bm25]", "show_k": "  show_k: [2]"}
+    alone = Grid.read(grid_file(tmp_path, chat.url, chat=one, **changes))
+    alone.run(limit=8, progress=False)
+    with ChatServer(last_passage) as other:
+        both = one.replace(f'"{chat.url}"', f'["{chat.url}", "{other.url}"]')
+        grid = Grid.read(grid_file(tmp_path, chat.url, chat=both, **changes))
+        grid.run(limit=8, progress=False)
+        assert (len(chat.requests), len(other.requests)) == (8, 0)
+        grid.run(progress=False)
+        assert len(chat.requests) + len(other.requests) == 40
+        assert other.requests
+
+
 def test_a_key_is_in_no_file(tmp_path: Path, chat: ChatServer) -> None:
     Grid.read(grid_file(tmp_path, chat.url)).run(limit=2, progress=False)
     assert chat.headers[0]["authorization"] == "Bearer sk-of-the-grid"

@@ -1,0 +1,49 @@
+"""A grid of pipelines: planned, run, compared, and every response on one page.
+
+    python examples/grid.py [PAGE.html]
+
+Retrieval is by words and answers are the short answers themselves, so that it runs offline in
+seconds; in the file an LLM is a generator of kind `openai`, a model of your own `http` or
+`transformers`. Run it twice: the second time nothing is left to do.
+"""
+
+import sys
+from pathlib import Path
+
+from mirage.benchmarking import Grid, component_effects
+from mirage.report import write_grid
+
+FILE = """\
+name: words
+datasets:
+  sw: {form: bundled, language: sw}
+corpora:
+  sw: {dataset: sw, language: sw}
+retrievers:
+  bm25: {kind: bm25}
+  flat: {kind: bm25, b: 0.1, k1: 1.5}
+  both: {kind: rrf, of: [bm25, flat]}
+generators:
+  gold: {kind: oracle-answer}
+grid:
+  dataset: [sw]
+  corpus: [sw]
+  retriever: [bm25, flat, both]
+  generator: [gold]
+  show_k: [2, 5]
+metrics: [qa_match, "R@5", "nDCG@10"]
+"""
+
+if __name__ == "__main__":
+    path = Path("words.yaml")
+    path.write_text(FILE)
+    grid = Grid.read(path)
+    print(grid.plan(), "\n")
+
+    table = grid.run(progress=False)
+    print(table, "\n")
+    print(table.compare("nDCG@10", baseline={"retriever": "bm25"}), "\n")
+    print(component_effects(table, "nDCG@10"))
+    if len(sys.argv) > 1:
+        write_grid(table, sys.argv[1], runs=grid.runs(), datasets=grid.datasets)
+        print(f"{sys.argv[1]} shows every response")
