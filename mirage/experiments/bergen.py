@@ -20,9 +20,9 @@ import numpy as np
 from mirage.benchmarking import Cell, Pivot, ResultTable, Score
 from mirage.errors import SettingError, UnknownNameError
 from mirage.experiments.results import Line, Result
+from mirage.statistics import mean_tau
 from mirage.statistics.bootstrap import NO_INTERVAL, Interval
 from mirage.statistics.clusters import cluster_codes
-from mirage.statistics.item_tau import mean_tau
 from mirage.statistics.paired import gap_interval
 from mirage.statistics.ranks import kendall_tau
 
@@ -77,32 +77,36 @@ def published(number: int = 4) -> ResultTable:
     tables = _published()
     if str(number) not in tables:
         raise SettingError(f"tables {', '.join(tables)} are published as numbers, not {number}")
-    if number == 4:
-        recall = {_key(cell, RETRIEVAL): cell.scores["R@5"] for cell in _cells("5")}
-        cells = tuple(
-            replace(cell, scores={**cell.scores, "R@5": recall[_key(cell, RETRIEVAL)]})
-            if _key(cell, RETRIEVAL) in recall
-            else cell
-            for cell in _cells("4")
-        )
-        return replace(_table("4", cells), metrics=("Match", "LLMeval", "R@5"))
-    if number == 2:
-        after = _cells("2")
-        wanted = {_key(cell) for cell in after}
-        before = tuple(
-            replace(cell, scores={m: cell.scores[m] for m in ("Match", "LLMeval")})
-            for cell in _cells("4")
-            if _key(cell) in wanted
-        )
-        tuned = tuple(
-            replace(
-                cell,
-                settings={**cell.settings, "generator": cell.settings["generator"] + TUNED},
-            )
-            for cell in after
-        )
-        return _table("2", (*before, *tuned))
-    return _table(str(number), _cells(str(number)))
+    cells = {2: _fine_tuned, 4: _with_recall}.get(number, lambda: _cells(str(number)))()
+    table = tables[str(number)]
+    notes = (
+        f"BERGEN (arXiv 2407.01102), Table {number}, printed to {table['decimals']} decimals.",
+        *table["doubts"],
+    )
+    metrics = dict.fromkeys(metric for cell in cells for metric in cell.scores)
+    return ResultTable(table["title"], cells, tuple(metrics), notes)
+
+
+def _with_recall() -> tuple[Cell, ...]:
+    """Table 4, with what Table 5 says of the same systems."""
+    recall = {_key(cell, RETRIEVAL): cell.scores for cell in _cells("5")}
+    return tuple(
+        replace(cell, scores={**cell.scores, **recall.get(_key(cell, RETRIEVAL), {})})
+        for cell in _cells("4")
+    )
+
+
+def _fine_tuned() -> tuple[Cell, ...]:
+    """Table 2, behind the cells of Table 4 that it is compared with."""
+    after = _cells("2")
+    wanted = {_key(cell) for cell in after}
+    before = (cell for cell in _cells("4") if _key(cell) in wanted)
+    tuned = (_renamed(cell, cell.settings["generator"] + TUNED) for cell in after)
+    return (*before, *tuned)
+
+
+def _renamed(cell: Cell, generator: str) -> Cell:
+    return replace(cell, settings={**cell.settings, "generator": generator})
 
 
 @cache
@@ -123,15 +127,6 @@ def _cells(number: str) -> tuple[Cell, ...]:
         figures = zip(metrics, row[len(axes) :], strict=True)
         cells.append(Cell(settings, {m: Score(v) for m, v in figures if v is not None}))
     return tuple(cells)
-
-
-def _table(number: str, cells: tuple[Cell, ...]) -> ResultTable:
-    table = _published()[number]
-    notes = (
-        f"BERGEN (arXiv 2407.01102), Table {number}, printed to {table['decimals']} decimals.",
-        *table["doubts"],
-    )
-    return ResultTable(table["title"], cells, tuple(table["metrics"]), notes)
 
 
 def _key(cell: Cell, axes: Sequence[str] = ()) -> tuple[tuple[str, str], ...]:
@@ -189,7 +184,7 @@ def retrieval_gain(
         SettingError: no cell has one without retrieval beside it.
     """
     groups: dict[tuple[str, str, str], list[tuple[Cell, Cell]]] = {}
-    for cell, bare in _beside(table, metric, NONE):
+    for cell, bare in _beside(table, metric):
         dataset, first, second = (cell.settings.get(axis, "") for axis in ("dataset", *SYSTEM))
         if first.casefold() == ORACLE and retriever is None:
             continue
@@ -242,7 +237,7 @@ def oracle_gain(table: ResultTable, metric: str = "LLMeval") -> Result[OracleRow
         SettingError: no dataset has both.
     """
     rows = []
-    for cell, bare in _beside(table, metric, NONE):
+    for cell, bare in _beside(table, metric):
         if cell.settings.get("retriever", "").casefold() == ORACLE:
             gain, (lower, upper) = _mean_gain([(cell, bare)], metric)
             means = bare.scores[metric].mean, cell.scores[metric].mean
@@ -252,8 +247,8 @@ def oracle_gain(table: ResultTable, metric: str = "LLMeval") -> Result[OracleRow
     return Result(title, tuple(_found(rows, table, "with the retriever oracle, and with none")))
 
 
-def _beside(table: ResultTable, metric: str, retriever: str) -> Iterator[tuple[Cell, Cell]]:
-    """Cells with a number, each with that of another retriever which is otherwise most like it.
+def _beside(table: ResultTable, metric: str) -> Iterator[tuple[Cell, Cell]]:
+    """Cells with a number, each with the closed-book one which is otherwise most like it.
 
     Closed-book cells have one corpus or none, so that not all settings are the same.
     """
@@ -261,10 +256,10 @@ def _beside(table: ResultTable, metric: str, retriever: str) -> Iterator[tuple[C
     measured = [cell for cell in table if metric in cell.scores]
     others: dict[tuple[str, ...], list[Cell]] = {}
     for cell in measured:
-        if _retriever(cell) == retriever:
+        if _retriever(cell) == NONE:
             others.setdefault(_who(cell), []).append(cell)
     for cell in measured:
-        if _retriever(cell) != retriever and _who(cell) in others:
+        if _retriever(cell) != NONE and _who(cell) in others:
             alike = others[_who(cell)]
             yield cell, max(alike, key=lambda other: len({*_key(other)} & {*_key(cell)}))
 
@@ -354,8 +349,8 @@ def retrieval_vs_generation(
             named = {a: cell.settings.get(a, "") for a in ("dataset", "generator", *SYSTEM)}
             answers = cell.scores[metric].mean
             rows.append(SystemRow(**named, retrieval=quality, answers=answers))
-    if all(math.isnan(row.retrieval) for row in rows):
-        _found([], table, f"with {retrieval} and {metric}")
+    both = (row for row in rows if not math.isnan(row.retrieval))
+    _found(both, table, f"with {retrieval} and {metric}")
     return Result(f"{retrieval} (retrieval) and {metric} (answers)", tuple(rows))
 
 
@@ -525,7 +520,7 @@ def finetuning_gain(
         base = tuned.get(cell.settings.get("generator", ""))
         if base is None:
             continue
-        other = places.get(_key(replace(cell, settings={**cell.settings, "generator": base})))
+        other = places.get(_key(_renamed(cell, base)))
         for metric in table.metrics if other is not None else ():
             if other is not None and metric in cell.scores and metric in other.scores:
                 gain, (lower, upper) = _mean_gain([(cell, other)], metric)
@@ -570,7 +565,7 @@ def metric_agreement(
 ) -> Result[AgreementRow]:
     """How far metrics agree with a judge: on single answers, and on systems (Figure 2, Table 14).
 
-    On single answers it is :func:`mirage.statistics.item_tau.mean_tau`, on systems Kendall's tau-b
+    On single answers it is :func:`mirage.statistics.mean_tau`, on systems Kendall's tau-b
     of their means, which has no interval: systems are not drawn from anything.
 
     Args:

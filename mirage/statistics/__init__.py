@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     )
     from mirage.statistics.bounds import upper_bounds
     from mirage.statistics.classification import Calibration, Threshold, calibration, roc_auc
+    from mirage.statistics.item_tau import MeanTau, mean_tau
     from mirage.statistics.paired import PairedMean, paired_means
     from mirage.statistics.permutation import holm, permutation_p_values, single_step_p_values
     from mirage.statistics.prediction_powered import PoweredMean, powered_mean
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Calibration",
+    "MeanTau",
     "PairedMean",
     "PoweredMean",
     "Threshold",
@@ -32,6 +34,7 @@ __all__ = [
     "gwet_ac1",
     "holm",
     "krippendorff_alpha",
+    "mean_tau",
     "paired_means",
     "permutation_p_values",
     "powered_mean",
