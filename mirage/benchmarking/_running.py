@@ -234,7 +234,7 @@ class Runner:
         others = self.nodes.measures
         if others and cell["retriever"] != NONE:
             values = self._measured(cell, others)
-            bounds = dict.fromkeys(others, (0.0, 1.0))
+            bounds = {name: (0.0, 1.0) for name in others if not (values[name] > 1).any()}
             parts.append(Cell.measured(cell, ids, values, bounds=bounds, clusters=clusters))
         if own and cell["generator"] != NONE:
             values = {
@@ -282,7 +282,10 @@ class Runner:
                 return _ranked(RetrievalRun({q.id: run[q.id] for q in queries}, name))
             return _ranked(self._retriever(name, cell).retrieve(queries, k))
 
-        return self._run(node, cell, retrieve).top(k if depth else int(cell["retrieve_k"]))
+        # The oracle wants to see whether any query has qrels.
+        batch = len(self.dataset(cell["dataset"])) if entry is None else BATCH
+        found = self._run(node, cell, retrieve, batch)
+        return found.top(k if depth else int(cell["retrieve_k"]))
 
     def _retriever(self, name: str, cell: Settings) -> Retriever:
         corpus = self.corpus(cell["corpus"])
@@ -293,12 +296,14 @@ class Runner:
             return RunRetriever(entry.path, corpus)
 
         def open_index() -> Retriever:
+            embedder = self._once("embedder", name, lambda: entry.embedder(self.budget))
+
             def fill(folder: Path) -> dict[str, int]:
-                entry.build(corpus, folder, self.budget, self.executor)
+                entry.build(corpus, folder, embedder, self.executor)
                 return {"items": len(corpus), "total": len(corpus)}
 
             folder = self._step(self.nodes.index(name, cell["corpus"]), DATA, fill)
-            retriever: Retriever = entry.build(corpus, folder, self.budget, self.executor)
+            retriever: Retriever = entry.build(corpus, folder, embedder, self.executor)
             return retriever
 
         retriever: Retriever = self._once("index", f"{name} {cell['corpus']}", open_index)
@@ -308,10 +313,14 @@ class Runner:
         return RewritingRetriever(retriever, rewriter)
 
     def _run(
-        self, node: Node, cell: Settings, work: Callable[[Sequence[Query]], Iterable[Ranked]]
+        self,
+        node: Node,
+        cell: Settings,
+        work: Callable[[Sequence[Query]], Iterable[Ranked]],
+        batch: int = BATCH,
     ) -> RetrievalRun:
         dataset = self.dataset(cell["dataset"])
-        rows = self._rows(node, RANKING, Ranked, dataset, work)
+        rows = self._rows(node, RANKING, Ranked, dataset, work, batch=batch)
         hits = {
             id_: Hits(rows[id_].passage_ids, np.array(rows[id_].scores, dtype=float))
             for id_ in dataset.query_ids
@@ -328,12 +337,13 @@ class Runner:
         return self._once(axis, name, lambda: entry.make(self.budget))
 
     def _generator(self, cell: Settings) -> Any:
-        prompt = None if cell["prompt"] == NONE else self.config.prompts[cell["prompt"]].make()
+        seed = self.config.seed
+        prompt = None if cell["prompt"] == NONE else self.config.prompts[cell["prompt"]].make(seed)
         entry: Any = self.config.generators[cell["generator"]].at(cell)
         return self._once(
             "generator",
             f"{entry!r} {cell['prompt']}",
-            lambda: entry.make(prompt, self.budget),
+            lambda: entry.make(prompt, self.budget, seed),
         )
 
     def _llm(self, name: str) -> LLM:

@@ -272,7 +272,9 @@ class _Planner:
         queries = self.nodes.dataset(node.source)[:SAMPLE]
         if node.step == "generate" and node.entry.kind == "openai":
             named = cell["prompt"] != NONE
-            ask = self.config.prompts[cell["prompt"]].make() if named else RagPrompt()
+            ask = (
+                self.config.prompts[cell["prompt"]].make(self.config.seed) if named else RagPrompt()
+            )
             bare = (query.model_copy(update={"passages": ()}) for query in queries)
             prompts = ["".join(m["content"] for m in ask(query).messages) for query in bare]
         else:

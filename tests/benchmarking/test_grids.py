@@ -354,6 +354,26 @@ def test_servers_of_one_model_share_the_work_and_one_more_changes_nothing(
         assert other.requests
 
 
+def test_the_oracle_passes_over_queries_without_qrels(tmp_path: Path, chat: ChatServer) -> None:
+    queries = MirageDataset.bundled("sw")
+    some = [
+        query.model_copy(update={"id": f"a{i}-{query.id}"})
+        for i in range(8)
+        for query in queries
+        if not query.relevant
+    ]
+    MirageDataset([*some, *queries[:4]]).to_jsonl(tmp_path / "queries.jsonl")
+    path = grid_file(tmp_path, chat.url, sw="  sw: {form: jsonl, path: queries.jsonl}",
+                     retriever="  retriever: [oracle]", generator="  generator: [none]",
+                     metrics='metrics: ["R@5"]')  # fmt: skip
+    text = path.read_text().replace("sw: {dataset: sw", "sw: {dataset: whole")
+    path.write_text(text.replace("datasets:", "datasets:\n  whole: {form: bundled, language: sw}"))
+    (cell,) = Grid.read(path).run(progress=False)
+    assert not cell.failure
+    assert (cell.scores["R@5"].mean, cell.scores["R@5"].n) == (1.0, 4)
+    assert not chat.requests
+
+
 def test_a_key_is_in_no_file(tmp_path: Path, chat: ChatServer) -> None:
     Grid.read(grid_file(tmp_path, chat.url)).run(limit=2, progress=False)
     assert chat.headers[0]["authorization"] == "Bearer sk-of-the-grid"
