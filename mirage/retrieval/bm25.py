@@ -26,7 +26,7 @@ from mirage.corpus import Corpus
 from mirage.errors import DatasetError, SettingError
 from mirage.languages import Language
 from mirage.models import Passage, Query
-from mirage.retrieval._columns import Add, add_columns, add_columns_compiled
+from mirage.retrieval._columns import Add, Columns, adding, adding_compiled
 from mirage.retrieval._top import top_rows
 from mirage.retrieval.run import Hits, RetrievalRun
 from mirage.text import tokenize
@@ -81,9 +81,10 @@ class BM25:
             raise DatasetError(
                 f"{folder} is an index of another corpus than {corpus}; build it anew"
             )
-        self._terms, self._starts, self._rows, self._impacts = (
-            mapped_array(folder / f"{name}.npy") for name in ("terms", "starts", "rows", "impacts")
-        )
+        names = ("terms", *Columns._fields)
+        self._terms, *columns = (mapped_array(folder / f"{name}.npy") for name in names)
+        self._columns = Columns(*columns)
+        self._add = adding(self._columns)
 
     @classmethod
     def build(
@@ -160,17 +161,23 @@ class BM25:
     def retrieve(self, queries: Iterable[Query], k: int) -> RetrievalRun:
         """The best ``k`` passages for each query; see :class:`mirage.retrieval.Retriever`.
 
-        Many queries on many passages are faster where numba is installed, and the same.
+        Many queries on many passages are faster where numba is installed, and the same; that takes
+        up to 64 MiB, in which columns that several have in common stand with a place for each
+        passage.
 
         Raises:
             SettingError: ``k`` is below 1.
         """
         asked = list(queries)
+        questions = [self._numbers(query.text) for query in asked]
         many = len(asked) * len(self) >= COMPILED
-        add = add_columns_compiled() if many else add_columns
+        add = adding_compiled(self._columns, len(self), questions) if many else self._add
         sums = self._sums()
-        hits = {query.id: self._hits(query.text, k, sums, add) for query in asked}
-        return RetrievalRun(hits, self.name)
+        found = (self._best(question, k, sums, add) for question in questions)
+        return RetrievalRun(
+            {query.id: self._hits(*best) for query, best in zip(asked, found, strict=True)},
+            self.name,
+        )
 
     def search(self, question: str, k: int) -> list[Hit]:
         """The ``k`` passages with the highest scores, best first; of equal ones the earlier.
@@ -180,7 +187,7 @@ class BM25:
         Raises:
             SettingError: ``k`` is below 1.
         """
-        rows, scores = self._best(question, k, self._sums(), add_columns)
+        rows, scores = self._best(self._numbers(question), k, self._sums(), self._add)
         passages = map(self.corpus.at, rows.tolist())
         return [Hit(*pair) for pair in zip(passages, scores.tolist(), strict=True)]
 
@@ -192,19 +199,20 @@ class BM25:
         """
         rows = [self.corpus.row(passage_id) for passage_id in passage_ids]
         sums = self._sums()
-        self._score(question, sums, add_columns)
+        sums.fill(0)
+        self._add(sums, self._numbers(question))
         return [float(score) for score in sums[rows]]
 
-    def _hits(self, question: str, k: int, sums: Scores, add: Add) -> Hits:
-        rows, scores = self._best(question, k, sums, add)
+    def _hits(self, rows: NDArray[np.int64], scores: Scores) -> Hits:
         return Hits(tuple(self.corpus.ids_at(rows)), scores.astype(np.float64))
 
     def _best(
-        self, question: str, k: int, sums: Scores, add: Add
+        self, question: NDArray[np.int64], k: int, sums: Scores, add: Add
     ) -> tuple[NDArray[np.int64], Scores]:
         if k < 1:
             raise SettingError(f"a search gives 1 passage or more, not {k}")
-        self._score(question, sums, add)
+        sums.fill(0)
+        add(sums, question)
         rows = top_rows(sums, k)
         rows = rows[sums[rows] > 0]
         return rows, sums[rows]
@@ -213,13 +221,12 @@ class BM25:
         """Room for the scores of all passages, which many questions share: new room is slow."""
         return np.empty(len(self.corpus), dtype=np.float32)
 
-    def _score(self, question: str, sums: Scores, add: Add) -> None:
-        """Write the scores of all passages."""
-        sums.fill(0)
+    def _numbers(self, question: str) -> NDArray[np.int64]:
+        """The columns of its terms, as often as it has them."""
         hashes = _hashes(tokenize(question, self.language))
-        places = np.searchsorted(self._terms, hashes)
-        places = places[self._terms[np.minimum(places, len(self._terms) - 1)] == hashes]
-        add(sums, self._rows, self._impacts, self._starts[places], self._starts[places + 1])
+        numbers = np.searchsorted(self._terms, hashes)
+        known = self._terms[np.minimum(numbers, len(self._terms) - 1)] == hashes
+        return np.asarray(numbers[known], np.int64)
 
 
 def _key(corpus: Corpus, language: str | None, k1: float, b: float) -> str:

@@ -16,7 +16,7 @@ from mirage._base.stores import locked
 from mirage.corpus import Corpus
 from mirage.errors import DatasetError, SettingError, UnknownNameError
 from mirage.models import Passage
-from mirage.retrieval import BM25, bm25
+from mirage.retrieval import BM25, _columns, bm25
 from mirage.retrieval._top import top_rows
 from mirage.sources import nomiracl
 from mirage.text import tokenize
@@ -169,8 +169,14 @@ def test_what_numba_finds_is_the_same(bundled: Corpus, monkeypatch: pytest.Monke
     index, queries = BM25.build(bundled), MirageDataset.bundled("sw")
     plain = index.retrieve(queries, 10)
     monkeypatch.setattr(bm25, "COMPILED", 0)
-    monkeypatch.setattr(bm25, "add_columns", None)
+    monkeypatch.setattr(_columns, "adding", None)
     assert index.retrieve(queries, 10) == plain
+    # Whatever columns have a place for each passage: all that two questions share, some, none.
+    for wide, room in ((10**9, 2**26), (10**9, 4 * len(bundled) * 3), (0, 2**26)):
+        monkeypatch.setattr(_columns, "WIDE", wide)
+        monkeypatch.setattr(_columns, "ROOM", room)
+        assert index.retrieve(queries, 10) == plain
+    assert list(index.retrieve([], 10)) == []
 
 
 def test_a_corpus_of_several_languages_is_taken_by_script() -> None:

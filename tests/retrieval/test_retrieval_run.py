@@ -9,7 +9,7 @@ import ir_measures
 import numpy as np
 import pytest
 from full_disk import disk_of
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from mirage.errors import DatasetError, SettingError, UnknownNameError
@@ -149,6 +149,7 @@ def test_ir_measures_takes_the_scores() -> None:
         max_size=4,
     )
 )
+@example({"q": {"x": 1e308, "y": -1e308}})
 def test_any_run_goes_through_a_file(
     tmp_path_factory: pytest.TempPathFactory, scores: dict[str, dict[str, float]]
 ) -> None:
