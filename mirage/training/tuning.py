@@ -84,9 +84,9 @@ def finetune(
     with ``manifest.json``, which says by what data, settings and versions it was made.
     ``TransformersGenerator(folder)`` loads it.
 
-    Training that was killed goes on from its last checkpoint, by the same call, and on one machine
-    gives the same weights to the bit as training that was not. A folder that holds the result of
-    the same data, model and settings is returned as it is.
+    Training that was killed goes on from its last checkpoint, by the same call, and on a CPU, with
+    as many threads, gives the same weights to the bit as training that was not. A folder that holds
+    the result of the same data, model and settings is returned as it is. It computes on one device.
 
     Args:
         examples: what to train on: :func:`training_examples` or
@@ -110,8 +110,8 @@ def finetune(
     Raises:
         DatasetError: an example's query stands in an evaluation set; all examples are too long; the
             folder holds something else, or another process writes it.
-        SettingError: a setting that makes no sense, a model that cannot be loaded, or ``qlora``
-            without CUDA.
+        SettingError: a setting that makes no sense, a model that cannot be loaded, ``qlora``
+            without CUDA, or several GPUs.
         GenerationError: the loss is no number any more.
         UnknownNameError: no such method.
         MissingPackageError: TRL, PEFT, or what they need, is not installed.
@@ -122,7 +122,7 @@ def finetune(
     check_apart(examples, evaluation)
     for name in PACKAGES:
         package(name, "finetune")
-    _check_method(method)
+    _check_machine(method)
     tuning = {
         "data": {"fingerprint": _fingerprint(examples), "examples": len(examples)},
         "base": _base(model),
@@ -138,6 +138,13 @@ def finetune(
     _check_free(place, key)
 
     def fill(part: Path) -> None:
+        if not _is_whole(part):
+            train(part)
+        # Last: what is left of them would be gone on from.
+        with writing(part):
+            shutil.rmtree(part / _CHECKPOINTS, ignore_errors=True)
+
+    def train(part: Path) -> None:
         too_long, losses = _train(
             examples, part, tuning, recipe, save_every=save_every, progress=progress
         )
@@ -153,8 +160,8 @@ def finetune(
             | {name: metadata.version(name) for name in ("mirage-rag", *PACKAGES)},
         }
         with writing(part):
+            (part / MANIFEST).unlink(missing_ok=True)
             (part / _LOSSES).write_text(json.dumps(losses) + "\n", encoding="utf-8")
-            shutil.rmtree(part / _CHECKPOINTS)
         write_manifest(part, KIND, facts)
 
     build_folder(place, KIND, key, fill)
@@ -230,10 +237,16 @@ def _check_settings(
         raise SettingError(f"steps and save_every are 1 or more, not {steps} and {save_every}")
 
 
-def _check_method(method: str) -> None:
+def _check_machine(method: str) -> None:
+    cuda = package("torch", "finetune").cuda
+    if cuda.device_count() > 1:
+        raise SettingError(
+            f"training is on one GPU, and torch sees {cuda.device_count()}; say which with "
+            "CUDA_VISIBLE_DEVICES=0"
+        )
     if method != "qlora":
         return
-    if not package("torch", "finetune").cuda.is_available():
+    if not cuda.is_available():
         raise SettingError(
             "qlora computes in 4 bits, which needs a GPU with CUDA, and torch sees none; "
             "method='lora' does without"
@@ -248,15 +261,18 @@ def _check_method(method: str) -> None:
 
 def _check_free(folder: Path, key: str) -> None:
     """Refuse to replace a model that was made otherwise, which may have taken days."""
-    try:
-        other = read_manifest(folder, KIND, ("key",))["key"] != key
-    except DatasetError:
-        return
-    if other:
+    if _is_whole(folder) and read_manifest(folder, KIND, ("key",))["key"] != key:
         raise DatasetError(
             f"{folder} holds a model fine-tuned on other data or with other settings, as its "
             f"{MANIFEST} says; choose another folder"
         )
+
+
+def _is_whole(folder: Path) -> bool:
+    try:
+        return bool(read_manifest(folder, KIND, ("key",)))
+    except DatasetError:
+        return False
 
 
 def _fingerprint(records: Iterable[Any]) -> str:
@@ -338,9 +354,8 @@ def _train(
             processing_class=tokenizer,
             peft_config=None if tuning["method"] == "full" else _lora(model, recipe),
         )
-        # They print; what is to be seen is in the bar, and in the losses.
+        # It prints; what is to be seen is in the bar, and in the losses.
         trainer.remove_callback(transformers.PrinterCallback)
-        trainer.remove_callback(transformers.ProgressCallback)
         with progress_bar(0, "steps trained", progress) as bar:
             trainer.add_callback(_follower(transformers, bar))
             trainer.train(resume_from_checkpoint=_last_checkpoint(part / _CHECKPOINTS))

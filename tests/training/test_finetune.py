@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -21,7 +22,13 @@ from lessons import dataset
 
 from mirage import TransformersGenerator
 from mirage.building import TrainingExample
-from mirage.errors import DatasetError, GenerationError, SettingError, UnknownNameError
+from mirage.errors import (
+    DatasetError,
+    GenerationError,
+    MissingPackageError,
+    SettingError,
+    UnknownNameError,
+)
 from mirage.generation import ShortAnswerPrompt
 from mirage.generation.chat import completion_ids, end_ids, prompt_ids
 from mirage.training import (
@@ -285,7 +292,7 @@ from pathlib import Path
 from test_finetune import EXAMPLES, RECIPE
 from mirage.training import finetune
 torch.set_num_threads(1)
-finetune(EXAMPLES, sys.argv[1], sys.argv[2], recipe=RECIPE, steps=40, save_every=8)
+finetune(EXAMPLES, sys.argv[1], sys.argv[2], recipe=RECIPE, steps=24, save_every=4)
 """
 
 
@@ -293,7 +300,7 @@ finetune(EXAMPLES, sys.argv[1], sys.argv[2], recipe=RECIPE, steps=40, save_every
 def test_killed_and_resumed_gives_the_weights_of_an_unbroken_run(
     base: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    unbroken = finetune(EXAMPLES, base, tmp_path / "a", recipe=RECIPE, steps=40, save_every=8)
+    unbroken = finetune(EXAMPLES, base, tmp_path / "a", recipe=RECIPE, steps=24, save_every=4)
     here = Path(__file__).parent
     paths = [str(here), str(here.parent), str(here.parents[1])]
     process = subprocess.Popen(
@@ -303,7 +310,7 @@ def test_killed_and_resumed_gives_the_weights_of_an_unbroken_run(
         stderr=subprocess.DEVNULL,
     )
     deadline = time.monotonic() + 300
-    while not list(tmp_path.glob(".b.*.part/checkpoints/checkpoint-16/whole")):
+    while not list(tmp_path.glob(".b.*.part/checkpoints/checkpoint-8/whole")):
         assert process.poll() is None
         assert time.monotonic() < deadline
         time.sleep(0.01)
@@ -312,9 +319,9 @@ def test_killed_and_resumed_gives_the_weights_of_an_unbroken_run(
     (part,) = tmp_path.glob(".b.*.part")
     assert not (tmp_path / "b").exists()
     # One that was cut short counts for nothing, whatever it holds.
-    cut = part / "checkpoints" / "checkpoint-39"
+    cut = part / "checkpoints" / "checkpoint-23"
     cut.mkdir()
-    (cut / "trainer_state.json").write_text('{"global_step": 39')
+    (cut / "trainer_state.json").write_text('{"global_step": 23')
     taken = []
 
     class Bar(SimpleNamespace):
@@ -323,13 +330,41 @@ def test_killed_and_resumed_gives_the_weights_of_an_unbroken_run(
 
     bar = Bar(refresh=lambda: None)
     monkeypatch.setattr(tuning, "progress_bar", lambda *_: nullcontext(bar))
-    resumed = finetune(EXAMPLES, base, tmp_path / "b", recipe=RECIPE, steps=40, save_every=8)
-    assert len(taken) <= 24  # the 16 before the checkpoint are not done again
-    assert (bar.n, bar.total) == (40 - len(taken), 40)
+    resumed = finetune(EXAMPLES, base, tmp_path / "b", recipe=RECIPE, steps=24, save_every=4)
+    assert len(taken) <= 16  # the 8 before the checkpoint are not done again
+    assert (bar.n, bar.total) == (24 - len(taken), 24)
     assert resumed.losses == unbroken.losses
     weights = [each.folder / "adapter_model.safetensors" for each in (unbroken, resumed)]
     assert weights[0].read_bytes() == weights[1].read_bytes()
     assert not part.exists()
+
+
+def test_what_was_trained_and_not_written_is_not_trained_again(
+    base: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    write_manifest, remove = tuning.write_manifest, shutil.rmtree
+    whole = quick(base, tmp_path / "whole", steps=2)
+    out = tmp_path / "out"
+    monkeypatch.setattr(tuning, "write_manifest", broken)
+    with pytest.raises(KeyboardInterrupt):
+        quick(base, out, steps=2)
+    (part,) = tmp_path.glob(".out.*.part")
+    (part / "manifest.json").write_text('{"kind": ')  # a disk that was full
+    monkeypatch.setattr(tuning, "write_manifest", write_manifest)
+    # Killed once more, in the midst of cleaning up.
+    monkeypatch.setattr(shutil, "rmtree", broken)
+    with pytest.raises(KeyboardInterrupt):
+        quick(base, out, steps=2)
+    monkeypatch.setattr(shutil, "rmtree", remove)
+    (part / "checkpoints" / "checkpoint-2" / "optimizer.pt").unlink()
+    made = quick(base, out, steps=2)
+    assert made.losses == whole.losses
+    weights = [each.folder / "adapter_model.safetensors" for each in (whole, made)]
+    assert weights[0].read_bytes() == weights[1].read_bytes()
+    assert not list(out.glob("checkpoints"))
 
 
 # Refusals -----------------------------------------------------------------------------------------
@@ -344,7 +379,9 @@ def test_queries_of_an_evaluation_set_are_not_trained_on(base: Path, tmp_path: P
     assert [(each["name"], each["queries"]) for each in manifest["evaluation"]] == [("places", 5)]
 
 
-def test_wrong_settings_are_said(base: Path, tmp_path: Path, tuned: FineTuned) -> None:
+def test_wrong_settings_are_said(
+    base: Path, tmp_path: Path, tuned: FineTuned, monkeypatch: pytest.MonkeyPatch
+) -> None:
     import torch
 
     out = tmp_path / "out"
@@ -353,6 +390,14 @@ def test_wrong_settings_are_said(base: Path, tmp_path: Path, tuned: FineTuned) -
             SettingError, match=r"needs a GPU with CUDA.*method='lora' does without"
         ):
             quick(base, out, method="qlora")
+    with monkeypatch.context() as patch:
+        patch.setattr(torch.cuda, "device_count", lambda: 2)
+        with pytest.raises(SettingError, match="torch sees 2; say which with CUDA_VISIBLE_DEVICES"):
+            quick(base, out)
+    with monkeypatch.context() as patch:
+        patch.setitem(sys.modules, "peft", None)
+        with pytest.raises(MissingPackageError, match=r"peft; .* 'mirage-rag\[finetune\]'"):
+            TransformersGenerator(tuned.folder)
     with pytest.raises(UnknownNameError, match="did you mean 'lora'"):
         quick(base, out, method="lorra")
     with pytest.raises(SettingError, match="micro_batch divides the batch of 8"):
