@@ -19,7 +19,7 @@ from mirage._base.files import writing
 from mirage._base.packages import package
 from mirage._base.progress import progress_bar
 from mirage._base.stores import MANIFEST, build_folder, read_manifest, write_manifest
-from mirage.building.training_sets import TrainingExample
+from mirage.building.training_sets import TrainingExample, TrainingSet
 from mirage.dataset import MirageDataset
 from mirage.errors import (
     DatasetError,
@@ -62,7 +62,7 @@ class FineTuned(NamedTuple):
 
 
 def finetune(
-    examples: Iterable[TrainingExample],
+    examples: TrainingSet | Iterable[TrainingExample],
     model: str | Path,
     folder: str | Path,
     *,
@@ -116,7 +116,8 @@ def finetune(
         UnknownNameError: no such method.
         MissingPackageError: TRL, PEFT, or what they need, is not installed.
     """
-    examples, evaluation = tuple(examples), tuple(evaluation)
+    examples = examples.examples if isinstance(examples, TrainingSet) else tuple(examples)
+    evaluation = tuple(evaluation)
     batch = recipe.batch_size if micro_batch is None else micro_batch
     _check_settings(method, recipe, batch, steps, save_every)
     check_apart(examples, evaluation)
@@ -148,17 +149,7 @@ def finetune(
         too_long, losses = _train(
             examples, part, tuning, recipe, save_every=save_every, progress=progress
         )
-        facts = {
-            "key": key,
-            **tuning,
-            "too_long": too_long,
-            "evaluation": [
-                {"name": each.name, "queries": len(each), "fingerprint": _fingerprint(each)}
-                for each in evaluation
-            ],
-            "versions": {"python": platform.python_version()}
-            | {name: metadata.version(name) for name in ("mirage-rag", *PACKAGES)},
-        }
+        facts = {"key": key, **tuning, "too_long": too_long, **_circumstances(evaluation)}
         with writing(part):
             (part / MANIFEST).unlink(missing_ok=True)
             (part / _LOSSES).write_text(json.dumps(losses) + "\n", encoding="utf-8")
@@ -281,6 +272,18 @@ def _fingerprint(records: Iterable[Any]) -> str:
     for record in records:
         digest.update(record.model_dump_json().encode() + b"\n")
     return digest.hexdigest()
+
+
+def _circumstances(evaluation: Iterable[MirageDataset]) -> dict[str, Any]:
+    """What changes nothing in the key of a model, and is to be known of it."""
+    versions = {name: metadata.version(name) for name in ("mirage-rag", *PACKAGES)}
+    return {
+        "evaluation": [
+            {"name": each.name, "queries": len(each), "fingerprint": _fingerprint(each)}
+            for each in evaluation
+        ],
+        "versions": {"python": platform.python_version()} | versions,
+    }
 
 
 def _base(model: str | Path) -> dict[str, str]:
