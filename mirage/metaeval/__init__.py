@@ -8,6 +8,7 @@ from mirage._base.lazy import lazy
 
 if TYPE_CHECKING:
     from mirage.metaeval._gold import MEAN
+    from mirage.metaeval.abstaining import AbstainingJudge, Cascade, cascade
     from mirage.metaeval.agreement import (
         AnnotatorAgreement,
         LanguageAgreement,
@@ -34,8 +35,10 @@ if TYPE_CHECKING:
 __all__ = [
     "MEAN",
     "STRATEGIES",
+    "AbstainingJudge",
     "AnnotatorAgreement",
     "AnswerSentence",
+    "Cascade",
     "Comparison",
     "Comparisons",
     "CorrectedShare",
@@ -53,6 +56,7 @@ __all__ = [
     "Transfer",
     "TransferCard",
     "annotator_agreement",
+    "cascade",
     "corrected_share",
     "evaluate",
     "read_sentences",

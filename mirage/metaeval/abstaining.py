@@ -1,0 +1,384 @@
+"""Judges that abstain: a cheap score decides where it is sure, at a risk that you state.
+
+A score that agrees with people now and then agrees with them more often where it is high or low.
+From labels a margin is learnt beyond which its error is below a risk that you state; what lies
+within is for an LLM, or for people.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from mirage._base.arrays import Bools, Floats, Ints
+from mirage.dataset import Cluster
+from mirage.errors import JudgmentError, SettingError
+from mirage.llm.estimates import Estimate
+from mirage.metaeval._gold import clusters_of_sentences
+from mirage.metaeval.judges import JudgeLike, Score, SentenceJudge, ask, name_of
+from mirage.metaeval.labels import LabelledSentences
+from mirage.metaeval.llm_judge import LLMSentenceJudge
+from mirage.metaeval.sentences import AnswerSentence
+from mirage.statistics.bootstrap import Interval
+from mirage.statistics.clusters import mean_intervals
+from mirage.statistics.selective import Errors, errors_of, fallback, risk_p_value
+
+__all__ = ["AbstainingJudge", "Cascade", "cascade"]
+
+_STEPS = np.arange(1, 21) / 20  # shares of the items that are decided
+_STARTS = (0.25, 0.5)  # of these shares tests begin
+
+
+@dataclass(frozen=True)
+class AbstainingJudge:
+    """Decides items whose score is a margin or more from a threshold, and abstains elsewhere.
+
+    Make one by :meth:`calibrate`.
+
+    Attributes:
+        threshold: from which score on an item that is decided is positive.
+        margin: how far from the threshold a score has to be; infinite where no share of the items
+            could be shown to be decided at the risk, so that it abstains throughout.
+        risk: of being wrong among what is decided, which was shown not to be reached.
+        confidence: share of the calibrations in which the risk is kept.
+        balanced: whether the risk is of the mean error of the two labels.
+        coverage: share of the labelled items that are decided.
+        coverage_interval: its interval at 95 %; NaN with few clusters.
+        error: what the risk is of, among the decided items with labels; it was chosen by, and
+            flatters.
+        labels: how many items there were to calibrate on.
+        clusters: that they are in.
+    """
+
+    threshold: float
+    margin: float
+    risk: float
+    confidence: float
+    balanced: bool
+    coverage: float
+    coverage_interval: Interval
+    error: float
+    labels: int
+    clusters: int
+
+    @classmethod
+    def calibrate(
+        cls,
+        scores: ArrayLike,
+        labels: ArrayLike,
+        *,
+        risk: float = 0.2,
+        confidence: float = 0.95,
+        clusters: Sequence[object] | None = None,
+        threshold: float = 0.5,
+        balanced: bool = False,
+    ) -> AbstainingJudge:
+        """Learn from labels how far from the threshold a score has to be.
+
+        Margins that decide 5, 10, ... 100 % of the items are tested for an error below the risk
+        among what they decide (:func:`~mirage.statistics.selective.risk_p_value`), one after
+        another (:func:`~mirage.statistics.selective.fallback`) from a quarter of the items on, if
+        that many could tell, and from half; the narrowest that passes is taken. The scores have to
+        be from elsewhere than these labels: a combination of features that was fitted to them
+        says too much.
+
+        ``benchmarks/abstaining.py`` prints how often the risk is exceeded, with and without
+        clusters, at 50, 100 and 250 labels.
+
+        Args:
+            scores: a number an item (a sentence, a response); high speaks for positive. NaN where
+                there is none: such items are never decided.
+            labels: whether people call the item positive.
+            risk: error among what is decided, above 0 and below 1; the share that is wrong.
+            confidence: share of the calibrations in which that has to hold.
+            clusters: what items hang together by, such as the answer that sentences are of; by
+                default each is by itself.
+            threshold: the score that says nothing: 0.5 of a probability. It should be known from
+                other data.
+            balanced: state the risk of the mean, over the two labels, of the share of the decided
+                items with that label that are wrong: 1 less balanced accuracy.
+
+        Raises:
+            SettingError: a risk or confidence that is no share; a threshold that is no number.
+            JudgmentError: not one score, label and cluster an item; or so few labels that not even
+                one that is right throughout could be shown to keep the risk: says how many it
+                takes.
+        """
+        for name, share in (("risk", risk), ("confidence", confidence)):
+            if not 0 < share < 1:
+                raise SettingError(f"{name}={share} is to be between 0 and 1, as 0.2 is")
+        if not math.isfinite(threshold):
+            raise SettingError(f"threshold={threshold} is no number")
+        values, positive, codes = _columns(scores, labels, clusters)
+        distance = np.abs(values - threshold)
+        wrong = (values >= threshold) != positive
+        alpha = 1 - confidence
+        _check_enough(positive, codes, ~np.isnan(values), risk, alpha, balanced)
+        margins = _margins(distance)
+        rules = [distance >= margin for margin in margins.tolist()]
+        p_values = [
+            risk_p_value(_errors(wrong, positive, codes, decided, balanced), risk)
+            for decided in rules
+        ]
+        # Which could pass with a quarter of the errors allowed; what is wrong has no part in that.
+        could = [
+            risk_p_value(_with_share(risk / 4, positive, codes, decided, balanced), risk) <= alpha
+            for decided in rules
+        ]
+        shares = [decided.sum() / np.count_nonzero(~np.isnan(values)) for decided in rules]
+        levels = alpha * _starts(could, shares)
+        passed = np.flatnonzero(fallback(np.array(p_values), levels))
+        margin = float(margins[passed[-1]]) if len(passed) else math.inf
+        decided = distance >= margin  # nothing, where the margin is infinite
+        column = decided[:, None].astype(np.float64)
+        ends = mean_intervals(column, codes, np.zeros(1), np.ones(1))[0].tolist()
+        return cls(
+            threshold=threshold,
+            margin=margin,
+            risk=risk,
+            confidence=confidence,
+            balanced=balanced,
+            coverage=float(decided.mean()),
+            coverage_interval=(ends[0], ends[1]),
+            error=_error(wrong, positive, decided, balanced),
+            labels=len(values),
+            clusters=len(np.unique(codes)),
+        )
+
+    def decide(self, scores: ArrayLike) -> Floats:
+        """1 for each item that is positive, 0 for negative, NaN where it abstains."""
+        values = np.asarray(scores, dtype=np.float64)
+        sure = np.abs(values - self.threshold) >= self.margin
+        return np.where(sure, (values >= self.threshold).astype(np.float64), np.nan)
+
+    def __str__(self) -> str:
+        of = "balanced error" if self.balanced else "error"
+        stated = f"{of} at most {100 * self.risk:g} % at confidence {100 * self.confidence:g} %"
+        basis = f"{self.labels} labels in {self.clusters} clusters"
+        if math.isinf(self.margin):
+            return f"abstains throughout: {basis} do not show an {stated} of any share".replace(
+                "an balanced", "a balanced"
+            )
+        lower, upper = (100 * end for end in self.coverage_interval)
+        reach = "" if math.isnan(lower) else f" ({lower:.0f} to {upper:.0f})"
+        return f"decides {100 * self.coverage:.0f} %{reach} of the items, {stated}, by {basis}"
+
+
+def _columns(
+    scores: ArrayLike, labels: ArrayLike, clusters: Sequence[object] | None
+) -> tuple[Floats, Bools, Ints]:
+    values, given = np.asarray(scores, dtype=np.float64), np.asarray(labels)
+    names = range(len(values)) if clusters is None else clusters
+    if values.ndim != 1 or given.shape != values.shape or len(names) != len(values):
+        raise JudgmentError(
+            "calibration takes one score, one label and one cluster an item, not "
+            f"{values.shape}, {given.shape} and {len(names)}"
+        )
+    if not np.isin(given, (0, 1)).all() or np.isinf(values).any():
+        raise JudgmentError("labels are true or false, and scores finite numbers or NaN")
+    place = {name: code for code, name in enumerate(dict.fromkeys(names))}
+    return values, given.astype(bool), np.array([place[name] for name in names], dtype=np.intp)
+
+
+def _margins(distance: Floats) -> Floats:
+    """Margins that decide more and more of the items, each another share."""
+    known = np.sort(distance[~np.isnan(distance)])[::-1]
+    places = np.ceil(_STEPS * len(known)).astype(int) - 1
+    return np.asarray(np.unique(np.append(known[places[:-1]], 0.0))[::-1])
+
+
+def _errors(
+    wrong: Bools, positive: Bools, codes: Ints, decided: Bools, balanced: bool
+) -> Errors | tuple[Errors, Errors]:
+    if not balanced:
+        return errors_of(wrong[decided], codes[decided])
+    of_positive, of_negative = decided & positive, decided & ~positive
+    return (
+        errors_of(wrong[of_positive], codes[of_positive]),
+        errors_of(wrong[of_negative], codes[of_negative]),
+    )
+
+
+def _with_share(
+    share: float, positive: Bools, codes: Ints, decided: Bools, balanced: bool
+) -> Errors | tuple[Errors, Errors]:
+    """The errors of a rule, if this share of what it decides were wrong, and clusters alike."""
+    none = _errors(np.zeros(len(positive), dtype=bool), positive, codes, decided, balanced)
+    if isinstance(none, Errors):
+        return Errors(share * none.decided, none.decided)
+    first, second = (Errors(share * kind.decided, kind.decided) for kind in none)
+    return first, second
+
+
+def _starts(could: Sequence[bool], shares: Sequence[float]) -> Floats:
+    """Where tests begin, and with which part of the level."""
+    first = could.index(True) if True in could else len(could) - 1
+    places = {
+        max(first, next(place for place, share in enumerate(shares) if share >= start))
+        for start in _STARTS
+    }
+    parts = np.zeros(len(could))
+    parts[list(places)] = 1 / len(places)
+    return parts
+
+
+def _check_enough(
+    positive: Bools, codes: Ints, known: Bools, risk: float, alpha: float, balanced: bool
+) -> None:
+    """Refuse labels that could not show the risk to be kept even if no error was among them."""
+    labels, factor = int(np.count_nonzero(known)), 1.0
+    best = _with_share(0.0, positive, codes, known, balanced)
+    kinds = (best,) if isinstance(best, Errors) else best
+    if any(kind.decided == 0 for kind in kinds):
+        raise JudgmentError(
+            f"{labels} items have a score, and no label of one kind is among them; the risk "
+            + ("of the mean error of two labels takes both" if balanced else "takes some")
+        )
+
+    def p_value(factor: float) -> float:
+        scaled = [Errors(0.0, factor * kind.decided) for kind in kinds]
+        return risk_p_value(scaled[0] if len(scaled) == 1 else (scaled[0], scaled[1]), risk)
+
+    while p_value(factor) > alpha:
+        factor *= 1.02
+    if factor > 1:
+        raise JudgmentError(
+            f"{labels} labels in {len(np.unique(codes[known]))} clusters cannot show a risk of "
+            f"{risk:g} at confidence {1 - alpha:g}, even without an error; it takes "
+            f"{math.ceil(labels * factor)} labels like these at least, and about three times as "
+            "many where half the errors are made that are allowed"
+        )
+
+
+def _error(wrong: Bools, positive: Bools, decided: Bools, balanced: bool) -> float:
+    """The error among what is decided; NaN where that is nothing, or lacks a label it takes."""
+    kinds = [positive, ~positive] if balanced else [np.ones(len(wrong), dtype=bool)]
+    if not all((decided & kind).any() for kind in kinds):
+        return math.nan
+    return float(np.mean([wrong[decided & kind].mean() for kind in kinds]))
+
+
+# Cascades -----------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Cascade:
+    """A judge of sentences: a calibrated score where it is sure, another judge elsewhere.
+
+    :func:`cascade` makes one, and :func:`~mirage.metaeval.evaluate` takes it. The risk of
+    ``abstaining`` is of what the score decides; the rest is as good as the other judge.
+
+    Attributes:
+        name: what tables call it.
+        cheap: the score.
+        costly: who decides where the score is not sure: an LLM, people, a function.
+        abstaining: how sure is sure.
+        positive: the label of a high score.
+        negative: the other label.
+    """
+
+    name: str
+    cheap: JudgeLike
+    costly: SentenceJudge
+    abstaining: AbstainingJudge
+    positive: str
+    negative: str
+
+    def label(self, sentences: Sequence[AnswerSentence]) -> list[str | None]:
+        """One label a sentence; the costly judge is asked about the undecided ones alone."""
+        sentences = list(sentences)
+        decided = self._decided(sentences)
+        rest = np.flatnonzero(np.isnan(decided)).tolist()
+        labels: list[str | None] = [self.positive if one == 1 else self.negative for one in decided]
+        others = list(self.costly.label([sentences[row] for row in rest])) if rest else []
+        if len(others) != len(rest):
+            raise JudgmentError(
+                f"{self.costly.name!r} returned {len(others)} labels for {len(rest)} sentences"
+            )
+        for row, label in zip(rest, others, strict=True):
+            labels[row] = label
+        return labels
+
+    def undecided(self, sentences: Sequence[AnswerSentence]) -> tuple[AnswerSentence, ...]:
+        """The sentences that are for the costly judge, such as people."""
+        sentences = list(sentences)
+        rest = np.flatnonzero(np.isnan(self._decided(sentences))).tolist()
+        return tuple(sentences[row] for row in rest)
+
+    def estimate(self, sentences: Sequence[AnswerSentence]) -> Estimate:
+        """What :meth:`label` will ask an LLM for; nothing is sent.
+
+        Raises:
+            JudgmentError: the costly judge is no :class:`~mirage.metaeval.LLMSentenceJudge`, and
+                what it costs is not known.
+        """
+        if not isinstance(self.costly, LLMSentenceJudge):
+            raise JudgmentError(
+                f"what {self.costly.name!r} costs is not known, as it is no LLMSentenceJudge; "
+                "`undecided` has the sentences that it will get"
+            )
+        return self.costly.estimate(self.undecided(sentences))
+
+    def _decided(self, sentences: Sequence[AnswerSentence]) -> Floats:
+        return self.abstaining.decide(_scores(self.cheap, sentences))
+
+
+def cascade(
+    cheap: JudgeLike,
+    costly: SentenceJudge,
+    labelled: LabelledSentences,
+    *,
+    risk: float = 0.2,
+    confidence: float = 0.95,
+    balanced: bool = False,
+    cluster: Cluster = None,
+) -> Cascade:
+    """A cheap score calibrated on labels, with a costly judge for what it leaves undecided.
+
+    Args:
+        cheap: a score, a feature or its name, a function of a sentence that returns floats. The
+            threshold from which it speaks for the positive label is the score's own, or else 0.5.
+        costly: a judge of sentences, such as :class:`~mirage.metaeval.LLMSentenceJudge`.
+        labelled: to calibrate on, of two labels; queries are the clusters.
+        risk: as ``confidence`` and ``balanced``, of :meth:`AbstainingJudge.calibrate`.
+        cluster: what queries hang together by, as :func:`~mirage.metaeval.evaluate` takes it.
+
+    Raises:
+        JudgmentError: ``cheap`` gives labels and no scores; the labels are not two, one of them
+            positive; too few of them.
+        SettingError: a risk or confidence that is no share.
+        DatasetError: no sentence has a label.
+    """
+    decided, _ = labelled.decided()
+    others = [name for name in decided.names if name != decided.positive]
+    if len(others) != 1 or decided.positive not in decided.names:
+        raise JudgmentError(
+            f"{labelled.source}: the labels are {', '.join(map(repr, decided.names))}; a score "
+            f"tells two apart, of which {decided.positive!r} is one: make two with `merged`"
+        )
+    threshold = cheap.threshold if isinstance(cheap, Score) else None
+    abstaining = AbstainingJudge.calibrate(
+        _scores(cheap, decided.sentences),
+        [given == decided.positive for (given,) in decided.labels],
+        risk=risk,
+        confidence=confidence,
+        clusters=clusters_of_sentences(decided, cluster).tolist(),
+        threshold=0.5 if threshold is None else threshold,
+        balanced=balanced,
+    )
+    name = f"{name_of(cheap)}, else {costly.name}"
+    return Cascade(name, cheap, costly, abstaining, decided.positive, others[0])
+
+
+def _scores(judge: JudgeLike, sentences: Sequence[AnswerSentence]) -> Floats:
+    opinion = ask(judge, sentences)
+    if opinion.scores is None:
+        raise JudgmentError(
+            f"judge {opinion.name!r} names labels and says not how sure it is; give a score, such "
+            "as the share of its repeated answers that say the same"
+        )
+    return opinion.scores
