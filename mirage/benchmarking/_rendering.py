@@ -15,7 +15,7 @@ import numpy as np
 from mirage._base import tables
 from mirage._base.files import validated
 from mirage._base.tables import Table
-from mirage.benchmarking.cells import Cell, Score
+from mirage.benchmarking.cells import Cell, Score, differing_axes
 from mirage.errors import DatasetError
 from mirage.models import Record
 from mirage.statistics.bootstrap import NO_INTERVAL
@@ -24,7 +24,6 @@ __all__ = [
     "FAILED",
     "Table",
     "columns",
-    "differing_axes",
     "from_json",
     "named",
     "number",
@@ -52,7 +51,7 @@ def shown(
     What all cells share stands below it: settings, and how many queries were measured. Where that
     differs, or there is none of some, that has a column.
     """
-    differing = differing_axes(cells, axes)
+    differing = differing_axes(cells, axes) or ("cell",)
     counted = _counted(cells, metrics)
     header = [*differing]
     for metric in metrics:
@@ -76,12 +75,6 @@ def shown(
         name=len(differing) - 1,
         texts=tuple(range(len(differing) - 1)),
     )
-
-
-def differing_axes(cells: Sequence[Cell], axes: Sequence[str]) -> list[str]:
-    """The axes in which cells differ; all of them, where there is one cell."""
-    differing = [axis for axis in axes if len({cell.settings.get(axis, "") for cell in cells}) > 1]
-    return differing or list(axes) or ["cell"]
 
 
 def named(cell: Cell, axes: Sequence[str]) -> str:
@@ -120,9 +113,9 @@ def _notes(
     counted: set[str],
 ) -> Iterator[str]:
     same = [
-        f"{axis}: {cells[0].settings[axis]}"
+        f"{axis}: {next(cell.settings[axis] for cell in cells if cell.settings.get(axis))}"
         for axis in axes
-        if axis not in differing and cells and cells[0].settings.get(axis)
+        if axis not in differing and any(cell.settings.get(axis) for cell in cells)
     ]
     if same:
         yield ", ".join(same)

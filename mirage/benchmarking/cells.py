@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from mirage.statistics.bootstrap import NO_INTERVAL, Interval
 from mirage.statistics.clusters import cluster_codes, mean_intervals
 
-__all__ = ["AXES", "Cell", "Score", "axes_of"]
+__all__ = ["AXES", "Cell", "Score", "axes_of", "differing_axes"]
 
 AXES = (
     "dataset",
@@ -124,3 +124,15 @@ def axes_of(cells: Iterable[Cell]) -> tuple[str, ...]:
     """What cells have settings of, in the order of :data:`AXES`; others behind these."""
     known = dict.fromkeys(axis for cell in cells for axis in cell.settings)
     return tuple(sorted(known, key=lambda axis: AXES.index(axis) if axis in AXES else len(AXES)))
+
+
+def differing_axes(cells: Sequence[Cell], axes: Sequence[str]) -> tuple[str, ...]:
+    """The axes in which cells differ; all of them, where there is one cell.
+
+    What a cell lacks, as closed book lacks a corpus, is a difference only where nothing else is.
+    """
+    values = {axis: [cell.settings.get(axis, "") for cell in cells] for axis in axes}
+    telling = tuple(axis for axis in axes if len({value for value in values[axis] if value}) > 1)
+    if len({tuple(values[axis][i] for axis in telling) for i in range(len(cells))}) < len(cells):
+        telling = tuple(axis for axis in axes if len(set(values[axis])) > 1)
+    return telling or tuple(axes)

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from mirage._base.tables import Rows, Table, frame_of, to_html, to_latex, to_markdown
 from mirage.benchmarking import _rendering as rendering
-from mirage.benchmarking.cells import Cell, axes_of
+from mirage.benchmarking.cells import Cell, axes_of, differing_axes
 from mirage.errors import SettingError, UnknownNameError
 from mirage.statistics.bootstrap import Interval
 from mirage.statistics.clusters import cluster_codes
@@ -115,7 +115,7 @@ class CellComparisons(Rows[CellDifference]):
 
     def _table(self) -> Table:
         cells = [cell for row in self for cell in (row.cell, row.baseline)]
-        axes = rendering.differing_axes(cells, axes_of(cells))
+        axes = differing_axes(list(dict.fromkeys(cells)), axes_of(cells))
         columns: dict[str, list[str]] = {}
         if len({row.metric for row in self}) > 1:
             columns["metric"] = [row.metric for row in self]

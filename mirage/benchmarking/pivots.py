@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from mirage._base.tables import Table, frame_of, to_html, to_latex, to_markdown
 from mirage.benchmarking import _rendering as rendering
-from mirage.benchmarking.cells import Cell, Score
+from mirage.benchmarking.cells import Cell, Score, differing_axes
 from mirage.errors import SettingError, UnknownNameError
 
 if TYPE_CHECKING:
@@ -100,7 +100,8 @@ class Pivot:
             self.title,
             (*self.axes, *self._header()),
             tuple(
-                (*row, *(self._cell(row, column) for column in self.columns)) for row in self.rows
+                (*(setting or "-" for setting in row), *(self._cell(row, c) for c in self.columns))
+                for row in self.rows
             ),
             notes=(*notes, *self.notes),
             name=len(self.axes) - 1,
@@ -128,7 +129,7 @@ def pivoted(
                 continue
             place = row, (*(cell.settings.get(axis, "") for axis in columns), metric)
             if place in owner:
-                differing = rendering.differing_axes([owner[place], cell], [*cell.settings])
+                differing = differing_axes([owner[place], cell], [*cell.settings])
                 raise SettingError(
                     f"two cells stand in row {' | '.join(row)}, column {' | '.join(place[1])}: "
                     f"they differ by {', '.join(differing)}; make that rows or columns, or choose "

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from mirage._base.files import replacing
 from mirage._base.tables import frame_of, to_html, to_latex, to_markdown
 from mirage.benchmarking import _rendering as rendering
-from mirage.benchmarking.cells import AXES, Cell, Score, axes_of
+from mirage.benchmarking.cells import AXES, Cell, Score, axes_of, differing_axes
 from mirage.benchmarking.comparisons import CellComparisons, compared
 from mirage.benchmarking.pivots import Pivot, pivoted
 from mirage.errors import SettingError, UnknownNameError
@@ -50,6 +50,15 @@ class ResultTable(Sequence[Cell]):
     def axes(self) -> tuple[str, ...]:
         """What the cells have settings of, in the order of :data:`AXES`; others behind these."""
         return axes_of(self)
+
+    @property
+    def differing(self) -> tuple[str, ...]:
+        """The axes in which cells differ; all of them, where there is one cell.
+
+        What a cell lacks, as closed book lacks a corpus, is a difference only where nothing else
+        is.
+        """
+        return differing_axes(self, self.axes)
 
     def values_of(self, axis: str) -> tuple[str, ...]:
         """The settings of one axis, in the order of the cells.

@@ -425,6 +425,8 @@ class ContextRow(Line):
 
     Attributes:
         dataset: its name.
+        retriever: the first stage.
+        reranker: the second.
         generator: its name.
         show_k: passages that it is shown.
         mean: of the metric.
@@ -432,10 +434,12 @@ class ContextRow(Line):
         n: queries that are measured.
     """
 
-    keys: ClassVar[tuple[str, ...]] = ("generator", "show_k")
+    keys: ClassVar[tuple[str, ...]] = (*SYSTEM, "generator", "show_k")
     over: ClassVar[str] = "dataset"
 
     dataset: str
+    retriever: str
+    reranker: str
     generator: str
     show_k: int
     mean: float
@@ -448,7 +452,7 @@ def context_size(table: ResultTable, metric: str = "LLMeval") -> Result[ContextR
     """The quality of answers by the number of passages that are shown (Figure 8).
 
     Args:
-        table: whose cells differ by the axis ``show_k``; choose one retriever with ``where``.
+        table: whose cells differ by the axis ``show_k``.
         metric: of the answers.
 
     Raises:
@@ -460,11 +464,13 @@ def context_size(table: ResultTable, metric: str = "LLMeval") -> Result[ContextR
     for cell in table:
         shown = cell.settings.get("show_k", "")
         if metric in cell.scores and shown.isdecimal() and _retriever(cell) != NONE:
-            dataset, generator = (cell.settings.get(a, "") for a in ("dataset", "generator"))
+            dataset, first, second, generator = (
+                cell.settings.get(axis, "") for axis in ("dataset", *SYSTEM, "generator")
+            )
             score = cell.scores[metric]
             known = score.mean, *score.interval, score.n
-            rows.append(ContextRow(dataset, generator, int(shown), *known))
-    rows.sort(key=lambda row: (row.dataset, row.generator, row.show_k))
+            rows.append(ContextRow(dataset, first, second, generator, int(shown), *known))
+    rows.sort(key=lambda r: (r.dataset, r.retriever, r.reranker, r.generator, r.show_k))
     return Result(f"{metric} by passages shown", tuple(_found(rows, table, "with show_k")))
 
 
@@ -681,7 +687,7 @@ def _language(table: ResultTable) -> str:
 def _pivot(table: ResultTable, columns: Sequence[str], metrics: Sequence[str]) -> Pivot:
     """The table with these axes as columns, and all others by which its cells differ as rows."""
     across = [axis for axis in columns if axis in table.axes]
-    down = [axis for axis in table.axes if axis not in across and len(table.values_of(axis)) > 1]
+    down = [axis for axis in table.differing if axis not in across] if len(table) > 1 else []
     rest = [axis for axis in table.axes if axis not in across]
     return table.pivot(down or rest[:1] or across[:1], across if down or rest else (), metrics)
 

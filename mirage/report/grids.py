@@ -131,7 +131,7 @@ class _Behind:
 
 def _overview(table: ResultTable, behind: Sequence[_Behind], sampling: Sampling) -> Iterator[Child]:
     cells = any(part.run is not None for part in behind)
-    axes = [axis for axis in table.axes if len(set(table.values_of(axis))) > 1] or [*table.axes]
+    axes = table.differing
     head = [sortable("Cell", first="up", aria_sort="ascending")]
     head += [sortable(axis, numeric=False, first="up") for axis in axes]
     head += [sortable(metric) for metric in table.metrics]
@@ -142,7 +142,7 @@ def _overview(table: ResultTable, behind: Sequence[_Behind], sampling: Sampling)
     shown = html_table(head, rows, id="cells", class_="sortable grid")
     heading = tag("h2", "Table", id="table")
     yield tag("section", heading, *scrolling(shown, "All cells", hint))
-    same = {axis: table.values_of(axis)[0] for axis in table.axes if axis not in axes}
+    same = {axis: "".join(table.values_of(axis)) for axis in table.axes if axis not in axes}
     lines = [", ".join(f"{axis}: {value}" for axis, value in same.items() if value), *table.notes]
     if cells:
         lines.append(

@@ -142,6 +142,15 @@ def test_a_metric_that_no_query_has_is_no_zero() -> None:
     assert "0.000" not in str(ResultTable("none", (cell,), ("m",)))
 
 
+def test_what_closed_book_lacks_is_no_column() -> None:
+    bare = {"retriever": "none", "corpus": ""}
+    cells = (Cell(bare), *(Cell({"retriever": name, "corpus": "wiki"}) for name in ("a", "b")))
+    table = ResultTable("small", cells, ("m",))
+    assert table.differing == ("retriever",)
+    assert "corpus: wiki" in str(table)
+    assert ResultTable("two", (Cell({"a": "1"}), Cell({"a": ""})), ()).differing == ("a",)
+
+
 def test_numbers_that_all_lack_are_said_too() -> None:
     cells = (measured(10, lost=3, retriever="none"), measured(12, lost=3, retriever="bm25"))
     assert str(ResultTable("small", cells, ("qa_match",))).count("17 (1 failed, 2 unmeasured)") == 2
