@@ -124,7 +124,7 @@ def options() -> argparse.Namespace:
         ("dimensions", 1024, "of a vector"),
         ("bm25_ms", 20.0, "core-ms a question and million passages (asked of retrieval.py)"),
         ("gpu_hour", 2.5, "price of a GPU for an hour"),
-        ("items_rate", 900.0, "items a second of Ray's driver (ray_overhead.py --ms 1)"),
+        ("items_rate", 700.0, "items a second of Ray's driver (ray_overhead.py --ms 1)"),
     ):
         parser.add_argument(
             f"--{name.replace('_', '-')}", type=type(default), default=default, help=what
