@@ -14,9 +14,11 @@ if TYPE_CHECKING:
     from mirage.report.plots import (
         plot_features,
         plot_fewer_judgments,
+        plot_gains,
         plot_importances,
         plot_new_models,
         plot_ranks,
+        plot_retrieval,
     )
 
 __all__ = [
@@ -24,9 +26,11 @@ __all__ = [
     "measure_judges",
     "plot_features",
     "plot_fewer_judgments",
+    "plot_gains",
     "plot_importances",
     "plot_new_models",
     "plot_ranks",
+    "plot_retrieval",
     "render",
     "render_grid",
     "write",

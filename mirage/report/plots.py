@@ -1,6 +1,7 @@
-"""The figures of MIRAGE-Bench (arXiv 2410.13716) from rankings and experiments (extra ``report``).
+"""The figures of MIRAGE-Bench (arXiv 2410.13716), and of BERGEN (arXiv 2407.01102), as plots.
 
-Each function returns a matplotlib ``Figure``, to be saved with ``figure.savefig("ranks.pdf")``.
+Each function (extra ``report``) returns a matplotlib ``Figure``, to be saved with
+``figure.savefig("ranks.pdf")``.
 Languages stand under their own names, where an installed font shows them; where none does, they
 stand under their English names and a :class:`~mirage.report.MissingFontWarning` says which script
 is missing.
@@ -25,14 +26,17 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from mirage.experiments import FewerJudgmentsRow, ImportanceRow, NewModelRow
+    from mirage.experiments.bergen import GainRow, OracleRow, SystemRow
     from mirage.ranking import MultilingualRanking, Ranking
 
 __all__ = [
     "plot_features",
     "plot_fewer_judgments",
+    "plot_gains",
     "plot_importances",
     "plot_new_models",
     "plot_ranks",
+    "plot_retrieval",
 ]
 
 
@@ -318,6 +322,95 @@ def _predicted_and_judged(
         [x + 0.12 for x in xs], [row.judged for row in own], color=COLOURS[1], s=22, marker="D",
         zorder=3,
     )  # fmt: skip
+
+
+# Gains (Figures 3 and 5 of BERGEN) ----------------------------------------------------------------
+
+
+def plot_gains(rows: Iterable[GainRow | OracleRow]) -> Figure:
+    """What retrieval brings over closed book, the most first (Figures 3 and 5 of BERGEN).
+
+    A bar a row, with its 95 % interval where it has one. Rows are what
+    :func:`mirage.experiments.bergen.retrieval_gain` or
+    :func:`~mirage.experiments.bergen.oracle_gain` gives.
+
+    Raises:
+        MirageError: there is none.
+        MissingPackageError: matplotlib is not installed.
+    """
+    ordered = sorted(rows, key=lambda row: -row.gain)
+    if not ordered:
+        raise MirageError("there is no gain to plot")
+    parts = [[row.dataset, *(str(getattr(row, key)) for key in row.keys)] for row in ordered]
+    telling = [i for i in range(len(parts[0])) if len({part[i] for part in parts}) > 1] or [0]
+    names = [", ".join(part[i] for i in telling if part[i]) for part in parts]
+    letters = lettering(names)
+    height = 0.32 * len(names) + 1.1
+    with _drawing(letters, 1, 1, width=5.6, height=height) as (figure, (panel,)):
+        places = range(len(names))
+        panel.barh(places, [row.gain for row in ordered], color=COLOURS[-1], height=0.55)
+        panel.hlines(
+            places, [row.lower for row in ordered], [row.upper for row in ordered], color=INK
+        )
+        panel.set_yticks(places, [letters.shown(_short(name)) for name in names])
+        panel.invert_yaxis()
+        panel.axvline(0, color=SOFT, linewidth=1)
+        panel.set_xlabel("gain over closed book")
+    return figure
+
+
+# Retrieval and answers (Figures 4, 6 and 7 of BERGEN) ---------------------------------------------
+
+
+def plot_retrieval(rows: Iterable[SystemRow]) -> Figure:
+    """The quality of answers by that of retrieval, a panel a dataset (BERGEN's Figures 4, 6 and 7).
+
+    Generators have colours; filled dots are reranked systems. What has no number for retrieval is
+    a line, dotted where it is closed book. Rows are what
+    :func:`mirage.experiments.bergen.retrieval_vs_generation` gives.
+
+    Raises:
+        MirageError: no system has both numbers.
+        MissingPackageError: matplotlib is not installed.
+    """
+    by_dataset: dict[str, list[SystemRow]] = {}
+    for row in rows:
+        by_dataset.setdefault(row.dataset, []).append(row)
+    measured = {
+        name: some
+        for name, some in by_dataset.items()
+        if any(not math.isnan(row.retrieval + row.answers) for row in some)
+    }
+    if not measured:
+        raise MirageError("no system has numbers for both retrieval and answers")
+    generators = list(dict.fromkeys(row.generator for some in measured.values() for row in some))
+    colours = {name: COLOURS[i % len(COLOURS)] for i, name in enumerate(generators)}
+    letters = lettering([*measured, *generators])
+    columns = min(len(measured), 3)
+    lines = -(-len(measured) // columns)
+    shape = {"width": 2.9 * columns + 0.6, "height": 2.7 * lines + 0.9}
+    with _drawing(letters, lines, columns, **shape) as (figure, panels):
+        for panel, (name, some) in zip(panels, measured.items(), strict=False):
+            for row in some:
+                _dot(panel, row, colours[row.generator])
+            panel.set_title(letters.shown(_short(name)))
+            panel.set_xlabel("retrieval")
+            panel.set_ylabel("answers")
+        for panel in panels[len(measured) :]:
+            panel.set_visible(False)
+        if len(generators) > 1:
+            _legend(figure, {letters.shown(_short(g)): c for g, c in colours.items()}, dots=True)
+    return figure
+
+
+def _dot(panel: Axes, row: SystemRow, colour: str) -> None:
+    if math.isnan(row.retrieval):
+        dotted = ":" if row.retriever.casefold() in ("", "none") else "-"
+        panel.axhline(row.answers, color=colour, linewidth=0.8, linestyle=dotted, alpha=0.7)
+        return
+    reranked = row.reranker.casefold() not in ("", "none")
+    face = colour if reranked else "none"
+    panel.scatter([row.retrieval], [row.answers], s=22, edgecolors=colour, facecolors=face)
 
 
 # What all have in common --------------------------------------------------------------------------

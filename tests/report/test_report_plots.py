@@ -12,7 +12,7 @@ import pytest
 from rankings import ANCHORS, FEATURES, ranking
 
 from mirage import Leaderboard, MirageError, MultilingualRanking, UnknownNameError
-from mirage.experiments import FewerJudgmentsRow, ImportanceRow, NewModelRow
+from mirage.experiments import FewerJudgmentsRow, ImportanceRow, NewModelRow, bergen
 from mirage.languages import LANGUAGES
 from mirage.report import fonts
 
@@ -22,9 +22,11 @@ from mirage.report import (
     MissingFontWarning,
     plot_features,
     plot_fewer_judgments,
+    plot_gains,
     plot_importances,
     plot_new_models,
     plot_ranks,
+    plot_retrieval,
 )
 
 LATIN = ("de", "en", "fi", "sw")
@@ -173,3 +175,23 @@ def test_a_name_without_a_font_keeps_what_can_be_shown(monkeypatch: pytest.Monke
     assert letters.shown("โม a") == "\ufffd\ufffd a"
     assert letters.shown("โม a", "else") == "else"
     assert letters.shown("b") == "b"
+
+
+def test_gains_are_bars_and_systems_are_dots() -> None:
+    gains = bergen.retrieval_gain(bergen.published(), retriever="SPLADE-v3", reranker="DeBERTa-v3")
+    figure = plot_gains(gains)
+    (panel,) = figure.axes
+    assert [bar.get_width() for bar in panel.patches] == [row.gain for row in gains]
+    assert [text.get_text() for text in panel.get_yticklabels()] == [row.dataset for row in gains]
+    rows = bergen.retrieval_vs_generation(bergen.published())
+    figure = plot_retrieval(rows)
+    shown = [panel for panel in figure.axes if panel.get_visible()]
+    assert [panel.get_title() for panel in shown] == [
+        "KILT ELI5", "KILT HotpotQA", "KILT NQ", "KILT TriviaQA", "KILT Wow",
+    ]  # fmt: skip
+    assert [len(panel.collections) for panel in shown] == [36] * 5
+    assert [len(panel.lines) for panel in shown] == [12] * 5  # closed book, and oracle
+    assert "SOLAR-10.7B" in words(figure)
+    for plot in (plot_gains, plot_retrieval):
+        with pytest.raises(MirageError):
+            plot([])
