@@ -1,9 +1,10 @@
 """How often the gate's three verdicts are wrong, and whether ``mirage plan`` predicts its power.
 
 Questions have each a chance of their own to be answered rightly; a system is asked each of them
-so often, a change of it moves a tenth of them either way, and a regression takes a tenth of them
-from it. Where there are clusters of five, what a change does has a correlation of 0.2 in them.
-Nothing here is drawn by the code that plans.
+so often, a change of it moves a tenth of them either way, and in a regression so many of them lose
+all that they have of one feature of two that its mean loses a tenth. Where there are clusters of
+five, what a change does has a correlation of 0.2 in them. Nothing here is drawn by the code that
+plans.
 
 * the verdicts: of systems that lost nothing, how often one is called worse; of those that lost the
   margin, how often one is called no worse; and how often nobody can tell, at 5, 20, 40 and 100
@@ -79,8 +80,8 @@ def right_or_wrong(
     before = chances.copy()
     later[worse], before[better] = 0.0, 0.0
     if lost:
-        gone = together(rng, codes, LOSS / chances.mean() / (1 - MOVED / 2))
-        later[gone] = 0.0
+        gone = together(rng, codes, LOSS / chances[:, 0].mean() / (1 - MOVED / 2))
+        later[gone, 0] = 0.0
     return answers(rng, before, times), answers(rng, later, times)
 
 

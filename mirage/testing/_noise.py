@@ -27,6 +27,8 @@ class Noise:
             the last is none, and 0.
         members: the units of each cluster, ``(clusters, most of them)``; the last stands for none.
         sizes: how many queries each cluster has.
+        rooms: how much the queries of each cluster can lose on average, as a share of a feature's
+            range, ``(clusters, features)``.
         moved: share of the queries that a change moves one way or the other, besides.
         correlation: of what happens to the queries of one cluster.
     """
@@ -34,6 +36,7 @@ class Noise:
     pairs: Floats
     members: Ints
     sizes: Ints
+    rooms: Floats
     moved: float
     correlation: float
 
@@ -50,7 +53,7 @@ class Noise:
         first = np.unique(flat, axis=1, return_index=True)[1]
         kept = {int(j) for j in first if flat[:, j].any() and (flat[:, j] != flat[:, column]).any()}
         columns = [column, *sorted(kept - {column})]
-        return replace(self, pairs=self.pairs[:, :, columns])
+        return replace(self, pairs=self.pairs[:, :, columns], rooms=self.rooms[:, columns])
 
 
 def assumed(unstable: float, moved: float, size: int, correlation: float) -> Noise:
@@ -58,13 +61,20 @@ def assumed(unstable: float, moved: float, size: int, correlation: float) -> Noi
     values = np.zeros((1000, 2, 1))
     half = round(500 * unstable)
     values[:half, 0], values[half : 2 * half, 0] = 1.0, -1.0
-    return Noise(values, np.zeros((1, size), np.intp), np.array([size]), moved, correlation)
+    members, rooms = np.zeros((1, size), np.intp), np.ones((1, 1))
+    return Noise(values, members, np.array([size]), rooms, moved, correlation)
 
 
 def measured(
-    table: FeatureTable, clusters: Mapping[str, str], moved: float, correlation: float
+    table: FeatureTable,
+    rooms: Floats,
+    clusters: Mapping[str, str],
+    moved: float,
+    correlation: float,
 ) -> Noise:
     """The features of a model that was asked several times, each in a column.
+
+    ``rooms`` are what each query can lose, ``(queries, features)``.
 
     Each pair of answers to a query is as likely either way round, and differs by twice the
     variance within the query, whatever the number of repeats: so means over ``k`` pairs that are
@@ -76,7 +86,8 @@ def measured(
     beyond = np.where(np.abs(pairs) <= wording + 1e-6, 0.0, np.nan_to_num(pairs))
     codes = cluster_codes(table.query_ids, clusters)
     members, sizes = _members(codes)
-    return Noise(_with_none(beyond / _widths(table)), members, sizes, moved, correlation)
+    rooms = cluster_sums(codes, rooms) / sizes[:, None]
+    return Noise(_with_none(beyond / _widths(table)), members, sizes, rooms, moved, correlation)
 
 
 def observed(losses: Floats, codes: Ints, shrink: Floats) -> Noise:
@@ -84,7 +95,8 @@ def observed(losses: Floats, codes: Ints, shrink: Floats) -> Noise:
     sums = cluster_sums(codes, losses) * shrink
     sizes = np.bincount(codes)
     members = np.arange(len(sizes))[:, None]
-    return Noise(_with_none(np.stack([sums, -sums])), members, sizes, 0.0, 0.0)
+    rooms = np.ones(sums.shape)
+    return Noise(_with_none(np.stack([sums, -sums])), members, sizes, rooms, 0.0, 0.0)
 
 
 def _widths(table: FeatureTable) -> Floats:
@@ -116,7 +128,7 @@ def simulated(
 ) -> tuple[Floats, Floats]:
     """Comparisons of so many clusters, each query asked so often in both runs.
 
-    A share ``loss`` of the queries loses all of the first feature.
+    So many queries lose all that they have of the first feature that its mean loses ``loss``.
 
     Returns:
         How much worse the queries of each cluster are, ``(simulations, clusters, features)``, and
@@ -130,9 +142,12 @@ def simulated(
         pair = rng.integers(len(noise.pairs), size=units.shape)
         sums += noise.pairs[pair, units].sum(axis=2) / repeats
     better, worse = (_hit(rng, sizes, noise.moved / 2, noise.correlation) for _ in range(2))
-    sums = sums * (1 - (better + worse) / sizes).clip(0)[..., None] + (worse - better)[..., None]
-    lost = _hit(rng, sizes, loss, noise.correlation)
-    sums[..., 0] = sums[..., 0] * (1 - lost / sizes) + lost
+    rooms = noise.rooms[picked]
+    sums *= (1 - (better + worse) / sizes).clip(0)[..., None]
+    sums += (worse - better)[..., None] * rooms
+    room = float(noise.sizes @ noise.rooms[:, 0] / noise.sizes.sum())
+    lost = _hit(rng, sizes, min(loss / room, 1.0), noise.correlation)
+    sums[..., 0] = sums[..., 0] * (1 - lost / sizes) + lost * rooms[..., 0]
     return sums, sizes.astype(np.float64)
 
 

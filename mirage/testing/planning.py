@@ -135,12 +135,13 @@ def plan(
 ) -> Plan:
     """How many queries, asked how often, tell a loss worth finding from none.
 
-    Comparisons are simulated and given the gate's verdicts. Where a loss is, a share ``loss`` of
-    the queries loses all of a feature in every repeat. What differs without a loss is drawn from a
-    baseline with repeats: by how much two answers to one query differ. Without repeats it is taken
-    that a share ``unstable`` of the answers is another one, as often better as worse, if the query
-    is asked again. In both, a share ``moved`` of the queries gets better or worse, in all repeats,
-    by any change of the system. More repeats make the first smaller, and not the second.
+    Comparisons are simulated and given the gate's verdicts. Where a loss is, so many queries lose
+    all that they have of a feature, in every repeat, that its mean loses ``loss``. What differs
+    without a loss is drawn from a baseline with repeats: by how much two answers to one query
+    differ. Without repeats it is taken that a share ``unstable`` of the answers is another one, as
+    often better as worse, if the query is asked again. In both, a share ``moved`` of the queries
+    gets better or worse, in all repeats, by any change of the system. More repeats make the first
+    smaller, and not the second. ``benchmarks/power.py`` prints how far such predictions come true.
 
     Args:
         loss: the mean loss in a feature, as a share of its range; also the margin of ``no worse``.
@@ -222,13 +223,15 @@ def _of_baseline(
         size = max(1, round(len(codes) / (int(codes.max()) + 1)))
         told = told._replace(cluster_size=size)
         return assumed(*told), "", f"the baseline has no repeats; {told.words()}"
-    can_lose = _can_lose(known, default_names(table.features, dataset))
-    if not can_lose or max(can_lose.values()) < loss:
+    rooms = _rooms(known, default_names(table.features, dataset))
+    can_lose = {name: float(room.mean()) for name, room in rooms.items()}
+    if max(can_lose.values(), default=0.0) < loss:
         raise SettingError(
             f"no feature of the baseline of {table.model!r} can lose {loss:g} on average; ask for "
             "a smaller loss"
         )
-    noise = measured(table.columns([*can_lose]), clusters, told.moved, told.correlation)
+    each = np.stack([*rooms.values()], axis=1)
+    noise = measured(table.columns([*rooms]), each, clusters, told.moved, told.correlation)
     spread = np.square(noise.pairs).mean(axis=(0, 1))
     spread[[room < loss for room in can_lose.values()]] = -1.0
     column = int(spread.argmax())
@@ -237,16 +240,16 @@ def _of_baseline(
     return noise, [*can_lose][column], told.words(source)
 
 
-def _can_lose(baseline: Baseline, names: Sequence[str]) -> dict[str, float]:
-    """How much each feature with a range can lose on average, as a share of it."""
+def _rooms(baseline: Baseline, names: Sequence[str]) -> dict[str, Floats]:
+    """How much each query can lose of each feature with a range, as a share of it."""
     rooms = {}
     for name in names:
         known = facts(name, baseline.table.facts)
-        width = known.high - known.low
-        mean = float(np.nan_to_num(baseline.table[name]).mean())
+        width, values = known.high - known.low, baseline.table[name]
         if np.isfinite(width):
             lower = name in baseline.lower_is_better
-            rooms[name] = (known.high - mean if lower else mean - known.low) / width
+            room = (known.high - values if lower else values - known.low) / width
+            rooms[name] = np.nan_to_num(room)
     return rooms
 
 
