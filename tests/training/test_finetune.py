@@ -432,6 +432,20 @@ def test_the_layers_of_the_papers_are_those_of_a_llama(base: Path, tmp_path: Pat
     assert len(weights) == 2 * 7 * 2
 
 
+@pytest.mark.filterwarnings("ignore::FutureWarning")  # of libraries, to each other
+def test_the_recipe_is_what_the_trainer_gets(tmp_path: Path) -> None:
+    import trl
+
+    facts = {"steps": None, "micro_batch": 4, "seed": 3}
+    given = tuning._settings(trl, tmp_path, facts, BERGEN_TUNING, 7)
+    assert given.get_warmup_steps(1000) == 50
+    assert (given.learning_rate, given.weight_decay) == (1e-4, 0.1)
+    assert (given.lr_scheduler_type, given.optim.partition("_")[0]) == ("linear", "adamw")
+    assert (given.num_train_epochs, given.max_steps, given.max_length) == (1, -1, None)
+    assert given.per_device_train_batch_size * given.gradient_accumulation_steps == 16
+    assert (given.seed, given.save_steps) == (3, 7)
+
+
 def test_examples_are_conversations_of_any_length(base: Path, tmp_path: Path) -> None:
     turns = [
         ("system", "Be brief."),
