@@ -1,0 +1,31 @@
+"""How far systems climb that know what is measured and no answer, on every bundled board.
+
+    python benchmarks/leaks.py [LANGUAGE ...]
+
+Prints for each optimiser the languages in which it stands above half of the board's own systems,
+those where the board does not say that it is unlike them (a leak), and its best and median place as
+a share of the board's systems that it stands above.
+"""
+
+import sys
+from collections import defaultdict
+from statistics import median
+
+from mirage import Leaderboard
+from mirage.languages import LANGUAGES
+from mirage.leaderboard import Leak, leak_audit
+
+if __name__ == "__main__":
+    found: dict[str, list[tuple[str, Leak]]] = defaultdict(list)
+    for code in sys.argv[1:] or LANGUAGES:
+        audit = leak_audit(Leaderboard.bundled(code), progress=False)
+        for row in audit:
+            found[row.optimiser].append((code, row))
+        print(f"{code}: {len(audit)} optimisers, {len(audit.leaks)} leak; the highest stands above "
+              f"{max(row.above for row in audit):.0%}", flush=True)  # fmt: skip
+    print(f"\n{'optimiser':24}{'above, median':>15}{'most':>7}   above half in    leaks in")
+    for name, rows in sorted(found.items(), key=lambda item: -max(r.above for _, r in item[1])):
+        shares = [row.above for _, row in rows]
+        half = " ".join(code for code, row in rows if row.above > 0.5) or "-"
+        leaks = " ".join(code for code, row in rows if row.leaks) or "-"
+        print(f"{name:24}{median(shares):15.0%}{max(shares):7.0%}   {half:16} {leaks}")
