@@ -25,6 +25,13 @@ if TYPE_CHECKING:
         query_of,
         stands,
     )
+    from mirage.building.item_sheets import (
+        SheetRow,
+        build_from_sheet,
+        item_sheet,
+        read_sheet,
+        write_sheet,
+    )
     from mirage.building.judge_benchmark_steps import (
         TimeDependence,
         UnlabelledSentence,
@@ -42,6 +49,8 @@ if TYPE_CHECKING:
         RejectedItem,
         build_test_set,
         estimate_test_set,
+        read_rejected,
+        strike,
     )
     from mirage.building.training_sets import (
         ChatMessage,
@@ -72,6 +81,7 @@ __all__ = [
     "OmitReason",
     "Recipe",
     "RejectedItem",
+    "SheetRow",
     "TimeDependence",
     "TrainingExample",
     "TrainingSet",
@@ -80,6 +90,7 @@ __all__ = [
     "askable_passages",
     "assign_models",
     "build_benchmark",
+    "build_from_sheet",
     "build_judge_benchmark",
     "build_test_set",
     "build_training_set",
@@ -89,14 +100,19 @@ __all__ = [
     "estimate_test_set",
     "example_of",
     "faults_in",
+    "item_sheet",
     "query_of",
+    "read_rejected",
+    "read_sheet",
     "read_training_set",
     "relevant_only",
     "stands",
+    "strike",
     "time_independent",
     "unfit_answers",
     "unlabelled_sentences",
     "with_passages",
+    "write_sheet",
     "write_training_set",
 ]
 

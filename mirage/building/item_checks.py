@@ -64,7 +64,6 @@ FaultKind = Literal[
     "duplicate",
     "not answered from the passages",
     "answered by a passage",
-    "struck",
 ]
 """Why an item is not in a test set, in the order in which it is looked for."""
 

@@ -8,22 +8,24 @@ What fails is listed with its reason.
 
 from __future__ import annotations
 
-import hashlib
-import json
-import re
 from collections import Counter, deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, TypeVar, get_args
+from typing import Any, Literal, TypeVar, get_args
 
-from pydantic import ValidationError
-
-from mirage._base.concurrency import run_sync
-from mirage._base.files import write_records, writing
+from mirage._base.files import json_object, lines, read_rows, validated, write_records, writing
 from mirage._base.journal import Journal
-from mirage._base.progress import progress_bar
 from mirage._base.tables import Table, to_text
+from mirage.building._item_questions import (
+    Asker,
+    Slot,
+    Told,
+    answering,
+    keep_answer,
+    keep_draft,
+    writing_of,
+)
 from mirage.building.askable import Askable, askable_passages, corpus_of
 from mirage.building.evaluation_sets import reason_counts
 from mirage.building.item_checks import (
@@ -44,7 +46,6 @@ from mirage.errors import DatasetError, SettingError, UnknownNameError
 from mirage.languages import Language
 from mirage.llm import LLM
 from mirage.llm.estimates import Estimate, estimate, sum_estimates
-from mirage.llm.questions import Form, Question, ask_each
 from mirage.models import Id, Passage, Query, Record
 from mirage.retrieval import BM25
 from mirage.text import ABSTAINS_AT, abstains, mentioned
@@ -55,6 +56,8 @@ __all__ = [
     "RejectedItem",
     "build_test_set",
     "estimate_test_set",
+    "read_rejected",
+    "strike",
 ]
 
 T = TypeVar("T")
@@ -209,20 +212,7 @@ def beside(path: Path, what: str) -> Path:
 # The plan -----------------------------------------------------------------------------------------
 
 
-class Slot(NamedTuple):
-    """What one item is to be written from."""
-
-    number: int
-    kind: ItemKind
-    passages: tuple[Passage, ...]
-
-    @property
-    def id(self) -> str:
-        """Of the item that is written for it."""
-        return f"q{self.number:03}"
-
-
-class _Plan:
+class Plan:
     """Passages to ask about, handed out a wave at a time; the same calls give the same slots."""
 
     def __init__(self, askable: Askable, index: BM25) -> None:
@@ -246,7 +236,7 @@ class _Plan:
             self.made += 1
             if kind in PAIRS and partner is None:
                 kind = "single"
-            slots.append(Slot(self.made, kind, passages))
+            slots.append(Slot(f"q{self.made:03}", kind, passages))
         return slots
 
     def _partner(self, passage: Passage) -> Passage | None:
@@ -260,7 +250,7 @@ class _Plan:
         return next((hit.passage for hit in hits if hit.passage.id != passage.id), None)
 
 
-def _quota(kinds: Mapping[ItemKind, float], items: int) -> list[ItemKind]:
+def quota_of(kinds: Mapping[ItemKind, float], items: int) -> list[ItemKind]:
     """The kinds of so many items, in an order in which every beginning has about these shares."""
     total = sum(kinds.values())
     given: Counter[ItemKind] = Counter()
@@ -270,178 +260,6 @@ def _quota(kinds: Mapping[ItemKind, float], items: int) -> list[ItemKind]:
         given[kind] += 1
         order.append(kind)
     return order
-
-
-# What is asked ------------------------------------------------------------------------------------
-
-_KIND_RULES: Mapping[ItemKind, str] = {
-    "single": "Ask for one fact that the passage states: a name, a place, a thing, a term, a rule.",
-    "list": "Ask for two to five facts that the passage states together. Each of them is a short "
-    "answer of its own.",
-    "date": "Ask for a date, a year, a time, an amount or another number that the passage states. "
-    "It is the only short answer.",
-    "two_passages": "Ask something that takes both passages: one fact stands in the first, and "
-    "what it leads to in the second. Neither passage alone is enough.",
-    "comparison": "Ask which of two things, named in the question, is the earlier, larger, longer, "
-    "dearer or the like. One passage says of the first, the other of the second. The short answer "
-    "is the one, the wrong answer the other.",
-    "near_miss": "Ask something that the passage seems to answer and does not: about the same "
-    "subject, of the kind of detail that it gives, yet nothing in it tells. It has to have an "
-    'answer in the world. "answers" is an empty list; "wrong_answers" are what somebody who reads '
-    'in haste may take for the answer; "answer" says that the passages do not tell it.',
-}
-
-_WRITE_TASK = """\
-You write an item for a test of systems that answer questions from passages. Everything that you \
-write is in {language}, with names as the passages write them.
-
-{rule}
-
-The rules:
-- The question stands by itself. Whoever has never seen a passage knows what it is about: it names \
-its subject in full, and says nothing of a text or passage.
-- The question does not hold its answer, nor give it away.
-- A short answer is as short as can be, and stands in a passage. It is a list of all forms in \
-which a right response may give it (digits and words, abbreviations, other spellings); the first \
-is the passage's own.
-- Two to four wrong answers are false, and of the same sort as the right one: other names or \
-numbers of the passages, or near ones. Each is a list of forms too. None is a part of a right one.
-- The reason says in a sentence what each passage states.
-- The answer gives all short answers in one or two sentences and no wrong one. Behind what a \
-passage states it cites that passage by its number: [1].
-- It asks nothing that these have asked already: {earlier}"""
-
-_WRITE_FORM = (
-    'Answer with one JSON object and nothing else: {"question": "...", "answers": [["...", '
-    '"..."]], "wrong_answers": [["..."], ["..."]], "reason": "...", "answer": "... [1]."} or, '
-    'where the material is not fit for such an item, {"skip": "why"}.'
-)
-
-_ANSWER_TASK = """\
-You answer a question, as briefly as can be: with a name, a number, a date, a few words, or \
-several of these. {source} Answer in {language}."""
-_OPEN = "Go by the passages alone, and not by what you know besides."
-_CLOSED = "You have no passages: go by what you know. Do not guess."
-
-_ANSWER_FORM = (
-    'Answer with one JSON object and nothing else: {"answer": "..."} or, where the answer cannot '
-    'be told, {"answer": null}.'
-)
-
-# A passage may hold JSON, and a careless LLM copies it.
-_BREAKS = ((re.compile(r'\{(?=\s*"(?:question|skip|answer)")'), "( "),)
-_OBJECT = re.compile(r"\{.*\}", re.DOTALL)
-
-
-def _object(text: str) -> dict[str, Any] | None:
-    """The one JSON object of an answer, with or without a fence around it."""
-    match = _OBJECT.search(text)
-    try:
-        value = json.loads(match[0]) if match else None
-    except (ValueError, RecursionError):
-        return None
-    return value if isinstance(value, dict) else None
-
-
-def _draft_in(text: str) -> Draft | None:
-    value = _object(text)
-    if value is None:
-        return None
-    if isinstance(value.get("skip"), str):
-        return Draft(reason=value["skip"])
-    try:
-        return Draft.model_validate(value) if value.get("question") else None
-    except ValidationError:
-        return None
-
-
-def _answer_in(text: str) -> str | None:
-    """The answer, empty where it cannot be told."""
-    value = _object(text)
-    if value is None or "answer" not in value:
-        return None
-    answer = value["answer"]
-    parts = answer if isinstance(answer, list) else [answer]
-    return "; ".join(str(part) for part in parts if part is not None)
-
-
-_DRAFT = Form(_WRITE_FORM, "Only the JSON object, please.", _draft_in, "item", _BREAKS)
-_ANSWER = Form(_ANSWER_FORM, "Only the JSON object, please.", _answer_in, "answer", _BREAKS)
-
-
-def _written(slot: Slot, entry: Language, earlier: Sequence[str] = ()) -> Question[Draft]:
-    """Write the item of a slot; ``earlier`` are questions about its passages."""
-    material = [(f"passage_{n}", p.titled_text) for n, p in enumerate(slot.passages, 1)]
-    asked = [(f"asked_{n}", text) for n, text in enumerate(earlier, 1)]
-    task = _WRITE_TASK.format(
-        language=f"{entry.name} ({entry.native_name})",
-        rule=_KIND_RULES[slot.kind],
-        earlier=", ".join(name for name, _ in asked) or "nothing yet",
-    )
-    return Question(task, "Write the item", _DRAFT, (*asked, *material))
-
-
-def _answered(text: str, passages: Sequence[Passage], entry: Language) -> Question[str]:
-    """Answer a question, from passages or, without any, from what the LLM knows."""
-    task = _ANSWER_TASK.format(
-        source=_OPEN if passages else _CLOSED, language=f"{entry.name} ({entry.native_name})"
-    )
-    material = [(f"passage_{n}", p.titled_text) for n, p in enumerate(passages, 1)]
-    return Question(task, "Answer the question", _ANSWER, (*material, ("question", text)))
-
-
-class _Told(Record):
-    """What an LLM said to one question: read as a draft or an answer, or why it cannot be read."""
-
-    asked: str
-    draft: Draft | None = None
-    answer: str | None = None
-    unreadable: str = ""
-
-
-class _Asker:
-    """Asks an LLM, and keeps what it says: nothing is asked twice, today or by the next process."""
-
-    def __init__(self, llm: LLM, journal: Journal[_Told], progress: bool) -> None:
-        self.llm, self.journal, self.progress = llm, journal, progress
-        self.told = {told.asked: told for told in journal.earlier}
-
-    def key(self, question: Question[Any]) -> str:
-        """A digest of the model and of what it is asked."""
-        asked = json.dumps([self.llm.model, question.prompt])
-        return hashlib.sha256(asked.encode("utf-8", "surrogatepass")).hexdigest()
-
-    def ask(
-        self, questions: Sequence[Question[T]], what: str, keep: Callable[[str, T], _Told]
-    ) -> list[_Told | str]:
-        """What was said to each, or why nothing was."""
-        keys = [self.key(question) for question in questions]
-        missing = {
-            key: question
-            for key, question in zip(keys, questions, strict=True)
-            if key not in self.told
-        }
-        failed: dict[str, str] = {}
-        names = list(missing)
-        with progress_bar(len(missing), what, self.progress) as bar:
-
-            def take(place: int, outcome: Any) -> None:
-                key = names[place]
-                if outcome.failed:
-                    failed[key] = outcome.failed
-                elif outcome.value is None:
-                    self._keep(_Told(asked=key, unreadable=outcome.invalid))
-                else:
-                    self._keep(keep(key, outcome.value))
-                bar.update()
-
-            if missing:
-                run_sync(ask_each(self.llm, missing.values(), take))
-        return [failed[key] if key in failed else self.told[key] for key in keys]
-
-    def _keep(self, told: _Told) -> None:
-        self.told[told.asked] = told
-        self.journal.add(told)
 
 
 # Building -----------------------------------------------------------------------------------------
@@ -500,24 +318,24 @@ def build_test_set(
         SettingError: ``items`` or ``shown`` is too small, or the kinds have no share.
         UnknownNameError: no such language or kind.
     """
-    _check(items, kinds, shown)
+    check_plan(items, kinds, shown)
     entry = Language.of(language)
-    index, askable = _prepared(documents, entry, size, overlap, seed, progress)
+    index, askable = prepared(documents, entry, size, overlap, seed, progress)
     journal_path = None if out is None else beside(Path(out), "journal")
-    with Journal(journal_path, _Told) as journal:
-        asker = _Asker(llm, journal, progress)
-        made = _Making(asker, index, entry, shown)
-        plan = _Plan(askable, index)
-        quota = _quota(kinds, items)
+    with Journal(journal_path, Told) as journal:
+        asker = Asker(llm, journal, progress)
+        made = Making(asker, index, entry, shown)
+        plan = Plan(askable, index)
+        quota = quota_of(kinds, items)
         while len(made.queries) < items and plan.made < ATTEMPTS * items:
             slots = plan.wave(_lacking(quota, made.queries)[: ATTEMPTS * items - plan.made])
             if not slots:
                 break
-            made.take(slots)
+            made.take(slots, asker)
             if made.stopped:
                 break
     rejected = tuple(sorted(made.rejected, key=lambda item: int(item.id[1:])))
-    result = ItemSet(_clustered(made.queries), rejected, askable, items, entry.code)
+    result = ItemSet(clustered(made.queries), rejected, askable, items, entry.code)
     if out is not None:
         result.write(out)
     return result
@@ -558,20 +376,20 @@ def estimate_test_set(
         SettingError: as :func:`build_test_set`.
         UnknownNameError: as :func:`build_test_set`.
     """
-    _check(items, kinds, shown)
+    check_plan(items, kinds, shown)
     entry = Language.of(language)
-    index, askable = _prepared(documents, entry, size, overlap, seed, progress)
-    slots = _Plan(askable, index).wave(_quota(kinds, items))
-    written = [_written(slot, entry) for slot in slots]
+    index, askable = prepared(documents, entry, size, overlap, seed, progress)
+    slots = Plan(askable, index).wave(quota_of(kinds, items))
+    written = [writing_of(slot, entry) for slot in slots]
     answered = []
     for slot in slots:
         text = " ".join(slot.passages[0].text.split()[:20])[:200]
         found = [hit.passage for hit in index.search(text, shown)]
-        answered += [_answered(text, found, entry), _answered(text, (), entry)]
+        answered += [answering(text, found, entry), answering(text, (), entry)]
     return sum_estimates((estimate(llm, written), estimate(llm, answered)))
 
 
-def _check(items: int, kinds: Mapping[ItemKind, float], shown: int) -> None:
+def check_plan(items: int, kinds: Mapping[ItemKind, float], shown: int) -> None:
     if items < 1 or shown < 2:
         raise SettingError(
             f"a test set has 1 item or more, each with 2 passages or more, not {items} and {shown}"
@@ -585,7 +403,7 @@ def _check(items: int, kinds: Mapping[ItemKind, float], shown: int) -> None:
         raise SettingError("give a kind of item a share above 0")
 
 
-def _prepared(
+def prepared(
     documents: Any, entry: Language, size: int, overlap: int, seed: int, progress: bool
 ) -> tuple[BM25, Askable]:
     corpus = corpus_of(documents, entry, size=size, overlap=overlap)
@@ -608,45 +426,66 @@ def _lacking(quota: Sequence[ItemKind], queries: Iterable[Query]) -> list[ItemKi
     return lacking[: len(lacking) - sum(made.values())]  # pairs that became single ones
 
 
-class _Making:
-    """Items and rejected drafts as they come, a wave at a time."""
+class Making:
+    """Items and rejected drafts as they come, a wave at a time.
 
-    def __init__(self, asker: _Asker, index: BM25, entry: Language, shown: int) -> None:
+    Without an ``asker`` nothing is asked; ``complete`` says whether items need wrong answers and a
+    reference.
+    """
+
+    def __init__(
+        self, asker: Asker | None, index: BM25, entry: Language, shown: int, complete: bool = True
+    ) -> None:
         self.asker, self.index, self.entry, self.shown = asker, index, entry, shown
+        self.complete = complete
         self.queries: list[Query] = []
         self.rejected: list[RejectedItem] = []
         self.asked: dict[str, list[str]] = {}
         self.stopped = False
 
-    def take(self, slots: Sequence[Slot]) -> None:
-        """Write and check the items of these slots."""
-        questions = [_written(slot, self.entry, self._earlier(slot)) for slot in slots]
-        told = self.asker.ask(questions, "items written", _keep_draft)
+    def take(self, slots: Sequence[Slot], asker: Asker) -> None:
+        """Have the items of these slots written, and check them."""
+        questions = [writing_of(slot, self.entry, self._earlier(slot)) for slot in slots]
+        told = asker.ask(questions, "items written", keep_draft)
+        drafts = []
         for slot, said in zip(slots, told, strict=True):
             self._remember(slot, said)
-        waiting: list[tuple[Slot, Draft, Query]] = []
-        for slot, said in zip(slots, told, strict=True):
             draft, faults = _draft_of(said)
-            if draft is not None:
-                faults = faults_in(draft, slot.kind, slot.passages, self.entry)
-            if draft is not None and not faults:
-                query = self._shown(slot, draft)
-                others = [*self.queries, *(each for *_, each in waiting)]
-                faults = self._faults_among(query, slot, others)
-            if draft is None or faults:
+            if draft is None:
+                self._reject(slot, draft, faults)
+            else:
+                drafts.append((slot, draft))
+        self.check(drafts)
+
+    def check(self, drafts: Iterable[tuple[Slot, Draft]]) -> None:
+        """Keep what is sound among these drafts."""
+        waiting: list[tuple[Slot, Draft, Query]] = []
+        for slot, draft in drafts:
+            faults = faults_in(draft, slot.kind, slot.passages, self.entry, complete=self.complete)
+            if faults:
+                self._reject(slot, draft, faults)
+                continue
+            query = self._shown(slot, draft)
+            others = [*self.queries, *(each for *_, each in waiting)]
+            faults = self._faults_among(query, slot, others)
+            if faults:
                 self._reject(slot, draft, faults)
             else:
                 waiting.append((slot, draft, query))
-        self._answer(waiting)
+        if self.asker is None:
+            for slot, _, query in waiting:
+                self._keep(slot, query, {})
+        else:
+            self._answer(waiting, self.asker)
+
+    def _remember(self, slot: Slot, said: Told | str) -> None:
+        """What was asked about a passage, so that it is not asked again."""
+        if isinstance(said, Told) and said.draft is not None and said.draft.question:
+            for passage in slot.passages:
+                self.asked.setdefault(passage.id, []).append(said.draft.question)
 
     def _earlier(self, slot: Slot) -> list[str]:
         return [text for passage in slot.passages for text in self.asked.get(passage.id, ())]
-
-    def _remember(self, slot: Slot, said: _Told | str) -> None:
-        """What was asked about a passage, so that it is not asked again."""
-        if isinstance(said, _Told) and said.draft is not None and said.draft.question:
-            for passage in slot.passages:
-                self.asked.setdefault(passage.id, []).append(said.draft.question)
 
     def _shown(self, slot: Slot, draft: Draft) -> Query:
         """The query with the passages that it shows."""
@@ -661,12 +500,12 @@ class _Making:
         other = duplicate_of(query, others)
         return [] if other is None else [Fault(kind="duplicate", detail=f"of {other.id}")]
 
-    def _answer(self, waiting: Sequence[tuple[Slot, Draft, Query]]) -> None:
+    def _answer(self, waiting: Sequence[tuple[Slot, Draft, Query]], asker: Asker) -> None:
         """Keep those that the LLM answers from the passages as it should."""
         queries = [query for *_, query in waiting]
-        open_book = [_answered(query.text, query.passages, self.entry) for query in queries]
-        closed_book = [_answered(query.text, (), self.entry) for query in queries]
-        told = self.asker.ask([*open_book, *closed_book], "items answered", _keep_answer)
+        open_book = [answering(query.text, query.passages, self.entry) for query in queries]
+        closed_book = [answering(query.text, (), self.entry) for query in queries]
+        told = asker.ask([*open_book, *closed_book], "items answered", keep_answer)
         pairs = zip(told[: len(queries)], told[len(queries) :], strict=True)
         for (slot, draft, query), said in zip(waiting, pairs, strict=True):
             unsaid = [each for each in said if isinstance(each, str)]
@@ -677,14 +516,14 @@ class _Making:
             faults = self._faults_of_answers(query, seen, known)
             if faults:
                 self._reject(slot, draft, faults)
-                continue
-            document = slot.passages[0].document_id
-            metadata = query.metadata | {
-                "document": document,
-                "closed_book": _standing(query, known, self.entry),
-                "made_by": self.asker.llm.model,
-            }
-            self.queries.append(query.model_copy(update={"metadata": metadata}))
+            else:
+                standing = _standing(query, known, self.entry)
+                self._keep(slot, query, {"closed_book": standing, "checked_by": asker.llm.model})
+
+    def _keep(self, slot: Slot, query: Query, known: Mapping[str, str]) -> None:
+        document = {"document": slot.passages[0].document_id}
+        metadata = {**query.metadata, **document, **known}
+        self.queries.append(query.model_copy(update={"metadata": metadata}))
 
     def _faults_of_answers(self, query: Query, seen: str, known: str) -> list[Fault]:
         if query.answerable:
@@ -710,19 +549,11 @@ class _Making:
         self.stopped |= faults[0].kind == "not asked"
 
 
-def _keep_draft(key: str, draft: Draft) -> _Told:
-    return _Told(asked=key, draft=draft)
-
-
-def _keep_answer(key: str, answer: str) -> _Told:
-    return _Told(asked=key, answer=answer)
-
-
 def _not_asked(why: str) -> Fault:
     return Fault(kind="not asked", detail=why)
 
 
-def _draft_of(said: _Told | str) -> tuple[Draft | None, list[Fault]]:
+def _draft_of(said: Told | str) -> tuple[Draft | None, list[Fault]]:
     """What was written, or why there is nothing."""
     if isinstance(said, str):
         return None, [_not_asked(said)]
@@ -731,7 +562,7 @@ def _draft_of(said: _Told | str) -> tuple[Draft | None, list[Fault]]:
     return said.draft, []
 
 
-def _answer_of(said: _Told | str) -> str:
+def _answer_of(said: Told | str) -> str:
     """What was answered; nothing where that cannot be read."""
     return "" if isinstance(said, str) or said.answer is None else said.answer
 
@@ -783,7 +614,7 @@ def states_some(query: Query, passage: Passage, entry: Language) -> bool:
     return any(stands(form, text, entry) for forms in query.answers for form in forms)
 
 
-def _clustered(queries: Iterable[Query]) -> tuple[Query, ...]:
+def clustered(queries: Iterable[Query]) -> tuple[Query, ...]:
     """The queries with clusters such that those with a document in common are of one."""
     parent: dict[str, str] = {}
 
@@ -806,3 +637,50 @@ def _documents(query: Query) -> Iterator[str]:
     yield query.metadata["document"]
     relevant = set(query.relevant)
     yield from (each.document_id for each in query.passages if each.id in relevant)
+
+
+# Review -------------------------------------------------------------------------------------------
+
+
+class _Decisions(Record):
+    """What a person decided on the page of a test set: items that are struck, each with a note."""
+
+    dataset: str
+    struck: dict[str, str]
+
+
+def strike(dataset: MirageDataset, decisions: str | Path) -> MirageDataset:
+    """A dataset without the items that somebody struck.
+
+    Args:
+        dataset: the items.
+        decisions: the file that the page of :func:`mirage.report.write_review` saved.
+
+    Raises:
+        DatasetError: it is no such file, it is about another dataset, or nothing is left.
+        UnknownNameError: the dataset has no such item.
+    """
+    place = Path(decisions)
+    text = " ".join(line for _, line in lines(place))
+    made = validated(_Decisions, json_object(str(place), text)[1], str(place))
+    if made.dataset != dataset.name:
+        raise DatasetError(f"{place}: decided on {made.dataset!r}, and not on {dataset.name!r}")
+    for id_ in made.struck:
+        dataset[id_]  # or the error that names the nearest
+    kept = [query for query in dataset if query.id not in made.struck]
+    return MirageDataset(kept, name=dataset.name)
+
+
+def read_rejected(dataset: str | Path) -> tuple[RejectedItem, ...]:
+    """What was rejected when a file of items was made; nothing where no file beside it says so.
+
+    Args:
+        dataset: the file of the items.
+
+    Raises:
+        DatasetError: the file beside it is damaged.
+    """
+    place = beside(Path(dataset), "rejected")
+    if not place.is_file():
+        return ()
+    return tuple(validated(RejectedItem, row, where) for where, row in read_rows(place))

@@ -8,10 +8,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from mirage.cli import _options as options
-from mirage.cli._inputs import check_folder, named_numbers, place_of
+from mirage.cli._inputs import check_folder, file_of, named_numbers, place_of
 from mirage.cli._llms import llms_of, naming_models
 from mirage.cli._output import out_either, say
 from mirage.cli._shell import argument, example, fall_short, flag, group, keeping, option
+from mirage.errors import MirageError
 
 if TYPE_CHECKING:
     from mirage.building import ItemKind, ItemSet
@@ -23,6 +24,14 @@ Documents = Annotated[
     ),
 ]
 OfDocuments = Annotated[str, option("CODE", "Of the documents and the questions.")]
+Kinds = Annotated[
+    list[str] | None,
+    option(
+        "KIND=SHARE",
+        "single, list, date, two_passages, comparison or near_miss, and its share; may be "
+        "repeated.  [default: all of them]",
+    ),
+]
 Size = Annotated[int, option("N", "Words a passage that documents are cut into.", min=1)]
 Overlap = Annotated[int, option("N", "Words that a passage repeats from the one before.", min=0)]
 
@@ -35,23 +44,26 @@ commands = group("tests", "Make test sets from documents.")
     epilog=example(
         "mirage tests make handbook/ --language sw --model gpt-4o --items 50 --estimate",
         "mirage tests make handbook/ --language sw --model gpt-4o --items 50 --out tests.jsonl",
+        "mirage tests make handbook/ --language sw --sheet sheet.csv --review review.html",
     )
 )
 def make(
     documents: Documents,
     language: OfDocuments,
-    model: Annotated[str, option("NAME", "The LLM that writes and answers.")],
+    model: Annotated[
+        str | None, option("NAME", "The LLM that writes and answers; may be missing with --sheet.")
+    ] = None,
     file: Annotated[Path, option("FILE", "The dataset, as JSON Lines.", "--out")] = Path(
         "tests.jsonl"
     ),
     items: Annotated[int, option("N", "Items that are wanted.", min=1)] = 50,
-    kind: Annotated[
-        list[str] | None,
-        option(
-            "KIND=SHARE",
-            "single, list, date, two_passages, comparison or near_miss, and its share; may be "
-            "repeated.  [default: all of them]",
-        ),
+    kind: Kinds = None,
+    sheet: Annotated[
+        Path | None,
+        option("FILE", "Take the items from a sheet of `mirage tests skeleton`, filled in."),
+    ] = None,
+    page: Annotated[
+        Path | None, option("FILE", "Also write a page on which to review the items.", "--review")
     ] = None,
     shown: Annotated[int, option("N", "Passages an item shows.", min=2)] = 5,
     size: Size = 100,
@@ -75,11 +87,14 @@ def make(
     Beside FILE come NAME.rejected.jsonl, with what failed and why, and NAME.journal.jsonl, from
     which the same command goes on. Falls short (status 1) where fewer items passed than are wanted.
     """
-    from mirage.building import build_test_set, estimate_test_set
+    from mirage.building import build_from_sheet, build_test_set, estimate_test_set, read_sheet
 
     check_folder(file)
+    check_folder(page)
+    if model is None and sheet is None:
+        raise MirageError("give --model, which writes the items, or --sheet with items by people")
     llms = llms_of(
-        [model],
+        [] if model is None else [model],
         base_url,
         key_from,
         max_tokens=max_tokens,
@@ -91,15 +106,18 @@ def make(
     )
     settings: dict[str, Any] = {
         "language": language,
-        "llm": llms[0],
-        "items": items,
+        "llm": llms[0] if llms else None,
         "shown": shown,
         "size": size,
         "overlap": overlap,
-        "seed": seed,
-        **_kinds(kind),
     }
     sources = list(map(place_of, documents))
+    if sheet is not None:
+        with keeping(file, cached=cache), naming_models(llms, key_from):
+            made = build_from_sheet(read_sheet(file_of(sheet)), sources, out=file, **settings)
+        _tell(made, file, page, as_json)
+        return
+    settings |= {"items": items, "seed": seed, **_kinds(kind)}
     told = estimate_test_set(sources, **settings)
     if estimate:
         out_either(told, asdict(told), as_json)
@@ -107,21 +125,111 @@ def make(
     say(str(told))
     with keeping(file, cached=cache), naming_models(llms, key_from):
         made = build_test_set(sources, out=file, **settings)
-    _tell(made, file, as_json)
+    _tell(made, file, page, as_json)
 
 
 def _kinds(texts: Sequence[str] | None) -> dict[str, Mapping[ItemKind, float]]:
     return {"kinds": named_numbers("--kind", texts)} if texts else {}  # type: ignore[dict-item]
 
 
-def _tell(made: ItemSet, file: Path, as_json: bool) -> None:
+def _tell(made: ItemSet, file: Path, page: Path | None, as_json: bool) -> None:
     from mirage.building.test_sets import beside
 
     out_either(f"{made}\n{file}", made.counts, as_json)
     if made.rejected:
         say(f"{beside(file, 'rejected')}: what was rejected, and why")
+    if page is not None:
+        _write_page(file, page)
     if made.unasked:
         why = next(f.detail for item in made.rejected for f in item.faults if f.kind == "not asked")
         fall_short([f"{made.unasked} drafts were not asked for ({why}); the same command goes on"])
     if len(made.queries) < made.wanted:
         fall_short([f"{len(made.queries)} of {made.wanted} items passed the checks"])
+
+
+def _write_page(file: Path, page: Path) -> None:
+    from mirage.building import read_rejected
+    from mirage.dataset import MirageDataset
+    from mirage.report import write_review
+
+    write_review(MirageDataset.from_jsonl(file), page, rejected=read_rejected(file))
+    say(f"{page}: the items, to be read and struck")
+
+
+# By people ----------------------------------------------------------------------------------------
+
+
+@commands.command(
+    epilog=example("mirage tests skeleton handbook/ --language sw --items 50 --out sheet.csv")
+)
+def skeleton(
+    documents: Documents,
+    language: OfDocuments,
+    file: Annotated[Path, option("FILE", "The sheet: .csv, or JSON Lines.", "--out")] = Path(
+        "sheet.csv"
+    ),
+    items: Annotated[int, option("N", "Rows of the sheet.", min=1)] = 50,
+    kind: Kinds = None,
+    size: Size = 100,
+    overlap: Overlap = 0,
+    seed: options.Seed = 0,
+    as_json: options.Json = False,
+) -> None:
+    """Write an empty sheet: the passages worth asking about, without an LLM.
+
+    Filled in, it goes to `mirage tests make --sheet`. In CSV an answer stands on a line of its
+    cell, with its forms parted by |; reference and wrong answers may be missing.
+    """
+    from mirage.building import item_sheet, write_sheet
+
+    check_folder(file)
+    sources = list(map(place_of, documents))
+    settings: dict[str, Any] = {"items": items, "size": size, "overlap": overlap, "seed": seed}
+    settings |= _kinds(kind)
+    rows, askable = item_sheet(sources, language=language, **settings)
+    write_sheet(rows, file)
+    plain = {
+        "rows": len(rows),
+        "documents": askable.documents,
+        "documents worth asking about": askable.askable_documents,
+        "passed over": askable.passed_over,
+    }
+    words = (
+        f"{file}: {len(rows)} rows; of {askable.documents} documents, "
+        f"{askable.askable_documents} have a passage worth asking about"
+    )
+    out_either(words, plain, as_json)
+    if len(rows) < items:
+        fall_short([f"{len(rows)} of {items} rows: there are no more passages worth asking about"])
+
+
+@commands.command(
+    epilog=example(
+        "mirage tests review tests.jsonl --out review.html",
+        "mirage tests review tests.jsonl --decisions tests.decisions.json --out reviewed.jsonl",
+    )
+)
+def review(
+    dataset: Annotated[Path, argument("DATASET", "Items that `mirage tests make` wrote.")],
+    file: Annotated[Path, option("FILE", "The page; with --decisions, the dataset.", "--out")],
+    decisions: Annotated[
+        Path | None, option("FILE", "What the page saved: leave out the items that it strikes.")
+    ] = None,
+    as_json: options.Json = False,
+) -> None:
+    """Write a page on which to read and strike items, or apply what was decided on it."""
+    from mirage.building import strike
+    from mirage.dataset import MirageDataset
+
+    check_folder(file)
+    source = file_of(dataset)
+    items = MirageDataset.from_jsonl(source)
+    if decisions is None:
+        _write_page(source, file)
+        if as_json:
+            out_either("", {"items": len(items)}, as_json)
+        return
+    kept = strike(items, file_of(decisions))
+    kept.to_jsonl(file)
+    words = f"{file}: {len(kept)} of {len(items)} items"
+    out_either(words, {"items": len(items), "kept": len(kept)}, as_json)

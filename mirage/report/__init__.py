@@ -20,6 +20,7 @@ if TYPE_CHECKING:
         plot_ranks,
         plot_retrieval,
     )
+    from mirage.report.reviews import render_review, write_review
 
 __all__ = [
     "MissingFontWarning",
@@ -33,8 +34,10 @@ __all__ = [
     "plot_retrieval",
     "render",
     "render_grid",
+    "render_review",
     "write",
     "write_grid",
+    "write_review",
 ]
 
 __getattr__, __dir__ = lazy(__name__, __file__)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import json
 from pathlib import Path
 from typing import Any
@@ -82,3 +84,71 @@ def test_what_make_needs(server: ChatServer, documents: Path, tmp_path: Path) ->
     assert "kind of item" in refusal(
         *("tests", "make", documents, "--language", "sw", "--model", "m", "--kind", "odd=1")
     )
+
+
+def test_a_sheet_that_people_fill_in_is_checked_alike(documents: Path, tmp_path: Path) -> None:
+    sheet, out = tmp_path / "sheet.csv", tmp_path / "tests.jsonl"
+    language = ("--language", "sw", "--kind", "single=1")
+    done = mirage("tests", "skeleton", documents, *language, "--items", 3, "--out", sheet)
+    assert done.exit_code == 0
+    assert "is there already" in refusal("tests", "skeleton", documents, *language, "--out", sheet)
+    rows = list(csv.DictReader(io.StringIO(sheet.read_text(encoding="utf-8-sig"))))
+    queries = [
+        next(
+            q
+            for q in SWAHILI
+            if q.relevant and q.passages[q.passage_ids.index(q.relevant[0])].text in row["text"]
+        )
+        for row in rows
+    ]
+    for row, query in zip(rows[:2], queries, strict=False):
+        row["question"] = query.text
+        row["answers"] = "\n".join(" | ".join(forms) for forms in query.answers)
+    rows[1]["answers"] = "Zanzibari kabisa"
+    with sheet.open("w", encoding="utf-8", newline="") as file:
+        writer = csv.DictWriter(file, rows[0].keys())
+        writer.writeheader()
+        writer.writerows(rows)
+    page = tmp_path / "review.html"
+    made = mirage(
+        "tests",
+        "make",
+        documents,
+        "--language",
+        "sw",
+        "--sheet",
+        sheet,
+        "--out",
+        out,
+        "--review",
+        page,
+    )
+    assert made.exit_code == 1
+    assert "1 of 3 items passed the checks" in made.stderr
+    (query,) = MirageDataset.from_jsonl(out)
+    assert (query.text, query.answers) == (queries[0].text, queries[0].answers)
+    rejected = list(map(json.loads, (tmp_path / "tests.rejected.jsonl").read_text().splitlines()))
+    kinds = [item["faults"][0]["kind"] for item in rejected]
+    assert kinds == ["answer not in the passages", "not filled in"]
+    assert "not filled in" in page.read_text(encoding="utf-8")
+
+
+def test_what_is_struck_on_the_page_is_left_out(
+    server: ChatServer, documents: Path, tmp_path: Path
+) -> None:
+    server.answer = ItemWriter(SWAHILI)
+    out, page, kept = (tmp_path / name for name in ("tests.jsonl", "page.html", "kept.jsonl"))
+    make(server, documents, "--out", out)
+    assert mirage("tests", "review", out, "--out", page).exit_code == 0
+    first, *others = MirageDataset.from_jsonl(out)
+    assert f'data-item="{first.id}"' in page.read_text(encoding="utf-8")
+    decisions = tmp_path / "tests.decisions.json"
+    decided = {"dataset": "tests", "struck": {first.id: "too easy"}}
+    decisions.write_text(json.dumps(decided, indent=1))
+    done = mirage("tests", "review", out, "--decisions", decisions, "--out", kept)
+    assert "3 of 4 items" in done.stdout
+    assert list(MirageDataset.from_jsonl(kept)) == others
+    decisions.write_text(json.dumps(decided | {"struck": {"q999": ""}}))
+    assert "q999" in refusal("tests", "review", out, "--decisions", decisions, "--out", kept)
+    decisions.write_text(json.dumps(decided | {"dataset": "others"}))
+    assert "others" in refusal("tests", "review", out, "--decisions", decisions, "--out", kept)

@@ -1,0 +1,212 @@
+"""What an LLM is asked for items of test sets, and what it said, which is asked for once only."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple, TypeVar
+
+from pydantic import ValidationError
+
+from mirage._base.concurrency import run_sync
+from mirage._base.journal import Journal
+from mirage._base.progress import progress_bar
+from mirage.building.item_checks import Draft, ItemKind
+from mirage.languages import Language
+from mirage.llm import LLM
+from mirage.llm.questions import Form, Question, ask_each
+from mirage.models import Passage, Record
+
+__all__ = ["Asker", "Slot", "Told", "answering", "keep_answer", "keep_draft", "writing_of"]
+
+T = TypeVar("T")
+
+
+class Slot(NamedTuple):
+    """What one item is to be written from."""
+
+    id: str
+    kind: ItemKind
+    passages: tuple[Passage, ...]
+
+
+_KIND_RULES: Mapping[ItemKind, str] = {
+    "single": "Ask for one fact that the passage states: a name, a place, a thing, a term, a rule.",
+    "list": "Ask for two to five facts that the passage states together. Each of them is a short "
+    "answer of its own.",
+    "date": "Ask for a date, a year, a time, an amount or another number that the passage states. "
+    "It is the only short answer.",
+    "two_passages": "Ask something that takes both passages: one fact stands in the first, and "
+    "what it leads to in the second. Neither passage alone is enough.",
+    "comparison": "Ask which of two things, named in the question, is the earlier, larger, longer, "
+    "dearer or the like. One passage says of the first, the other of the second. The short answer "
+    "is the one, the wrong answer the other.",
+    "near_miss": "Ask something that the passage seems to answer and does not: about the same "
+    "subject, of the kind of detail that it gives, yet nothing in it tells. It has to have an "
+    'answer in the world. "answers" is an empty list; "wrong_answers" are what somebody who reads '
+    'in haste may take for the answer; "answer" says that the passages do not tell it.',
+}
+
+_WRITE_TASK = """\
+You write an item for a test of systems that answer questions from passages. Everything that you \
+write is in {language}, with names as the passages write them.
+
+{rule}
+
+The rules:
+- The question stands by itself. Whoever has never seen a passage knows what it is about: it names \
+its subject in full, and says nothing of a text or passage.
+- The question does not hold its answer, nor give it away.
+- A short answer is as short as can be, and stands in a passage. It is a list of all forms in \
+which a right response may give it (digits and words, abbreviations, other spellings); the first \
+is the passage's own.
+- Two to four wrong answers are false, and of the same sort as the right one: other names or \
+numbers of the passages, or near ones. Each is a list of forms too. None is a part of a right one.
+- The reason says in a sentence what each passage states.
+- The answer gives all short answers in one or two sentences and no wrong one. Behind what a \
+passage states it cites that passage by its number: [1].
+- It asks nothing that these have asked already: {earlier}"""
+
+_WRITE_FORM = (
+    'Answer with one JSON object and nothing else: {"question": "...", "answers": [["...", '
+    '"..."]], "wrong_answers": [["..."], ["..."]], "reason": "...", "answer": "... [1]."} or, '
+    'where the material is not fit for such an item, {"skip": "why"}.'
+)
+
+_ANSWER_TASK = """\
+You answer a question, as briefly as can be: with a name, a number, a date, a few words, or \
+several of these. {source} Answer in {language}."""
+_OPEN = "Go by the passages alone, and not by what you know besides."
+_CLOSED = "You have no passages: go by what you know. Do not guess."
+
+_ANSWER_FORM = (
+    'Answer with one JSON object and nothing else: {"answer": "..."} or, where the answer cannot '
+    'be told, {"answer": null}.'
+)
+
+# A passage may hold JSON, and a careless LLM copies it.
+_BREAKS = ((re.compile(r'\{(?=\s*"(?:question|skip|answer)")'), "( "),)
+_OBJECT = re.compile(r"\{.*\}", re.DOTALL)
+
+
+def _object(text: str) -> dict[str, Any] | None:
+    """The one JSON object of an answer, with or without a fence around it."""
+    match = _OBJECT.search(text)
+    try:
+        value = json.loads(match[0]) if match else None
+    except (ValueError, RecursionError):
+        return None
+    return value if isinstance(value, dict) else None
+
+
+def _draft_in(text: str) -> Draft | None:
+    value = _object(text)
+    if value is None:
+        return None
+    if isinstance(value.get("skip"), str):
+        return Draft(reason=value["skip"])
+    try:
+        return Draft.model_validate(value) if value.get("question") else None
+    except ValidationError:
+        return None
+
+
+def _answer_in(text: str) -> str | None:
+    """The answer, empty where it cannot be told."""
+    value = _object(text)
+    if value is None or "answer" not in value:
+        return None
+    answer = value["answer"]
+    parts = answer if isinstance(answer, list) else [answer]
+    return "; ".join(str(part) for part in parts if part is not None)
+
+
+_DRAFT = Form(_WRITE_FORM, "Only the JSON object, please.", _draft_in, "item", _BREAKS)
+_ANSWER = Form(_ANSWER_FORM, "Only the JSON object, please.", _answer_in, "answer", _BREAKS)
+
+
+def writing_of(slot: Slot, entry: Language, earlier: Sequence[str] = ()) -> Question[Draft]:
+    """Write the item of a slot; ``earlier`` are questions about its passages."""
+    material = [(f"passage_{n}", p.titled_text) for n, p in enumerate(slot.passages, 1)]
+    asked = [(f"asked_{n}", text) for n, text in enumerate(earlier, 1)]
+    task = _WRITE_TASK.format(
+        language=f"{entry.name} ({entry.native_name})",
+        rule=_KIND_RULES[slot.kind],
+        earlier=", ".join(name for name, _ in asked) or "nothing yet",
+    )
+    return Question(task, "Write the item", _DRAFT, (*asked, *material))
+
+
+def answering(text: str, passages: Sequence[Passage], entry: Language) -> Question[str]:
+    """Answer a question, from passages or, without any, from what the LLM knows."""
+    task = _ANSWER_TASK.format(
+        source=_OPEN if passages else _CLOSED, language=f"{entry.name} ({entry.native_name})"
+    )
+    material = [(f"passage_{n}", p.titled_text) for n, p in enumerate(passages, 1)]
+    return Question(task, "Answer the question", _ANSWER, (*material, ("question", text)))
+
+
+class Told(Record):
+    """What an LLM said to one question: read as a draft or an answer, or why it cannot be read."""
+
+    asked: str
+    draft: Draft | None = None
+    answer: str | None = None
+    unreadable: str = ""
+
+
+class Asker:
+    """Asks an LLM, and keeps what it says: nothing is asked twice, today or by the next process."""
+
+    def __init__(self, llm: LLM, journal: Journal[Told], progress: bool) -> None:
+        self.llm, self.journal, self.progress = llm, journal, progress
+        self.told = {told.asked: told for told in journal.earlier}
+
+    def key(self, question: Question[Any]) -> str:
+        """A digest of the model and of what it is asked."""
+        asked = json.dumps([self.llm.model, question.prompt])
+        return hashlib.sha256(asked.encode("utf-8", "surrogatepass")).hexdigest()
+
+    def ask(
+        self, questions: Sequence[Question[T]], what: str, keep: Callable[[str, T], Told]
+    ) -> list[Told | str]:
+        """What was said to each, or why nothing was."""
+        keys = [self.key(question) for question in questions]
+        missing = {
+            key: question
+            for key, question in zip(keys, questions, strict=True)
+            if key not in self.told
+        }
+        failed: dict[str, str] = {}
+        names = list(missing)
+        with progress_bar(len(missing), what, self.progress) as bar:
+
+            def take(place: int, outcome: Any) -> None:
+                key = names[place]
+                if outcome.failed:
+                    failed[key] = outcome.failed
+                elif outcome.value is None:
+                    self._keep(Told(asked=key, unreadable=outcome.invalid))
+                else:
+                    self._keep(keep(key, outcome.value))
+                bar.update()
+
+            if missing:
+                run_sync(ask_each(self.llm, missing.values(), take))
+        return [failed[key] if key in failed else self.told[key] for key in keys]
+
+    def _keep(self, told: Told) -> None:
+        self.told[told.asked] = told
+        self.journal.add(told)
+
+
+def keep_draft(key: str, draft: Draft) -> Told:
+    """That this draft was written, to keep."""
+    return Told(asked=key, draft=draft)
+
+
+def keep_answer(key: str, answer: str) -> Told:
+    """That this answer was given, to keep."""
+    return Told(asked=key, answer=answer)

@@ -1,0 +1,250 @@
+"""Sheets for people who write test items: the passages worth asking about, and room beside them."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+
+from mirage._base.files import read_rows, replacing, validated, write_records
+from mirage._base.journal import Journal
+from mirage.building._item_questions import Asker, Slot, Told
+from mirage.building.askable import Askable, askable_passages, corpus_of
+from mirage.building.item_checks import Draft, Fault, ItemKind
+from mirage.building.test_sets import (
+    ITEM_KINDS,
+    ItemSet,
+    Making,
+    Plan,
+    RejectedItem,
+    beside,
+    check_plan,
+    clustered,
+    prepared,
+    quota_of,
+)
+from mirage.corpus import Corpus
+from mirage.corpus.documents import CHUNK
+from mirage.errors import DatasetError
+from mirage.languages import Language
+from mirage.llm import LLM
+from mirage.models import Id, Passage
+from mirage.retrieval import BM25
+
+__all__ = ["SheetRow", "build_from_sheet", "item_sheet", "read_sheet", "write_sheet"]
+
+
+class SheetRow(Draft):
+    """Passages to ask about, and an item once somebody has written it.
+
+    Attributes:
+        id: of the item.
+        kind: what to ask for.
+        passages: the ids of the passages; a citation ``[1]`` is the first of them.
+        text: the passages, to read; it is not read back.
+    """
+
+    id: Id
+    kind: ItemKind = "single"
+    passages: tuple[Id, ...]
+    text: str = ""
+
+
+def item_sheet(
+    documents: Corpus | str | Path | Iterable[Passage] | Sequence[str | Path],
+    *,
+    language: str,
+    items: int = 50,
+    kinds: Mapping[ItemKind, float] = ITEM_KINDS,
+    size: int = CHUNK,
+    overlap: int = 0,
+    seed: int = 0,
+    progress: bool = True,
+) -> tuple[tuple[SheetRow, ...], Askable]:
+    """An empty sheet, with the passages that :func:`build_test_set` would ask about; no LLM.
+
+    Args:
+        documents: see :func:`~mirage.building.corpus_of`.
+        language: of the documents and of the items.
+        items: rows of the sheet; fewer where there are fewer passages worth asking about.
+        kinds: the share of each kind of item.
+        size: words a passage.
+        overlap: words that a passage repeats from the one before it.
+        seed: of the order of documents.
+        progress: show a progress bar on stderr, if that is a terminal.
+
+    Raises:
+        DatasetError: as :func:`build_test_set`.
+        SettingError: as :func:`build_test_set`.
+        UnknownNameError: as :func:`build_test_set`.
+    """
+    check_plan(items, kinds, 2)
+    entry = Language.of(language)
+    index, askable = prepared(documents, entry, size, overlap, seed, progress)
+    rows = (
+        SheetRow(
+            id=slot.id,
+            kind=slot.kind,
+            passages=tuple(passage.id for passage in slot.passages),
+            text="\n\n".join(
+                f"[{n}] {passage.titled_text}" for n, passage in enumerate(slot.passages, 1)
+            ),
+        )
+        for slot in Plan(askable, index).wave(quota_of(kinds, items))
+    )
+    return tuple(rows), askable
+
+
+def build_from_sheet(
+    rows: Iterable[SheetRow],
+    documents: Corpus | str | Path | Iterable[Passage] | Sequence[str | Path],
+    *,
+    language: str,
+    llm: LLM | None = None,
+    shown: int = 5,
+    size: int = CHUNK,
+    overlap: int = 0,
+    out: str | Path | None = None,
+    progress: bool = True,
+) -> ItemSet:
+    """The test set of a sheet that was filled in, by the checks of :func:`build_test_set`.
+
+    Rows without a question are rejected as not filled in. Wrong answers and a reference may be
+    missing; all passages of such a row are relevant. With an LLM each question is answered from the
+    passages that are shown, and without.
+
+    Args:
+        rows: the sheet.
+        documents: those that the sheet was made from.
+        language: of the documents and of the items.
+        llm: answers the questions; ``None`` leaves that check out.
+        shown: passages an item shows.
+        size: words a passage, as when the sheet was made.
+        overlap: words that a passage repeats, as when the sheet was made.
+        out: the file of the dataset; see :func:`build_test_set`.
+        progress: show progress bars on stderr, if that is a terminal.
+
+    Raises:
+        DatasetError: a row names a passage that the documents do not have, or two rows have one
+            id; and as :func:`build_test_set`.
+        LLMError: there is no key for OpenAI.
+        UnknownNameError: no such language.
+    """
+    entry = Language.of(language)
+    corpus = corpus_of(documents, entry, size=size, overlap=overlap)
+    index = BM25.build(corpus, language=entry.code, progress=progress)
+    sheet = list(rows)
+    drafts, empty = [], []
+    for row, slot in zip(sheet, _slots(sheet, corpus), strict=True):
+        if row.question.strip():
+            draft = Draft.model_validate(row.model_dump(include=set(Draft.model_fields)))
+            drafts.append((slot, draft))
+        else:
+            fault = Fault(kind="not filled in")
+            empty.append(
+                RejectedItem(id=row.id, kind=row.kind, faults=(fault,), passages=row.passages)
+            )
+    journal_path = None if out is None or llm is None else beside(Path(out), "journal")
+    with Journal(journal_path, Told) as journal:
+        asker = None if llm is None else Asker(llm, journal, progress)
+        made = Making(asker, index, entry, shown, complete=False)
+        made.check(drafts)
+    result = ItemSet(
+        clustered(made.queries),
+        (*made.rejected, *empty),
+        askable_passages(corpus, entry),
+        len(sheet),
+        entry.code,
+    )
+    if out is not None:
+        result.write(out)
+    return result
+
+
+def _slots(rows: Sequence[SheetRow], corpus: Corpus) -> Iterable[Slot]:
+    seen: set[str] = set()
+    for row in rows:
+        if row.id in seen:
+            raise DatasetError(f"the sheet holds row {row.id!r} twice; ids are unique")
+        seen.add(row.id)
+        missing = next((id_ for id_ in row.passages if id_ not in corpus), None)
+        if missing is not None or not row.passages:
+            raise DatasetError(
+                f"row {row.id!r} of the sheet is about passage {missing!r}, which the documents do "
+                "not have; give those, and the --size and --overlap, that the sheet was made with"
+            )
+        yield Slot(row.id, row.kind, tuple(corpus.get_many(row.passages)))
+
+
+# Files --------------------------------------------------------------------------------------------
+
+_COLUMNS = ("id", "kind", "passages", "text", *Draft.model_fields)
+_FORMS = ("answers", "wrong_answers")
+
+
+def write_sheet(rows: Iterable[SheetRow], path: str | Path) -> None:
+    """Write a sheet: CSV for a name that ends so, for tables programs, and JSON Lines else.
+
+    In CSV an answer stands on a line of its cell, its forms parted by ``|``.
+
+    Args:
+        rows: the sheet.
+        path: the file to write.
+
+    Raises:
+        DatasetError: it cannot be written, or is there already: it may be filled in.
+    """
+    place = Path(path)
+    if place.exists():
+        raise DatasetError(f"{place}: is there already, and may be filled in; name another file")
+    if place.suffix.lower() != ".csv":
+        with replacing(place) as part:
+            write_records(rows, part)
+        return
+    table = io.StringIO()
+    writer = csv.DictWriter(table, _COLUMNS, lineterminator="\n")
+    writer.writeheader()
+    for row in rows:
+        cells = {name: getattr(row, name) for name in _COLUMNS}
+        forms = {name: "\n".join(" | ".join(each) for each in cells[name]) for name in _FORMS}
+        writer.writerow(cells | forms | {"passages": "\n".join(row.passages)})
+    with replacing(place) as part:
+        # With a mark at its start, without which Excel takes UTF-8 for something else.
+        part.write_text(table.getvalue(), encoding="utf-8-sig", newline="")
+
+
+def read_sheet(path: str | Path) -> tuple[SheetRow, ...]:
+    """A sheet as :func:`write_sheet` wrote it, and somebody filled it in.
+
+    Raises:
+        DatasetError: it cannot be read; names the row and the field.
+    """
+    place = Path(path)
+    if place.suffix.lower() != ".csv":
+        return tuple(validated(SheetRow, row, where) for where, row in read_rows(place))
+    try:
+        text = place.read_bytes().decode("utf-8-sig")
+    except UnicodeDecodeError:
+        raise DatasetError(f"{place}: not UTF-8; save the file as UTF-8") from None
+    except OSError as error:
+        raise DatasetError(f"{place}: cannot be read ({error.strerror})") from None
+    table = csv.DictReader(io.StringIO(text, newline=""))
+    rows = []
+    for number, cells in enumerate(table, 1):
+        where = f"{place}, row {number}"
+        try:
+            known = {name: cells[name] or "" for name in _COLUMNS}
+        except KeyError as error:
+            raise DatasetError(f"{where}: there is no column {error}") from None
+        forms = {
+            name: [
+                [form.strip() for form in line.split("|") if form.strip()]
+                for line in known[name].splitlines()
+                if line.strip(" |")
+            ]
+            for name in _FORMS
+        }
+        ids = [line for line in known["passages"].splitlines() if line]
+        rows.append(validated(SheetRow, known | forms | {"passages": ids}, where))
+    return tuple(rows)
