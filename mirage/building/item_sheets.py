@@ -9,9 +9,9 @@ from pathlib import Path
 
 from mirage._base.files import read_rows, replacing, validated, write_records
 from mirage._base.journal import Journal
-from mirage.building._item_questions import Asker, Slot, Told
 from mirage.building.askable import Askable, askable_passages, corpus_of
 from mirage.building.item_checks import Draft, Fault, ItemKind
+from mirage.building.item_questions import Asker, Slot, Told
 from mirage.building.test_sets import (
     ITEM_KINDS,
     ItemSet,

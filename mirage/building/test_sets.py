@@ -1,8 +1,8 @@
 """Test sets from documents: questions that an LLM writes, and checks that let few faults through.
 
 :func:`build_test_set` chooses passages that are worth asking about, has an LLM write an item from
-each, and keeps what passes the checks of :mod:`mirage.building.item_checks`, whose relevant
-passage is found by its words, and which the LLM answers rightly from the passages that are shown.
+each, and keeps what passes the checks of :mod:`mirage.building.item_checks`, which its words lead
+to, and which the LLM answers rightly from the passages that are shown.
 What fails is listed with its reason.
 """
 
@@ -17,15 +17,6 @@ from typing import Any, Literal, TypeVar, get_args
 from mirage._base.files import json_object, lines, read_rows, validated, write_records, writing
 from mirage._base.journal import Journal
 from mirage._base.tables import Table, to_text
-from mirage.building._item_questions import (
-    Asker,
-    Slot,
-    Told,
-    answering,
-    keep_answer,
-    keep_draft,
-    writing_of,
-)
 from mirage.building.askable import Askable, askable_passages, corpus_of
 from mirage.building.evaluation_sets import reason_counts
 from mirage.building.item_checks import (
@@ -38,6 +29,15 @@ from mirage.building.item_checks import (
     faults_in,
     query_of,
     stands,
+)
+from mirage.building.item_questions import (
+    Asker,
+    Slot,
+    Told,
+    answering,
+    keep_answer,
+    keep_draft,
+    writing_of,
 )
 from mirage.corpus import Corpus
 from mirage.corpus.documents import CHUNK
@@ -78,8 +78,8 @@ ATTEMPTS = 3
 REUSE = 3
 """How often a passage is asked about, at most, where there are few."""
 
-FOUND_AMONG = 20
-"""Passages that are found by the words of a question, one of its own among them."""
+FOUND_AMONG = 50
+"""Passages among which the first of its own is looked for, by the words of a question."""
 
 LOOKED_THROUGH = 50
 """Passages in which an answer to a question that has none is looked for."""
@@ -111,8 +111,10 @@ class ItemSet:
 
     Attributes:
         queries: the items, in the order in which they were planned. ``metadata`` says of each its
-            ``kind``, and in ``closed_book`` whether the LLM knew the answer without passages
-            (``right``), said another one (``wrong``), or said none (``none``).
+            ``kind``, its ``document``, at which place the words of the question find the first of
+            its passages in the corpus (``found_at``), and in ``closed_book`` whether the LLM knew
+            the answer without passages (``right``), said another one (``wrong``), or said none
+            (``none``).
         rejected: the others, with what is wrong with each.
         askable: the passages worth asking about.
         wanted: how many items were asked for.
@@ -284,8 +286,8 @@ def build_test_set(
     Passages worth asking about are chosen over all documents
     (:func:`~mirage.building.askable_passages`). The LLM writes a question from each, with short
     answers, wrong answers and a reference. Items are checked without it
-    (:func:`~mirage.building.faults_in`, :func:`~mirage.building.duplicate_of`, and whether the
-    words of the question find one of its passages); then the LLM answers the question from the
+    (:func:`~mirage.building.faults_in`, :func:`~mirage.building.duplicate_of`, and whether its
+    question has a word in common with its passages); then the LLM answers the question from the
     passages that the item shows, and from none. An item that it does not answer rightly from the
     passages is rejected; so is a question that should have no answer where it names one, with
     passages, or where what it knows stands in a passage of the corpus. Where items are
@@ -493,10 +495,9 @@ class Making:
         return with_distractors(query, self.index, self.shown)
 
     def _faults_among(self, query: Query, slot: Slot, others: Sequence[Query]) -> list[Fault]:
-        own = {passage.id for passage in slot.passages}
-        found = self.index.search(query.text, FOUND_AMONG)
-        if not any(hit.passage.id in own for hit in found):
-            return [Fault(kind="not found by words", detail=f"not among {FOUND_AMONG}")]
+        ids = [passage.id for passage in slot.passages]
+        if not any(self.index.scores(query.text, ids)):
+            return [Fault(kind="not found by words", detail="no word in common with its passages")]
         other = duplicate_of(query, others)
         return [] if other is None else [Fault(kind="duplicate", detail=f"of {other.id}")]
 
@@ -521,9 +522,20 @@ class Making:
                 self._keep(slot, query, {"closed_book": standing, "checked_by": asker.llm.model})
 
     def _keep(self, slot: Slot, query: Query, known: Mapping[str, str]) -> None:
-        document = {"document": slot.passages[0].document_id}
-        metadata = {**query.metadata, **document, **known}
+        metadata = {
+            **query.metadata,
+            "document": slot.passages[0].document_id,
+            "found_at": self._found_at(query, slot),
+            **known,
+        }
         self.queries.append(query.model_copy(update={"metadata": metadata}))
+
+    def _found_at(self, query: Query, slot: Slot) -> str:
+        """The place of the first of its passages among those that its words find, from 1."""
+        own = {passage.id for passage in slot.passages}
+        found = [hit.passage.id for hit in self.index.search(query.text, FOUND_AMONG)]
+        places = (n for n, id_ in enumerate(found, 1) if id_ in own)
+        return str(next(places, f"beyond {FOUND_AMONG}"))
 
     def _faults_of_answers(self, query: Query, seen: str, known: str) -> list[Fault]:
         if query.answerable:
