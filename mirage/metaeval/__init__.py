@@ -15,6 +15,13 @@ if TYPE_CHECKING:
         annotator_agreement,
     )
     from mirage.metaeval.comparisons import Comparison, Comparisons
+    from mirage.metaeval.consistency import (
+        ConsistencyOfPair,
+        LanguageConsistency,
+        language_consistency,
+        pair_verdicts,
+        sentence_verdicts,
+    )
     from mirage.metaeval.correction import (
         CorrectedShare,
         CorrectedShares,
@@ -41,6 +48,7 @@ __all__ = [
     "Cascade",
     "Comparison",
     "Comparisons",
+    "ConsistencyOfPair",
     "CorrectedShare",
     "CorrectedShares",
     "FineError",
@@ -50,6 +58,7 @@ __all__ = [
     "LLMSentenceJudge",
     "LabelledSentences",
     "LanguageAgreement",
+    "LanguageConsistency",
     "MetaEvaluation",
     "Score",
     "SentenceJudge",
@@ -59,8 +68,11 @@ __all__ = [
     "cascade",
     "corrected_share",
     "evaluate",
+    "language_consistency",
+    "pair_verdicts",
     "read_sentences",
     "score",
+    "sentence_verdicts",
     "sentences_of",
     "transfer_card",
 ]

@@ -21,7 +21,7 @@ from mirage.arena import (
 from mirage.dataset import clusters_of
 from mirage.errors import JudgmentError, MirageError, UnknownNameError
 from mirage.languages import Language
-from mirage.metaeval import MEAN, JudgeResult, MetaEvaluation
+from mirage.metaeval import MEAN, JudgeResult, LanguageConsistency, MetaEvaluation
 from mirage.models import HumanAgreement, Query, Run, Vote
 from mirage.report._drawing import Scale, axis, interval
 from mirage.report._elements import label, tag
@@ -44,7 +44,7 @@ class Unmeasured(NamedTuple):
     why: str
 
 
-JudgeFinding = _Bias | _Agreement | _Accuracy | Unmeasured
+JudgeFinding = _Bias | _Agreement | _Accuracy | LanguageConsistency | Unmeasured
 """What a report shows of judges."""
 
 # A table for each scale on which judges are measured: of what, its title, and how to read it.
@@ -53,6 +53,12 @@ _TABLES = (
         _Agreement,
         "Agreement between judges",
         "Kappa is the agreement beyond chance: 1 is full agreement, 0 what chance gives.",
+    ),
+    (
+        LanguageConsistency,
+        "Agreement with itself across languages",
+        "1 is the same verdicts on the same items in every language, 0 what chance gives. A judge "
+        "that is wrong alike in all of them has 1, too.",
     ),
     (
         _Bias,
@@ -158,6 +164,9 @@ def _lines(finding: JudgeFinding) -> Iterator[_Line]:
             codes = truth.languages if len(truth.languages) > 1 else ()
             yield from (_judge(result, codes) for result in finding)
             return
+        case LanguageConsistency():
+            yield from _across_languages(finding)
+            return
         case JudgeAgreement(judges=judges):
             name = f"All {len(judges)} judges (Fleiss)"
         case PairAgreement(judges=judges):
@@ -171,6 +180,23 @@ def _lines(finding: JudgeFinding) -> Iterator[_Line]:
     yield _Line(name, finding.value, finding.interval, str(finding))
     for pair in finding.pairs if isinstance(finding, JudgeAgreement) else ():
         yield from _lines(pair)
+
+
+def _across_languages(found: LanguageConsistency) -> Iterator[_Line]:
+    words = (
+        f"{found.items} items of {found.queries} queries in {len(found.languages)} languages; the "
+        f"same verdict in {100 * found.agreement:.1f} % of the pairs of languages"
+    )
+    name = f"{label(found.judge)}, all languages (Krippendorff's alpha)"
+    yield _Line(name, found.alpha, found.alpha_interval, words)
+    for code in found.languages:
+        lost = f"; {found.missing[code]} without a verdict" if found.missing[code] else ""
+        yield _Line(
+            f"{Language.of(code).name} with the others",
+            found.kappas[code],
+            found.kappas_intervals[code],
+            f"mean of Cohen's kappas{lost}",
+        )
 
 
 def _judge(result: JudgeResult, codes: Sequence[str]) -> _Line:

@@ -43,21 +43,21 @@ def errors_of(wrong: Bools, codes: Ints) -> Errors:
 
     Args:
         wrong: whether each decided item is.
-        codes: its cluster.
+        codes: its cluster, counted from 0.
     """
     from scipy.special import stdtrit
 
     items = len(wrong)
     if not items:
         return Errors(0.0, 0.0)
-    cluster, sizes = np.unique(codes, return_inverse=True, return_counts=True)[1:]
+    counts = np.bincount(codes)
+    sizes, sums = counts[counts > 0], np.bincount(codes, wrong)[counts > 0]
     groups, rate = len(sizes), float(wrong.mean())
     alike = float((sizes**2).sum() / items)
     if items == groups:
         return Errors(float(wrong.sum()), float(items))
     if groups == 1:
         return Errors(rate, 1.0)
-    sums = np.bincount(cluster, wrong)
     effect = 1.0
     if 0 < rate < 1:
         between = groups / (groups - 1) * float(((sums - rate * sizes) ** 2).sum()) / items**2

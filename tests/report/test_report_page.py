@@ -322,6 +322,22 @@ def test_agreement_with_people_is_shown(tmp_path: Path, data_dir: Path) -> None:
     assert f"{found['support_lexical']['mean'].balanced_accuracy:.3f}" in page
 
 
+def test_how_a_judge_agrees_with_itself_across_languages_is_shown(tmp_path: Path) -> None:
+    from mirage.metaeval import language_consistency
+
+    same = {(f"q{n}",): n % 2 for n in range(20)}
+    swahili = {**same, ("q0",): 1, ("q1",): 0, ("q2",): None}
+    found = language_consistency({"en": same, "de": same, "sw": swahili}, judge="<i>one</i>")
+    page = written(ranking(), tmp_path / "r.html", judges=[found])
+    assert "Agreement with itself across languages" in page
+    assert "&lt;i&gt;one&lt;/i&gt;, all languages (Krippendorff&#x27;s alpha)" in page.replace(
+        "'", "&#x27;"
+    )
+    assert "Swahili with the others" in page
+    assert "1 without a verdict" in page
+    assert f"{found.alpha:.3f}" in page
+
+
 def test_what_rankings_know_of_their_judge_is_shown_once(tmp_path: Path) -> None:
     known = HumanAgreement(
         judge="a judge",

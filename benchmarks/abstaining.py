@@ -1,0 +1,312 @@
+"""Judges that abstain: how right they are on what they decide, and whether a stated risk holds.
+
+1. MEMERAG's labels of faithfulness (English, German, Spanish), with no LLM: features of sentences
+   combined, by a logistic regression and by trees, on the other four of five parts of the queries;
+   how far from the middle a probability has to be, so that so many sentences are decided, is
+   learnt on those, too. Balanced accuracy (mean of languages; range of a bootstrap of queries)
+   against the share that is decided. For the labels of one annotator, and the majority of five.
+2. The same probabilities in 1,000 random halves of the queries: one calibrates a risk, the other
+   says what the error is. Printed is how often the risk is exceeded: by the error on the other
+   half, which is itself a sample, and by that on all sentences.
+3. Drawn data, in clusters and not, at 50, 100 and 250 labels: how often the true error exceeds the
+   risk where scores say nothing of it and it is the risk itself (the worst case), and where they
+   do; with how much is decided, and how often it was refused as too few labels.
+
+MEMERAG is for evaluation only: nothing that ships is fitted to it.
+
+    python benchmarks/abstaining.py [--quick]    # 1 and 2 need MIRAGE_DATA; 10 minutes, or two
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import os
+import re
+from pathlib import Path
+
+import numpy as np
+from scipy.stats import norm
+from sklearn.ensemble import ExtraTreesClassifier
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from mirage.errors import JudgmentError
+from mirage.metaeval import AbstainingJudge, AnswerSentence, LabelledSentences
+from mirage.metaeval.judges import ask
+from mirage.text import tokenize
+
+DATA = Path(os.environ.get("MIRAGE_DATA", Path(__file__).parents[2] / "shared" / "data"))
+LANGUAGES = ("en", "de", "es")
+NAMED = ("support_lexical", "passage_coverage", "unknown_facts")
+COVERAGES = (1.0, 0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3)
+FOLDS = 5
+
+
+# Features ------------------------------------------------------------------------------------
+
+
+def own_features(sentence: AnswerSentence) -> list[float]:
+    """What a sentence shares with its passages, and where it is new."""
+    code = sentence.query.language
+    tokens = tokenize(sentence.text, code)
+    passages = [tokenize(passage.text, code) for passage in sentence.cited]
+    question = set(tokenize(sentence.query.text, code))
+    words, known = set(tokens), set().union(*map(set, passages))
+    new = words - question
+    pieces = [
+        set(tokenize(piece, code))
+        for passage in sentence.cited
+        for piece in re.split(r"(?<=[.!?])\s+", passage.text)
+    ]
+    values = [len(words & known) / max(1, len(words)), len(new & known) / max(1, len(new))]
+    values.append(max((len(words & piece) / max(1, len(words)) for piece in pieces), default=0))
+    for size in (2, 3, 4):
+        grams = {gram for passage in passages for gram in runs(passage, size)}
+        own = runs(tokens, size)
+        values.append(sum(gram in grams for gram in own) / max(1, len(own)))
+    letters = {text[i : i + 5] for text in [sentence.text.lower()] for i in range(len(text) - 4)}
+    source = " ".join(passage.text for passage in sentence.cited)
+    low = source.lower()
+    values.append(sum(piece in low for piece in letters) / max(1, len(letters)))
+    values.append(sum(number not in source for number in re.findall(r"\d+", sentence.text)))
+    names = re.findall(r"\b[A-ZÄÖÜÁÉÍÓÚÑ][\w-]+", sentence.text[1:])
+    values.append(sum(name not in source for name in names) / max(1, len(names)))
+    values += [math.log1p(len(tokens)), len(words & question) / max(1, len(words))]
+    return values
+
+
+def runs(tokens: list[str], size: int) -> list[tuple[str, ...]]:
+    """Each so many tokens that stand together."""
+    return [tuple(tokens[i : i + size]) for i in range(len(tokens) - size + 1)]
+
+
+class World:
+    """One variant of MEMERAG as columns, with probabilities from the other parts of the queries."""
+
+    def __init__(self, variant: str) -> None:
+        everything = LabelledSentences.memerag(DATA / "memerag" / variant, LANGUAGES)
+        labelled, _ = everything.decided()
+        self.positive = np.array([given == "Supported" for (given,) in labelled.labels])
+        self.language = np.array([LANGUAGES.index(s.query.language) for s in labelled])
+        names = [f"{s.query.language} {s.query.id}" for s in labelled]
+        self.query = np.unique(names, return_inverse=True)[1]
+        columns = [ask(name, labelled.sentences).scores for name in NAMED]
+        X = np.column_stack([*columns, [own_features(sentence) for sentence in labelled]])
+        of_answer = np.stack(  # the mean over the sentences of the answer
+            [(np.bincount(self.query, x) / np.bincount(self.query))[self.query] for x in X.T[:7]]
+        )
+        place = np.array(self._places(everything, labelled))
+        self.X = np.column_stack([X, of_answer.T, place, np.eye(3)[self.language]])
+
+    @staticmethod
+    def _places(everything: LabelledSentences, labelled: LabelledSentences) -> list[list[float]]:
+        """Where in the answer a sentence stands, and how many there are."""
+        answers: dict[tuple[str, str], list[str]] = {}
+        for s in everything:
+            answers.setdefault((s.query.language, s.query.id), []).append(s.text)
+        own = [(answers[s.query.language, s.query.id], s.text) for s in labelled]
+        return [[float(all_.index(text)), float(len(all_))] for all_, text in own]
+
+    def folds(self, seed: int) -> np.ndarray:
+        """The part of each sentence's query."""
+        rng = np.random.default_rng(seed)
+        return (rng.permutation(self.query.max() + 1) % FOLDS)[self.query]
+
+    def probabilities(self, kind: str, fold: np.ndarray) -> np.ndarray:
+        """That a sentence is supported, where both labels are as frequent; from other queries."""
+        given = np.empty(len(fold))
+        for part in range(FOLDS):
+            own = fold == part
+            if kind == "support_lexical":
+                given[own] = self.scaled(own)
+                continue
+            fitted = [model(name) for name in (("lr", "trees") if kind == "both" else (kind,))]
+            values = [
+                one.fit(self.X[~own], self.positive[~own]).predict_proba(self.X[own])[:, 1]
+                for one in fitted
+            ]
+            given[own] = np.mean(values, axis=0)
+        return given
+
+    def scaled(self, own: np.ndarray) -> np.ndarray:
+        """``support_lexical`` alone, as a probability."""
+        single = LogisticRegression(class_weight="balanced")
+        return single.fit(self.X[~own, :1], self.positive[~own]).predict_proba(self.X[own, :1])[
+            :, 1
+        ]
+
+    def balanced(self, right: np.ndarray, chosen: np.ndarray, weight: np.ndarray) -> float:
+        """Balanced accuracy, mean of languages, on the chosen sentences."""
+        cells = [
+            chosen & (self.language == code) & (self.positive == label)
+            for code in range(3)
+            for label in (True, False)
+        ]
+        return float(np.mean([weight[cell] @ right[cell] / weight[cell].sum() for cell in cells]))
+
+
+def model(name: str):
+    """One of the two, as it was set before it was measured."""
+    if name == "lr":
+        fitted = LogisticRegression(C=0.02, class_weight="balanced", max_iter=500)
+        return make_pipeline(StandardScaler(), fitted)
+    return ExtraTreesClassifier(
+        300, min_samples_leaf=8, class_weight="balanced", random_state=0, n_jobs=1
+    )
+
+
+# Tables --------------------------------------------------------------------------------------
+
+
+def against_coverage(variant: str, quick: bool) -> tuple[World, np.ndarray]:
+    """Balanced accuracy by the share of sentences that is decided."""
+    world = World(variant)
+    print(
+        f"\n{variant}: {len(world.positive)} sentences of {world.query.max() + 1} queries, "
+        f"{100 * world.positive.mean():.1f} % supported; balanced accuracy in %"
+    )
+    print("decided    " + "".join(f"{100 * share:>13.0f} %" for share in COVERAGES))
+    fold, rng = world.folds(0), np.random.default_rng(0)
+    weights = rng.multinomial(
+        world.query.max() + 1, np.ones(world.query.max() + 1) / (world.query.max() + 1), 400
+    )[:, world.query].astype(float)
+    for kind in ("support_lexical", "lr", "trees", "both")[2 if quick else 0 :]:
+        given = world.probabilities(kind, fold)
+        right, cells = (given >= 0.5) == world.positive, []
+        for share in COVERAGES:
+            chosen = np.zeros(len(fold), dtype=bool)
+            for part in range(FOLDS):
+                others = np.abs(given - 0.5)[fold != part]
+                chosen |= (fold == part) & (np.abs(given - 0.5) >= np.quantile(others, 1 - share))
+            value = world.balanced(right, chosen, np.ones(len(fold)))
+            drawn = [world.balanced(right, chosen, weight) for weight in weights]
+            low, high = np.nanquantile(drawn, [0.025, 0.975])
+            cells.append(f"{100 * value:5.1f} ({100 * low:.0f}-{100 * high:.0f})")
+        print(f"{kind:16}" + "  ".join(f"{cell:>13}" for cell in cells), flush=True)
+    return world, given
+
+
+def splits(world: World, given: np.ndarray, number: int) -> None:
+    """How often a stated risk is exceeded, where half of the queries calibrate."""
+    queries = world.query.max() + 1
+    for balanced, risk in ((False, 0.2), (False, 0.3), (True, 0.25)):
+        rows = []
+        for seed in range(number):
+            half = np.random.default_rng(seed).permutation(queries) < queries // 2
+            own = half[world.query]
+            judge = AbstainingJudge.calibrate(
+                given[own],
+                world.positive[own],
+                risk=risk,
+                clusters=world.query[own].tolist(),
+                balanced=balanced,
+            )
+            said = judge.decide(given)
+            errors = []
+            for rows_of in (~own, np.ones(len(own), dtype=bool)):
+                chosen = rows_of & ~np.isnan(said)
+                kinds = [world.positive, ~world.positive] if balanced else [chosen]
+                parts = [
+                    np.mean(said[chosen & kind] != world.positive[chosen & kind])
+                    for kind in kinds
+                    if (chosen & kind).any()
+                ]
+                errors.append(np.mean(parts) if parts else 0.0)
+            rows.append((judge.coverage, *errors))
+        coverage, other, all_ = np.array(rows).T
+        print(
+            f"  {'balanced error' if balanced else 'error':14} <= {risk}: decided "
+            f"{100 * coverage.mean():.0f} %; exceeded on the other half in "
+            f"{100 * np.mean(other > risk):.1f} %, on all in {100 * np.mean(all_ > risk):.1f} % of "
+            f"{number} splits",
+            flush=True,
+        )
+
+
+# Drawn data ----------------------------------------------------------------------------------
+
+
+def drawn_data(replications: int) -> None:
+    """Whether the risk is kept where the truth is known."""
+    print(f"\nrisk 0.2, {replications} calibrations: exceeded in % / decided in % / refused in %")
+    print(
+        "scores       clusters of  alike  error         50 labels      100 labels      250 labels"
+    )
+    for informed in (False, True):
+        for largest, alike in ((1, 0.0), (3, 0.3), (3, 0.8), (5, 0.3), (5, 0.8)):
+            for balanced in (False, True):
+                cells = []
+                for labels in (50, 100, 250):
+                    rng = np.random.default_rng(labels)
+                    rows = np.array(
+                        [
+                            one(rng, labels, largest, alike, balanced, informed)
+                            for _ in range(replications)
+                        ]
+                    )
+                    kept = rows[~np.isnan(rows[:, 0])]
+                    exceeded, decided = kept.mean(axis=0) if len(kept) else (np.nan, np.nan)
+                    refused = 1 - len(kept) / replications
+                    cells.append(
+                        f"{100 * exceeded:4.1f} /{100 * decided:3.0f} /{100 * refused:3.0f}"
+                    )
+                name, kind = (
+                    "informed" if informed else "say nothing",
+                    "balanced" if balanced else "share",
+                )
+                print(
+                    f"{name:12} 1 to {largest:<6} {alike:5}  {kind:9}", *cells, sep="  ", flush=True
+                )
+
+
+def one(
+    rng: np.random.Generator,
+    labels: int,
+    largest: int,
+    alike: float,
+    balanced: bool,
+    informed: bool,
+    risk: float = 0.2,
+) -> tuple[float, float]:
+    """Whether the true error exceeds the risk, and the share decided; NaN where refused."""
+    sizes = rng.integers(1, largest + 1, size=labels)
+    codes = np.repeat(np.arange(labels), sizes)[:labels]
+
+    def latent() -> np.ndarray:
+        common = rng.standard_normal(labels)[codes]
+        return math.sqrt(alike) * common + math.sqrt(1 - alike) * rng.standard_normal(labels)
+
+    positive = latent() < norm.ppf(0.65)
+    if informed:  # normal scores 1.6 apart
+        scores = np.where(positive, 0.8, -0.8) + latent()
+    else:
+        right = latent() > norm.ppf(risk)
+        scores = np.where(right == positive, 1, -1) * np.abs(latent())
+    try:
+        judge = AbstainingJudge.calibrate(
+            scores, positive, risk=risk, clusters=codes.tolist(), threshold=0.0, balanced=balanced
+        )
+    except JudgmentError:
+        return np.nan, np.nan
+    true = risk + 1e-9
+    if informed:  # the same for both labels
+        wrong, right_ = norm.cdf(-judge.margin - 0.8), norm.sf(judge.margin - 0.8)
+        true = wrong / (wrong + right_)
+    return float(judge.coverage > 0 and true > risk), judge.coverage
+
+
+def main() -> None:
+    """Print everything."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--quick", action="store_true")
+    quick = parser.parse_args().quick
+    for variant in ("memerag_ext_w_majority_vote", "memerag"):
+        world, given = against_coverage(variant, quick)
+        splits(world, given, 50 if quick else 1000)
+    drawn_data(30 if quick else 400)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,147 @@
+"""A judge across languages: rules of known kappa, over real HTTP, and recorded verdicts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import pytest
+from injections import marked
+from llm_server import ChatServer, last_user_text
+from sklearn.metrics import cohen_kappa_score
+
+from mirage import MirageDataset, respond
+from mirage.arena import PairwiseJudge
+from mirage.errors import JudgmentError
+from mirage.languages import LANGUAGES
+from mirage.llm import LLM
+from mirage.metaeval import (
+    AnswerSentence,
+    LLMSentenceJudge,
+    language_consistency,
+    pair_verdicts,
+    sentence_verdicts,
+)
+from mirage.models import Passage, Query
+
+CODES = tuple(LANGUAGES)
+YES, NO = "Supported", "Not Supported"
+
+
+def sentences(codes: tuple[str, ...] = CODES, queries: int = 20) -> list[AnswerSentence]:
+    """Two sentences a query, the second with a word that a rule can read."""
+    passages = (Passage(id="1", text="-"),)
+    return [
+        AnswerSentence(Query(id=f"q{n}", language=code, text="-", passages=passages), text)
+        for code in codes
+        for n in range(queries)
+        for text in (f"true {n}", f"false {n}")
+    ]
+
+
+def judge_at(server: ChatServer) -> LLMSentenceJudge:
+    return LLMSentenceJudge(LLM("judge", base_url=server.url, backoff=0.0))
+
+
+def test_a_rule_without_a_language_has_kappa_1_in_18(server: ChatServer) -> None:
+    server.answer = lambda request: answer("true" in sentence_in(request))
+    found = language_consistency(sentence_verdicts(judge_at(server), sentences(queries=3)))
+    assert len(found.languages) == 18
+    assert len(found.rows) == 18 * 17 / 2
+    assert (found.items, found.queries) == (6, 3)
+    assert found.alpha == found.kappa == found.agreement == 1
+    assert {row.kappa for row in found} == {1}
+    assert np.isnan(found.alpha_interval[0])
+
+
+def sentence_in(request: Mapping[str, Any]) -> str:
+    return dict(marked(last_user_text(request))[0])["sentence"]
+
+
+def answer(supported: bool) -> str:
+    return f"<answer>{YES if supported else NO}</answer>"
+
+
+def test_a_rule_that_depends_on_the_language_has_the_kappa_of_its_table(
+    server: ChatServer,
+) -> None:
+    """In German false sentences on every other query pass: 20, 10 and 10 of 40 in the cells."""
+
+    def rule(request: Mapping[str, Any]) -> str:
+        word, number = sentence_in(request).split()
+        text = last_user_text(request)
+        lenient = "is in German" in text and int(number) % 2 == 0
+        return answer(word == "true" or lenient)
+
+    server.answer = rule
+    items = sentences(("en", "de", "sw"))
+    found = language_consistency(sentence_verdicts(judge_at(server), items), judge="lenient")
+    # Agreement 3/4; by chance 3/4 * 1/2 + 1/4 * 1/2 = 1/2.
+    assert found.pair("de", "en").kappa == pytest.approx(0.5)
+    assert found.pair("en", "sw").kappa == 1
+    assert found.kappas["de"] == pytest.approx(0.5)
+    assert found.kappas["sw"] == pytest.approx(0.75)
+    lower, upper = found.pair("en", "de").interval
+    assert lower < 0.5 < upper
+    assert found.agreement == pytest.approx((0.75 + 0.75 + 1) / 3)
+    assert "How far lenient agrees with itself in 3 languages, on 40 items of 20" in str(found)
+    assert "least: en and de, 0.50" in str(found)
+
+
+def test_recorded_verdicts_have_the_figures_of_other_libraries() -> None:
+    krippendorff = pytest.importorskip("krippendorff")
+    rng = np.random.default_rng(0)
+    truth = rng.integers(3, size=60)
+    codes = np.where(rng.random((4, 60)) < 0.7, truth, rng.integers(3, size=(4, 60)))
+    verdicts = {
+        code: {(f"q{n // 2}", str(n)): int(said) for n, said in enumerate(row)}
+        for code, row in zip(("en", "de", "fr", "ja"), codes, strict=True)
+    }
+    found = language_consistency(verdicts)
+    alpha = krippendorff.alpha(codes, level_of_measurement="nominal", value_domain=[0, 1, 2])
+    assert found.alpha == pytest.approx(alpha)
+    expected = cohen_kappa_score(codes[0], codes[3])
+    assert found.pair("en", "ja").kappa == pytest.approx(expected)
+    assert found.queries == 30
+    assert len(found.to_pandas()) == 6
+    alone = {
+        code: {(str(n), "-"): said[item] for n, item in enumerate(said)}
+        for code, said in verdicts.items()
+    }
+    assert language_consistency(alone).alpha_interval != found.alpha_interval
+
+
+def test_what_a_language_lacks_is_counted_and_left_out() -> None:
+    both = {(f"q{n}",): n % 2 for n in range(20)}
+    found = language_consistency({"en": both, "de": {**both, ("q0",): None, ("q9",): None}})
+    assert found.missing == {"en": 0, "de": 2}
+    assert (found.items, found.alpha) == (18, 1)
+    with pytest.raises(JudgmentError, match="no item has a verdict in two"):
+        language_consistency({"en": {("a",): 1}, "de": {("b",): 1}})
+    with pytest.raises(JudgmentError, match="two languages or more, not 1"):
+        language_consistency({"en": both})
+    with pytest.raises(JudgmentError, match="2 sentences in 'en' and 1 in 'de'"):
+        sentence_verdicts(None, sentences(("en", "de"), 1)[:3])  # type: ignore[arg-type]
+
+
+def test_a_judge_of_pairs_on_the_bundled_corpus(server: ChatServer) -> None:
+    parallel = {}
+    for code in ("en", "sw"):
+        whole = MirageDataset.bundled(code)
+        dataset = MirageDataset(list(whole)[:6], name=code)
+        runs = [
+            respond(lambda query: f"##Answer: {query.passages[0].text} [1]", dataset, "long"),
+            respond(lambda _: "##Answer: ?", dataset, "short"),
+        ]
+        parallel[code] = dataset, runs
+    judge = PairwiseJudge(LLM("judge", base_url=server.url, backoff=0.0), both_orders=True)
+    server.answer = lambda _: "[[A]]"  # the first: a tie in both orders
+    assert set(pair_verdicts(judge, parallel, progress=False)["sw"].values()) == {"tie"}
+    judge = PairwiseJudge(LLM("judge", base_url=server.url, backoff=0.0))
+    verdicts = pair_verdicts(judge, parallel, progress=False)
+    assert set(verdicts["en"].values()) == {"a"}
+    assert len({pair[1] for pair in verdicts["en"]}) == 2  # either response comes first
+    assert language_consistency(verdicts).agreement == 1
+    with pytest.raises(JudgmentError, match="6 queries and 1 models"):
+        pair_verdicts(judge, {code: (own, runs[:1]) for code, (own, runs) in parallel.items()})
