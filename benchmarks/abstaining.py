@@ -305,7 +305,7 @@ def main() -> None:
     for variant in ("memerag_ext_w_majority_vote", "memerag"):
         world, given = against_coverage(variant, quick)
         splits(world, given, 50 if quick else 1000)
-    drawn_data(30 if quick else 400)
+    drawn_data(30 if quick else 200)
 
 
 if __name__ == "__main__":

@@ -45,6 +45,9 @@ The first part of an item's name is what it hangs together by: its query.
 """
 
 
+_SWAPPED = {"a": "b", "b": "a", "tie": "tie"}
+
+
 class ConsistencyOfPair(NamedTuple):
     """How far a judge says the same in two languages.
 
@@ -319,9 +322,10 @@ def pair_verdicts(
     verdicts: dict[str, dict[tuple[str, ...], str | None]] = {}
     for code, (dataset, runs) in parallel.items():
         judged = judge.judge(dataset, runs, asked, progress=progress)
-        said = {(one.query_id, one.model_a, one.model_b): one.verdict for one in judged}
-        swapped = {"a": "b", "b": "a", "tie": "tie"}
-        said |= {(id_, b, a): swapped[verdict] for (id_, a, b), verdict in [*said.items()]}
+        said: dict[tuple[str, ...], str] = {}
+        for one in judged:
+            said[one.query_id, one.model_a, one.model_b] = one.verdict
+            said[one.query_id, one.model_b, one.model_a] = _SWAPPED[one.verdict]
         verdicts[code] = {tuple(pair): said.get(tuple(pair)) for pair in asked}
     return verdicts
 

@@ -92,7 +92,7 @@ def risk_p_value(errors: Errors | tuple[Errors, Errors], risk: float) -> float:
     ends = [(kind.wrong + 1, kind.decided - kind.wrong) for kind in kinds]
     if len(ends) == 1:
         return float(1 - betainc(*ends[0], risk))
-    middles = (np.arange(500) + 0.5) / 500
+    middles = (np.arange(200) + 0.5) / 200
     other = np.clip(2 * risk - betaincinv(*ends[0], middles), 0, 1)
     return float(1 - betainc(*ends[1], other).mean())
 
