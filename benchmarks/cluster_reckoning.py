@@ -25,7 +25,7 @@ from mirage._base.journal import Journal
 from mirage.executors.base import sending
 from mirage.retrieval._exact import nearest
 
-TRIPS = 7  # of a call to the driver: cache, place, budget, 2 x usage, end of both, answer kept
+TRIPS = 8  # of a call to the driver: cache, place, budget, 2 x usage, end of both, answer kept
 FEATURES = 13
 
 

@@ -122,6 +122,10 @@ class _Desk:
         if cache is not None:
             cache.put(key, model, answer)
 
+    def _size(self, _: _Visit, number: int) -> int:
+        cache = self._accounts[number].cache
+        return 0 if cache is None else len(cache)
+
     def _count(self, _: _Visit, number: int, used: Mapping[str, float]) -> None:
         self._accounts[number].count(**used)
 
@@ -241,6 +245,9 @@ class SharedCache(Cache):
     def put(self, key: bytes, model: str, answer: dict[str, Any]) -> None:
         """As :meth:`Cache.put`."""
         self._copy.ask("put", key, model, answer)
+
+    def __len__(self) -> int:
+        return int(self._copy.ask("size"))
 
     def close(self) -> None:
         """There is nothing to close."""

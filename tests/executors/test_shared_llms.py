@@ -96,7 +96,9 @@ def test_tokens_and_money_are_capped_together(server: ChatServer) -> None:
 
 def test_what_one_was_told_others_know(server: ChatServer, tmp_path: Path) -> None:
     llm = LLM("m", base_url=server.url, cache=tmp_path / "c")
-    assert asking(copy_of(llm), "same", 5) == asking(copy_of(llm), "same", 5) == 5
+    copy = copy_of(llm)
+    assert asking(copy, "same", 5) == asking(copy_of(llm), "same", 5) == 5
+    assert len(copy.cache or ()) == 5
     assert asking(llm, "same", 5) == 5
     assert len(server.requests) == 5
     assert (llm.usage.calls, llm.usage.cached) == (5, 10)
