@@ -23,7 +23,8 @@ import numpy as np
 from mirage import LLM, Budget, FeatureSuite, MirageDataset, Response, respond
 from mirage._base.journal import Journal
 from mirage.executors.base import sending
-from mirage.retrieval._exact import nearest
+from mirage.models import Passage, Query
+from mirage.retrieval import DenseRetriever
 
 TRIPS = 8  # of a call to the driver: cache, place, budget, 2 x usage, end of both, answer kept
 FEATURES = 13
@@ -57,19 +58,17 @@ def feature_ms() -> float:
     return 1000 * spent / responses
 
 
-def exact_ms(passages: int = 50 * 1024, dimensions: int = 384, questions: int = 100) -> float:
+def exact_ms(size: int = 20 * 1024, dimensions: int = 384, questions: int = 100) -> float:
     """Milliseconds of a core to search a million passages of a dimension for one question."""
     rng = np.random.default_rng(0)
-    asked = rng.normal(size=(questions, dimensions))
-    with tempfile.TemporaryDirectory() as folder:
-        paths = []
-        for start in range(0, passages, 1024):
-            paths.append(Path(folder) / f"{start}.npy")
-            np.save(paths[-1], rng.normal(size=(1024, dimensions)).astype(np.float16))
-        start_s = time.process_time()
-        nearest(paths, asked, 50, 100.0)
-        spent = time.process_time() - start_s
-    return 1000 * spent / questions / dimensions * 1e6 / passages
+    passages = [Passage(id=str(i), text=f"text {i}") for i in range(size)]
+    index = DenseRetriever.build(
+        passages, embedder=lambda texts: rng.normal(size=(len(texts), dimensions)), progress=False
+    )
+    asked = [Query(id=str(i), language="en", text=f"question {i}") for i in range(questions)]
+    start = time.process_time()
+    index.retrieve(asked, 50)
+    return 1000 * (time.process_time() - start) / questions / dimensions * 1e6 / size
 
 
 def journal_rate(text: str) -> float:
