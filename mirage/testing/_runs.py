@@ -35,7 +35,7 @@ class Runs:
 
     def __init__(self, shared: Path | None, cache: pytest.Cache | None) -> None:
         self._shared, self._cache = shared, cache
-        self._known: dict[tuple[str, str], tuple[ModelLike, Run]] = {}
+        self._known: dict[tuple[str, str, int | None], tuple[ModelLike, Run]] = {}
 
     @from_here
     def __call__(
@@ -44,6 +44,7 @@ class Runs:
         model: str = "my-model",
         *,
         on: Place = None,
+        repeats: int | None = None,
         resume: bool = False,
     ) -> Run:
         """The system's run on these queries.
@@ -52,6 +53,7 @@ class Runs:
             system: what :func:`mirage.respond` takes.
             model: its name; systems that differ need names that differ.
             on: the queries, as the assertions take them.
+            repeats: how often each query is asked, as for :func:`mirage.respond`.
             resume: keep responses in pytest's cache as they come, and do not ask again for what an
                 earlier session kept there under this name. That session may have had an older
                 version of the model: clear them with ``pytest --cache-clear``.
@@ -61,9 +63,9 @@ class Runs:
                 from; besides what :func:`mirage.respond` raises.
         """
         dataset = dataset_of(on, system)
-        key = (model, fingerprint(dataset))
+        key = (model, fingerprint(dataset), repeats)
         if key not in self._known:
-            self._known[key] = (system, self._made(system, model, dataset, resume))
+            self._known[key] = (system, self._made(system, model, dataset, repeats, resume))
         first, run = self._known[key]
         if first is not system and first != system:  # a bound method equals itself, and is it not
             raise DatasetError(
@@ -72,15 +74,22 @@ class Runs:
             )
         return run
 
-    def _made(self, system: ModelLike, model: str, dataset: MirageDataset, resume: bool) -> Run:
-        file = _file_name(model, dataset)
+    def _made(
+        self,
+        system: ModelLike,
+        model: str,
+        dataset: MirageDataset,
+        repeats: int | None,
+        resume: bool,
+    ) -> Run:
+        file = _file_name(model, dataset, repeats)
         out = self._cached(file) if resume else None
         if self._shared is None:
-            return respond(system, dataset, model, out=out, progress=False)
+            return respond(system, dataset, model, repeats=repeats, out=out, progress=False)
         done = self._shared / file
         with _alone(done):
             if not done.exists():
-                run = respond(system, dataset, model, out=out, progress=False)
+                run = respond(system, dataset, model, repeats=repeats, out=out, progress=False)
                 with replacing(done) as part:  # for a worker may be killed
                     write_run(run, part)
             return read_run(done, language=dataset.language, model=model)
@@ -94,9 +103,10 @@ class Runs:
         return self._cache.mkdir("mirage") / file
 
 
-def _file_name(name: str, dataset: MirageDataset) -> str:
-    """A name for the run's file, of its own for each model and dataset."""
-    digest = hashlib.sha256(f"{name}\n{fingerprint(dataset)}".encode()).hexdigest()[:16]
+def _file_name(name: str, dataset: MirageDataset, repeats: int | None) -> str:
+    """A name for the run's file, of its own for each model, dataset and number of repeats."""
+    asked = f"{name}\n{fingerprint(dataset)}" + (f"\n{repeats}" if repeats else "")
+    digest = hashlib.sha256(asked.encode()).hexdigest()[:16]
     return f"{re.sub(r'[^A-Za-z0-9._-]+', '-', name)[:40]}-{digest}.jsonl"
 
 

@@ -177,18 +177,21 @@ def test_where_nobody_can_tell_the_test_is_skipped_unless_told_otherwise(
         assert_no_regression(good, saved(tmp_path), margin=0.05, on="sw")
         assert False
 
+    def test_of_several_times(mirage_run):
+        assert len(mirage_run(good, "my-rag", on="sw", repeats=2).repeats) == 2
+
     def test_it_may_pass(tmp_path):
         assert_no_regression(good, saved(tmp_path), margin=0.05, cannot_tell="pass", on="sw")
     """
     )
     outcome = run_pytest("-rs", "--junitxml=junit.xml", "-p", "no:cacheprovider")
-    outcome.assert_outcomes(passed=2, skipped=1, failed=1)
+    outcome.assert_outcomes(passed=3, skipped=1, failed=1)
     outcome.stdout.fnmatch_lines(["SKIPPED*cannot tell whether my-model is worse than the base*"])
     ((_, facts),) = properties(pytester.path / "junit.xml")["test_nobody_can_tell"]
     assert facts["verdict"] == "cannot tell"
     pytester.makeini("[pytest]\nmirage_cannot_tell = fail\n")
     outcome = run_pytest("-p", "no:cacheprovider")
-    outcome.assert_outcomes(passed=2, failed=2)
+    outcome.assert_outcomes(passed=3, failed=2)
     assert "FellShortError: cannot tell whether my-model" in outcome.stdout.str()
 
 
