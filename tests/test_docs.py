@@ -33,11 +33,29 @@ IDS = [str(page.relative_to(ROOT)) for page in PAGES]
 def answer(request: Mapping[str, Any]) -> str:
     """What a model might say: a verdict where one is asked for, an answer elsewhere."""
     prompt = last_user_text(request)
+    if "JSON object" in prompt:
+        return json.dumps(item_or_answer(prompt))
     if "[[A]]" in prompt:
         return "Both are fine, the first is clearer.\n[[A]]"
     if "##Answer" in prompt or "##Answer" in json.dumps(request["messages"]):
         return "##Reason: The first passage says so.\n##Answer: It says so [1]."
     return "4"
+
+
+def item_or_answer(prompt: str) -> Mapping[str, Any]:
+    """An item on the first opening in a passage; or when that was, where a passage says so."""
+    opened = re.findall(r"(The [A-Z]\w+ \w+) opened in (\d+)", prompt)
+    asked = re.search(r"When did the (\w+ \w+) open", prompt)
+    if asked and "You answer" in prompt:
+        return {"answer": next((year for name, year in opened if asked[1] in name), None)}
+    (name, year), *_ = opened
+    return {
+        "question": f"When did the{name.removeprefix('The')} open?",
+        "answers": [[year]],
+        "wrong_answers": [[str(int(year) + 1)]],
+        "reason": "The passage says when.",
+        "answer": f"{name} opened in {year} [1].",
+    }
 
 
 # A line that needs no shell: a command of ours, and perhaps a file for what it prints.

@@ -6,6 +6,7 @@ what the reference cites, and whether two items ask the same.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
 from typing import Literal, NamedTuple
@@ -18,7 +19,7 @@ from mirage.models import Forms, Passage, Query, Record
 from mirage.text import ABSTAINS_AT, MENTIONED_AT, abstains, cite_by_id, mention, parse, tokenize
 from mirage.text.lexicon import lexicon
 from mirage.text.mentions import stem
-from mirage.text.quantities import Quantity, dates, quantities, values_in
+from mirage.text.quantities import Quantity, dates, days_in, quantities, values_in
 
 __all__ = [
     "PAIRS",
@@ -60,7 +61,6 @@ FaultKind = Literal[
     "no answer in the reference",
     "wrong answer in the reference",
     "no abstention in the reference",
-    "not found by words",
     "duplicate",
     "not answered from the passages",
     "answered by a passage",
@@ -100,6 +100,9 @@ class Fault(Record):
     detail: str = Field(default="")
 
 
+_NUMERIC_DATE = re.compile(r"\d{1,4}([./-])\d{1,2}\1\d{1,4}")
+
+
 # Where answers stand ------------------------------------------------------------------------------
 
 
@@ -118,6 +121,9 @@ def stands(form: str, text: str, language: str | Language) -> bool:
     if held == 1 or not stated:
         return held >= MENTIONED_AT
     values = values_in(text, entry)
+    if _NUMERIC_DATE.fullmatch(form.strip()):
+        years = {value for quantity in stated for value in quantity.values if value > 31}
+        return bool(days_in(form, entry)[0] & days_in(text, entry)[0]) and years <= values
     days = dates(form, entry)
     if any(day.month not in {other.month for other in dates(text, entry)} for day in days):
         return False
@@ -353,9 +359,10 @@ def query_of(
 def duplicate_of(query: Query, others: Iterable[Query]) -> Query | None:
     """The first of ``others`` that asks the same, if one does.
 
-    Two questions ask the same where their words are nearly the same; where half of them are, and
-    the answers too; or where one passage gives both the same answers. Likeness is the Dice
-    coefficient of the words (of pairs of characters, where a script parts no words) that say
+    Two questions ask the same where they are the same but for case and marks; where half of their
+    words are, and the answers; where one passage gives both the same answers; and, of questions
+    without an answer, where nearly all of their words are. Likeness is the Dice coefficient of the
+    words (of pairs of characters, where a script parts no words); with answers, of those that say
     something of the matter.
     """
     return next((other for other in others if _same(query, other)), None)
@@ -363,23 +370,30 @@ def duplicate_of(query: Query, others: Iterable[Query]) -> Query | None:
 
 def _same(one: Query, other: Query) -> bool:
     entry = Language.of(one.language)
-    a, b = _matter(one.text, entry), _matter(other.text, entry)
-    likeness = 2 * len(a & b) / (len(a) + len(b)) if a or b else 1.0
-    if likeness == 1 or (likeness >= SAME and not (one.answers and other.answers)):
+    if tokenize(one.text, entry) == tokenize(other.text, entry):
         return True
-    if not one.answers or len(one.answers) != len(other.answers):
+    if not one.answers and not other.answers:
+        return _likeness(one, other, frozenset()) >= SAME
+    if len(one.answers) != len(other.answers):
         return False
     agree = all(
         any(_any_stands(forms, "\n".join(known), entry) for known in other.answers)
         for forms in one.answers
     )
-    near = likeness >= ALIKE or bool(set(one.relevant) & set(other.relevant))
+    common = lexicon(entry.code).function_words
+    near = _likeness(one, other, common) >= ALIKE or bool(set(one.relevant) & set(other.relevant))
     return agree and near
 
 
-def _matter(text: str, entry: Language) -> frozenset[str]:
+def _likeness(one: Query, other: Query, common: frozenset[str]) -> float:
+    """The Dice coefficient of what two questions consist of, without ``common`` words."""
+    entry = Language.of(one.language)
+    a, b = (_parts(query.text, entry, common) for query in (one, other))
+    return 2 * len(a & b) / (len(a) + len(b)) if a or b else 1.0
+
+
+def _parts(text: str, entry: Language, common: frozenset[str]) -> frozenset[str]:
     tokens = [stem(token, entry) for token in tokenize(text, entry)]
     if entry.tokens == "character":
         return frozenset(map("".join, pairwise(tokens))) or frozenset(tokens)
-    words = lexicon(entry.code).function_words
-    return frozenset(token for token in tokens if token not in words) or frozenset(tokens)
+    return frozenset(tokens) - common or frozenset(tokens)

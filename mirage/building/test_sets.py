@@ -1,15 +1,15 @@
 """Test sets from documents: questions that an LLM writes, and checks that let few faults through.
 
 :func:`build_test_set` chooses passages that are worth asking about, has an LLM write an item from
-each, and keeps what passes the checks of :mod:`mirage.building.item_checks`, which its words lead
-to, and which the LLM answers rightly from the passages that are shown.
+each, and keeps what passes the checks of :mod:`mirage.building.item_checks` and is answered rightly
+from the passages that it shows.
 What fails is listed with its reason.
 """
 
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, TypeVar, get_args
@@ -226,8 +226,9 @@ class Plan:
             self.by_document.setdefault(passage.document_id, []).append(passage)
         self.made = 0
 
-    def wave(self, kinds: Sequence[ItemKind]) -> list[Slot]:
-        """Slots for items of these kinds, fewer where passages run out."""
+    def wave(self, kinds: Sequence[ItemKind], done: Collection[str] = ()) -> list[Slot]:
+        """Slots for items of these kinds, fewer where passages run out; ``done`` passages last."""
+        self.waiting = deque(sorted(self.waiting, key=lambda passage: passage.id in done))
         slots = []
         for kind in kinds[: self.most]:
             if not self.waiting:
@@ -286,12 +287,12 @@ def build_test_set(
     Passages worth asking about are chosen over all documents
     (:func:`~mirage.building.askable_passages`). The LLM writes a question from each, with short
     answers, wrong answers and a reference. Items are checked without it
-    (:func:`~mirage.building.faults_in`, :func:`~mirage.building.duplicate_of`, and whether its
-    question has a word in common with its passages); then the LLM answers the question from the
-    passages that the item shows, and from none. An item that it does not answer rightly from the
-    passages is rejected; so is a question that should have no answer where it names one, with
-    passages, or where what it knows stands in a passage of the corpus. Where items are
-    rejected, others are written in their place, up to three drafts for each that is wanted.
+    (:func:`~mirage.building.faults_in`, :func:`~mirage.building.duplicate_of`); then the LLM
+    answers the question from the passages that the item shows, and from none. An item that it does
+    not answer rightly from the passages is rejected; so is a question that should have no answer
+    where it names one, with passages, or where what it knows stands in a passage of the corpus.
+    Where items are rejected, others are written in their place, up to three drafts for each that
+    is wanted.
 
     An item shows the passages that it was written from, and those of the corpus that its words find
     and that do not state its answer. Its cluster is its document; items that share one, by way of
@@ -330,7 +331,8 @@ def build_test_set(
         plan = Plan(askable, index)
         quota = quota_of(kinds, items)
         while len(made.queries) < items and plan.made < ATTEMPTS * items:
-            slots = plan.wave(_lacking(quota, made.queries)[: ATTEMPTS * items - plan.made])
+            lacking = _lacking(quota, made.queries)[: ATTEMPTS * items - plan.made]
+            slots = plan.wave(lacking, made.done)
             if not slots:
                 break
             made.take(slots, asker)
@@ -443,6 +445,7 @@ class Making:
         self.queries: list[Query] = []
         self.rejected: list[RejectedItem] = []
         self.asked: dict[str, list[str]] = {}
+        self.done: set[str] = set()  # passages with an item, and those that gave none
         self.stopped = False
 
     def take(self, slots: Sequence[Slot], asker: Asker) -> None:
@@ -469,7 +472,7 @@ class Making:
                 continue
             query = self._shown(slot, draft)
             others = [*self.queries, *(each for *_, each in waiting)]
-            faults = self._faults_among(query, slot, others)
+            faults = _faults_among(query, others)
             if faults:
                 self._reject(slot, draft, faults)
             else:
@@ -493,13 +496,6 @@ class Making:
         """The query with the passages that it shows."""
         query = query_of(draft, slot.kind, slot.passages, self.entry, id=slot.id)
         return with_distractors(query, self.index, self.shown)
-
-    def _faults_among(self, query: Query, slot: Slot, others: Sequence[Query]) -> list[Fault]:
-        ids = [passage.id for passage in slot.passages]
-        if not any(self.index.scores(query.text, ids)):
-            return [Fault(kind="not found by words", detail="no word in common with its passages")]
-        other = duplicate_of(query, others)
-        return [] if other is None else [Fault(kind="duplicate", detail=f"of {other.id}")]
 
     def _answer(self, waiting: Sequence[tuple[Slot, Draft, Query]], asker: Asker) -> None:
         """Keep those that the LLM answers from the passages as it should."""
@@ -529,6 +525,7 @@ class Making:
             **known,
         }
         self.queries.append(query.model_copy(update={"metadata": metadata}))
+        self.done.update(passage.id for passage in slot.passages)
 
     def _found_at(self, query: Query, slot: Slot) -> str:
         """The place of the first of its passages among those that its words find, from 1."""
@@ -559,6 +556,13 @@ class Making:
         )
         self.rejected.append(item)
         self.stopped |= faults[0].kind == "not asked"
+        if faults[0].kind in ("skipped", "unreadable"):
+            self.done.update(ids)
+
+
+def _faults_among(query: Query, others: Sequence[Query]) -> list[Fault]:
+    other = duplicate_of(query, others)
+    return [] if other is None else [Fault(kind="duplicate", detail=f"of {other.id}")]
 
 
 def _not_asked(why: str) -> Fault:
