@@ -29,6 +29,9 @@ LOOKED_AT = 20_000
 SHORTEST = {"word": 20, "character": 50}
 """Words or characters of a passage that is worth asking about, at least."""
 
+SIGNS_A_WORD = 3
+"""Signs that count as a word where a script parts none."""
+
 IN_LANGUAGE = 0.5
 """The share of a passage that has to be in the language."""
 
@@ -45,8 +48,9 @@ def corpus_of(
 ) -> Corpus:
     """The passages of documents: a corpus as it is, and all else cut into passages.
 
-    Texts of more than twice ``size`` words are cut (:func:`mirage.corpus.chunk`), shorter ones are
-    passages as they are.
+    Texts of more than twice ``size`` words are cut (:func:`mirage.corpus.chunk`); shorter ones, and
+    those that are part of a document already, are passages as they are. Where a script parts no
+    words, three signs count as one.
 
     Args:
         documents: a corpus; a folder that one is in; what :func:`mirage.corpus.read_documents`
@@ -63,8 +67,10 @@ def corpus_of(
     if isinstance(documents, Corpus):
         return documents
     sources = [documents] if isinstance(documents, str | Path) else documents
-    code = Language.of(language).code
-    return Corpus.build(_passages(sources, size, overlap), language=code)
+    entry = Language.of(language)
+    signs = SIGNS_A_WORD if entry.tokens == "character" else 1
+    passages = _passages(sources, size * signs, overlap * signs)
+    return Corpus.build(passages, language=entry.code)
 
 
 def _passages(
@@ -79,6 +85,9 @@ def _passages(
         else:
             texts = read_documents(source)
         for text in texts:
+            if text.document_id != text.id:
+                yield text
+                continue
             pieces = list(chunk((text,), size, overlap=overlap))
             yield from pieces if len(pieces) > 2 else [text] if pieces else []
 

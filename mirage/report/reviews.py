@@ -69,13 +69,14 @@ def render_review(dataset: MirageDataset, *, rejected: Iterable[RejectedItem] = 
 def _item(query: Query, entry: Language) -> Element:
     writing = {"lang": entry.code, "dir": entry.direction}
     box = f"strike-{query.id}"
-    known = query.metadata.get("closed_book")
-    facts: Mapping[str, str] = {
-        "kind": query.metadata.get("kind", ""),
-        "document": query.metadata.get("document", query.cluster or ""),
-        **({"known without passages": known} if known else {}),
+    facts = {
+        "kind": query.metadata.get("kind"),
+        "document": query.metadata.get("document", query.cluster),
+        "known without passages": query.metadata.get("closed_book"),
     }
-    chips = (tag("div", tag("dt", name), tag("dd", tag("bdi", it))) for name, it in facts.items())
+    chips = (
+        tag("div", tag("dt", name), tag("dd", tag("bdi", it))) for name, it in facts.items() if it
+    )
     return tag(
         "section",
         tag("h3", tag("bdi", f"{query.id}: {query.text}", **writing)),
