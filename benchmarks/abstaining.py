@@ -291,7 +291,7 @@ def one(
     except JudgmentError:
         return np.nan, np.nan
     true = risk + 1e-9
-    if informed:  # the same for both labels
+    if informed and judge.coverage:  # the same for both labels
         wrong, right_ = norm.cdf(-judge.margin - 0.8), norm.sf(judge.margin - 0.8)
         true = wrong / (wrong + right_)
     return float(judge.coverage > 0 and true > risk), judge.coverage

@@ -4,7 +4,7 @@ Judges are drawn whose verdict on an item is, in each language, that of a common
 probability, and by itself otherwise; items on one query are alike. The true alpha is known: with
 ``s`` the share of common verdicts it is ``s ** 2``. Printed is how often 95 % intervals hold it,
 those of alpha over all languages, of one pair of languages, and of one language with the others,
-and how many had an interval: below 14 queries there is none.
+and how many had one of alpha: with fewer than 14 queries, or 5 on which verdicts differ, none has.
 
     python benchmarks/language_consistency.py [--quick]    # minutes; half of one
 """

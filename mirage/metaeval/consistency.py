@@ -8,14 +8,14 @@ agrees with itself says nothing of that.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from mirage._base.arrays import Floats, Ints
+from mirage._base.arrays import Bools, Floats, Ints
 from mirage._base.tables import Rows, Table, frame_of, to_text
 from mirage.arena import Pair, PairJudge
 from mirage.dataset import MirageDataset
@@ -24,7 +24,8 @@ from mirage.metaeval.judges import SentenceJudge
 from mirage.metaeval.sentences import AnswerSentence
 from mirage.models import Run
 from mirage.statistics.agreement import Sums, alpha_of, cohen_of, fleiss_of, terms
-from mirage.statistics.bootstrap import Interval, bootstrap
+from mirage.statistics.bootstrap import NO_INTERVAL, Interval, bootstrap
+from mirage.statistics.prediction_powered import FEWEST_OF_EACH
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -56,7 +57,8 @@ class ConsistencyOfPair(NamedTuple):
         items: with a verdict in both.
         agreement: share of them that have the same verdict.
         kappa: Cohen's; NaN where all verdicts are the same.
-        interval: of kappa; NaN with fewer than 14 queries, and where it is not defined for a draw.
+        interval: of kappa; NaN with fewer than 14 queries, with fewer than 5 on which the verdicts
+            differ, and where kappa is not defined for a draw.
     """
 
     languages: tuple[str, str]
@@ -78,7 +80,7 @@ class LanguageConsistency(Rows[ConsistencyOfPair]):
         missing: for each language, the items of the others of which it has no verdict.
         agreement: share of the pairs of languages with the same verdict, mean over items.
         alpha: Krippendorff's, with languages as raters; NaN where all verdicts are the same.
-        alpha_interval: NaN as those of pairs are, and where all draws are equal.
+        alpha_interval: NaN as those of pairs are.
         kappa: Fleiss', likewise.
         kappa_interval: likewise.
         kappas: for each language, the mean of its kappas with the others.
@@ -209,28 +211,37 @@ def language_consistency(
     kinds = int(table.max()) + 1
     counts = np.stack([(table == kind).sum(axis=1) for kind in range(kinds)], axis=1)
     sums = terms(counts[several])
+
+    def measured(
+        group: Ints, values: Floats, of: Callable[[Floats], Floats], differ: Bools
+    ) -> tuple[float, Interval]:
+        value, ends = bootstrap(group, values, of, draws=draws, level=level, seed=seed)
+        return value, ends if len(np.unique(group[differ])) >= FEWEST_OF_EACH else NO_INTERVAL
+
+    differ = (counts[several] > 0).sum(axis=1) > 1
     (alpha, alpha_interval), (kappa, kappa_interval) = (
-        bootstrap(query[several], sums, of, draws=draws, level=level, seed=seed)
-        for of in (alpha_of, fleiss_of)
+        measured(query[several], sums, of, differ) for of in (alpha_of, fleiss_of)
     )
     cells = {
         pair: _cells(table[:, pair[0]], table[:, pair[1]], kinds)
         for pair in combinations(range(len(codes)), 2)
     }
+    unlike = ~np.eye(kinds, dtype=bool).ravel()
     rows, means = [], {}
     for (one, other), values in cells.items():
-        value, ends = bootstrap(query, values, cohen_of, draws=draws, level=level, seed=seed)
+        value, ends = measured(query, values, cohen_of, values[:, unlike].any(axis=1))
         table_of = values.sum(axis=0)
         both = int(table_of.sum())
-        same = float(np.trace(table_of.reshape(kinds, kinds)) / both) if both else np.nan
+        same = float(1 - table_of[unlike].sum() / both) if both else np.nan
         rows.append(ConsistencyOfPair((codes[one], codes[other]), both, same, value, ends))
+
+    def mean_kappa(drawn: Floats) -> Floats:
+        return np.asarray(cohen_of(drawn.reshape(*drawn.shape[:-1], -1, kinds**2)).mean(-1))
+
     for place, code in enumerate(codes):
-        values = np.concatenate([own for pair, own in cells.items() if place in pair], axis=1)
-
-        def mean_kappa(drawn: Floats) -> Floats:
-            return np.asarray(cohen_of(drawn.reshape(*drawn.shape[:-1], -1, kinds**2)).mean(-1))
-
-        means[code] = bootstrap(query, values, mean_kappa, draws=draws, level=level, seed=seed)
+        own = [values for pair, values in cells.items() if place in pair]
+        differ = np.asarray(np.any([one[:, unlike].any(axis=1) for one in own], axis=0))
+        means[code] = measured(query, np.concatenate(own, axis=1), mean_kappa, differ)
     return LanguageConsistency(
         rows=tuple(rows),
         judge=judge,
