@@ -6,8 +6,9 @@
    learnt on those, too. Balanced accuracy (mean of languages; range of a bootstrap of queries)
    against the share that is decided. For the labels of one annotator, and the majority of five.
 2. The same probabilities in 1,000 random halves of the queries: one calibrates a risk, the other
-   says what the error is. Printed is how often the risk is exceeded: by the error on the other
-   half, which is itself a sample, and by that on all sentences.
+   says what the error is. That is itself a sample, so that a risk which is just kept is exceeded
+   there in half of the splits. What the risk is stated of is a population: all sentences at hand,
+   of which as many queries as a half has are drawn with replacement to calibrate on.
 3. Drawn data, in clusters and not, at 50, 100 and 250 labels: how often the true error exceeds the
    risk where scores say nothing of it and it is the risk itself (the worst case), and where they
    do; with how much is decided, and how often it was refused as too few labels.
@@ -189,40 +190,46 @@ def against_coverage(variant: str, quick: bool) -> tuple[World, np.ndarray]:
 
 
 def splits(world: World, given: np.ndarray, number: int) -> None:
-    """How often a stated risk is exceeded, where half of the queries calibrate."""
+    """How often a stated risk is exceeded, where some of the queries calibrate."""
     queries = world.query.max() + 1
+    own = [np.flatnonzero(world.query == query) for query in range(queries)]
     for balanced, risk in ((False, 0.2), (False, 0.3), (True, 0.25)):
         rows = []
         for seed in range(number):
-            half = np.random.default_rng(seed).permutation(queries) < queries // 2
-            own = half[world.query]
-            judge = AbstainingJudge.calibrate(
-                given[own],
-                world.positive[own],
-                risk=risk,
-                clusters=world.query[own].tolist(),
-                balanced=balanced,
-            )
-            said = judge.decide(given)
-            errors = []
-            for rows_of in (~own, np.ones(len(own), dtype=bool)):
-                chosen = rows_of & ~np.isnan(said)
-                kinds = [world.positive, ~world.positive] if balanced else [chosen]
-                parts = [
-                    np.mean(said[chosen & kind] != world.positive[chosen & kind])
-                    for kind in kinds
-                    if (chosen & kind).any()
-                ]
-                errors.append(np.mean(parts) if parts else 0.0)
-            rows.append((judge.coverage, *errors))
-        coverage, other, all_ = np.array(rows).T
+            rng = np.random.default_rng(seed)
+            half = rng.permutation(queries)[: queries // 2]
+            drawn = rng.integers(queries, size=queries // 2)
+            others = ~np.isin(world.query, half)
+            row = []
+            for chosen, measured in ((half, others), (drawn, np.ones(len(given), dtype=bool))):
+                places = np.concatenate([own[query] for query in chosen])
+                judge = AbstainingJudge.calibrate(
+                    given[places],
+                    world.positive[places],
+                    risk=risk,
+                    clusters=np.repeat(
+                        np.arange(len(chosen)), [len(own[query]) for query in chosen]
+                    ).tolist(),
+                    balanced=balanced,
+                )
+                said = judge.decide(given[measured])
+                row += [judge.coverage, error_of(said, world.positive[measured], balanced) > risk]
+            rows.append(row)
+        coverage, other, _, truth = np.array(rows, dtype=float).mean(axis=0)
         print(
             f"  {'balanced error' if balanced else 'error':14} <= {risk}: decided "
-            f"{100 * coverage.mean():.0f} %; exceeded on the other half in "
-            f"{100 * np.mean(other > risk):.1f} %, on all in {100 * np.mean(all_ > risk):.1f} % of "
-            f"{number} splits",
+            f"{100 * coverage:.0f} %; exceeded on the other half in {100 * other:.1f} %, on the "
+            f"population in {100 * truth:.1f} % of {number}",
             flush=True,
         )
+
+
+def error_of(said: np.ndarray, positive: np.ndarray, balanced: bool) -> float:
+    """The error of what was decided; 0 where nothing was."""
+    decided = ~np.isnan(said)
+    kinds = [positive, ~positive] if balanced else [decided]
+    parts = [decided & kind for kind in kinds]
+    return float(np.mean([np.mean(said[p] != positive[p]) for p in parts if p.any()] or [0.0]))
 
 
 # Drawn data ----------------------------------------------------------------------------------

@@ -218,7 +218,7 @@ def language_consistency(
         value, ends = bootstrap(group, values, of, draws=draws, level=level, seed=seed)
         return value, ends if len(np.unique(group[differ])) >= FEWEST_OF_EACH else NO_INTERVAL
 
-    differ = (counts[several] > 0).sum(axis=1) > 1
+    differ = np.asarray((counts[several] > 0).sum(axis=1) > 1)
     (alpha, alpha_interval), (kappa, kappa_interval) = (
         measured(query[several], sums, of, differ) for of in (alpha_of, fleiss_of)
     )
@@ -229,7 +229,8 @@ def language_consistency(
     unlike = ~np.eye(kinds, dtype=bool).ravel()
     rows, means = [], {}
     for (one, other), values in cells.items():
-        value, ends = measured(query, values, cohen_of, values[:, unlike].any(axis=1))
+        apart = np.asarray(values[:, unlike].any(axis=1))
+        value, ends = measured(query, values, cohen_of, apart)
         table_of = values.sum(axis=0)
         both = int(table_of.sum())
         same = float(1 - table_of[unlike].sum() / both) if both else np.nan
