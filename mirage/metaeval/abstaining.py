@@ -249,7 +249,7 @@ def _check_enough(
         raise JudgmentError(
             f"{labels} labels in {len(np.unique(codes[known]))} clusters cannot show a risk of "
             f"{risk:g} at confidence {1 - alpha:g}, even without an error; it takes "
-            f"{math.ceil(labels * factor)} labels like these at least, and about three times as "
+            f"{math.ceil(labels * factor)} labels like these at least, and about four times as "
             "many where half the errors are made that are allowed"
         )
 

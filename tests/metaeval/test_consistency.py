@@ -12,7 +12,7 @@ from llm_server import ChatServer, last_user_text
 from sklearn.metrics import cohen_kappa_score
 
 from mirage import MirageDataset, respond
-from mirage.arena import PairwiseJudge
+from mirage.arena import Pair, PairwiseJudge
 from mirage.errors import JudgmentError
 from mirage.languages import LANGUAGES
 from mirage.llm import LLM
@@ -23,7 +23,7 @@ from mirage.metaeval import (
     pair_verdicts,
     sentence_verdicts,
 )
-from mirage.models import Passage, Query
+from mirage.models import Judgment, Passage, Query
 
 CODES = tuple(LANGUAGES)
 YES, NO = "Supported", "Not Supported"
@@ -123,6 +123,33 @@ def test_what_a_language_lacks_is_counted_and_left_out() -> None:
         language_consistency({"en": both})
     with pytest.raises(JudgmentError, match="2 sentences in 'en' and 1 in 'de'"):
         sentence_verdicts(None, sentences(("en", "de"), 1)[:3])  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(("apart", "shown"), [(4, False), (5, True)])
+def test_an_interval_takes_five_queries_on_which_verdicts_differ(apart: int, shown: bool) -> None:
+    said = {(f"q{n}",): n % 2 for n in range(40)}
+    other = said | {(f"q{n}",): 1 - n % 2 for n in range(apart)}
+    found = language_consistency({"en": said, "de": other})
+    assert found.kappa < 1
+    for ends in (found.alpha_interval, found.rows[0].interval, found.kappas_intervals["de"]):
+        assert np.isnan(ends[0]) != shown
+
+
+class Turned:
+    """A judge that prefers the model called ``long``, and names the two in the other order."""
+
+    def judge(self, *columns: Any, **_: Any) -> Any:
+        return [
+            Judgment(query_id=q, model_a=b, model_b=a, verdict="a" if b == "long" else "b")
+            for q, a, b in columns[2]
+        ]
+
+
+def test_a_verdict_is_of_the_pair_that_was_asked_about() -> None:
+    dataset = MirageDataset(list(MirageDataset.bundled("en"))[:1])
+    pairs = [Pair(next(iter(dataset)).id, "long", "x")]
+    verdicts = pair_verdicts(Turned(), {"en": (dataset, [])}, pairs=pairs)
+    assert [*verdicts["en"].values()] == ["a"]
 
 
 def test_a_judge_of_pairs_on_the_bundled_corpus(server: ChatServer) -> None:
