@@ -135,7 +135,9 @@ class ItemSet:
             DatasetError: there is none.
         """
         if not self.queries:
-            raise DatasetError(f"no item passed the checks ({self._reasons() or 'none written'})")
+            first = next((f": {f.detail}" for item in self.rejected for f in item.faults), "")
+            reasons = self._reasons() or "none was written"
+            raise DatasetError(f"no item passed the checks ({reasons}; the first{first})")
         return MirageDataset(self.queries, name=f"made-{self.language}")
 
     @property

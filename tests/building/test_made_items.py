@@ -22,6 +22,7 @@ from mirage.building import (
     duplicate_of,
     faults_in,
     query_of,
+    read_rejected,
     stands,
 )
 from mirage.building.test_sets import clustered, quota_of
@@ -258,9 +259,21 @@ def test_items_of_one_pair_of_documents_are_of_one_cluster() -> None:
     assert len(set(apart)) == 3
     first, second, third, _ = clustered([*queries, query("4", "a", "a", "b")])
     assert first.cluster == second.cluster != third.cluster
+    chain = clustered([query("1", "a", "a", "b"), query("2", "c", "c", "b"), query("3", "a", "a")])
+    assert len({each.cluster for each in chain}) == 1
 
 
 def test_the_kinds_come_in_their_shares() -> None:
     kinds = quota_of({"single": 0.5, "list": 0.25, "near_miss": 0.25}, 8)
     assert Counter(kinds) == {"single": 4, "list": 2, "near_miss": 2}
     assert Counter(kinds[:4]) == {"single": 2, "list": 1, "near_miss": 1}
+
+
+def test_where_nothing_passes_the_reasons_are_kept(server: ChatServer, tmp_path: Path) -> None:
+    server.answer = lambda _: '{"skip": "a list of prices"}'
+    out = tmp_path / "tests.jsonl"
+    with pytest.raises(DatasetError, match=r"no item passed the checks \(skipped: 12; .*prices"):
+        made(server, items=4, out=out)
+    rejected = read_rejected(out)
+    assert {item.faults[0].detail for item in rejected} == {"a list of prices"}
+    assert not out.exists()
