@@ -35,12 +35,12 @@ from mirage.statistics import single_step_p_values, upper_bounds
 from mirage.statistics.clusters import cluster_sums
 from mirage.testing import Baseline, plan
 from mirage.testing.baseline import fingerprint
-from mirage.testing.comparison import FEWEST, FEWEST_CLUSTERS
+from mirage.testing.comparison import FEW, FEWEST, FEWEST_CLUSTERS
 
 Floats = NDArray[np.float64]
 NAMES = ("abstention", "answer_match")
 LOSS, MOVED, CORRELATION, ALPHA = 0.1, 0.1, 0.2, 0.05
-QUERIES, TIMES, SIZES, DRAWS = (5, 20, 40, 100), (1, 3), (1, 5), 999
+QUERIES, TIMES, SIZES, DRAWS = (5, 8, 12, 20, 40, 100), (1, 3), (1, 5), 999
 BASELINES, BASELINE = 10, 60
 
 
@@ -112,8 +112,11 @@ def verdict(before: Floats, after: Floats, codes: NDArray[np.intp]) -> str:
     losses = before.mean(axis=0) - after.mean(axis=0)
     fewest = FEWEST if codes.max() + 1 == len(codes) else FEWEST_CLUSTERS
     if codes.max() + 1 >= fewest:
-        p = single_step_p_values(cluster_sums(codes, losses), permutations=DRAWS)
-        if (p <= ALPHA).any():
+        worse = single_step_p_values(cluster_sums(codes, losses), permutations=DRAWS) <= ALPHA
+        if codes.max() + 1 < FEW:
+            gains = upper_bounds(-losses, codes, level=1 - ALPHA, weightings=DRAWS)
+            worse &= gains < 0
+        if worse.any():
             return "worse"
     bounds = upper_bounds(losses, codes, level=1 - ALPHA, weightings=DRAWS)
     return "no worse" if (bounds <= LOSS).all() else "cannot tell"

@@ -41,6 +41,14 @@ is as likely, and in one of the sixteen all are worse.
 """
 
 
+FEW = 12
+"""Clusters below which a loss is only called one where it excludes what may not have been seen.
+
+Where most queries lose a little and few win much, a handful of queries may well show losses alone:
+three of four losing, all of eight are drawn so once in ten times, and all of twelve once in thirty.
+"""
+
+
 @dataclass(frozen=True)
 class Change:
     """How one feature changed, over the queries that have it in both runs.
@@ -59,6 +67,8 @@ class Change:
             mean over all queries, of which those without the feature lose nothing, as a share of
             the feature's range. 0.1 is as much as if every tenth query lost all that it can.
             Infinite where the feature's range is not known, or no query has it in both runs.
+        gained_at_most: the same of the gain; below 0 it is a loss. Minus infinity from
+            :data:`FEW` clusters on, and where the range is not known: nothing is asked of it then.
     """
 
     feature: str
@@ -70,6 +80,7 @@ class Change:
     p: float
     fell: bool
     lost_at_most: float
+    gained_at_most: float = -float("inf")
 
 
 @dataclass(frozen=True, eq=False)
@@ -130,7 +141,11 @@ class Comparison:
         """The features that got worse by more than chance, at this level for all together."""
         if self.clusters < self.fewest:
             return ()
-        return tuple(change for change in self.changes if change.fell and change.p <= alpha)
+        return tuple(
+            change
+            for change in self.changes
+            if change.fell and change.p <= alpha and change.gained_at_most < 0
+        )
 
 
 def compare(
@@ -155,7 +170,8 @@ def compare(
     0.05. What hangs together is exchanged as one: where queries are in clusters, what is tested are
     the sums over clusters, of which there have to be :data:`FEWEST_CLUSTERS`. Where a model was
     asked several times, each of its responses is compared with each of the other run's, and a query
-    counts once, with the mean.
+    counts once, with the mean. Below :data:`FEW` clusters a loss also has to exclude, by
+    :func:`mirage.statistics.upper_bounds`, that what was not seen makes up for it.
 
     A run is no worse where in every feature :func:`mirage.statistics.upper_bounds` is within the
     margin, each at the level of ``alpha``: to say so of all takes no correction for their number
@@ -188,6 +204,9 @@ def compare(
     ranged = np.isfinite(losses).all(axis=0)
     if ranged.any():
         lost[ranged] = upper_bounds(losses[:, ranged], codes, level=1 - alpha)
+    gained = np.full(losses.shape[1], -np.inf)
+    if ranged.any() and codes.max() + 1 < FEW:
+        gained[ranged] = upper_bounds(-losses[:, ranged], codes, level=1 - alpha)
     changes = [
         _change(
             name,
@@ -197,6 +216,7 @@ def compare(
             p_values[j],
             fell[j],
             lost[j],
+            gained[j],
         )
         for j, name in enumerate(before.features)
     ]
@@ -240,6 +260,7 @@ def _change(
     p: float,
     fell: bool,
     lost_at_most: float,
+    gained_at_most: float,
 ) -> Change:
     both = ~np.isnan(worsening)
     queries = int(both.sum())
@@ -253,4 +274,5 @@ def _change(
         p=float(p),
         fell=bool(fell),
         lost_at_most=float(lost_at_most) if queries else float("inf"),
+        gained_at_most=float(gained_at_most),
     )

@@ -175,6 +175,21 @@ def test_a_run_is_worse_or_no_worse_or_nobody_can_tell() -> None:
     assert shares(5, 1000).verdict == "worse"  # by less than the margin, but not by chance
 
 
+@pytest.mark.parametrize(
+    ("queries", "lost", "verdict"),
+    [(8, 0.1, "cannot tell"), (11, 0.1, "cannot tell"), (12, 0.1, "worse"), (5, 1.0, "worse")],
+)
+def test_a_handful_that_loses_a_little_leaves_open_what_others_win(
+    queries: int, lost: float, verdict: str
+) -> None:
+    before = np.ones((queries, 1))
+    ids = tuple(f"q{i}" for i in range(queries))
+    runs = [FeatureTable("m", "sw", ids, ("answer_match",), v) for v in (before, before - lost)]
+    found = compare(*runs)
+    assert found.changes[0].p <= 0.05
+    assert found.verdict == verdict
+
+
 def test_a_feature_without_a_range_leaves_open_how_much_is_lost() -> None:
     same = compared(np.ones((100, 1)), np.ones((100, 1)))
     assert (same.verdict, same.changes[0].lost_at_most) == ("cannot tell", np.inf)
