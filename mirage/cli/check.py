@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from mirage.cli import _options as options
+from mirage.cli._history import File, Label, Sha, check_history, commit_of
 from mirage.cli._inputs import dataset_of, runs_of
 from mirage.cli._output import out_either, out_json
 from mirage.cli._shell import app, argument, end, example, fall_short, option
@@ -51,6 +52,9 @@ def check(
     allow_failed: options.AllowFailed = 0,
     dataset: options.Dataset = None,
     cluster: options.Cluster = None,
+    history: File = None,
+    commit: Sha = None,
+    label: Label = "",
     as_json: options.Json = False,
 ) -> None:
     """Compare a model with its baseline.
@@ -58,23 +62,19 @@ def check(
     Ends with status 1 where it is worse, 0 where it is no worse than the margin, and 2 where the
     queries are too few to tell. Another wording is no regression, unless --feature asks for it.
     """
-    from mirage.testing import FellShortError, assert_no_regression, what_would_tell
-    from mirage.testing.regressions import told
+    from mirage.testing import FellShortError, History, what_would_tell
+    from mirage.testing.regressions import check_compared, compared, measured, told
 
+    check_history(history, commit, label)
     queries = dataset_of(language, dataset)
     (run,) = runs_of(queries.language, [responses], [name] if name else None)
+    runs = compared(
+        run, baseline, alpha, margin=margin, features=feature, on=queries, cluster=cluster
+    )
+    if history is not None:
+        History(history).append(measured(runs), commit_of(commit), label=label)
     try:
-        comparison = assert_no_regression(
-            run,
-            baseline,
-            alpha,
-            margin=margin,
-            cannot_tell="pass",
-            features=feature,
-            on=queries,
-            cluster=cluster,
-            allow_failed=allow_failed,
-        )
+        comparison = check_compared(runs, "pass", allow_failed)
     except FellShortError as error:
         if as_json:
             out_json({"verdict": "worse", "held": False, "reason": str(error)})

@@ -9,7 +9,8 @@ from typing import Annotated, Any
 import typer
 
 from mirage.cli import _options as options
-from mirage.cli._inputs import check_folder, file_of, leaderboard_of, ranked, run_names
+from mirage.cli._history import File, Label, Sha, check_history, commit_of
+from mirage.cli._inputs import check_folder, file_of, leaderboard_of, ranked, run_names, runs_of
 from mirage.cli._llms import llms_of, naming_models
 from mirage.cli._output import out, out_either, say
 from mirage.cli._shell import app, example, fall_short, flag, keeping, option, shortfalls
@@ -75,6 +76,9 @@ def rank(
     budget: options.Budget = None,
     price: options.Price = None,
     jobs: options.Jobs = 1,
+    history: File = None,
+    commit: Sha = None,
+    label: Label = "",
     as_json: options.Json = False,
 ) -> None:
     """Rank models by their responses, with 95 % intervals.
@@ -84,6 +88,7 @@ def rank(
     responses with the anchors', and the interval holds whatever the surrogate is worth.
     """
     _check_judging(judge, judgments, until_width, until_against, file, dry_run, both_orders)
+    check_history(history, commit, label)
     board = leaderboard_of(language, dataset, surrogate, trust, official, copies)
     names = run_names(responses, name)
     from mirage.arena import PairwiseJudge
@@ -93,6 +98,8 @@ def rank(
     for other in (*(at_least or ()), *filter(None, [until_against])):
         if other not in known:
             raise UnknownNameError("model of this ranking", other, known)
+    if history is not None:  # responses are read twice
+        responses, name = list(map(file_of, responses)), names
     if not judge:
         ranking = ranked(board, responses, name, jobs)
     else:
@@ -119,6 +126,17 @@ def rank(
                 n_jobs=jobs,
             )
     out(ranking.to_json() if as_json else _emphasised(str(ranking)))
+    if history is not None:
+        from mirage.testing import History
+        from mirage.testing.baseline import baseline_of
+
+        for run in runs_of(board.dataset.language, responses, name):
+            History(history).append(
+                baseline_of(run, on=board),
+                commit_of(commit),
+                label=label,
+                rank=ranking[run.model].rank,
+            )
     if at_least:
         from mirage.testing import assert_ranks
 

@@ -15,20 +15,28 @@ if TYPE_CHECKING:
     from mirage.testing._shortfalls import FellShortError
     from mirage.testing.baseline import Baseline, read_baseline, save_baseline
     from mirage.testing.feature_bounds import assert_feature
+    from mirage.testing.history import Commit, History
     from mirage.testing.planning import Chances, Design, More, Plan, plan, what_would_tell
     from mirage.testing.ranks import assert_ranks
     from mirage.testing.regressions import assert_no_regression
+    from mirage.testing.series import Moved, Series, Step, moved
 
 __all__ = [
     "Baseline",
     "Chances",
+    "Commit",
     "Design",
     "FellShortError",
+    "History",
     "More",
+    "Moved",
     "Plan",
+    "Series",
+    "Step",
     "assert_feature",
     "assert_no_regression",
     "assert_ranks",
+    "moved",
     "plan",
     "read_baseline",
     "save_baseline",

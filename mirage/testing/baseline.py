@@ -25,7 +25,16 @@ from mirage.testing._inputs import Place, dataset_of, fingerprint, run_of
 from mirage.testing.comparison import DECIMALS
 from mirage.testing.gate import gated, mean_of_pairs
 
-__all__ = ["Baseline", "fingerprint", "read_baseline", "save_baseline", "versions"]
+__all__ = [
+    "Baseline",
+    "baseline_of",
+    "fingerprint",
+    "from_text",
+    "read_baseline",
+    "save_baseline",
+    "to_text",
+    "versions",
+]
 
 # What decides the numbers of the offline features, besides the responses.
 _PACKAGES = ("mirage-rag", "lingua-language-detector", "sacrebleu", "sentencex")
@@ -115,6 +124,21 @@ def save_baseline(
         GenerationError: the model failed on every query.
         FeatureError: a feature fails.
     """
+    baseline = baseline_of(system, on=on, suite=suite, model=model, lower_is_better=lower_is_better)
+    with writing(Path(path)):
+        Path(path).write_text(to_text(baseline), encoding="utf-8", newline="\n")
+    return read_baseline(path)
+
+
+def baseline_of(
+    system: ModelLike,
+    *,
+    on: Place = None,
+    suite: FeatureSuite | None = None,
+    model: str | None = None,
+    lower_is_better: Collection[str] = (),
+) -> Baseline:
+    """What :func:`save_baseline` writes, with the same arguments and errors, and no file."""
     dataset = dataset_of(on, system)
     features = suite or _default_suite(dataset, on)
     lower = _lower(features, dataset.language, lower_is_better)
@@ -124,10 +148,7 @@ def save_baseline(
         table = table.columns([name for name in table.features if not np.isnan(table[name]).all()])
         lower = tuple(name for name in lower if name in table.features)
     failed = {response.query_id: response.error or "" for response in run.failed}
-    baseline = Baseline(table, dataset.name, fingerprint(dataset), lower, failed, versions())
-    with writing(Path(path)):
-        Path(path).write_text(_text(baseline), encoding="utf-8", newline="\n")
-    return read_baseline(path)
+    return Baseline(table, dataset.name, fingerprint(dataset), lower, failed, versions())
 
 
 def read_baseline(path: str | Path) -> Baseline:
@@ -137,16 +158,14 @@ def read_baseline(path: str | Path) -> Baseline:
         DatasetError: there is no such file, or it is no baseline; names the field that is wrong.
     """
     try:
-        content = json.loads(Path(path).read_text(encoding="utf-8"))
+        text = Path(path).read_text(encoding="utf-8")
     except OSError as error:
         raise DatasetError(
             f"{path}: cannot be read ({error.strerror}); save_baseline writes it"
         ) from None
-    except (ValueError, RecursionError) as error:
+    except ValueError as error:
         raise DatasetError(f"{path}: not JSON ({error})") from None
-    if not isinstance(content, dict):
-        raise DatasetError(f"{path}: no baseline, but a JSON {type(content).__name__}")
-    return _from_file(validated(_File, content, str(path)), path)
+    return from_text(text, str(path))
 
 
 def versions() -> dict[str, str]:
@@ -207,7 +226,22 @@ class _File(BaseModel):
     values: dict[str, tuple[Number | None, ...]]  # of one repeat after the other
 
 
-def _text(baseline: Baseline) -> str:
+def from_text(text: str, where: str) -> Baseline:
+    """The baseline that :func:`to_text` wrote; errors name the place it is from.
+
+    Raises:
+        DatasetError: it is no baseline.
+    """
+    try:
+        content = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise DatasetError(f"{where}: not JSON ({error})") from None
+    if not isinstance(content, dict):
+        raise DatasetError(f"{where}: no baseline, but a JSON {type(content).__name__}")
+    return _from_file(validated(_File, content, where), where)
+
+
+def to_text(baseline: Baseline) -> str:
     """JSON with a line a query, so that a change of the file shows which ones changed."""
     table = baseline.table
     head = {

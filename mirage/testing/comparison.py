@@ -17,7 +17,7 @@ from mirage.statistics.clusters import cluster_codes, cluster_sums
 from mirage.statistics.permutation import single_step_p_values
 from mirage.testing.gate import GATED, mean_of_pairs, more_than_wording
 
-__all__ = ["Change", "Comparison", "Verdict", "compare"]
+__all__ = ["Change", "Comparison", "Verdict", "compare", "each_time"]
 
 Verdict = Literal["worse", "no worse", "cannot tell"]
 """What a comparison comes to.
@@ -189,7 +189,7 @@ def compare(
         margin: the loss that ``no worse`` excludes; see :attr:`Change.lost_at_most`.
     """
     after = after.select(before.query_ids).columns(before.features)
-    earlier, later = _each_time(before), _each_time(after)
+    earlier, later = each_time(before), each_time(after)
     sign = np.array([1.0 if name in lower_is_better else -1.0 for name in before.features])
     pairs = sign * (later[:, None] - earlier[None])
     pairs = pairs.reshape(-1, *before.values.shape)
@@ -236,7 +236,7 @@ def compare(
     )
 
 
-def _each_time(table: FeatureTable) -> Floats:
+def each_time(table: FeatureTable) -> Floats:
     """The values of each time that the model was asked, ``(repeats, queries, features)``."""
     values = table.values[None] if table.repeats is None else table.repeats
     return values.round(DECIMALS)

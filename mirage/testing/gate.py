@@ -12,7 +12,14 @@ from mirage._base.arrays import Floats
 from mirage.dataset import MirageDataset
 from mirage.features import feature_names
 
-__all__ = ["GATED", "default_names", "gated", "mean_of_pairs", "more_than_wording"]
+__all__ = [
+    "GATED",
+    "beyond_wording",
+    "default_names",
+    "gated",
+    "mean_of_pairs",
+    "more_than_wording",
+]
 
 
 class Gated(NamedTuple):
@@ -93,13 +100,19 @@ def more_than_wording(worsening: Floats, names: Iterable[str]) -> Floats:
     Returns:
         Means over the pairs, ``(queries, features)``.
     """
-    entries = [GATED.get(name) for name in names]
-    wording = np.array([0.0 if entry is None else entry.wording for entry in entries])
-    left = mean_of_pairs(np.where(np.abs(worsening) <= wording + 1e-9, worsening * 0.0, worsening))
-    for column, entry in zip(left.T, entries, strict=True):
+    names = tuple(names)
+    left = beyond_wording(worsening, names)
+    for column, entry in zip(left.T, map(GATED.get, names), strict=True):
         if entry is not None and entry.manner and not np.isnan(column).all():
             column -= np.clip(np.nanmedian(column), 0.0, entry.manner)
     return left
+
+
+def beyond_wording(worsening: Floats, names: Iterable[str]) -> Floats:
+    """As :func:`more_than_wording`, with what all answers lose alike left in."""
+    entries = [GATED.get(name) for name in names]
+    wording = np.array([0.0 if entry is None else entry.wording for entry in entries])
+    return mean_of_pairs(np.where(np.abs(worsening) <= wording + 1e-9, worsening * 0.0, worsening))
 
 
 def mean_of_pairs(values: Floats) -> Floats:

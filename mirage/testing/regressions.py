@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
 
@@ -36,7 +37,16 @@ from mirage.testing.comparison import Change, Comparison, compare
 from mirage.testing.gate import GATED, default_names
 from mirage.testing.planning import More, what_would_tell
 
-__all__ = ["Unclear", "assert_no_regression", "told"]
+__all__ = [
+    "Compared",
+    "Unclear",
+    "assert_no_regression",
+    "check_compared",
+    "compared",
+    "measured",
+    "told",
+    "worse_than_before",
+]
 
 Unclear = Literal["skip", "fail", "pass"]
 """What becomes of a test where nobody can tell."""
@@ -116,11 +126,58 @@ def assert_no_regression(
         UnknownNameError: the baseline lacks one of ``features``.
         MirageError: whatever else is wrong with the model or the queries.
     """
+    unclear = _unclear(cannot_tell)
+    runs = compared(
+        system,
+        baseline,
+        alpha,
+        margin=margin,
+        features=features,
+        on=on,
+        suite=suite,
+        cluster=cluster,
+        model=model,
+    )
+    if runs.comparison.clusters < runs.comparison.fewest:
+        warnings.warn(_too_few(runs.comparison), stacklevel=3)
+    return check_compared(runs, unclear, allow_failed)
+
+
+class Compared(NamedTuple):
+    """A run and its baseline, compared.
+
+    Attributes:
+        comparison: feature by feature.
+        baseline: what the run is compared with.
+        dataset: the queries.
+        run: the later responses.
+        clusters: by query id, what a query hangs together with.
+    """
+
+    comparison: Comparison
+    baseline: Baseline
+    dataset: MirageDataset
+    run: Run
+    clusters: Mapping[str, str]
+
+
+def compared(
+    system: ModelLike,
+    baseline: Baseline | str | Path,
+    alpha: float = 0.05,
+    *,
+    margin: float = 0.1,
+    features: Collection[str] | None = None,
+    on: Place = None,
+    suite: FeatureSuite | None = None,
+    cluster: Cluster = None,
+    model: str | None = None,
+) -> Compared:
+    """The comparison that :func:`assert_no_regression` makes, whatever it comes to."""
     if not 0 < alpha < 1:
         raise SettingError(f"alpha={alpha!r} is to lie above 0 and below 1, as 0.05 does")
     if not 0 < margin < 1:
         raise SettingError(f"margin={margin!r} is to lie above 0 and below 1, as 0.1 does")
-    unclear = _unclear(cannot_tell)
     earlier = baseline if isinstance(baseline, Baseline) else read_baseline(baseline)
     dataset = dataset_of(earlier.table.language if on is None else on, system)
     earlier.check(dataset)
@@ -132,10 +189,27 @@ def assert_no_regression(
     before = earlier.table.columns(names)
     lower = earlier.lower_is_better
     comparison = compare(before, table, lower, clusters=clusters, alpha=alpha, margin=margin)
-    if comparison.clusters < comparison.fewest:
-        warnings.warn(_too_few(comparison), stacklevel=3)
+    return Compared(comparison, earlier, dataset, run, clusters)
+
+
+def measured(runs: Compared) -> Baseline:
+    """The later run of a comparison as a baseline, to put into a history."""
+    table = replace(runs.comparison.after, clusters=runs.clusters)
+    failed = {response.query_id: response.error or "" for response in runs.run.failed}
+    return replace(runs.baseline, table=table, failed=failed, versions=versions())
+
+
+def check_compared(runs: Compared, unclear: str, allow_failed: int) -> Comparison:
+    """Fall short where a comparison is for the worse, or lost more queries than it may.
+
+    Args:
+        runs: what :func:`compared` returned.
+        unclear: ``"skip"``, ``"fail"`` or ``"pass"`` where nobody can tell.
+        allow_failed: queries that may be lost.
+    """
+    comparison, earlier, dataset, run, _ = runs
     check_lost(
-        _lost(comparison, table, run, earlier.failed),
+        _lost(comparison, run, earlier.failed),
         "has no features for",
         run,
         dataset,
@@ -207,9 +281,7 @@ def _suite_like(
         ) from None
 
 
-def _lost(
-    comparison: Comparison, table: FeatureTable, run: Run, failed_before: Collection[str]
-) -> list[Finding]:
+def _lost(comparison: Comparison, run: Run, failed_before: Collection[str]) -> list[Finding]:
     """The queries for which the baseline has a feature, and the run has none.
 
     Of repeats, those too that failed once, and never in the baseline.
@@ -225,7 +297,7 @@ def _lost(
             lost.append(Finding(id_, f"failed: {failures[id_]}"))
         elif missing[i].any():
             feature = comparison.before.features[int(missing[i].argmax())]
-            why = f"{feature}: {table.reasons.get((id_, feature), 'no value')}"
+            why = f"{feature}: {comparison.after.reasons.get((id_, feature), 'no value')}"
             lost.append(Finding(id_, why))
     return lost
 
@@ -288,20 +360,7 @@ def _regressed(
     alpha = comparison.alpha
     worse = comparison.regressed(alpha)
     names = [change.feature for change in worse]
-    features = comparison.before.features
-    worsening = comparison.tested
-    size = np.sqrt(np.nan_to_num(worsening**2).mean(axis=0))  # root mean square
-    before, after = comparison.before.values, comparison.after.values
-    run = _worst_times(comparison, run, [features.index(name) for name in names])
-    findings = worse_queries(
-        worsening / np.where(size > 0, size, 1.0),
-        comparison.before,
-        lambda i, j: _told(
-            f"{features[j]} {number(before[i, j])} → {number(after[i, j])}",
-            lost_fact(features[j], _item(comparison.before.query_ids[i], dataset, run)),
-        ),
-        [features.index(name) for name in names],
-    )
+    findings = worse_than_before(comparison, names, dataset, run)
     return fell_short(
         f"{run.model} is worse than the baseline in {', '.join(names)}, on {dataset.name} at "
         f"alpha {alpha:g}",
@@ -312,6 +371,26 @@ def _regressed(
             *_newer(baseline),
             *worst(findings, f"Queries with worse {' or '.join(names)}", dataset, run),
         ],
+    )
+
+
+def worse_than_before(
+    comparison: Comparison, names: Sequence[str], dataset: MirageDataset, run: Run
+) -> list[Finding]:
+    """The queries that got worse in these features, the worst first, and what they lost."""
+    features = comparison.before.features
+    worsening = comparison.tested
+    size = np.sqrt(np.nan_to_num(worsening**2).mean(axis=0))  # root mean square
+    before, after = comparison.before.values, comparison.after.values
+    run = _worst_times(comparison, run, [features.index(name) for name in names])
+    return worse_queries(
+        worsening / np.where(size > 0, size, 1.0),
+        comparison.before,
+        lambda i, j: _told(
+            f"{features[j]} {number(before[i, j])} → {number(after[i, j])}",
+            lost_fact(features[j], _item(comparison.before.query_ids[i], dataset, run)),
+        ),
+        [features.index(name) for name in names],
     )
 
 

@@ -1,0 +1,147 @@
+"""The history of a model over commits, and what it tells from noise."""
+
+from __future__ import annotations
+
+import sqlite3
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from mirage.errors import DatasetError, SettingError, UnknownNameError
+from mirage.features import FeatureTable
+from mirage.statistics.permutation import exchange_p_values
+from mirage.testing import Baseline, Commit, History, moved
+from mirage.testing.series import worsening_p_values
+
+IDS = tuple(f"q{i}" for i in range(12))
+
+
+def table(values: np.ndarray, model: str = "rag") -> FeatureTable:
+    """``values`` are ``(repeats, queries)`` of one feature."""
+    each = np.asarray(values, dtype=np.float64)[..., None]
+    repeats = each if len(each) > 1 else None
+    return FeatureTable(
+        model, "en", IDS[: each.shape[1]], ("answer_match",), each.mean(axis=0), repeats=repeats
+    )
+
+
+def baseline(values: np.ndarray, model: str = "rag", fingerprint: str = "f") -> Baseline:
+    return Baseline(table(values, model), "ours", fingerprint)
+
+
+def commit(sha: str, values: np.ndarray, *, accepted: bool = False) -> Commit:
+    return Commit(sha, "2026-01-01T00:00:00+00:00", "", baseline(values), accepted=accepted)
+
+
+RIGHT = np.ones((3, 12))
+LOST = RIGHT.copy()
+LOST[:, :4] = 0.0  # of four queries every answer
+
+
+# The store ----------------------------------------------------------------------------------------
+
+
+def test_what_is_put_there_is_read_back(tmp_path: Path) -> None:
+    values = np.array([[1.0, np.nan, 0.5], [0.0, 1.0, 0.25]])
+    history = History(tmp_path / "h.sqlite")
+    history.append(baseline(values), "abc", label="<b>'); DROP TABLE commits", rank=2)
+    history.append(baseline(values, "other"), "abc")
+    history.append(baseline(values), "def", clusters={"q0": "d", "q1": "d"})
+    history.append(baseline(values, fingerprint="g"), "def")
+    mine, other, requeried = History(tmp_path / "h.sqlite").series()
+    assert [one.sha for one in mine] == ["abc", "def"]
+    assert (mine[0].label, mine[0].rank) == ("<b>'); DROP TABLE commits", 2)
+    np.testing.assert_array_equal(mine[0].baseline.table.repeats[..., 0], values)
+    assert mine[1].baseline.table.clusters == {"q0": "d", "q1": "d"}
+    assert [one.baseline.table.model for one in other] == ["other"]
+    assert requeried[0].baseline.fingerprint == "g"
+
+
+def test_a_commit_is_accepted_by_the_beginning_of_its_name(tmp_path: Path) -> None:
+    history = History(tmp_path / "h.sqlite")
+    for sha in ("abc1", "abd2"):
+        history.append(baseline(RIGHT), sha)
+    history.accept("abd")
+    assert [one.accepted for one in history.series()[0]] == [False, True]
+    with pytest.raises(DatasetError, match="2 commits begin with 'ab'"):
+        history.accept("ab")
+    with pytest.raises(UnknownNameError):
+        history.accept("x")
+
+
+def test_a_file_of_something_else_is_left_alone(tmp_path: Path) -> None:
+    with pytest.raises(DatasetError):
+        History(tmp_path / "none.sqlite").series()
+    text = tmp_path / "text"
+    text.write_text("no database " * 100)
+    foreign = tmp_path / "foreign.sqlite"
+    with sqlite3.connect(foreign) as database:
+        database.execute("CREATE TABLE commits (id)")
+    for path in (text, foreign):
+        before = path.read_bytes()
+        with pytest.raises(DatasetError, match=r"history|database"):
+            History(path).append(baseline(RIGHT), "abc")
+        assert path.read_bytes() == before
+
+
+def test_an_entry_that_was_overwritten_is_named(tmp_path: Path) -> None:
+    history = History(tmp_path / "h.sqlite")
+    history.append(baseline(RIGHT), "abc")
+    with sqlite3.connect(history.path) as database:
+        database.execute("UPDATE commits SET content = x'00'")
+    with pytest.raises(DatasetError, match="entry 1: was overwritten"):
+        history.series()
+
+
+# Noise --------------------------------------------------------------------------------------------
+
+
+def test_p_is_the_share_of_the_ways_to_split() -> None:
+    # Of one query all three answers are lost: of the 20 ways to split six answers one is as bad.
+    values = RIGHT.copy()
+    values[:, 0] = 0.0
+    (p,) = worsening_p_values(table(RIGHT), table(values))
+    assert p == pytest.approx(1 / 20, abs=0.01)
+    # Of two, each asked once: a quarter, as by signs.
+    once = np.ones((1, 12))
+    two = once.copy()
+    two[0, :2] = 0.0
+    (p,) = worsening_p_values(table(once), table(two))
+    assert p == pytest.approx(1 / 4, abs=0.02)
+    assert worsening_p_values(table(LOST), table(RIGHT)) == pytest.approx([1.0])  # for the better
+
+
+def test_queries_of_one_cluster_are_one_piece_of_evidence() -> None:
+    later = replace(table(LOST), clusters=dict.fromkeys(IDS[:4], "document"))
+    (p,) = worsening_p_values(table(RIGHT), later)
+    assert p == pytest.approx(1 / 20, abs=0.01)
+
+
+def test_without_a_permutation_there_is_no_p() -> None:
+    with pytest.raises(SettingError):
+        exchange_p_values(np.zeros((2, 3, 1)), np.zeros(1), permutations=0)
+
+
+def test_a_loss_is_told_and_a_reference_goes_on() -> None:
+    rows = [commit("a", RIGHT), commit("b", RIGHT), commit("c", LOST, accepted=True)]
+    series = moved([*rows, commit("d", LOST), commit("e", RIGHT)])
+    assert [one.worse for one in series.commits] == [(), (), ("answer_match",), (), ()]
+    assert [one.reference for one in series.commits] == ["", "a", "a", "c", "c"]
+    step = series.commits[2].steps[0]
+    assert step.mean == pytest.approx(8 / 12)
+    assert step.low < step.mean < step.high
+    assert "answer_match" in str(series)
+
+
+def test_a_series_spends_its_level_once() -> None:
+    rows = [commit("a", RIGHT), *(commit(str(i), LOST) for i in range(3))]
+    series = moved(rows, length=2)
+    assert [bool(one.worse) for one in series.commits] == [False, True, True, False]
+    assert series.commits[3].reference == ""
+    assert not any(one.worse for one in moved(rows, alpha=1e-4, length=2).commits)
+    with pytest.raises(SettingError):
+        moved(rows, length=0)
+    with pytest.raises(UnknownNameError):
+        moved(rows, features=["none"])
