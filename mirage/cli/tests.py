@@ -1,4 +1,4 @@
-"""mirage tests: test sets from documents."""
+"""mirage tests: test sets from documents, and how many faults tests catch."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from mirage.cli import _options as options
-from mirage.cli._inputs import check_folder, file_of, named_numbers, place_of
+from mirage.cli._inputs import check_folder, dataset_of, file_of, named_numbers, place_of, runs_of
 from mirage.cli._llms import llms_of, naming_models
 from mirage.cli._output import out_either, say
 from mirage.cli._shell import argument, example, fall_short, flag, group, keeping, option
@@ -16,6 +16,7 @@ from mirage.errors import MirageError
 
 if TYPE_CHECKING:
     from mirage.building import ItemKind, ItemSet
+    from mirage.testing.mutation import MutationScore
 
 Documents = Annotated[
     list[Path],
@@ -35,9 +36,28 @@ Kinds = Annotated[
 Size = Annotated[int, option("N", "Words a passage that documents are cut into.", min=1)]
 Overlap = Annotated[int, option("N", "Words that a passage repeats from the one before.", min=0)]
 
+OneRun = Annotated[
+    Path,
+    argument("RESPONSES", 'JSON Lines {"query_id": ..., "text": ...}; - is standard input.'),
+]
+OfQueries = Annotated[str, option("CODE", "Of the queries, such as sw.")]
+Shares = Annotated[
+    list[float] | None,
+    option(
+        "SHARE",
+        "Of the queries that can have a fault, how many have it; may be repeated.  [default: 1 and "
+        "0.25]",
+    ),
+]
+
+FaultKinds = Annotated[
+    list[str] | None,
+    option("KIND", "A kind of fault, such as uncited; may be repeated.  [default: all]"),
+]
+
 __all__ = ["commands"]
 
-commands = group("tests", "Make test sets from documents.")
+commands = group("tests", "Make test sets from documents; write tests, and score them.")
 
 
 @commands.command(
@@ -233,3 +253,86 @@ def review(
     kept.to_jsonl(file)
     words = f"{file}: {len(kept)} of {len(items)} items"
     out_either(words, {"items": len(items), "kept": len(kept)}, as_json)
+
+
+# How many faults tests catch ---------------------------------------------------------------------
+
+
+@commands.command(
+    epilog=example(
+        "mirage tests score responses.jsonl --language sw --tests test_rag.py",
+        "mirage tests score responses.jsonl --language sw",
+    )
+)
+def score(
+    responses: OneRun,
+    language: OfQueries,
+    tests: Annotated[
+        Path | None,
+        option(
+            "FILE",
+            "A file of pytest tests.  [default: the assertions that `mirage tests write` writes]",
+        ),
+    ] = None,
+    kind: FaultKinds = None,
+    share: Shares = None,
+    minimum: Annotated[
+        float | None,
+        option("SHARE", "Fall short (status 1) where fewer kinds of fault are caught.", "--min"),
+    ] = None,
+    dataset: options.Dataset = None,
+    seed: options.Seed = 0,
+    as_json: options.Json = False,
+) -> None:
+    """Do known faults to responses, and say which of them a test suite catches.
+
+    What it misses comes with the assertion that would catch it. Tests that use mirage.testing read
+    the faulty responses in place of the system that they name, so that it is asked nothing.
+    """
+    from mirage.testing.mutation import SHARES, suggested_bounds
+    from mirage.testing.suites import score_tests
+
+    queries = dataset_of(language, dataset)
+    (run,) = runs_of(queries.language, [responses], None)
+    settings: dict[str, Any] = {"kinds": kind, "shares": share or SHARES, "seed": seed}
+    if tests is None:
+        _, counted = suggested_bounds(queries, run, **settings)
+    else:
+        counted = score_tests(place_of(tests), queries, run, **settings)
+    out_either(counted, _score_plain(counted), as_json)
+    if minimum is not None and not counted.score >= minimum:
+        fall_short([f"{counted.score:.0%} of the kinds of fault are caught, not {minimum:.0%}"])
+
+
+@commands.command(
+    epilog=example("mirage tests write responses.jsonl --language sw --out test_rag.py")
+)
+def write(
+    responses: Annotated[Path, argument("RESPONSES", "JSON Lines, which the tests will read.")],
+    language: OfQueries,
+    file: Annotated[Path, option("FILE", "The tests.", "--out")] = Path("test_rag.py"),
+    kind: FaultKinds = None,
+    share: Shares = None,
+    dataset: options.Dataset = None,
+    seed: options.Seed = 0,
+    as_json: options.Json = False,
+) -> None:
+    """Write a file of pytest tests that pass on responses, and say which faults it catches."""
+    from mirage.testing.mutation import SHARES
+    from mirage.testing.suites import write_tests
+
+    check_folder(file)
+    queries = dataset_of(language, dataset)
+    (run,) = runs_of(queries.language, [file_of(responses)], None)
+    settings: dict[str, Any] = {"kinds": kind, "shares": share or SHARES, "seed": seed}
+    counted = write_tests(file, queries, run, responses, dataset, **settings)
+    out_either(f"{counted}\n{file}", {"file": str(file), **_score_plain(counted)}, as_json)
+
+
+def _score_plain(score: MutationScore) -> dict[str, Any]:
+    return {
+        "score": {f"{share:g}": score.at(share) for share in score.shares},
+        "mutants": [fate._asdict() for fate in score.fates],
+        "untried": dict(score.untried),
+        "fallen": list(score.fallen),
+    }

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import hashlib
+import os
 from functools import cache
+from pathlib import Path
 
 from mirage.dataset import MirageDataset
 from mirage.errors import DatasetError
@@ -13,7 +15,18 @@ from mirage.leaderboard import Leaderboard
 from mirage.models import Run
 from mirage.testing._current_test import default_language
 
-__all__ = ["Place", "dataset_of", "fingerprint", "leaderboard", "run_of"]
+__all__ = [
+    "STAND_IN",
+    "Place",
+    "dataset_of",
+    "fingerprint",
+    "leaderboard",
+    "run_of",
+    "standing_in",
+]
+
+STAND_IN = "MIRAGE_RESPONSES"
+"""The environment variable that names responses to read in place of whatever system is tested."""
 
 Place = str | MirageDataset | Leaderboard | None
 """Which queries: a language code for the bundled ones, a dataset, or that of a leaderboard.
@@ -67,7 +80,13 @@ def _default() -> str:
 
 def run_of(system: ModelLike, dataset: MirageDataset, model: str | None) -> Run:
     """The system's run; a :class:`~mirage.Run` keeps its own name unless one is given."""
-    return respond(system, dataset, model, progress=False)
+    return respond(standing_in(system), dataset, model, progress=False)
+
+
+def standing_in(system: ModelLike) -> ModelLike:
+    """The system, or the file of responses that ``MIRAGE_RESPONSES`` names in its place."""
+    responses = os.environ.get(STAND_IN)
+    return Path(responses) if responses else system
 
 
 def fingerprint(dataset: MirageDataset) -> str:

@@ -14,7 +14,7 @@ from mirage.dataset import MirageDataset, read_run, write_run
 from mirage.errors import DatasetError
 from mirage.generation import ModelLike, respond
 from mirage.models import Run
-from mirage.testing._inputs import Place, dataset_of, fingerprint
+from mirage.testing._inputs import Place, dataset_of, fingerprint, standing_in
 from mirage.testing._shortfalls import from_here
 
 if TYPE_CHECKING:
@@ -82,6 +82,9 @@ class Runs:
         repeats: int | None,
         resume: bool,
     ) -> Run:
+        replacement = standing_in(system)
+        if replacement is not system:  # nothing is asked, so nothing is to be kept
+            return respond(replacement, dataset, model, progress=False)
         file = _file_name(model, dataset, repeats)
         out = self._cached(file) if resume else None
         if self._shared is None:

@@ -16,7 +16,7 @@ from mirage.leaderboard import Leaderboard
 from mirage.models import Run
 from mirage.ranking import Entry, Evidence, MultilingualRanking, Ranking
 from mirage.testing._current_test import record
-from mirage.testing._inputs import leaderboard
+from mirage.testing._inputs import leaderboard, standing_in
 from mirage.testing._shortfalls import (
     FellShortError,
     check_failed,
@@ -100,7 +100,7 @@ def _ranking(system: ModelLike, on: str | Leaderboard | None, model: str | None)
         board = on
     else:
         board = leaderboard(system.language if on is None and isinstance(system, Run) else on)
-    return board.rank(system, model, progress=False)
+    return board.rank(standing_in(system), model, progress=False)
 
 
 def _own(ranking: Ranking) -> str:

@@ -33,7 +33,7 @@ EXPECTED = {
     *("metaeval", "doctor", "baseline save", "plan", "check", "history", "hub check"),
     *(f"surrogate {name}" for name in ("train", "show", "verify", "rebuild")),
     *(f"data {name}" for name in ("describe", "build", "convert")),
-    *(f"tests {name}" for name in ("make", "skeleton", "review")),
+    *(f"tests {name}" for name in ("make", "skeleton", "review", "score", "write")),
 }
 ALL = dict(commands())
 

@@ -152,3 +152,35 @@ def test_what_is_struck_on_the_page_is_left_out(
     assert "q999" in refusal("tests", "review", out, "--decisions", decisions, "--out", kept)
     decisions.write_text(json.dumps(decided | {"dataset": "others"}))
     assert "others" in refusal("tests", "review", out, "--decisions", decisions, "--out", kept)
+
+
+KINDS = ("--kind", "uncited", "--kind", "wrongly-cited", "--kind", "wrong-entity")
+
+
+def test_tests_are_written_and_scored(tmp_path: Path) -> None:
+    dataset = SWAHILI.sample(4, seed=0)
+    rows = [{"query_id": query.id, "text": query.reference} for query in dataset]
+    responses, queries = json_lines(tmp_path / "responses.jsonl", rows), tmp_path / "queries.jsonl"
+    dataset.to_jsonl(queries)
+    file = tmp_path / "test_rag.py"
+    more = ("--language", "sw", "--dataset", queries, "--share", 1, *KINDS)
+    written = mirage("tests", "write", responses, *more, "--out", file, "--json")
+    assert written.exit_code == 0
+    assert json.loads(written.stdout)["file"] == str(file)
+    assert 'RAG = HERE / "responses.jsonl"' in file.read_text(encoding="utf-8")
+    some = tmp_path / "test_citations.py"
+    some.write_text(
+        "from mirage import MirageDataset\nfrom mirage.testing import assert_feature\n\n\n"
+        "def test_it_cites():\n"
+        f"    queries = MirageDataset.from_jsonl({str(queries)!r})\n"
+        "    system = lambda query: 1 / 0  # which nobody asks\n"
+        '    assert_feature(system, "citation_recall@10", ge=0.9, on=queries)\n',
+        encoding="utf-8",
+    )
+    scored = mirage("tests", "score", responses, *more, "--tests", some, "--min", 0.9, "--json")
+    told = json.loads(scored.stdout)
+    caught = {mutant["kind"] for mutant in told["mutants"] if mutant["caught_by"]}
+    assert caught == {"uncited", "wrongly-cited"}
+    assert told["fallen"] == []
+    assert scored.exit_code == 1
+    assert "not 90%" in scored.stderr
