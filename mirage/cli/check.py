@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from mirage.cli import _options as options
 from mirage.cli._history import File, Label, Sha, check_history, commit_of
-from mirage.cli._inputs import dataset_of, runs_of
+from mirage.cli._inputs import check_folder, dataset_of, runs_of
 from mirage.cli._output import out_either, out_json
 from mirage.cli._shell import app, argument, end, example, fall_short, option
 
@@ -52,6 +52,10 @@ def check(
     allow_failed: options.AllowFailed = 0,
     dataset: options.Dataset = None,
     cluster: options.Cluster = None,
+    comment: Annotated[
+        Path | None, option("FILE", "Write a comment for the pull request, in Markdown.")
+    ] = None,
+    junit: Annotated[Path | None, option("FILE", "Write JUnit XML, a test case a feature.")] = None,
     history: File = None,
     commit: Sha = None,
     label: Label = "",
@@ -62,10 +66,12 @@ def check(
     Ends with status 1 where it is worse, 0 where it is no worse than the margin, and 2 where the
     queries are too few to tell. Another wording is no regression, unless --feature asks for it.
     """
-    from mirage.testing import FellShortError, History, what_would_tell
+    from mirage.testing import FellShortError, History, comments, what_would_tell
     from mirage.testing.regressions import check_compared, compared, measured, told
 
     check_history(history, commit, label)
+    for file in (comment, junit):
+        check_folder(file)
     queries = dataset_of(language, dataset)
     (run,) = runs_of(queries.language, [responses], [name] if name else None)
     runs = compared(
@@ -73,6 +79,10 @@ def check(
     )
     if history is not None:
         History(history).append(measured(runs), commit_of(commit), label=label)
+    for file, text_of in ((comment, comments.comment), (junit, comments.junit)):
+        if file is not None:
+            text = text_of(runs, allow_failed=allow_failed)
+            file.write_text(text, encoding="utf-8", newline="\n")
     try:
         comparison = check_compared(runs, "pass", allow_failed)
     except FellShortError as error:

@@ -43,7 +43,9 @@ __all__ = [
     "assert_no_regression",
     "check_compared",
     "compared",
+    "lost_queries",
     "measured",
+    "summary",
     "told",
     "worse_than_before",
 ]
@@ -209,7 +211,7 @@ def check_compared(runs: Compared, unclear: str, allow_failed: int) -> Compariso
     """
     comparison, earlier, dataset, run, _ = runs
     check_lost(
-        _lost(comparison, run, earlier.failed),
+        lost_queries(runs),
         "has no features for",
         run,
         dataset,
@@ -222,7 +224,7 @@ def check_compared(runs: Compared, unclear: str, allow_failed: int) -> Compariso
         if unclear == "fail":
             raise undecided(told(comparison, what_would_tell(comparison)))
         if unclear == "skip":
-            leave_open(_summary(comparison, what_would_tell(comparison)))
+            leave_open(summary(comparison, what_would_tell(comparison)))
     return comparison
 
 
@@ -281,12 +283,13 @@ def _suite_like(
         ) from None
 
 
-def _lost(comparison: Comparison, run: Run, failed_before: Collection[str]) -> list[Finding]:
+def lost_queries(runs: Compared) -> list[Finding]:
     """The queries for which the baseline has a feature, and the run has none.
 
     Of repeats, those too that failed once, and never in the baseline.
     """
-    failures = {one.query_id: one.error for one in run.failed}
+    comparison, failed_before = runs.comparison, runs.baseline.failed
+    failures = {one.query_id: one.error for one in runs.run.failed}
     missing = np.isnan(comparison.after.values) & ~np.isnan(comparison.before.values)
     failed = [id_ in failures for id_ in comparison.before.query_ids]
     may_lack = [name in GATED and GATED[name].may_lack for name in comparison.before.features]
@@ -334,10 +337,11 @@ def told(comparison: Comparison, more: More | None = None) -> str:
     """What a comparison that is not for the worse comes to, in 80 columns, and what would tell."""
     rows = tuple(_row(change) for change in comparison.unclear or comparison.compared)
     notes = (_legend(comparison),) if rows else ()
-    return to_text(Table(_summary(comparison, more), _HEADER, rows, notes=notes, name=0))
+    return to_text(Table(summary(comparison, more), _HEADER, rows, notes=notes, name=0))
 
 
-def _summary(comparison: Comparison, more: More | None) -> str:
+def summary(comparison: Comparison, more: More | None = None) -> str:
+    """What a comparison that is not for the worse comes to, in a sentence."""
     model, margin = comparison.after.model, f"{comparison.margin:g}"
     counted = _counted(comparison)
     if comparison.verdict == "no worse":

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations
 from math import comb
 from typing import NamedTuple
@@ -15,7 +15,7 @@ from mirage._base.tables import Table, to_text
 from mirage.errors import SettingError, UnknownNameError
 from mirage.features import FeatureTable, feature_names
 from mirage.features.registry import facts
-from mirage.statistics.clusters import cluster_codes, cluster_sums, mean_intervals
+from mirage.statistics.clusters import cluster_codes, mean_intervals
 from mirage.statistics.permutation import exchange_p_values
 from mirage.testing.comparison import DECIMALS, each_time
 from mirage.testing.gate import GATED, beyond_wording, mean_of_pairs, more_than_wording
@@ -54,7 +54,8 @@ class Moved:
     Attributes:
         commit: what was measured.
         steps: one a feature.
-        reference: the SHA of the commit that it is compared with; empty where it is with none.
+        reference: the SHA of the commit from which on it is compared with what was before; empty
+            where it is not compared.
     """
 
     commit: Commit
@@ -119,15 +120,17 @@ def moved(
 ) -> Series:
     """How a model's features moved, and where they got worse by more than answering anew.
 
-    Each commit is compared with the reference: the last one before it that was accepted, or the
-    first. The ``length`` commits after a reference are each tested at ``alpha / length``, so that
-    the chance of any alarm among them is ``alpha`` at most if nothing changed, however they hang
-    together (Bonferroni); later ones are not compared, until another commit is accepted.
+    Each commit is compared with the reference, the last one before it that was accepted, or the
+    first, and with all commits since that were not told to be worse: their answers count as repeats
+    of one run. The ``length`` commits after a reference are each tested at ``alpha / length``, so
+    that the chance of any alarm among them is ``alpha`` at most if nothing changed, however they
+    hang together (Bonferroni); later ones are not compared, until another commit is accepted.
 
-    What is tested is whether these very queries are answered as at the reference. The answers to a
-    query of both commits are exchanged, all features together, queries of one cluster as one
-    (:func:`worsening_p_values`): so repeats tell a query that changed from one that always did.
-    The gate asks more, whether queries like these would be worse, and finds less.
+    What is tested is whether these very queries are answered as before. The answers to a query are
+    exchanged between the runs, all features together, queries of one cluster as one
+    (:func:`worsening_p_values`): so repeats, and commits, tell a query that changed from one that
+    always did. The gate asks another question, whether queries like these would be worse.
+    ``benchmarks/history.py`` prints alarms without a change, and what is found.
 
     Args:
         commits: one series of :meth:`History.series <mirage.testing.History.series>`.
@@ -147,22 +150,28 @@ def moved(
     tables = [commit.baseline.table for commit in commits]
     names = _names(tables, features)
     reference, since, rows = commits[0], 0, []
+    earlier = reference.baseline.table.columns(names)
     for commit in commits:
+        table = commit.baseline.table.columns(names)
         compared = commit is not reference and since < length
         p = np.full(len(names), np.nan)
         if compared:
             lower = commit.baseline.lower_is_better
-            p = worsening_p_values(
-                reference.baseline.table.columns(names),
-                commit.baseline.table.columns(names),
-                lower,
-            )
+            p = worsening_p_values(earlier, table, lower)
         since += commit is not reference
-        steps = _steps(commit.baseline.table.columns(names), p, alpha / length)
-        rows.append(Moved(commit, steps, reference.sha if compared else ""))
+        rows.append(Moved(commit, _steps(table, p, alpha / length), reference.sha * compared))
         if commit.accepted:
-            reference, since = commit, 0
+            reference, since, earlier = commit, 0, table
+        elif compared and not rows[-1].worse:
+            earlier = _pooled(earlier, table)
     return Series(tuple(rows), alpha, length)
+
+
+def _pooled(earlier: FeatureTable, table: FeatureTable) -> FeatureTable:
+    """Both tables' answers as repeats of one run."""
+    times = each_time(earlier), each_time(table.select(earlier.query_ids))
+    repeats = np.concatenate(times)
+    return replace(earlier, values=mean_of_pairs(repeats), repeats=repeats)
 
 
 def _names(tables: Sequence[FeatureTable], asked: Sequence[str]) -> list[str]:
@@ -205,25 +214,42 @@ def worsening_p_values(
     pairs = sign * (values[:, None] - values[None])  # how much worse the first is
     pairs[np.abs(pairs) < 1.5 * 10.0**-DECIMALS] = 0.0
     codes = cluster_codes(before.query_ids, after.clusters)
-    sums = []
-    for split in _splits(len(values), len(later)):
-        others = np.setdiff1d(np.arange(len(values)), split)
-        each = pairs[np.ix_(np.array(split), others)].reshape(-1, *before.values.shape)
-        sums.append(cluster_sums(codes, beyond_wording(each, before.features)))
+    each = _each_split(pairs, len(later), before.features)
+    sums = np.einsum("sqf,qc->scf", each, np.eye(codes.max() + 1)[codes], optimize=True)
     # What all answers lose alike is taken off what was seen alone, which makes p no smaller.
     seen = pairs[len(earlier) :, : len(earlier)].reshape(-1, *before.values.shape)
     observed = np.nansum(more_than_wording(seen, before.features), axis=0)
-    return exchange_p_values(np.nan_to_num(np.stack(sums)), observed)
+    return exchange_p_values(sums, observed)
 
 
-def _splits(answers: int, later: int) -> list[tuple[int, ...]]:
-    """Which of a query's answers are the later run's: all ways, or some that are drawn."""
-    if comb(answers, later) <= _SPLITS:
-        return list(combinations(range(answers), later))
-    rng = np.random.default_rng(0)
-    seen = tuple(range(answers - later, answers))
-    drawn = (rng.permutation(answers)[:later].tolist() for _ in range(_SPLITS - 1))
-    return [seen, *(tuple(split) for split in drawn)]
+def _each_split(pairs: Floats, later: int, names: Sequence[str]) -> Floats:
+    """How much worse queries are in each split, the mean over pairs of one answer of either run.
+
+    ``pairs`` are ``(answers, answers, queries, features)``. What pairs within one side come to is
+    0, for they stand there either way round: so rows may be summed before they are split. A query
+    without a pair has 0.
+    """
+    answers = len(pairs)
+    beyond = beyond_wording(pairs[None], names)
+    rows = np.nan_to_num(beyond).sum(axis=1)
+    known = (~np.isnan(pairs[np.arange(answers), np.arange(answers)])).astype(np.float64)
+    sides = _splits(answers, later)
+    counts = np.tensordot(sides, known, 1)
+    counts *= known.sum(axis=0) - counts
+    means: Floats = np.zeros(counts.shape)
+    np.divide(np.tensordot(sides, rows, 1), counts, out=means, where=counts > 0)
+    return means
+
+
+def _splits(answers: int, later: int) -> Floats:
+    """Which of a query's answers are the later run's, ``(splits, answers)``: all ways, or some."""
+    if comb(answers, later) > _SPLITS:
+        order = np.random.default_rng(0).random((_SPLITS, answers)).argsort(axis=1)
+        return (order < later).astype(np.float64)
+    ways = np.array([*combinations(range(answers), later)])
+    sides = np.zeros((len(ways), answers))
+    np.put_along_axis(sides, ways, 1.0, axis=1)
+    return sides
 
 
 def _steps(table: FeatureTable, p: Floats, level: float) -> tuple[Step, ...]:

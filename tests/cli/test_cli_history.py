@@ -34,5 +34,18 @@ def test_check_and_rank_add_to_a_history(
     assert "nobody" in refusal("history", file, "--model", "nobody")
 
 
+def test_check_writes_a_comment_and_junit_whatever_the_verdict(
+    good: Path, bad: Path, tmp_path: Path
+) -> None:
+    saved, text, xml = (tmp_path / name for name in ("baseline.json", "comment.md", "junit.xml"))
+    mirage("baseline", "save", LANGUAGE, good, "--out", saved)
+    asked = ("--baseline", saved, "--comment", text, "--junit", xml)
+    assert mirage("check", LANGUAGE, bad, *asked).exit_code == 1
+    assert "### Mirage: worse" in text.read_text(encoding="utf-8")
+    assert "<failure" in xml.read_text(encoding="utf-8")
+    assert mirage("check", LANGUAGE, good, *asked).exit_code == 0
+    assert "### Mirage: no worse" in text.read_text(encoding="utf-8")
+
+
 def test_settings_of_no_history_are_refused(good: Path) -> None:
     assert "--history" in refusal("rank", LANGUAGE, good, "--label", "x")

@@ -145,3 +145,26 @@ def test_a_series_spends_its_level_once() -> None:
         moved(rows, length=0)
     with pytest.raises(UnknownNameError):
         moved(rows, features=["none"])
+
+
+def test_commits_without_an_alarm_count_as_repeats() -> None:
+    # Asked once, three lost queries of twelve prove nothing beside one commit: 2 ** -3. Beside five
+    # in which they were right, each of them is lost first in the sixth with a chance of a sixth.
+    once, lost = np.ones((1, 12)), np.ones((1, 12))
+    lost[0, :3] = 0.0
+    alone = moved([commit("a", once), commit("b", lost)])
+    assert alone.commits[-1].steps[0].p == pytest.approx(1 / 8, abs=0.02)
+    rows = [commit(sha, once) for sha in "abcde"]
+    assert moved([*rows, commit("f", lost)]).commits[-1].steps[0].p == pytest.approx(
+        1 / 6**3, abs=0.002
+    )
+    # What was told to be worse is no repeat of what was before.
+    worse = moved([*rows, commit("f", LOST[:1]), commit("g", LOST[:1])])
+    assert [bool(one.worse) for one in worse.commits[-2:]] == [True, True]
+
+
+def test_what_has_no_value_says_nothing() -> None:
+    before, later = RIGHT.copy(), LOST.copy()
+    later[:, :4] = np.nan
+    before[0, 5] = np.nan
+    assert worsening_p_values(table(before), table(later)) == pytest.approx([1.0])

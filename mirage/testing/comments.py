@@ -1,0 +1,156 @@
+"""A comparison as a comment on a pull request, and as JUnit XML."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from xml.etree import ElementTree
+
+import numpy as np
+
+from mirage._base.tables import Table, to_markdown
+from mirage.statistics.paired import gap_interval
+from mirage.testing._shortfalls import Finding, number
+from mirage.testing.regressions import Compared, lost_queries, summary, worse_than_before
+
+__all__ = ["comment", "junit"]
+
+_MOST = 10  # queries to show
+# What GitHub and GitLab turn into mentions, references and links; a comment in it stops them.
+_ACTIVE = re.compile(r"[@#!$%](?=\w)|:(?=//)|(?<=www)(?=\.)", re.IGNORECASE)
+_NO_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+
+
+def comment(runs: Compared, *, allow_failed: int = 0) -> str:
+    """Markdown for a pull request: verdict, before and after, and the worst queries.
+
+    Its first line is the same for every comparison of one model on one dataset, and no other: by it
+    a later run finds the comment that it is to replace. Names, ids and texts are shown as they are,
+    and mention, link and mark up nothing. The same comparison gives the same text.
+
+    Args:
+        runs: what :func:`mirage.testing.regressions.compared` returned.
+        allow_failed: queries that may be lost.
+    """
+    comparison = runs.comparison
+    lost = lost_queries(runs)
+    worse = {change.feature for change in comparison.regressed(comparison.alpha)}
+    changes = Table(
+        _said(runs, lost, allow_failed),
+        ("feature", "before", "now", "change", "95 % interval", "p", "lost ≤"),
+        tuple(
+            (
+                change.feature,
+                number(change.before),
+                number(change.after),
+                f"{change.after - change.before:+.3f}",
+                _interval(runs, change.feature),
+                f"{change.p:.4f}",
+                number(change.lost_at_most) if np.isfinite(change.lost_at_most) else "any",
+            )
+            for change in comparison.compared
+        ),
+        tuple(change.feature in worse for change in comparison.compared),
+        name=0,
+    )
+    names = [change.feature for change in comparison.compared]
+    names = [name for name in names if name in worse] or names
+    findings = worse_than_before(comparison, names, runs.dataset, runs.run) if names else []
+    parts = [
+        to_markdown(changes),
+        _listed("Queries without a value that they had", lost),
+        _listed("Worst queries", findings),
+    ]
+    text = _ACTIVE.sub(r"\g<0><!-- -->", "\n\n".join(filter(None, parts)))
+    verdict = _verdict(runs, lost, allow_failed)
+    return f"{marker(runs)}\n### Mirage: {verdict}\n\n{text}\n"
+
+
+def marker(runs: Compared) -> str:
+    """The first line of a comment, which tells it from others."""
+    about = f"{runs.run.model}\n{runs.dataset.name}\n{runs.baseline.table.language}"
+    return f"<!-- mirage check {hashlib.sha256(about.encode()).hexdigest()[:16]} -->"
+
+
+def junit(runs: Compared, *, allow_failed: int = 0) -> str:
+    """JUnit XML of a comparison, a test case a feature, and one for queries that were lost.
+
+    A feature that is worse has failed, one of which more than the margin may be lost is skipped.
+
+    Args:
+        runs: what :func:`mirage.testing.regressions.compared` returned.
+        allow_failed: queries that may be lost.
+    """
+    comparison = runs.comparison
+    worse = {change.feature for change in comparison.regressed(comparison.alpha)}
+    unclear = {change.feature for change in comparison.unclear} - worse
+    lost = lost_queries(runs)
+    fell = len(lost) > allow_failed
+    cases = {
+        "name": f"mirage check {runs.run.model}",
+        "tests": str(len(comparison.compared) + 1),
+        "failures": str(len(worse) + fell),
+        "errors": "0",
+        "skipped": str(len(unclear)),
+    }
+    suite = ElementTree.Element("testsuite", {key: _xml(value) for key, value in cases.items()})
+    for change in comparison.compared:
+        case = _case(suite, runs, change.feature)
+        said = f"{change.before:.6f} to {change.after:.6f}, p {change.p:.4f}"
+        if change.feature in worse:
+            findings = worse_than_before(comparison, [change.feature], runs.dataset, runs.run)
+            failure = ElementTree.SubElement(case, "failure", {"message": f"worse: {said}"})
+            failure.text = _xml("\n".join(f"{id_}: {why}" for id_, why in findings[:_MOST]))
+        elif change.feature in unclear:
+            at_most = f"cannot tell: up to {change.lost_at_most:.3f} may be lost"
+            ElementTree.SubElement(case, "skipped", {"message": at_most})
+    case = _case(suite, runs, "queries that were lost")
+    if fell:
+        failure = ElementTree.SubElement(case, "failure", {"message": f"{len(lost)} queries"})
+        failure.text = _xml("\n".join(f"{id_}: {why}" for id_, why in lost[:_MOST]))
+    ElementTree.indent(suite)
+    return ElementTree.tostring(suite, encoding="unicode", xml_declaration=False) + "\n"
+
+
+def _case(suite: ElementTree.Element, runs: Compared, name: str) -> ElementTree.Element:
+    about = {"classname": f"mirage.{runs.dataset.name}", "name": name}
+    return ElementTree.SubElement(suite, "testcase", {k: _xml(v) for k, v in about.items()})
+
+
+def _xml(text: str) -> str:
+    """The text without characters that XML cannot hold (XML 1.0, section 2.2)."""
+    return _NO_XML.sub("\ufffd", text)
+
+
+def _verdict(runs: Compared, lost: list[Finding], allow_failed: int) -> str:
+    return "queries lost" if len(lost) > allow_failed else runs.comparison.verdict
+
+
+def _said(runs: Compared, lost: list[Finding], allow_failed: int) -> str:
+    comparison = runs.comparison
+    if comparison.verdict != "worse":
+        said = summary(comparison)
+    else:
+        names = ", ".join(change.feature for change in comparison.regressed(comparison.alpha))
+        said = f"{runs.run.model} is worse than the baseline in {names}"
+    if len(lost) > allow_failed:
+        said += f"; {len(lost)} of {len(runs.dataset)} queries have no value that they had"
+    return f"{said} ({runs.dataset.name}, alpha {comparison.alpha:g})."
+
+
+def _interval(runs: Compared, feature: str) -> str:
+    """Of the change in the mean; blank where too few queries changed to say."""
+    comparison = runs.comparison
+    column = comparison.worsening[:, comparison.before.features.index(feature)]
+    known = ~np.isnan(column)
+    gaps = column[known] if feature in comparison.lower else -column[known]
+    low, high = gap_interval(gaps, comparison.codes[known])
+    return "" if np.isnan(low) else f"[{low:+.3f}, {high:+.3f}]"
+
+
+def _listed(title: str, findings: list[Finding]) -> str:
+    if not findings:
+        return ""
+    more = f" ({len(findings)}, of which {_MOST} are shown)" if len(findings) > _MOST else ""
+    rows = tuple((id_, why) for id_, why in findings[:_MOST])
+    return to_markdown(Table(f"{title}{more}", ("query", "what"), rows, name=0, texts=(1,)))

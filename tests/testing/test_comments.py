@@ -1,0 +1,96 @@
+"""A comparison as a comment on a pull request, and as JUnit XML."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+
+from mirage.dataset import MirageDataset
+from mirage.models import Query, Response, Run
+from mirage.testing import save_baseline
+from mirage.testing.comments import comment, junit
+from mirage.testing.regressions import Compared, compared
+
+HOSTILE = "<img src=x> @octocat #12 https://evil.example | `x` **b** [l](u)\n# big \x00 -->"
+DATASET = MirageDataset(
+    [
+        Query(
+            id=f"q{i} @team <b>" if i == 3 else f"q{i}",
+            language="en",
+            text="Which town?",
+            answers=((f"Town{i}",),),
+        )
+        for i in range(40)
+    ],
+    name="ours",
+)
+
+
+def run(text: Callable[[int], str | None], model: str = "rag") -> Run:
+    return Run(
+        model=model,
+        language="en",
+        responses=tuple(
+            Response(query_id=query.id, text=text(i))
+            if text(i) is not None
+            else Response(query_id=query.id, text=None, error=f"down {HOSTILE}")
+            for i, query in enumerate(DATASET)
+        ),
+    )
+
+
+def right(i: int) -> str:
+    return f"##Answer: It is Town{i}."
+
+
+@pytest.fixture
+def against(tmp_path: Path) -> Callable[[Run], Compared]:
+    path = tmp_path / "baseline.json"
+    save_baseline(run(right), path, on=DATASET)
+    return lambda later: compared(later, path, features=["answer_match"], on=DATASET)
+
+
+def test_a_comment_says_what_got_lost(against: Callable[[Run], Compared]) -> None:
+    later = run(lambda i: right(i) if i > 11 else "##Answer: It is Elsewhere.")
+    text = comment(against(later))
+    assert "### Mirage: worse" in text
+    assert "| **answer\\_match** | 1.000 | 0.700 | -0.300 | [-" in text
+    assert "lost “Town0”" in text
+    assert text.count("lost “Town") == 10
+    assert text == comment(against(later))
+    first = text.split("\n")[0]
+    assert first == comment(against(run(right))).split("\n")[0]
+    assert first != comment(against(run(right, "other"))).split("\n")[0]
+    assert "### Mirage: no worse" in comment(against(run(right)))
+
+
+def test_hostile_strings_mark_up_nothing(against: Callable[[Run], Compared]) -> None:
+    runs = against(run(lambda i: None if i == 3 else right(i), HOSTILE))
+    text = comment(runs)
+    assert "### Mirage: queries lost" in text
+    assert "queries lost" not in comment(runs, allow_failed=1)
+    body = text.split("\n", 1)[1].replace("<!-- -->", "")
+    for sign in ("<img", "<b>", "[l]", "**b**", "`x`", "\x00"):
+        assert sign not in body.replace("\\" + sign[0], "")
+    for sign in ("@octocat", "@team", "#12", "https://"):
+        assert sign not in text
+        assert sign in body
+    assert not [line for line in text.split("\n") if line.startswith("# ")]
+
+
+def test_junit_has_a_case_a_feature(against: Callable[[Run], Compared]) -> None:
+    later = run(
+        lambda i: None if i == 3 else right(i) if i > 11 else f"##Answer: {HOSTILE}", HOSTILE
+    )
+    suite = ElementTree.fromstring(junit(against(later)))
+    assert (suite.get("tests"), suite.get("failures"), suite.get("skipped")) == ("2", "2", "0")
+    feature, lost = suite.findall("testcase")
+    assert feature.get("name") == "answer_match"
+    assert "q0: " in (feature.findtext("failure") or "")
+    assert "q3 @team <b>: failed: down <img" in (lost.findtext("failure") or "")
+    few = against(run(lambda i: right(i) if i > 2 else "##Answer: It is Elsewhere."))
+    suite = ElementTree.fromstring(junit(few))
+    assert (suite.get("failures"), suite.get("skipped")) == ("0", "1")
