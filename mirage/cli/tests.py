@@ -49,7 +49,6 @@ Shares = Annotated[
         "0.25]",
     ),
 ]
-
 FaultKinds = Annotated[
     list[str] | None,
     option("KIND", "A kind of fault, such as uncited; may be repeated.  [default: all]"),
@@ -323,7 +322,7 @@ def write(
 
     check_folder(file)
     queries = dataset_of(language, dataset)
-    (run,) = runs_of(queries.language, [file_of(responses)], None)
+    (run,) = runs_of(queries.language, [place_of(responses)], None)
     settings: dict[str, Any] = {"kinds": kind, "shares": share or SHARES, "seed": seed}
     counted = write_tests(file, queries, run, responses, dataset, **settings)
     out_either(f"{counted}\n{file}", {"file": str(file), **_score_plain(counted)}, as_json)

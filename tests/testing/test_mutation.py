@@ -15,12 +15,14 @@ from mirage.surrogate.faults import FAULTS
 from mirage.testing import (
     Bound,
     assert_feature,
+    assert_ranks,
     mutants,
     mutation_score,
     score_tests,
     suggested_bounds,
     write_tests,
 )
+from mirage.testing._runs import Runs
 
 SWAHILI = MirageDataset.bundled("sw")
 BUNDLED = respond({q.id: q.reference or "" for q in SWAHILI}, SWAHILI, "reference", progress=False)
@@ -151,3 +153,17 @@ def test_bad_settings_are_refused(tmp_path: Path) -> None:
     broken.write_text("import nothing_of_this_name")
     with pytest.raises(MirageError, match="nothing_of_this_name"):
         score_tests(broken, SWAHILI, BUNDLED)
+
+
+def test_the_variable_names_responses_that_are_read_in_place_of_the_system(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    def asked(_: Query) -> str:
+        raise AssertionError("the system was asked")
+
+    write_run(BUNDLED, tmp_path / "others.jsonl")
+    monkeypatch.setenv("MIRAGE_RESPONSES", str(tmp_path / "others.jsonl"))
+    assert_feature(asked, "citation_recall@10", ge=0.9, on="sw")
+    assert_ranks(asked, at_least="anchor/uncited", on="sw")
+    run = Runs(None, None)(asked, "asked", on="sw", resume=True)
+    assert {one.text for one in run.responses} == {one.text for one in BUNDLED.responses}
