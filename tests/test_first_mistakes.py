@@ -227,17 +227,17 @@ def file_of(path: Path, row: Any) -> Path:
         (
             {"id": "q01", "answer": "x"},
             "field 'query_id': Field required (and 3 more); the fields are query_id, text, error, "
-            "shown, passages, and 'id', 'answer' are none of them",
+            "repeat, shown, passages, and 'id', 'answer' are none of them",
         ),
         (
             {"query_id": "q01", "txt": "x"},
             "field 'text': Field required (and 1 more); the fields are query_id, text, error, "
-            "shown, passages, and 'txt' is none of them; did you mean 'text' by 'txt'?",
+            "repeat, shown, passages, and 'txt' is none of them; did you mean 'text' by 'txt'?",
         ),
         (
             {"query_id": "q01", "text": "x", "score": 1},
             "field 'score': Extra inputs are not permitted; the fields are query_id, text, error, "
-            "shown, passages, and 'score' is none of them",
+            "repeat, shown, passages, and 'score' is none of them",
         ),
         ({"query_id": "q01", "text": 5}, "field 'text': Input should be a valid string"),
     ],

@@ -365,6 +365,7 @@ def _regressed(
     worse = comparison.regressed(alpha)
     names = [change.feature for change in worse]
     findings = worse_than_before(comparison, names, dataset, run)
+    shown = _worst_times(comparison, run, names)
     return fell_short(
         f"{run.model} is worse than the baseline in {', '.join(names)}, on {dataset.name} at "
         f"alpha {alpha:g}",
@@ -373,7 +374,7 @@ def _regressed(
         [
             _legend(comparison),
             *_newer(baseline),
-            *worst(findings, f"Queries with worse {' or '.join(names)}", dataset, run),
+            *worst(findings, f"Queries with worse {' or '.join(names)}", dataset, shown),
         ],
     )
 
@@ -386,7 +387,7 @@ def worse_than_before(
     worsening = comparison.tested
     size = np.sqrt(np.nan_to_num(worsening**2).mean(axis=0))  # root mean square
     before, after = comparison.before.values, comparison.after.values
-    run = _worst_times(comparison, run, [features.index(name) for name in names])
+    run = _worst_times(comparison, run, names)
     return worse_queries(
         worsening / np.where(size > 0, size, 1.0),
         comparison.before,
@@ -409,12 +410,12 @@ def _legend(comparison: Comparison) -> str:
     )
 
 
-def _worst_times(comparison: Comparison, run: Run, columns: Sequence[int]) -> Run:
+def _worst_times(comparison: Comparison, run: Run, names: Sequence[str]) -> Run:
     """Of a run with repeats the worst response to each query in these features."""
     table = comparison.after
     if table.repeats is None:
         return run
-    names = [table.features[j] for j in columns]
+    columns = [table.features.index(name) for name in names]
     sign = np.array([1.0 if name in comparison.lower else -1.0 for name in names])
     badness = np.nan_to_num(sign * table.repeats[:, :, columns]).sum(axis=2)
     worst_time = dict(zip(table.query_ids, badness.argmax(axis=0).tolist(), strict=True))
