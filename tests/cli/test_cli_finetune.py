@@ -103,7 +103,9 @@ def test_what_cannot_be_is_refused(files: Path, data_dir: Path) -> None:
         files / "labelled.jsonl"
     )
     pytest.importorskip("transformers", reason=WHY)
-    assert "'none' cannot be loaded" in said(train)
+    (files / "empty").mkdir()  # a name would be asked for at the hub
+    told = refusal("finetune", train, "--model", files / "empty", "--out", files / "out")
+    assert "cannot be loaded" in told
     base = tiny_llm.folder_of(files / "base", ["a"])
     told = refusal("finetune", files / "labelled.jsonl", "--model", base, "--out", files / "out")
     assert "is not to be trained on" in told
