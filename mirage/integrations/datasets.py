@@ -45,6 +45,7 @@ _QUERY = {
 }
 _RESPONSE = {
     **dict.fromkeys(("model", "language", "query_id", "text", "error"), _TEXT),
+    "repeat": Value("int64"),
     "shown": List(_TEXT),
     "passages": _PASSAGES,
 }
