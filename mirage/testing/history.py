@@ -189,7 +189,11 @@ class History:
 
     def _connection(self) -> sqlite3.Connection:
         database = sqlite3.connect(self.path, timeout=_BUSY_S)
-        (application,) = database.execute("PRAGMA application_id").fetchone()
+        try:
+            (application,) = database.execute("PRAGMA application_id").fetchone()
+        except sqlite3.Error:
+            database.close()
+            raise
         if application != _APPLICATION:
             database.close()
             raise DatasetError(f"{self.path}: is no history, but a database of something else")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
@@ -77,7 +78,7 @@ def test_a_file_of_something_else_is_left_alone(tmp_path: Path) -> None:
     text = tmp_path / "text"
     text.write_text("no database " * 100)
     foreign = tmp_path / "foreign.sqlite"
-    with sqlite3.connect(foreign) as database:
+    with closing(sqlite3.connect(foreign)) as database, database:
         database.execute("CREATE TABLE commits (id)")
     for path in (text, foreign):
         before = path.read_bytes()
@@ -89,7 +90,7 @@ def test_a_file_of_something_else_is_left_alone(tmp_path: Path) -> None:
 def test_an_entry_that_was_overwritten_is_named(tmp_path: Path) -> None:
     history = History(tmp_path / "h.sqlite")
     history.append(baseline(RIGHT), "abc")
-    with sqlite3.connect(history.path) as database:
+    with closing(sqlite3.connect(history.path)) as database, database:
         database.execute("UPDATE commits SET content = x'00'")
     with pytest.raises(DatasetError, match="entry 1: was overwritten"):
         history.series()
