@@ -216,7 +216,13 @@ def temporary(prefix: str) -> tuple[Path, Any]:
 
 
 def build_folder(
-    folder: str | Path | None, kind: str, key: str, fill: Callable[[Path], None]
+    folder: str | Path | None,
+    kind: str,
+    key: str,
+    fill: Callable[[Path], None],
+    *,
+    whole: Callable[[], bool] | None = None,
+    wait: bool = False,
 ) -> tuple[Path, Callable[[object], None]]:
     """A folder that ``fill`` fills, and a function that has a temporary one go with an object.
 
@@ -228,6 +234,8 @@ def build_folder(
         kind: what it is called in manifests and errors.
         key: says what will be in it; the ``key`` of its manifest.
         fill: writes what is missing into a folder, its manifest last.
+        whole: whether what is there stays; by default whether it is a whole one of this key.
+        wait: wait for another process that builds it.
 
     Raises:
         DatasetError: something else is there, it cannot be written, or another process builds it.
@@ -239,8 +247,8 @@ def build_folder(
     place = Path(folder)
     check_place(place, kind)
     part = place.with_name(f".{place.name}.{key[:16]}.part")
-    with locked(place.with_name(f".{place.name}.lock")):
-        if not _is_whole(place, kind, key):
+    with locked(place.with_name(f".{place.name}.lock"), wait=wait):
+        if not (_is_whole(place, kind, key) if whole is None else whole()):
             with writing(part):
                 part.mkdir(parents=True, exist_ok=True)
             fill(part)

@@ -14,13 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from mirage._base.files import writing
-from mirage._base.stores import (
-    MANIFEST,
-    locked,
-    move_into_place,
-    read_manifest,
-    write_manifest,
-)
+from mirage._base.stores import MANIFEST, build_folder, read_manifest, write_manifest
 from mirage.errors import DatasetError
 
 __all__ = ["RESPONSES", "STEPS", "Node", "ResultStore"]
@@ -120,14 +114,6 @@ class ResultStore:
             raise DatasetError(f"{reason}; delete {place} to have {node} done again") from None
         return manifest
 
-    def holds(self, node: Node) -> bool:
-        """Whether a node is there, whole.
-
-        Raises:
-            DatasetError: as :meth:`manifest`.
-        """
-        return self.manifest(node) is not None
-
     def find(self, node: Node, name: str, size: int = 0, *, final: bool = True) -> Path | None:
         """The file or folder of a node, ``None`` where it is not there or has too little.
 
@@ -171,25 +157,23 @@ class ResultStore:
         Raises:
             DatasetError: it cannot be written, or is damaged.
         """
-        path = self.find(node, name, size, final=False)
-        if path is not None:
-            return path
-        place = self.place(node)
-        part = place.with_name(f".{place.name}.part")
-        with locked(place.with_name(f".{place.name}.lock"), wait=True):
-            path = self.find(node, name, size, final=False)
-            if path is not None:  # another process was quicker
-                return path
-            with writing(part):
-                part.mkdir(parents=True, exist_ok=True)
-                (part / MANIFEST).unlink(missing_ok=True)
-                if self.holds(node) and not (part / name).exists():
-                    shutil.copy2(place / name, part / name)
+        path = self.place(node) / name
+
+        def found() -> bool:
+            return self.find(node, name, size, final=False) is not None
+
+        def fill_part(part: Path) -> None:
+            (part / MANIFEST).unlink(missing_ok=True)
+            if path.exists() and not (part / name).exists():  # what is there, and too little
+                with writing(part):
+                    shutil.copy2(path, part / name)
             start = time.monotonic()
             more = fill(part / name)
             self._finish(part, node, time.monotonic() - start, more)
-            move_into_place(part, place)
-        return place / name
+
+        if not found():
+            build_folder(self.place(node), KIND, node.key, fill_part, whole=found, wait=True)
+        return path
 
     def parts(self) -> Iterator[tuple[str, dict[str, Any]]]:
         """The manifest of each node that is whole, after its step."""
