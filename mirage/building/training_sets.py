@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, Self
 
 from mirage._base.files import read_rows, validated, write_records
 from mirage.building.evaluation_sets import reason_counts
@@ -12,6 +12,7 @@ from mirage.dataset import MirageDataset
 from mirage.errors import DatasetError, GenerationError
 from mirage.generation.prompts import PromptMaker, RagPrompt
 from mirage.generation.responses import respond
+from mirage.llm import Message
 from mirage.models import EVALUATION_ONLY, Passage, Query, Record, Response, Run
 from mirage.text import cite_by_id, parse
 
@@ -62,6 +63,17 @@ class TrainingExample(Record):
     language: str
     messages: tuple[ChatMessage, ...]
     question: str | None = None
+
+    @classmethod
+    def of(cls, query: Query, messages: Iterable[Message], response: str) -> Self:
+        """The example that has these messages and then the response to a query."""
+        turns = (*messages, {"role": "assistant", "content": response})
+        return cls(
+            query_id=query.id,
+            language=query.language,
+            messages=tuple(ChatMessage.model_validate(turn) for turn in turns),
+            question=query.text,
+        )
 
 
 class TrainingSet(NamedTuple):
@@ -230,10 +242,4 @@ def example_of(
     again = parse(text, query.language, shown)
     if (again.citations, again.sentences) != (lesson.citations, lesson.sentences):
         return "ambiguous citation"
-    turns = (*messages, {"role": "assistant", "content": text})
-    return TrainingExample(
-        query_id=query.id,
-        language=query.language,
-        messages=tuple(ChatMessage.model_validate(turn) for turn in turns),
-        question=query.text,
-    )
+    return TrainingExample.of(query, messages, text)

@@ -8,7 +8,6 @@ from typing import Literal, get_args
 
 from mirage.building.evaluation_sets import reason_counts
 from mirage.building.training_sets import (
-    ChatMessage,
     OmitReason,
     TrainingExample,
     TrainingSet,
@@ -140,13 +139,7 @@ def _short(query: Query, prompt: PromptMaker, seed: int) -> TrainingExample | Om
         messages, _ = prompt(query)
     except GenerationError:
         return "does not fit"
-    turns = (*messages, {"role": "assistant", "content": answer})
-    return TrainingExample(
-        query_id=query.id,
-        language=query.language,
-        messages=tuple(ChatMessage.model_validate(turn) for turn in turns),
-        question=query.text,
-    )
+    return TrainingExample.of(query, messages, answer)
 
 
 def _reason(
