@@ -235,8 +235,9 @@ def _strange_runs(text: str, shown: Shown) -> Iterator[tuple[int, int, float]]:
         run, start = match[0], match.start()
         first = None
         for i in range(len(run) + 1):
-            pair = run[i : i + 2].casefold()
-            strange = len(pair) == 2 and pair not in shown.grams and pair not in common
+            pair = run[i : i + 2]  # "ẖ" is one letter, and two where it is folded
+            low = pair.casefold()
+            strange = len(pair) == 2 and low not in shown.grams and low not in common
             if strange and first is None:
                 first = i
             elif not strange and first is not None:

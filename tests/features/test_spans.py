@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from mirage.features import NotComputed, Span, answered, feature, spans
@@ -291,6 +291,7 @@ TEXTS = st.text(max_size=60) | st.lists(
 
 @settings(max_examples=150, deadline=None)
 @given(language=st.sampled_from(sorted(LANGUAGES)), text=TEXTS, shown=TEXTS)
+@example(language="th", text="ẖ", shown="")  # longer where it is folded
 def test_no_text_breaks_it_and_spans_lie_in_the_answer(
     language: str, text: str, shown: str
 ) -> None:
