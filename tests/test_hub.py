@@ -12,7 +12,7 @@ import subprocess
 import sys
 import textwrap
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -22,6 +22,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sklearn.ensemble import RandomForestRegressor
 
 from mirage.arena import Judgments
 from mirage.dataset import MirageDataset
@@ -39,7 +40,7 @@ from mirage.leaderboard._suite import TASTES
 from mirage.models import Query, Response, Run
 from mirage.sources import hub
 from mirage.sources.hub import JUDGMENTS, OUTPUTS, QUERIES, REFERENCE_MODEL
-from mirage.surrogate import SurrogateRanker
+from mirage.surrogate import SurrogateRanker, estimators
 
 pytest.importorskip("datasets", reason="the extra hub is not installed: pip install '.[hub]'")
 from hub_copy import (
@@ -59,6 +60,16 @@ from hub_copy import (
 @pytest.fixture(scope="session")
 def arena() -> Arena:
     return made()
+
+
+@pytest.fixture(autouse=True)
+def few_trees(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The paper's forest, which validates beside every board, with trees enough to see it do so."""
+
+    def forest(_: Sequence[int], seed: int) -> RandomForestRegressor:
+        return RandomForestRegressor(n_estimators=5, random_state=seed)
+
+    monkeypatch.setitem(estimators.ESTIMATORS, "forest", forest)
 
 
 @pytest.fixture(scope="session")
