@@ -13,9 +13,14 @@
    risk where scores say nothing of it and it is the risk itself (the worst case), and where they
    do; with how much is decided, and how often it was refused as too few labels.
 
+4. What `mirage decide` does by default: `support_lexical` made a probability by half of the labels,
+   and calibrated by the other half. On drawn data as in 3; and on MEMERAG, language by language,
+   where half of the queries have labels and the others are decided.
+
 MEMERAG is for evaluation only: nothing that ships is fitted to it.
 
-    python benchmarks/abstaining.py [--quick]    # 1 and 2 need MIRAGE_DATA; 10 minutes, or two
+    python benchmarks/abstaining.py [--quick]    # 1, 2, 4 need MIRAGE_DATA; 6 minutes, or one
+    python benchmarks/abstaining.py --decide     # 4 alone
 """
 
 from __future__ import annotations
@@ -34,8 +39,16 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from mirage.errors import JudgmentError
-from mirage.metaeval import AbstainingJudge, AnswerSentence, LabelledSentences
+from mirage.metaeval import (
+    AbstainingJudge,
+    AnswerSentence,
+    LabelledSentences,
+    Score,
+    cascade,
+    score,
+)
 from mirage.metaeval.judges import ask
+from mirage.models import Query
 from mirage.text import tokenize
 
 DATA = Path(os.environ.get("MIRAGE_DATA", Path(__file__).parents[2] / "shared" / "data"))
@@ -304,15 +317,132 @@ def one(
     return float(judge.coverage > 0 and true > risk), judge.coverage
 
 
+# As the command does it -------------------------------------------------------------------------
+
+
+def fitted(replications: int) -> None:
+    """Whether the risk is kept where the score is fitted to half of the labels."""
+    print(
+        f"\na score fitted to half of the labels, risk 0.2, {replications} calibrations: exceeded "
+        "in % / decided in % / refused in %\nscores       clusters of  alike        50 labels      "
+        "100 labels      250 labels"
+    )
+    for informed in (False, True):
+        for largest, alike in ((1, 0.0), (3, 0.8)):
+            cells = []
+            for labels in (50, 100, 250):
+                rng = np.random.default_rng(labels)
+                rows = np.array(
+                    [one_fitted(rng, labels, largest, alike, informed) for _ in range(replications)]
+                )
+                kept = rows[~np.isnan(rows[:, 0])]
+                exceeded, decided = kept.mean(axis=0) if len(kept) else (np.nan, np.nan)
+                refused = 1 - len(kept) / replications
+                cells.append(f"{100 * exceeded:4.1f} /{100 * decided:3.0f} /{100 * refused:3.0f}")
+            name = "informed" if informed else "say nothing"
+            print(f"{name:12} 1 to {largest:<6} {alike:5}  ", *cells, sep="  ", flush=True)
+
+
+def one_fitted(
+    rng: np.random.Generator, labels: int, largest: int, alike: float, informed: bool
+) -> tuple[float, float]:
+    """As `one`; the true error is that of 20,000 other draws."""
+    sizes = rng.integers(1, largest + 1, size=labels)
+    codes = np.repeat(np.arange(labels), sizes)[:labels]
+
+    def drawn(codes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        def latent() -> np.ndarray:
+            common = rng.standard_normal(codes.max() + 1)[codes]
+            own = rng.standard_normal(len(codes))
+            return math.sqrt(alike) * common + math.sqrt(1 - alike) * own
+
+        positive = latent() < norm.ppf(0.65)
+        if informed:
+            return positive, np.where(positive, 0.8, -0.8) + latent()
+        return positive, np.where((latent() > norm.ppf(0.2)) == positive, 1, -1) * np.abs(latent())
+
+    positive, values = drawn(codes)
+    sentences = numbered(codes)
+    known = {one.text: value for one, value in zip(sentences, values.tolist(), strict=True)}
+    labelled = LabelledSentences(
+        sentences,
+        tuple(("Supported" if one else "Not Supported",) for one in positive),
+        ((),) * labels,
+    )
+    try:
+        judge = cascade([score(lambda s: known[s.text], name="drawn")], None, labelled)
+    except JudgmentError:
+        return np.nan, np.nan
+    coverage = judge.abstaining.coverage
+    if not informed or not coverage:  # the error is the risk itself
+        return float(coverage > 0), coverage
+    truth, values = drawn(np.arange(20_000))
+    others = numbered(np.zeros(20_000, dtype=int))
+    known.update((one.text, value) for one, value in zip(others, values.tolist(), strict=True))
+    kinds = {"Supported": 1.0, "Not Supported": 0.0}
+    said = np.array([kinds.get(one.label or "", np.nan) for one in judge.scored(others)])
+    return float(error_of(said, truth, False) > 0.2), coverage
+
+
+def numbered(codes: np.ndarray) -> tuple[AnswerSentence, ...]:
+    """Sentences that are told apart by a number, in answers of these."""
+    queries = [
+        Query(id=f"q{code}", language="en", text=f"{code}?") for code in range(codes.max() + 1)
+    ]
+    return tuple(AnswerSentence(queries[code], str(n)) for n, code in enumerate(codes.tolist()))
+
+
+def decided_languages(number: int) -> None:
+    """`mirage decide` on each language, half of the queries labelled."""
+    for variant in ("memerag_ext_w_majority_vote", "memerag"):
+        for code in LANGUAGES:
+            labelled, _ = LabelledSentences.memerag(DATA / "memerag" / variant, [code]).decided()
+            values = ask("support_lexical", labelled.sentences).scores
+            known = {id(s): v for s, v in zip(labelled.sentences, values.tolist(), strict=True)}
+            cheap = Score("support_lexical", lambda some, known=known: [known[id(s)] for s in some])
+            queries = np.unique([s.query.id for s in labelled], return_inverse=True)[1]
+            rows = []
+            for seed in range(number):
+                rng = np.random.default_rng(seed)
+                half = np.isin(queries, rng.permutation(queries.max() + 1)[: queries.max() // 2])
+                judge = cascade([cheap], None, part(labelled, half), seed=seed)
+                others = part(labelled, ~half)
+                said = [one.label for one in judge.scored(others.sentences)]
+                wrong = [a != b for a, (b,) in zip(said, others.labels, strict=True) if a]
+                rows.append((len(wrong) / len(said), bool(wrong) and np.mean(wrong) > 0.2))
+            share, over = np.mean(rows, axis=0)
+            print(
+                f"mirage decide, {variant}, {code}: {half.sum()} labels, risk 0.2: decides "
+                f"{100 * share:.0f} %; exceeded on the other half in {100 * over:.1f} % of "
+                f"{number}",
+                flush=True,
+            )
+
+
+def part(labelled: LabelledSentences, rows: np.ndarray) -> LabelledSentences:
+    """Some of the sentences."""
+    own = np.flatnonzero(rows).tolist()
+    return LabelledSentences(
+        tuple(labelled.sentences[row] for row in own),
+        tuple(labelled.labels[row] for row in own),
+        ((),) * len(own),
+    )
+
+
 def main() -> None:
     """Print everything."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--quick", action="store_true")
-    quick = parser.parse_args().quick
-    for variant in ("memerag_ext_w_majority_vote", "memerag"):
+    parser.add_argument("--decide", action="store_true", help="4 alone")
+    asked = parser.parse_args()
+    quick = asked.quick
+    for variant in ("memerag_ext_w_majority_vote", "memerag") if not asked.decide else ():
         world, given = against_coverage(variant, quick)
         splits(world, given, 50 if quick else 1000)
-    drawn_data(30 if quick else 200)
+    if not asked.decide:
+        drawn_data(30 if quick else 200)
+    fitted(30 if quick else 200)
+    decided_languages(20 if quick else 200)
 
 
 if __name__ == "__main__":

@@ -16,7 +16,7 @@ __all__ = ["app"]
 COMMANDS = (
     *("rank", "report", "published", "queries", "generate", "judge", "features", "fit"),
     *("index", "retrieve", "rerank", "eval_run", "score", "bench", "finetune"),
-    *("metaeval", "baseline", "plan", "check", "history", "surrogate"),
+    *("metaeval", "decide", "baseline", "plan", "check", "history", "surrogate"),
     *("data", "tests", "hub", "doctor"),
 )
 

@@ -9,11 +9,12 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from mirage.errors import ArtifactError, DatasetError, MirageError
+from mirage.errors import ArtifactError, DatasetError, MirageError, UnknownNameError
 
 if TYPE_CHECKING:
     from mirage.dataset import MirageDataset
     from mirage.leaderboard import Leaderboard
+    from mirage.metaeval import LabelledSentences, Score
     from mirage.models import Query, Run
     from mirage.ranking import Ranking
     from mirage.surrogate import SurrogateRanker
@@ -24,6 +25,7 @@ __all__ = [
     "file_of",
     "forget_standard_input",
     "is_language",
+    "labelled_of",
     "leaderboard_of",
     "named",
     "named_numbers",
@@ -34,6 +36,7 @@ __all__ = [
     "ranker_of",
     "run_names",
     "runs_of",
+    "score_of",
 ]
 
 STDIN = "-"
@@ -251,6 +254,33 @@ def ranked(
     """The models behind files of responses, ranked."""
     models = dict(zip(run_names(paths, names), map(file_of, paths), strict=True))
     return board.rank_all(models, n_jobs=jobs)
+
+
+# Labels of sentences -----------------------------------------------------------------------------
+
+TASKS = ("faithfulness", "relevance")
+"""What MEMERAG's annotators were asked."""
+
+
+def labelled_of(
+    path: Path, language: str | None, positive: str, task: str = "faithfulness"
+) -> LabelledSentences:
+    """The labelled sentences of a file, or of a folder of MEMERAG."""
+    from mirage.metaeval import LabelledSentences
+
+    if path.is_dir():
+        if task not in TASKS:
+            raise UnknownNameError("task of MEMERAG", task, TASKS)
+        return LabelledSentences.memerag(path, task=task)  # type: ignore[arg-type]
+    return LabelledSentences.from_jsonl(file_of(path), language=language, positive=positive)
+
+
+def score_of(text: str) -> Score:
+    """A feature as a judge, from ``support_lexical`` or ``support_lexical=0.8``."""
+    from mirage.metaeval import score
+
+    name, equals, _ = text.rpartition("=")
+    return score(name, named_numbers("--judge", [text])[name]) if equals else score(text)
 
 
 # Texts and numbers by name ------------------------------------------------------------------------

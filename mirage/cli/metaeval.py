@@ -6,17 +6,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from mirage.cli import _options as options
-from mirage.cli._inputs import file_of, named_numbers
+from mirage.cli._inputs import file_of, labelled_of, score_of
 from mirage.cli._output import out_either
 from mirage.cli._shell import app, argument, example, flag, option
-from mirage.errors import MirageError, UnknownNameError
+from mirage.errors import MirageError
 
 if TYPE_CHECKING:
-    from mirage.metaeval import Comparisons, LabelledSentences, MetaEvaluation, Score
+    from mirage.metaeval import Comparisons, MetaEvaluation
 
 __all__ = ["metaeval"]
-
-TASKS = ("faithfulness", "relevance")
 
 
 @app.command(
@@ -70,8 +68,8 @@ def metaeval(
         raise MirageError("--compare, --card and --rest each print another table; give one of them")
     from mirage.metaeval import corrected_share, evaluate, read_sentences, transfer_card
 
-    labelled = _labelled(labels, language, positive, task)
-    judges = list(map(_score, judge or ["support_lexical"]))
+    labelled = labelled_of(labels, language, positive, task)
+    judges = list(map(score_of, judge or ["support_lexical"]))
     if card:
         told = transfer_card(labelled, judges)
         rows = [row._asdict() | {"advice": row.advice} for row in told]
@@ -87,23 +85,6 @@ def metaeval(
     compared = measured.compare(seed=seed) if compare else None
     text = measured if compared is None else f"{measured}\n\n{compared}"
     out_either(text, _plain(measured, compared), as_json)
-
-
-def _labelled(path: Path, language: str | None, positive: str, task: str) -> LabelledSentences:
-    from mirage.metaeval import LabelledSentences
-
-    if path.is_dir():
-        if task not in TASKS:
-            raise UnknownNameError("task of MEMERAG", task, TASKS)
-        return LabelledSentences.memerag(path, task=task)  # type: ignore[arg-type]
-    return LabelledSentences.from_jsonl(file_of(path), language=language, positive=positive)
-
-
-def _score(text: str) -> Score:
-    from mirage.metaeval import score
-
-    name, equals, _ = text.rpartition("=")
-    return score(name, named_numbers("--judge", [text])[name]) if equals else score(text)
 
 
 def _plain(measured: MetaEvaluation, compared: Comparisons | None) -> dict[str, Any]:

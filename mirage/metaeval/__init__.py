@@ -8,7 +8,7 @@ from mirage._base.lazy import lazy
 
 if TYPE_CHECKING:
     from mirage.metaeval._gold import MEAN
-    from mirage.metaeval.abstaining import AbstainingJudge, Cascade, cascade
+    from mirage.metaeval.abstaining import AbstainingJudge, Cascade, Decision, cascade
     from mirage.metaeval.agreement import (
         AnnotatorAgreement,
         LanguageAgreement,
@@ -37,7 +37,12 @@ if TYPE_CHECKING:
     from mirage.metaeval.llm_judge import LLMSentenceJudge
     from mirage.metaeval.prompts import STRATEGIES
     from mirage.metaeval.results import JudgeFigures, JudgeResult, MetaEvaluation
-    from mirage.metaeval.sentences import AnswerSentence, read_sentences, sentences_of
+    from mirage.metaeval.sentences import (
+        AnswerSentence,
+        read_sentences,
+        sentences_of,
+        write_sentences,
+    )
 
 __all__ = [
     "MEAN",
@@ -51,6 +56,7 @@ __all__ = [
     "ConsistencyOfPair",
     "CorrectedShare",
     "CorrectedShares",
+    "Decision",
     "FineError",
     "FineErrors",
     "JudgeFigures",
@@ -75,6 +81,7 @@ __all__ = [
     "sentence_verdicts",
     "sentences_of",
     "transfer_card",
+    "write_sentences",
 ]
 
 __getattr__, __dir__ = lazy(__name__, __file__)

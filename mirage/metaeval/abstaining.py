@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -22,12 +23,13 @@ from mirage.metaeval._gold import clusters_of_sentences
 from mirage.metaeval.judges import JudgeLike, Score, SentenceJudge, ask, name_of
 from mirage.metaeval.labels import LabelledSentences
 from mirage.metaeval.llm_judge import LLMSentenceJudge
+from mirage.metaeval.prompts import LABELS
 from mirage.metaeval.sentences import AnswerSentence
 from mirage.statistics.bootstrap import Interval
 from mirage.statistics.clusters import mean_intervals
 from mirage.statistics.selective import Errors, errors_of, fallback, risk_p_value
 
-__all__ = ["AbstainingJudge", "Cascade", "cascade"]
+__all__ = ["AbstainingJudge", "Cascade", "Decision", "cascade"]
 
 _STEPS = np.arange(1, 21) / 20  # shares of the items that are decided
 _STARTS = (0.25, 0.5)  # of these shares tests begin
@@ -265,6 +267,22 @@ def _error(wrong: Bools, positive: Bools, decided: Bools, balanced: bool) -> flo
 # Cascades -----------------------------------------------------------------------------------------
 
 
+class Decision(NamedTuple):
+    """What became of one sentence in a cascade.
+
+    Attributes:
+        sentence: the sentence.
+        label: its label; ``None`` where nobody gave one.
+        by: who gave it: the name of the score, or of the costly judge; empty where nobody did.
+        score: what the cheap score says, NaN where it says nothing.
+    """
+
+    sentence: AnswerSentence
+    label: str | None
+    by: str
+    score: float
+
+
 @dataclass(frozen=True)
 class Cascade:
     """A judge of sentences: a calibrated score where it is sure, another judge elsewhere.
@@ -275,7 +293,8 @@ class Cascade:
     Attributes:
         name: what tables call it.
         cheap: the score.
-        costly: who decides where the score is not sure: an LLM, people, a function.
+        costly: who decides where the score is not sure: an LLM, people, a function; ``None``
+            leaves that without a label.
         abstaining: how sure is sure.
         positive: the label of a high score.
         negative: the other label.
@@ -283,31 +302,52 @@ class Cascade:
 
     name: str
     cheap: JudgeLike
-    costly: SentenceJudge
+    costly: SentenceJudge | None
     abstaining: AbstainingJudge
     positive: str
     negative: str
 
+    def scored(self, sentences: Sequence[AnswerSentence]) -> tuple[Decision, ...]:
+        """What the score decides by itself, and what it leaves; nobody is asked."""
+        sentences = list(sentences)
+        scores = _scores(self.cheap, sentences)
+        name, labels = name_of(self.cheap), {1.0: self.positive, 0.0: self.negative}
+        return tuple(
+            Decision(sentence, labels.get(said), name if said in labels else "", number)
+            for sentence, said, number in zip(
+                sentences, self.abstaining.decide(scores).tolist(), scores.tolist(), strict=True
+            )
+        )
+
+    def finished(self, decisions: Sequence[Decision]) -> tuple[Decision, ...]:
+        """These decisions, after the costly judge was asked about those without a label.
+
+        Raises:
+            JudgmentError: the costly judge does not give one label a sentence.
+        """
+        rest = [one.sentence for one in decisions if one.label is None]
+        if self.costly is None or not rest:
+            return tuple(decisions)
+        labels = list(self.costly.label(rest))
+        if len(labels) != len(rest):
+            raise JudgmentError(
+                f"{self.costly.name!r} returned {len(labels)} labels for {len(rest)} sentences"
+            )
+        given, name = iter(labels), self.costly.name
+
+        def asked(one: Decision) -> Decision:
+            label = next(given)
+            return one if label is None else one._replace(label=label, by=name)
+
+        return tuple(asked(one) if one.label is None else one for one in decisions)
+
     def label(self, sentences: Sequence[AnswerSentence]) -> list[str | None]:
         """One label a sentence; the costly judge is asked about the undecided ones alone."""
-        sentences = list(sentences)
-        decided = self._decided(sentences)
-        rest = np.flatnonzero(np.isnan(decided)).tolist()
-        labels: list[str | None] = [self.positive if one == 1 else self.negative for one in decided]
-        others = list(self.costly.label([sentences[row] for row in rest])) if rest else []
-        if len(others) != len(rest):
-            raise JudgmentError(
-                f"{self.costly.name!r} returned {len(others)} labels for {len(rest)} sentences"
-            )
-        for row, label in zip(rest, others, strict=True):
-            labels[row] = label
-        return labels
+        return [decision.label for decision in self.finished(self.scored(sentences))]
 
     def undecided(self, sentences: Sequence[AnswerSentence]) -> tuple[AnswerSentence, ...]:
         """The sentences that are for the costly judge, such as people."""
-        sentences = list(sentences)
-        rest = np.flatnonzero(np.isnan(self._decided(sentences))).tolist()
-        return tuple(sentences[row] for row in rest)
+        return tuple(one.sentence for one in self.scored(sentences) if one.label is None)
 
     def estimate(self, sentences: Sequence[AnswerSentence]) -> Estimate:
         """What :meth:`label` will ask an LLM for; nothing is sent.
@@ -318,39 +358,46 @@ class Cascade:
         """
         if not isinstance(self.costly, LLMSentenceJudge):
             raise JudgmentError(
-                f"what {self.costly.name!r} costs is not known, as it is no LLMSentenceJudge; "
+                f"what {_name(self.costly)!r} costs is not known, as it is no LLMSentenceJudge; "
                 "`undecided` has the sentences that it will get"
             )
         return self.costly.estimate(self.undecided(sentences))
 
-    def _decided(self, sentences: Sequence[AnswerSentence]) -> Floats:
-        return self.abstaining.decide(_scores(self.cheap, sentences))
+
+def _name(costly: SentenceJudge | None) -> str:
+    return "people" if costly is None else costly.name
 
 
 def cascade(
-    cheap: JudgeLike,
-    costly: SentenceJudge,
+    cheap: JudgeLike | Sequence[JudgeLike],
+    costly: SentenceJudge | None,
     labelled: LabelledSentences,
     *,
     risk: float = 0.2,
     confidence: float = 0.95,
     balanced: bool = False,
     cluster: Cluster = None,
+    seed: int = 0,
 ) -> Cascade:
     """A cheap score calibrated on labels, with a costly judge for what it leaves undecided.
 
     Args:
         cheap: a score, a feature or its name, a function of a sentence that returns floats. The
             threshold from which it speaks for the positive label is the score's own, or else 0.5.
-        costly: a judge of sentences, such as :class:`~mirage.metaeval.LLMSentenceJudge`.
+            Several in a list, or one whose threshold is not known, become one probability: a
+            logistic regression that weighs both labels alike is fitted to a random half of the
+            clusters, and the other half calibrates it.
+        costly: a judge of sentences, such as :class:`~mirage.metaeval.LLMSentenceJudge`; ``None``
+            where people read what is left.
         labelled: to calibrate on, of two labels; queries are the clusters.
         risk: as ``confidence`` and ``balanced``, of :meth:`AbstainingJudge.calibrate`.
         cluster: what queries hang together by, as :func:`~mirage.metaeval.evaluate` takes it.
+        seed: of the half that a list is fitted to.
 
     Raises:
         JudgmentError: ``cheap`` gives labels and no scores; the labels are not two, one of them
-            positive; too few of them.
-        SettingError: a risk or confidence that is no share.
+            positive, or are none that the LLM gives; too few of them.
+        SettingError: a risk or confidence that is no share; an empty list.
         DatasetError: no sentence has a label.
     """
     decided, _ = labelled.decided()
@@ -360,18 +407,74 @@ def cascade(
             f"{labelled.source}: the labels are {', '.join(map(repr, decided.names))}; a score "
             f"tells two apart, of which {decided.positive!r} is one: make two with `merged`"
         )
+    if isinstance(costly, LLMSentenceJudge) and not {*decided.names} <= {*LABELS[costly.task]}:
+        raise JudgmentError(
+            f"{labelled.source}: the labels are {', '.join(map(repr, decided.names))}, and "
+            f"{costly.name!r} gives {', '.join(map(repr, LABELS[costly.task]))}; name them alike"
+        )
+    positive = np.array([given == decided.positive for (given,) in decided.labels])
+    clusters = clusters_of_sentences(decided, cluster)
+    calibrating, sentences = np.ones(len(positive), dtype=bool), decided.sentences
+    fitted = isinstance(cheap, Sequence) and not isinstance(cheap, str)
+    if isinstance(cheap, Sequence) and not isinstance(cheap, str):
+        drawn = np.random.default_rng(seed).permutation(np.unique(clusters))
+        calibrating = ~np.isin(clusters, drawn[: len(drawn) // 2])
+        cheap = _combined(cheap, decided, positive, ~calibrating)
     threshold = cheap.threshold if isinstance(cheap, Score) else None
-    abstaining = AbstainingJudge.calibrate(
-        _scores(cheap, decided.sentences),
-        [given == decided.positive for (given,) in decided.labels],
-        risk=risk,
-        confidence=confidence,
-        clusters=clusters_of_sentences(decided, cluster).tolist(),
-        threshold=0.5 if threshold is None else threshold,
-        balanced=balanced,
-    )
-    name = f"{name_of(cheap)}, else {costly.name}"
+    try:
+        abstaining = AbstainingJudge.calibrate(
+            _scores(cheap, sentences)[calibrating],
+            positive[calibrating],
+            risk=risk,
+            confidence=confidence,
+            clusters=clusters[calibrating].tolist(),
+            threshold=0.5 if threshold is None else threshold,
+            balanced=balanced,
+        )
+    except JudgmentError as error:
+        if not fitted:
+            raise
+        raise JudgmentError(
+            f"{labelled.source}: {error}; these are the half that calibrates: twice as many are "
+            "needed, as the score is fitted to the other half"
+        ) from None
+    name = f"{name_of(cheap)}, else {_name(costly)}"
     return Cascade(name, cheap, costly, abstaining, decided.positive, others[0])
+
+
+def _combined(
+    parts: Sequence[JudgeLike], labelled: LabelledSentences, positive: Bools, own: Bools
+) -> Score:
+    """The probability of the positive label by several scores, fitted to these sentences."""
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import StandardScaler
+
+    if not parts:
+        raise SettingError("there is no score to combine; name a feature, such as support_lexical")
+
+    def columns(sentences: Sequence[AnswerSentence]) -> Floats:
+        return np.column_stack([_scores(part, sentences) for part in parts])
+
+    X = columns([s for s, one in zip(labelled, own.tolist(), strict=True) if one])
+    known = np.isfinite(X).all(axis=1)
+    truth = positive[own][known]
+    if len(np.unique(truth)) < 2:
+        raise JudgmentError(
+            f"{labelled.source}: the {len(truth)} labels that the score is fitted to, a half, "
+            "are not of both kinds; label more"
+        )
+    model = make_pipeline(StandardScaler(), LogisticRegression(class_weight="balanced"))
+    model.fit(X[known], truth)
+
+    def probabilities(sentences: Sequence[AnswerSentence]) -> list[float]:
+        X = columns(sentences)
+        known, values = np.isfinite(X).all(axis=1), np.full(len(X), np.nan)
+        if known.any():
+            values[known] = model.predict_proba(X[known])[:, 1]
+        return values.tolist()
+
+    return Score(" + ".join(map(name_of, parts)), probabilities, threshold=0.5)
 
 
 def _scores(judge: JudgeLike, sentences: Sequence[AnswerSentence]) -> Floats:

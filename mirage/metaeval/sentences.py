@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping
 from numbers import Real
 from pathlib import Path
@@ -9,14 +10,14 @@ from typing import Annotated, Any, NamedTuple, Self
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, model_validator
 
-from mirage._base.files import read_rows, validated
+from mirage._base.files import read_rows, replacing, validated
 from mirage._base.rows import is_missing
 from mirage.dataset import MirageDataset
 from mirage.errors import DatasetError
 from mirage.features.base import answered
 from mirage.models import Id, LanguageCode, Name, Passage, Query, Run
 
-__all__ = ["AnswerSentence", "columns_of", "read_sentences", "sentences_of"]
+__all__ = ["AnswerSentence", "columns_of", "read_sentences", "sentences_of", "write_sentences"]
 
 
 class AnswerSentence(NamedTuple):
@@ -75,6 +76,34 @@ def read_sentences(path: str | Path, *, language: str | None = None) -> tuple[An
         _sentence(validated(_Row, {**default, **fields}, where), where, texts)
         for where, fields in read_rows(Path(path))
     )
+
+
+def write_sentences(sentences: Iterable[AnswerSentence], path: str | Path) -> None:
+    """Write sentences for people to label, as :func:`read_sentences` reads them.
+
+    Each has a ``label`` that is null. What is known of the query's truth is not written.
+
+    Args:
+        sentences: to be labelled.
+        path: the file; an older one is replaced.
+
+    Raises:
+        DatasetError: the file cannot be written.
+    """
+    with replacing(Path(path)) as part, part.open("w", encoding="utf-8", newline="\n") as file:
+        for sentence in sentences:
+            query = sentence.query
+            row: dict[str, Any] = {
+                "query_id": query.id,
+                "query": query.text,
+                "language": query.language,
+                "passages": [one.model_dump(exclude_defaults=True) for one in query.passages],
+                "sentence": sentence.text,
+                "label": None,
+            }
+            row |= {} if sentence.citations is None else {"citations": sentence.citations}
+            row |= {} if query.cluster is None else {"cluster": query.cluster}
+            file.write(json.dumps(row, ensure_ascii=False) + "\n")
 
 
 _Texts = tuple[tuple[str, ...], ...]  # for each sentence one an annotator

@@ -30,7 +30,7 @@ EXPECTED = {
     *("rank", "report", "published", "queries", "generate", "judge", "features", "fit"),
     *("index", "retrieve", "rerank", "eval-run", "score", "finetune"),
     *(f"bench {name}" for name in ("plan", "run", "table", "compare", "report")),
-    *("metaeval", "doctor", "baseline save", "plan", "check", "history", "hub check"),
+    *("metaeval", "decide", "doctor", "baseline save", "plan", "check", "history", "hub check"),
     *(f"surrogate {name}" for name in ("train", "show", "verify", "rebuild")),
     *(f"data {name}" for name in ("describe", "build", "convert")),
     *(f"tests {name}" for name in ("make", "skeleton", "review", "score", "write")),

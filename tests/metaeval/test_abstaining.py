@@ -2,14 +2,28 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 from labelled import NO, YES, by_number, labelled, recorded
 from llm_server import ChatServer
 
-from mirage.errors import JudgmentError, SettingError
+from mirage.errors import DatasetError, JudgmentError, SettingError
 from mirage.llm import LLM
-from mirage.metaeval import AbstainingJudge, LLMSentenceJudge, Score, cascade, evaluate, score
+from mirage.metaeval import (
+    AbstainingJudge,
+    AnswerSentence,
+    LabelledSentences,
+    LLMSentenceJudge,
+    Score,
+    cascade,
+    evaluate,
+    read_sentences,
+    score,
+    write_sentences,
+)
+from mirage.models import Passage, Query
 
 RIGHT = np.tile([True, False], 50)
 
@@ -124,3 +138,29 @@ def test_a_cascade_to_people_says_what_they_get() -> None:
         judge.estimate(sentences.sentences)
     with pytest.raises(JudgmentError, match="says not how sure"):
         cascade(recorded("people", truth), recorded("others", truth), sentences)
+
+
+def test_a_list_of_scores_is_fitted_to_half_and_calibrated_by_the_other() -> None:
+    truth = [YES, NO] * 60
+    sentences = labelled([("en", f"q{i}", label) for i, label in enumerate(truth)])
+    # No threshold at 0.5 would do: high numbers, and low ones, speak against.
+    upside_down = score(by_number([3.0 if one == NO else 1.0 for one in truth]), name="number")
+    judge = cascade([upside_down], None, sentences)
+    assert judge.name == "number, else people"
+    assert (judge.abstaining.labels, judge.abstaining.coverage) == (60, 1)
+    assert judge.label(sentences.sentences) == truth
+    with pytest.raises(SettingError, match="no score to combine"):
+        cascade([], None, sentences)
+    few = labelled([("en", f"q{i}", label) for i, label in enumerate(truth[:20])])
+    with pytest.raises(JudgmentError, match=r"it takes 14 labels.*twice as many"):
+        cascade([upside_down], None, few)
+
+
+def test_what_is_left_can_be_written_for_people_and_read_again(tmp_path: Path) -> None:
+    passages = (Passage(id="p", text="Ziwa.", title="Maji"), Passage(id="2", text="Mto."))
+    asked = Query(id="q", language="sw", text="Nini?", passages=passages, cluster="c")
+    sentences = (AnswerSentence(asked, "Ziwa ni pana.", ("p",)), AnswerSentence(asked, "Mto."))
+    write_sentences(sentences, tmp_path / "left.jsonl")
+    assert read_sentences(tmp_path / "left.jsonl") == sentences
+    with pytest.raises(DatasetError, match="has no label"):
+        LabelledSentences.from_jsonl(tmp_path / "left.jsonl")
