@@ -49,6 +49,7 @@ WITHIN_A_FLOOR = {
     ("dataset", "sources.hub"),
     ("dataset", "sources.qa"),
     ("dataset", "sources.trec"),
+    ("sources.logs", "dataset"),
     ("sources.memerag", "dataset"),
     ("sources.nomiracl", "dataset"),
 }

@@ -10,12 +10,13 @@ import re
 import zlib
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from importlib import import_module
 from pathlib import Path
 from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
-from mirage.errors import DatasetError
+from mirage.errors import DatasetError, needing
 
 __all__ = [
     "check_path",
@@ -23,6 +24,7 @@ __all__ = [
     "parse_rows",
     "read_rows",
     "replacing",
+    "table_rows",
     "validated",
     "write_records",
     "writing",
@@ -69,6 +71,54 @@ def read_rows(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
         DatasetError: names the file and the line that is not a JSON object.
     """
     return (json_object(where, line) for where, line in lines(path))
+
+
+def table_rows(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
+    """The rows of JSON Lines, gzipped or not, or of Parquet, each after its place.
+
+    The file may be larger than memory.
+
+    Raises:
+        DatasetError: it cannot be read, or a line is no JSON object; names the file and the line.
+        MissingPackageError: Parquet needs the extra ``retrieval``.
+    """
+    if path.name.lower().endswith(".parquet"):
+        return _parquet(path)
+    return _json_lines(path)
+
+
+def _json_lines(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
+    """The rows of a file that may be larger than memory."""
+    try:
+        with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:
+            for number, line in enumerate(file, 1):
+                if line.strip():
+                    where = f"{path}, line {number}"
+                    yield json_object(where, _decoded(line, where))
+    except (OSError, EOFError, zlib.error) as error:
+        raise DatasetError(f"{path}: cannot be read ({error})") from None
+
+
+def _decoded(line: bytes, where: str) -> str:
+    try:
+        return line.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        raise DatasetError(f"{where}: not UTF-8; save the file as UTF-8") from None
+
+
+def _parquet(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
+    with needing("pyarrow", "retrieval"):
+        pyarrow: Any = import_module("pyarrow")
+        parquet: Any = import_module("pyarrow.parquet")
+    try:
+        with parquet.ParquetFile(path) as file:
+            number = 0
+            for batch in file.iter_batches():
+                for row in batch.to_pylist():
+                    number += 1
+                    yield f"{path}, row {number}", row
+    except (OSError, pyarrow.ArrowException) as error:
+        raise DatasetError(f"{path}: not a Parquet file that can be read ({error})") from None
 
 
 def parse_rows(text: str, source: str) -> Iterator[tuple[str, dict[str, Any]]]:

@@ -8,7 +8,15 @@ from typing import Any
 
 from mirage.errors import DatasetError
 
-__all__ = ["is_missing", "placed", "present", "rows_in"]
+__all__ = ["PASSAGE_NAMES", "is_missing", "placed", "present", "rows_in"]
+
+PASSAGE_NAMES: Mapping[str, tuple[str, ...]] = {
+    "id": ("id", "_id", "docid", "wikipedia_id"),
+    "text": ("text", "contents", "content", "body"),
+    "title": ("title", "wikipedia_title"),
+    "document": ("document", "document_id"),
+}
+"""What others call the fields of a passage: BEIR, MIRACL, Pyserini, KILT."""
 
 
 def rows_in(frame: Any) -> list[dict[str, Any]]:

@@ -16,8 +16,8 @@ __all__ = ["app"]
 COMMANDS = (
     *("rank", "report", "published", "queries", "generate", "judge", "features", "fit"),
     *("index", "retrieve", "rerank", "eval_run", "score", "bench", "finetune"),
-    *("metaeval", "decide", "baseline", "plan", "check", "history", "surrogate"),
-    *("data", "tests", "hub", "doctor"),
+    *("metaeval", "decide", "baseline", "plan", "check", "drift", "history"),
+    *("surrogate", "data", "tests", "hub", "doctor"),
 )
 
 for command in COMMANDS:

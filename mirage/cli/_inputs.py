@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import os
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from mirage.metaeval import LabelledSentences, Score
     from mirage.models import Query, Run
     from mirage.ranking import Ranking
+    from mirage.sources.logs import Log
     from mirage.surrogate import SurrogateRanker
 
 __all__ = [
@@ -25,8 +26,11 @@ __all__ = [
     "file_of",
     "forget_standard_input",
     "is_language",
+    "is_log",
     "labelled_of",
     "leaderboard_of",
+    "log_fields",
+    "log_of",
     "named",
     "named_numbers",
     "named_texts",
@@ -178,6 +182,26 @@ def runs_of(language: str, paths: Sequence[Path], names: Sequence[str] | None) -
     ]
 
 
+def log_fields(texts: Iterable[str] | None, cluster: str | None = None) -> dict[str, str]:
+    """What a log calls its fields, from ``--field question=input.text`` and ``--cluster``."""
+    fields = named_texts("--field", texts or (), "FIELD=NAME, such as question=input.text")
+    return fields if cluster is None else {**fields, "cluster": cluster}
+
+
+def is_log(path: Path, fields: Mapping[str, str]) -> bool:
+    """Whether a file is a log, and not one of responses."""
+    from mirage.sources import logs
+
+    return bool(fields) or logs.is_log(path, fields)
+
+
+def log_of(language: str, path: Path, fields: Mapping[str, str], name: str = "") -> Log:
+    """The log in a file."""
+    from mirage.sources import logs
+
+    return logs.read(path, language=language, fields=fields, model=name)
+
+
 def ranker_of(path: Path, trust: bool) -> SurrogateRanker:
     """The surrogate in a file."""
     from mirage.surrogate import SurrogateRanker
@@ -286,13 +310,15 @@ def score_of(text: str) -> Score:
 # Texts and numbers by name ------------------------------------------------------------------------
 
 
-def named_texts(option: str, texts: Iterable[str]) -> dict[str, str]:
+def named_texts(
+    option: str, texts: Iterable[str], expected: str = "AXIS=VALUE, such as retriever=bm25"
+) -> dict[str, str]:
     """The settings that options of the form AXIS=VALUE give."""
     settings = {}
     for text in texts:
         axis, equals, value = text.partition("=")
         if not equals:
-            raise MirageError(f"{option} {text!r}: expected AXIS=VALUE, such as retriever=bm25")
+            raise MirageError(f"{option} {text!r}: expected {expected}")
         settings[axis] = value
     return settings
 

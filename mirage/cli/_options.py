@@ -14,7 +14,8 @@ Responses = Annotated[
     list[Path],
     argument(
         "RESPONSES",
-        'JSON Lines {"query_id": ..., "text": ...}, a file a model; - is standard input.',
+        'JSON Lines {"query_id": ..., "text": ...}, a file a model, or a log with questions, '
+        "passages and answers; - is standard input.",
     ),
 ]
 Names = Annotated[
@@ -31,6 +32,15 @@ Cluster = Annotated[
         "What queries hang together by, such as a document: a key of their metadata.  [default: "
         "their own cluster, if they name one]",
         show_default=False,
+    ),
+]
+Fields = Annotated[
+    list[str] | None,
+    option(
+        "FIELD=NAME",
+        "What a log calls its question, passages, answer, error, id, time, model, cluster or "
+        "session, such as question=input.text; may be repeated.",
+        "--field",
     ),
 ]
 Features = Annotated[

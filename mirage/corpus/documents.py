@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import glob
-import gzip
-import zlib
-from collections.abc import Iterable, Iterator, Mapping
-from importlib import import_module
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from mirage._base.files import json_object, validated
+from mirage._base.files import table_rows, validated
+from mirage._base.rows import PASSAGE_NAMES
 from mirage.corpus.chunking import Spans, Unit, chunk
-from mirage.errors import DatasetError, needing
+from mirage.errors import DatasetError
 from mirage.models import Passage
 
 __all__ = ["CHUNK", "files", "is_text", "read_documents", "read_file", "read_passages"]
@@ -25,14 +23,6 @@ TEXT = (".txt", ".text", ".md", ".markdown", ".rst")
 
 ROWS = (".jsonl", ".jsonl.gz", ".ndjson", ".parquet")
 """Endings of files that hold a document a row."""
-
-NAMES: Mapping[str, tuple[str, ...]] = {
-    "id": ("id", "_id", "docid", "wikipedia_id"),
-    "text": ("text", "contents", "content", "body"),
-    "title": ("title", "wikipedia_title"),
-    "document": ("document", "document_id"),
-}
-"""What others call the fields of a passage: BEIR, MIRACL, Pyserini, KILT."""
 
 
 def read_documents(source: str | Path) -> Iterator[Passage]:
@@ -81,7 +71,7 @@ def read_file(path: Path, root: Path) -> Iterator[Passage]:
     if is_text(path):
         yield _document(path, root)
     else:
-        for where, row in _rows(path):
+        for where, row in table_rows(path):
             yield _passage(row, where)
 
 
@@ -142,50 +132,10 @@ def _document(path: Path, root: Path) -> Passage:
 
 def _passage(row: Mapping[str, Any], where: str) -> Passage:
     fields = {}
-    for field, names in NAMES.items():
+    for field, names in PASSAGE_NAMES.items():
         name = next((name for name in names if row.get(name) is not None), None)
         if name is not None:
             fields[field] = row[name]
     if isinstance(fields.get("text"), list):  # paragraphs, as in KILT
         fields["text"] = "".join(map(str, fields["text"]))
     return validated(Passage, fields, where)
-
-
-def _rows(path: Path) -> Iterable[tuple[str, dict[str, Any]]]:
-    if path.name.lower().endswith(".parquet"):
-        return _parquet(path)
-    return _json_lines(path)
-
-
-def _json_lines(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
-    """The rows of a file that may be larger than memory."""
-    try:
-        with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:
-            for number, line in enumerate(file, 1):
-                if line.strip():
-                    where = f"{path}, line {number}"
-                    yield json_object(where, _decoded(line, where))
-    except (OSError, EOFError, zlib.error) as error:
-        raise DatasetError(f"{path}: cannot be read ({error})") from None
-
-
-def _decoded(line: bytes, where: str) -> str:
-    try:
-        return line.decode("utf-8-sig")
-    except UnicodeDecodeError:
-        raise DatasetError(f"{where}: not UTF-8; save the file as UTF-8") from None
-
-
-def _parquet(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
-    with needing("pyarrow", "retrieval"):
-        pyarrow: Any = import_module("pyarrow")
-        parquet: Any = import_module("pyarrow.parquet")
-    try:
-        with parquet.ParquetFile(path) as file:
-            number = 0
-            for batch in file.iter_batches():
-                for row in batch.to_pylist():
-                    number += 1
-                    yield f"{path}, row {number}", row
-    except (OSError, pyarrow.ArrowException) as error:
-        raise DatasetError(f"{path}: not a Parquet file that can be read ({error})") from None

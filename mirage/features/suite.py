@@ -22,6 +22,7 @@ from mirage.features.base import (
     Facts,
     Feature,
     FunctionFeature,
+    Need,
     NotComputed,
     answered,
 )
@@ -132,19 +133,23 @@ class FeatureSuite:
         Raises:
             FeatureError: none of them can.
         """
-        met = [
-            item
-            for item in self.features
-            if all(
-                need not in GIVEN or any(map(GIVEN[need], dataset)) for need in facts(item).needs
-            )
-        ]
+        unmet = self.unmet(dataset)
+        met = [item for item in self.features if item.name not in unmet]
         if not met:
             raise FeatureError(
                 f"none of the features {', '.join(self.names)} can be computed on {dataset.name}: "
                 "its queries lack what they need"
             )
         return FeatureSuite(met, self.language)
+
+    def unmet(self, dataset: MirageDataset) -> dict[str, tuple[Need, ...]]:
+        """What the features that cannot be computed on a dataset lack there, by their names."""
+        given = {need for need, has in GIVEN.items() if any(map(has, dataset))}
+        lacks = {
+            item.name: tuple(n for n in facts(item).needs if n in GIVEN and n not in given)
+            for item in self.features
+        }
+        return {name: needs for name, needs in lacks.items() if needs}
 
     @property
     def names(self) -> tuple[str, ...]:

@@ -43,9 +43,10 @@ from mirage.dataset import MirageDataset
 from mirage.errors import DatasetError, missing_package
 from mirage.features import FeatureSuite
 from mirage.generation import PromptMaker, RagPrompt
-from mirage.integrations._contexts import dataset_of, response_to, score, suite_of, wanted_names
+from mirage.integrations._contexts import dataset_of, score, suite_of, wanted_names
 from mirage.languages import Language
 from mirage.models import Query, Response, Run
+from mirage.sources.contexts import response_to
 
 try:
     import anyio

@@ -35,8 +35,9 @@ from mirage.dataset import MirageDataset
 from mirage.errors import DatasetError, missing_package
 from mirage.features import FeatureSuite
 from mirage.features.suite import FeatureLike
-from mirage.integrations._contexts import Asked, query_of, records_of, response_to, score
+from mirage.integrations._contexts import records_of, score
 from mirage.models import Query, Response, Run
+from mirage.sources.contexts import Asked, query_of, response_to
 
 try:
     from ragas import EvaluationDataset, RunConfig, SingleTurnSample

@@ -19,10 +19,12 @@ if TYPE_CHECKING:
     from mirage.statistics.paired import PairedMean, paired_means
     from mirage.statistics.permutation import holm, permutation_p_values, single_step_p_values
     from mirage.statistics.prediction_powered import PoweredMean, powered_mean
+    from mirage.statistics.two_sample import MeanDifference, mean_differences
     from mirage.statistics.variance import VarianceComponents, variance_components
 
 __all__ = [
     "Calibration",
+    "MeanDifference",
     "MeanTau",
     "PairedMean",
     "PoweredMean",
@@ -34,6 +36,7 @@ __all__ = [
     "gwet_ac1",
     "holm",
     "krippendorff_alpha",
+    "mean_differences",
     "mean_tau",
     "paired_means",
     "permutation_p_values",

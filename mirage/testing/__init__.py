@@ -14,6 +14,7 @@ from mirage._base.lazy import lazy
 if TYPE_CHECKING:
     from mirage.testing._shortfalls import FellShortError
     from mirage.testing.baseline import Baseline, read_baseline, save_baseline
+    from mirage.testing.drifts import Drift, Shift, drift
     from mirage.testing.feature_bounds import assert_feature
     from mirage.testing.history import Commit, History
     from mirage.testing.mutation import (
@@ -38,6 +39,7 @@ __all__ = [
     "Chances",
     "Commit",
     "Design",
+    "Drift",
     "Fate",
     "FellShortError",
     "History",
@@ -48,10 +50,12 @@ __all__ = [
     "MutationScore",
     "Plan",
     "Series",
+    "Shift",
     "Step",
     "assert_feature",
     "assert_no_regression",
     "assert_ranks",
+    "drift",
     "moved",
     "mutants",
     "mutation_score",

@@ -10,8 +10,9 @@ import pytest
 from mirage.dataset import MirageDataset
 from mirage.errors import DatasetError
 from mirage.features import FeatureSuite
-from mirage.integrations._contexts import Asked, dataset_of, query_of, records_of, suite_of
+from mirage.integrations._contexts import dataset_of, records_of, suite_of
 from mirage.models import Query
+from mirage.sources.contexts import Asked, query_of
 
 AS: dict[str, Any] = {"model": "m", "name": "mine", "error": "no text"}
 

@@ -1,0 +1,285 @@
+"""Logs: read as they come, measured without gold, compared over time."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from mirage import MirageDataset
+from mirage.errors import DatasetError, SettingError, UnknownNameError
+from mirage.features.traffic import measured, new_words
+from mirage.sources import logs
+from mirage.statistics import mean_differences
+from mirage.testing import drift
+
+PASSAGES = ["The Nile is 6,650 km long.", "The Congo is 4,700 km long."]
+
+
+def line(**fields: Any) -> dict[str, Any]:
+    return {"question": "How long is the Nile?", "answer": "6,650 km [1].", **fields}
+
+
+def written(path: Path, *rows: Any) -> Path:
+    path.write_text("\n".join(json.dumps(row) for row in rows), encoding="utf-8")
+    return path
+
+
+def read(tmp_path: Path, *rows: Any, **fields: str) -> logs.Log:
+    return logs.read(written(tmp_path / "log.jsonl", *rows), language="en", fields=fields)
+
+
+# Reading ------------------------------------------------------------------------------------------
+
+
+def test_a_line_is_read_by_whatever_names_it_has(tmp_path: Path) -> None:
+    rows = (
+        {"query": "How long is the Nile?", "contexts": PASSAGES, "response": "6,650 km [1]."},
+        {"user_input": "Of the Congo?", "retrieved_contexts": [], "response": "I do not know."},
+        {"question": "And?", "answer": "", "model": "bot", "passages": [{"_id": 7, "text": "x"}]},
+    )
+    log = read(tmp_path, *rows)
+    first, second, third = log.dataset
+    assert [passage.text for passage in first.passages] == PASSAGES
+    assert first.passage_ids == ("1", "2")
+    assert second.passages == ()
+    assert log.run["2"].shown == ()
+    assert third.passage_ids == ("7",)
+    assert [response.text for response in log.run] == ["6,650 km [1].", "I do not know.", ""]
+    assert log.run.model == "bot"
+
+
+def test_fields_lead_into_objects_and_lists(tmp_path: Path) -> None:
+    row = {
+        "input": {"text": "How long?"},
+        "choices": [{"message": {"content": "Long."}}],
+        "a.b": 5,
+    }
+    fields = {"question": "input.text", "answer": "choices.0.message.content", "session": "a.b"}
+    log = read(tmp_path, row, {**row}, **fields)
+    assert log.dataset["1"].text == "How long?"
+    assert log.run["1"].text == "Long."
+    assert log.dataset["1"].cluster == log.dataset["2"].cluster is not None
+
+
+@pytest.mark.parametrize(
+    ("row", "words"),
+    [
+        ({"answer": "x"}, "line 2: no field 'question' or"),
+        ({"question": "x"}, "line 2: neither an answer"),
+        (line(answer=5), "line 2, field 'answer': expected a text, found int"),
+        (line(contexts=3), "line 2, field 'contexts': expected a list"),
+        (line(contexts=["a", {"id": 1}]), "line 2, field 'contexts', passage 2: no text"),
+        (line(time="yesterday"), "line 2, field 'time': 'yesterday' is no time"),
+        (line(id="q"), "line 2, field 'id': 'q' stands in line 1 too"),
+        ([1], "line 2: expected a JSON object"),
+    ],
+)
+def test_what_is_wrong_is_said_with_its_place(tmp_path: Path, row: Any, words: str) -> None:
+    with pytest.raises(DatasetError) as caught:
+        read(tmp_path, line(id="q"), row)
+    assert f"log.jsonl, {words}" in str(caught.value)
+
+
+def test_misspelt_names_are_errors(tmp_path: Path) -> None:
+    with pytest.raises(SettingError, match=r"no line has the field 'when' \(time\)"):
+        read(tmp_path, line(), time="when")
+    with pytest.raises(UnknownNameError, match="field of a log"):
+        read(tmp_path, line(), anwser="x")
+
+
+def test_a_failure_is_no_answer_and_no_zero(tmp_path: Path) -> None:
+    rows = (line(error="timeout"), line(answer=None), line(error=""), line(error={"code": 5}))
+    log = read(tmp_path, *rows)
+    assert [response.error for response in log.run] == [
+        "timeout",
+        "the log has no answer",
+        None,
+        '{"code": 5}',
+    ]
+    table = measured(log.dataset, log.run, progress=False).table
+    assert table["failed"].tolist() == [1, 1, 0, 1]
+    assert np.isnan(table["answer_length"]).tolist() == [True, True, False, True]
+    assert table.reasons["1", "abstains"] == "the model failed: timeout"
+
+
+def test_an_empty_question_is_left_out_with_a_warning(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    log = read(tmp_path, line(), line(question=" "), line())
+    assert log.dataset.query_ids == ("1", "3")
+    assert "question is empty: 1, the first line 2" in caplog.text
+
+
+def test_equal_questions_and_one_session_are_one_cluster(tmp_path: Path) -> None:
+    rows = (
+        line(),
+        line(question="how long is  the Nile?", user_id=1),
+        line(question="Why?", user_id=1),
+        line(question="Where?"),
+    )
+    a, b, c, d = (query.cluster for query in read(tmp_path, *rows).dataset)
+    assert a == b == c is not None
+    assert d is None
+    named = [line(cluster="x"), line(), line(cluster="x")]
+    assert [query.cluster for query in read(tmp_path, *named).dataset] == ["x", None, "x"]
+
+
+def test_two_texts_under_one_id_are_two_passages(tmp_path: Path) -> None:
+    same = {"id": "nile", "text": PASSAGES[0]}
+    log = read(tmp_path, line(passages=[same, {"id": "nile", "text": PASSAGES[1]}, same]))
+    assert log.dataset["1"].passage_ids == ("nile", "nile~2")
+    assert log.run["1"].shown == ("nile", "nile~2", "nile")
+
+
+def test_times_part_a_log(tmp_path: Path) -> None:
+    times = ["2026-11-22T23:30:00-02:00", 1763942400, 1763942400000, "2026-11-15"]
+    log = read(tmp_path, *(line(time=time) for time in times))
+    # 23:30 west of London on a Sunday is Monday there; 1763942400 is 2025-11-24, a Monday.
+    assert {name: part.dataset.query_ids for name, part in log.by("week").items()} == {
+        "2025-W48": ("2", "3"),
+        "2026-W46": ("4",),
+        "2026-W48": ("1",),
+    }
+    before, after = log.last("week")
+    assert before.dataset.query_ids == ("2", "3", "4")
+    assert after.run["1"].text
+    with pytest.raises(DatasetError, match="does not say when"):
+        read(tmp_path, line()).by("day")
+    with pytest.raises(DatasetError, match="all is of one month"):
+        read(tmp_path, line(time="2026-11-15")).last("month")
+
+
+def test_models_are_told_apart(tmp_path: Path) -> None:
+    log = read(tmp_path, line(model="a"), line(model="b"), line(model="a"))
+    parts = log.by_model()
+    assert {name: len(part.run) for name, part in parts.items()} == {"a": 2, "b": 1}
+    assert parts["b"].run.model == "b"
+
+
+def test_gzip_is_read_and_a_log_is_told_from_responses(tmp_path: Path) -> None:
+    path = tmp_path / "log.jsonl.gz"
+    path.write_bytes(gzip.compress(json.dumps(line()).encode()))
+    assert len(logs.read(path, language="en").dataset) == 1
+    assert logs.is_log(path)
+    assert not logs.is_log(written(tmp_path / "run.jsonl", {"query_id": "1", "output": "x"}))
+
+
+# Measuring ----------------------------------------------------------------------------------------
+
+
+def test_what_needs_no_gold_is_measured_and_the_rest_says_why(tmp_path: Path) -> None:
+    log = read(tmp_path, line(contexts=PASSAGES), line(contexts=[], answer="I do not know."))
+    side = measured(log.dataset, log.run, progress=False)
+    assert side.unmet["citation_recall@10"] == ("relevant passages",)
+    assert {"support_lexical", "unknown_facts"} <= set(side.table.features)
+    assert side.table["passages_shown"].tolist() == [2, 0]
+    assert side.table["abstains"].tolist() == [0, 1]
+    carried = side.table["question_carried"]
+    assert carried[0] > 0.9
+    assert carried[1] == 0
+    assert side.table["other_language"].tolist() == pytest.approx([0, 0], abs=0.05)
+
+
+def test_without_passages_what_needs_them_is_not_measured(tmp_path: Path) -> None:
+    side = measured(*read(tmp_path, line())[:2], progress=False)
+    assert side.unmet["support_lexical"] == ("passages",)
+    assert np.isnan(side.table["passages_shown"]).all()
+
+
+def test_new_words_are_those_of_no_other_earlier_question(tmp_path: Path) -> None:
+    def asked(*questions: str) -> MirageDataset:
+        return read(tmp_path, *(line(question=question) for question in questions)).dataset
+
+    before = asked("bridges rivers", "rivers lakes")
+    # Of the later ones, the first leaves out the first cluster, the second the second.
+    after = asked("bridges rivers", "bridges tunnels")
+    earlier, later = new_words(before, after, {}, {})
+    assert earlier.tolist() == [0.5, 0.5]
+    assert later.tolist() == [0.5, 0.5]
+
+
+# Drift --------------------------------------------------------------------------------------------
+
+
+def week(tmp_path: Path, *, worse: float = 0.0, seed: int = 0, size: int = 40) -> logs.Log:
+    """Questions on bundled passages, answered by the reference or by an abstention in English."""
+    rng = np.random.default_rng(seed)
+    bundled = MirageDataset.bundled("sw")
+    rows = []
+    for number, place in enumerate(rng.integers(0, 30, size)):
+        query = bundled[int(place)]
+        lost = rng.random() < worse
+        rows.append(
+            {
+                "question": query.text,
+                "passages": [passage.model_dump() for passage in query.passages],
+                "answer": "I cannot say, I am sorry to tell you." if lost else query.reference,
+                "cluster": str(number),
+            }
+        )
+    return logs.read(written(tmp_path / f"week-{seed}.jsonl", *rows), language="sw")
+
+
+def test_a_drift_is_told_from_noise(tmp_path: Path) -> None:
+    before = week(tmp_path, seed=1)
+    result = drift(before, week(tmp_path, seed=2, worse=0.5), progress=False)
+    assert {"target_language", "support_lexical"} <= {shift.feature for shift in result.fell}
+    assert result.verdict == "worse"
+    same = drift(before, week(tmp_path, seed=3), margin=0.9, progress=False)
+    assert same.fell == ()
+    assert same.verdict == "no worse"
+    assert drift(before, before, margin=0.01, progress=False).verdict == "cannot tell"
+    assert "worse" in str(result)
+    assert "not measured: citation_recall@10" in str(result)
+
+
+def test_few_clusters_change_nothing(tmp_path: Path) -> None:
+    few = week(tmp_path, seed=2, worse=1.0, size=9)
+    result = drift(week(tmp_path, seed=1), few, margin=0.1, progress=False)
+    assert result.fell == ()
+    assert result.verdict == "cannot tell"
+    assert np.isnan(result["target_language"].interval).all()
+    assert "below 10 clusters" in str(result)
+
+
+def test_the_interval_of_two_shares_is_newcombes() -> None:
+    # Newcombe 1998, table II (a): 56 of 70 and 48 of 80, method 10: 0.0524 to 0.3339. The intervals
+    # of the two shares are Wilson's there, and here with Student's t, which makes them wider.
+    values = [np.repeat([1.0, 0.0], counts)[:, None] for counts in ((48, 32), (56, 14))]
+    ends = np.zeros(1), np.ones(1)
+    codes = [np.arange(len(column)) for column in values]
+    (row,) = mean_differences(values[0], codes[0], values[1], codes[1], *ends, permutations=1)
+    assert row.difference == pytest.approx(0.2)
+    assert row.interval == pytest.approx((0.0524, 0.3339), abs=0.004)
+    assert row.interval[0] < 0.0524
+    assert row.interval[1] > 0.3339
+
+
+def test_exchanged_sets_are_all_ways_to_choose() -> None:
+    # Of the 252 ways to choose five of ten, two are as far apart as five zeros and five ones.
+    values = np.zeros((5, 1)), np.ones((5, 1))
+    codes = np.arange(5)
+    ends = np.zeros(1), np.ones(1)
+    (row,) = mean_differences(values[0], codes, values[1], codes, *ends, permutations=20_000)
+    assert row.p == pytest.approx(2 / 252)
+    # As much evidence, but in one column of two that have nothing to do with each other.
+    rng = np.random.default_rng(0)
+    noise = [np.column_stack([column, rng.random(5)]) for column in values]
+    two = np.zeros(2), np.ones(2)
+    first, _ = mean_differences(noise[0], codes, noise[1], codes, *two, permutations=20_000)
+    assert first.p == pytest.approx(4 / 252)
+
+
+def test_a_column_without_values_changes_nothing() -> None:
+    values = np.array([[0.0, np.nan], [1.0, np.nan]] * 10)
+    codes, ends = np.arange(20), (np.zeros(2), np.ones(2))
+    known, none = mean_differences(values, codes, values, codes, *ends, permutations=99)
+    assert known.difference == 0
+    assert known.p == 1
+    assert none.p == 1
+    assert np.isnan([none.before, *none.interval]).all()
