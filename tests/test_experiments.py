@@ -418,7 +418,7 @@ def test_the_settings_are_those_that_the_papers_print() -> None:
         "LoRA dropout": "0.1",
         "LoRA layers": "all-linear",
     } == printed(BERGEN_TUNING)
-    assert "learning rate  0.0002" in str(tuning_settings())
+    assert "learning rate   0.0002" in str(tuning_settings())
 
 
 # Results ------------------------------------------------------------------------------------------

@@ -6,6 +6,7 @@ import html
 import math
 import re
 import unicodedata
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 __all__ = [
     "RANKED",
     "WIDTH",
+    "Printed",
     "Rows",
     "Table",
     "frame_of",
@@ -116,6 +118,28 @@ class Table:
         header, *rows = (tuple(row[j] for j in columns) for row in (self.header, *self.rows))
         name, texts = columns.index(self.name), tuple(map(columns.index, self.texts))
         return replace(self, header=header, rows=tuple(rows), name=name, texts=texts)
+
+
+class Printed(ABC):
+    """A result that is shown as tables: printed, in Markdown, in LaTeX and in notebooks."""
+
+    @abstractmethod
+    def _tables(self) -> tuple[Table, ...]:
+        """What is shown."""
+
+    def __str__(self) -> str:
+        return "\n\n".join(to_text(part) for table in self._tables() for part in parts(table))
+
+    def to_markdown(self) -> str:
+        """What is printed, in GitHub's Markdown."""
+        return "\n\n".join(map(to_markdown, self._tables()))
+
+    def to_latex(self) -> str:
+        """What is printed, for LaTeX's package booktabs."""
+        return "\n\n".join(map(to_latex, self._tables()))
+
+    def _repr_html_(self) -> str:
+        return "".join(map(to_html, self._tables()))
 
 
 def ranked_cells(
@@ -231,7 +255,7 @@ def parts(table: Table) -> tuple[Table, ...]:
     taken = sum(
         max(_width(_clean(row[j])) for row in (table.header, *table.rows)) + len(GAP) for j in left
     )
-    if taken + max(widths, default=0) + len(GAP) > room and len(left) > 1:
+    if widths and taken + max(widths) + len(GAP) > room and len(left) > 1:
         return parts(_numbered(table, left))
     groups: list[list[int]] = [[]]
     used = taken

@@ -12,9 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from mirage._base import tables
 from mirage._base.files import validated
-from mirage._base.tables import Table
+from mirage._base.tables import Table, to_html
 from mirage.benchmarking.cells import Cell, Score, differing_axes
 from mirage.errors import DatasetError
 from mirage.models import Record
@@ -22,7 +21,6 @@ from mirage.statistics.bootstrap import NO_INTERVAL
 
 __all__ = [
     "FAILED",
-    "Table",
     "columns",
     "from_json",
     "named",
@@ -31,7 +29,6 @@ __all__ = [
     "shown",
     "to_csv",
     "to_json",
-    "to_text",
 ]
 
 COUNTS = ("n", "failed", "unmeasured")
@@ -137,17 +134,12 @@ def _notes(
         yield f"failed: {', '.join(names)}: {reason}"
 
 
-def to_text(table: Table) -> str:
-    """The table for a terminal of 80 columns, in parts where it is wider."""
-    return "\n\n".join(map(tables.to_text, tables.parts(table)))
-
-
 def page(table: Table) -> str:
     """An HTML file with the table alone."""
     return (
         '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
-        f"<title>{html.escape(table.title)}</title></head><body>{tables.to_html(table)}"
+        f"<title>{html.escape(table.title)}</title></head><body>{to_html(table)}"
         "</body></html>"
     )
 

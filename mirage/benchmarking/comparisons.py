@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from mirage._base.tables import Rows, Table, frame_of, to_html, to_latex, to_markdown
+from mirage._base.tables import Printed, Rows, Table, frame_of
 from mirage.benchmarking import _rendering as rendering
 from mirage.benchmarking.cells import Cell, axes_of, differing_axes
 from mirage.errors import SettingError, UnknownNameError
@@ -68,7 +68,7 @@ class CellDifference(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class CellComparisons(Rows[CellDifference]):
+class CellComparisons(Printed, Rows[CellDifference]):
     """Cells compared with a baseline, or with each other; iterates over its rows.
 
     Attributes:
@@ -99,21 +99,7 @@ class CellComparisons(Rows[CellDifference]):
         ]
         return frame_of(rows, [*names, "n"])
 
-    def __str__(self) -> str:
-        return rendering.to_text(self._table())
-
-    def to_markdown(self) -> str:
-        """The comparisons in GitHub's Markdown."""
-        return to_markdown(self._table())
-
-    def to_latex(self) -> str:
-        """The comparisons for LaTeX's package booktabs."""
-        return to_latex(self._table())
-
-    def _repr_html_(self) -> str:
-        return to_html(self._table())
-
-    def _table(self) -> Table:
+    def _tables(self) -> tuple[Table]:
         cells = [cell for row in self for cell in (row.cell, row.baseline)]
         axes = differing_axes(list(dict.fromkeys(cells)), axes_of(cells))
         columns: dict[str, list[str]] = {}
@@ -135,14 +121,15 @@ class CellComparisons(Rows[CellDifference]):
         )
         of = "" if "metric" in columns or not cells else f" of {self.rows[0].metric}"
         base = ", ".join(f"{axis}: {value}" for axis, value in self.baseline.items())
-        return Table(
+        table = Table(
             f"{self.name}: differences{of}" + (f" from {base}" if base else ""),
             tuple(columns),
             tuple(zip(*columns.values(), strict=True)),
             notes=(note, *self.notes),
             name=texts - 1,
             texts=tuple(range(texts - 1)),
-        ).filled()
+        )
+        return (table.filled(),)
 
 
 def _difference(row: CellDifference) -> str:

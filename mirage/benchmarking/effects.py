@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from mirage._base.arrays import Floats
-from mirage._base.tables import Rows, Table, frame_of, to_html, to_markdown, to_text
+from mirage._base.tables import Printed, Rows, Table, frame_of
 from mirage.benchmarking.cells import Cell
 from mirage.benchmarking.tables import ResultTable
 from mirage.errors import SettingError, UnknownNameError
@@ -68,7 +68,7 @@ class SettingMean(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class ComponentEffects(Rows[AxisEffect]):
+class ComponentEffects(Printed, Rows[AxisEffect]):
     """What each axis contributes; iterates over :class:`AxisEffect` rows, interactions last.
 
     Attributes:
@@ -102,16 +102,6 @@ class ComponentEffects(Rows[AxisEffect]):
         """
         rows = [(row.axis, row.share, *row.interval) for row in self]
         return frame_of(rows, ["axis", "share", "lower", "upper"])
-
-    def __str__(self) -> str:
-        return "\n\n".join(map(to_text, self._tables()))
-
-    def to_markdown(self) -> str:
-        """Both tables, shares and means, in GitHub's Markdown."""
-        return "\n\n".join(map(to_markdown, self._tables()))
-
-    def _repr_html_(self) -> str:
-        return "".join(map(to_html, self._tables()))
 
     def _tables(self) -> tuple[Table, Table]:
         ends = f"{100 * self.level:g} % interval"

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from mirage._base.tables import Table, frame_of, to_html, to_latex, to_markdown
+from mirage._base.tables import Printed, Table, frame_of
 from mirage.benchmarking import _rendering as rendering
 from mirage.benchmarking.cells import Cell, Score, differing_axes
 from mirage.errors import SettingError, UnknownNameError
@@ -20,7 +20,7 @@ Key = tuple[str, ...]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Pivot:
+class Pivot(Printed):
     """Scores by row and column; ``pivot[row, column]`` is one of them.
 
     Attributes:
@@ -65,20 +65,6 @@ class Pivot:
             columns[name] = [float("nan") if score is None else score.mean for score in scores]
         return frame_of(columns)
 
-    def __str__(self) -> str:
-        return rendering.to_text(self._table())
-
-    def to_markdown(self) -> str:
-        """The table in GitHub's Markdown."""
-        return to_markdown(self._table())
-
-    def to_latex(self) -> str:
-        """The table for LaTeX's package booktabs."""
-        return to_latex(self._table())
-
-    def _repr_html_(self) -> str:
-        return to_html(self._table())
-
     def _header(self) -> list[str]:
         """The name of each column: what all have in common is left out."""
         depth = range(len(self.columns[0]) if self.columns else 0)
@@ -91,12 +77,12 @@ class Pivot:
         score = self.scores[row, column]
         return rendering.FAILED if score is None else rendering.number(score)
 
-    def _table(self) -> Table:
+    def _tables(self) -> tuple[Table]:
         metrics = list(dict.fromkeys(column[-1] for column in self.columns))
         notes = [] if len(metrics) > 1 else [", ".join(metrics)]
         if any(score and score.interval[0] == score.interval[0] for score in self.scores.values()):
             notes.append("in brackets: 95 % intervals")
-        return Table(
+        table = Table(
             self.title,
             (*self.axes, *self._header()),
             tuple(
@@ -107,6 +93,7 @@ class Pivot:
             name=len(self.axes) - 1,
             texts=tuple(range(len(self.axes) - 1)),
         )
+        return (table,)
 
 
 def pivoted(

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import reduce
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from mirage._base.tables import Table, to_html, to_text
+from mirage._base.tables import Printed, Table
 from mirage.benchmarking._nodes import Nodes, Settings
 from mirage.benchmarking.config import NONE, GridConfig
 from mirage.benchmarking.store import RESPONSES, STEPS, Node, ResultStore
@@ -66,7 +66,7 @@ class PlanRow:
 
 
 @dataclass(frozen=True, eq=False)
-class Plan:
+class Plan(Printed):
     """What running a grid will take; prints as a table.
 
     Attributes:
@@ -104,13 +104,7 @@ class Plan:
             _sum(row.bytes for row in self),
         )
 
-    def __str__(self) -> str:
-        return to_text(self._table())
-
-    def _repr_html_(self) -> str:
-        return to_html(self._table())
-
-    def _table(self) -> Table:
+    def _tables(self) -> tuple[Table]:
         rows = [row for row in self if row.nodes]
         header = ("step", "steps", "done", "to do", "calls", "tokens", "cost", "time", "disk")
         cells = tuple(
@@ -126,7 +120,7 @@ class Plan:
             for row in (*rows, self.total)
         )
         title = f"{self.name}: {self.cells} cells; the store holds {_size(self.stored)}"
-        return Table(title, header, cells, notes=self.notes, name=0)
+        return (Table(title, header, cells, notes=self.notes, name=0),)
 
 
 def make_plan(

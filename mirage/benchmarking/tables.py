@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mirage._base.files import replacing
-from mirage._base.tables import frame_of, to_html, to_latex, to_markdown
+from mirage._base.tables import Printed, Table, frame_of
 from mirage.benchmarking import _rendering as rendering
 from mirage.benchmarking.cells import AXES, Cell, Score, axes_of, differing_axes
 from mirage.benchmarking.comparisons import CellComparisons, compared
@@ -22,7 +22,7 @@ __all__ = ["AXES", "Cell", "ResultTable", "Score"]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class ResultTable(Sequence[Cell]):
+class ResultTable(Printed, Sequence[Cell]):
     """What an experiment measured: cells, each with its metrics.
 
     Attributes:
@@ -169,23 +169,8 @@ class ResultTable(Sequence[Cell]):
         lost = f", {failed} of them failed" if failed else ""
         return f"ResultTable({self.name!r}, {len(self)} cells{lost}, {', '.join(self.metrics)})"
 
-    def __str__(self) -> str:
-        return rendering.to_text(self._shown)
-
-    def _repr_html_(self) -> str:
-        return to_html(self._shown)
-
-    @property
-    def _shown(self) -> rendering.Table:
-        return rendering.shown(self.name, self.cells, self.axes, self.metrics, self.notes)
-
-    def to_markdown(self) -> str:
-        """The table in GitHub's Markdown."""
-        return to_markdown(self._shown)
-
-    def to_latex(self) -> str:
-        """The table for LaTeX's package booktabs."""
-        return to_latex(self._shown)
+    def _tables(self) -> tuple[Table]:
+        return (rendering.shown(self.name, self.cells, self.axes, self.metrics, self.notes),)
 
     def to_csv(self) -> str:
         """The table as comma-separated values: a line a cell and metric, numbers in full."""
@@ -243,7 +228,7 @@ class ResultTable(Sequence[Cell]):
             ".csv": self.to_csv,
             ".tex": self.to_latex,
             ".json": self.to_json,
-            ".html": lambda: rendering.page(self._shown),
+            ".html": lambda: rendering.page(*self._tables()),
         }
         if path.suffix.lower() not in forms:
             raise SettingError(f"{path}: a table is written to a file in {', '.join(forms)}")

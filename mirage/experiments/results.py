@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 import numpy as np
 
 from mirage._base.arrays import Floats
-from mirage._base.tables import Table, frame_of, to_html, to_markdown, to_text
+from mirage._base.tables import Printed, Table, frame_of
 from mirage.statistics.ranks import kendall_tau
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ R = TypeVar("R", bound=Line)
 
 
 @dataclass(frozen=True)
-class Result(Generic[R]):
+class Result(Printed, Generic[R]):
     """What an experiment found; prints as a table.
 
     Attributes:
@@ -99,17 +99,7 @@ class Result(Generic[R]):
         """
         return frame_of(self.columns)
 
-    def __str__(self) -> str:
-        return to_text(self._table())
-
-    def to_markdown(self) -> str:
-        """The same table in GitHub's Markdown."""
-        return to_markdown(self._table())
-
-    def _repr_html_(self) -> str:
-        return to_html(self._table())
-
-    def _table(self) -> Table:
+    def _tables(self) -> tuple[Table]:
         columns = self.columns
         alike = [name for name in columns if len(self) > 1 and self._says_nothing(columns[name])]
         shown = [name for name in columns if name not in alike] or [*columns][:1] or ["language"]
@@ -117,14 +107,16 @@ class Result(Generic[R]):
         same = ", ".join(
             f"{_header(name)}: {columns[name][0]}" for name in alike if columns[name][0] != ""
         )
-        return Table(
+        table = Table(
             title=self.title,
             header=tuple(map(_header, shown)),
             rows=tuple(tuple(_shown(getattr(row, name)) for name in shown) for row in self.rows),
             marked=(False,) * len(self),
             notes=(*([same] if same else ()), *self.notes),
             name=shown.index(texts[-1]) if texts else 0,
-        ).filled()
+            texts=tuple(map(shown.index, texts[:-1])),
+        )
+        return (table.filled(),)
 
     @staticmethod
     def _says_nothing(column: Sequence[object]) -> bool:

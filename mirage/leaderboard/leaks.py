@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from statistics import median
 from typing import NamedTuple
 
-from mirage._base.tables import Rows, Table, to_html, to_markdown, to_text
+from mirage._base.tables import Printed, Rows, Table
 from mirage.leaderboard.leaderboard import Leaderboard
 from mirage.models import Passage, Query
 from mirage.statistics.bootstrap import Interval
@@ -58,7 +58,7 @@ class Leak(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class LeakAudit(Rows[Leak]):
+class LeakAudit(Printed, Rows[Leak]):
     """How far optimisers climb on a board, the highest first; prints as a table.
 
     Attributes:
@@ -75,17 +75,7 @@ class LeakAudit(Rows[Leak]):
         """The optimisers that stand above half of the board's own systems, unnoticed."""
         return tuple(row for row in self if row.leaks)
 
-    def __str__(self) -> str:
-        return to_text(self._table())
-
-    def to_markdown(self) -> str:
-        """The table in GitHub's Markdown."""
-        return to_markdown(self._table())
-
-    def _repr_html_(self) -> str:
-        return to_html(self._table())
-
-    def _table(self) -> Table:
+    def _tables(self) -> tuple[Table]:
         cells = tuple(
             (
                 row.optimiser,
@@ -101,7 +91,7 @@ class LeakAudit(Rows[Leak]):
         header = ("optimiser", "rank", "logit", "95 % interval", "above", "unlike", "")
         note = f"The middle one of the board's own systems has the logit {self.median:.2f}."
         title = f"Systems that know what is measured, and no answer ({self.language})"
-        return Table(title, header, cells, notes=(note,), name=0).filled()
+        return (Table(title, header, cells, notes=(note,), name=0).filled(),)
 
 
 def leak_audit(

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mirage._base.logs import logger
-from mirage._base.tables import Table, frame_of, to_html, to_text
+from mirage._base.tables import Printed, Table, frame_of
 from mirage.dataset import Cluster, clusters_of
 from mirage.errors import DatasetError, SettingError, UnknownNameError, needing
 from mirage.models import Query
@@ -88,7 +88,7 @@ class RetrievalDifference(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class RetrievalEvaluation:
+class RetrievalEvaluation(Printed):
     """The measures of one run; iterates over its :class:`RetrievalMean` rows.
 
     Attributes:
@@ -189,13 +189,7 @@ class RetrievalEvaluation:
         columns = {name: self.values[:, i] for i, name in enumerate(self.measures)}
         return frame_of({"query_id": self.query_ids, **columns}).set_index("query_id")
 
-    def __str__(self) -> str:
-        return to_text(self._table())
-
-    def _repr_html_(self) -> str:
-        return to_html(self._table())
-
-    def _table(self) -> Table:
+    def _tables(self) -> tuple[Table]:
         what = "documents" if self.documents else "passages"
         rows = tuple((row.measure, *_cells(row.mean, row.interval)) for row in self)
         notes = []
@@ -208,7 +202,8 @@ class RetrievalEvaluation:
                 f"{unmeasured} without a relevant passage in the qrels, left out of the means"
             )
         title = f"{self.name}: {self._measured} queries, {what}"
-        return Table(title, ("measure", "mean", "95 % interval"), rows, notes=tuple(notes), name=0)
+        header = ("measure", "mean", "95 % interval")
+        return (Table(title, header, rows, notes=tuple(notes), name=0),)
 
     def _codes(self, query_ids: Sequence[str]) -> NDArray[np.intp]:
         return cluster_codes(query_ids, self.clusters)
