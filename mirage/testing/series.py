@@ -129,7 +129,8 @@ def moved(
     What is tested is whether these very queries are answered as before. The answers to a query are
     exchanged between the runs, all features together, queries of one cluster as one
     (:func:`worsening_p_values`): so repeats, and commits, tell a query that changed from one that
-    always did. The gate asks another question, whether queries like these would be worse.
+    always did, and it takes few that were always right and no longer are. The gate asks another
+    question, whether queries like these would be worse.
     ``benchmarks/history.py`` prints alarms without a change, and what is found.
 
     Args:
@@ -196,8 +197,9 @@ def worsening_p_values(
     """Chances of answers as much worse in any feature, if each query is answered as before.
 
     What another wording alone changes is taken off first, as the gate does; where answers have
-    become worse alike, what the median query lost is taken off as well. With one answer a query in
-    both runs it is a test of signs; see :func:`mirage.statistics.permutation.exchange_p_values`.
+    become worse alike, what the median query lost is taken off as well. A feature is worse only
+    where its mean is. With one answer a query in both runs it is a test of signs; see
+    :func:`mirage.statistics.permutation.exchange_p_values`.
 
     Args:
         before: the features of the earlier run, each repeat.
@@ -215,11 +217,12 @@ def worsening_p_values(
     pairs[np.abs(pairs) < 1.5 * 10.0**-DECIMALS] = 0.0
     codes = cluster_codes(before.query_ids, after.clusters)
     each = _each_split(pairs, len(later), before.features)
-    sums = np.einsum("sqf,qc->scf", each, np.eye(codes.max() + 1)[codes], optimize=True)
+    members = np.eye(codes.max() + 1)[codes]
+    sums = np.einsum("sqf,qc->scf", each, members, optimize=True)
     # What all answers lose alike is taken off what was seen alone, which makes p no smaller.
     seen = pairs[len(earlier) :, : len(earlier)].reshape(-1, *before.values.shape)
-    observed = np.nansum(more_than_wording(seen, before.features), axis=0)
-    return exchange_p_values(sums, observed)
+    observed = np.nan_to_num(more_than_wording(seen, before.features))
+    return exchange_p_values(sums, members.T @ observed)
 
 
 def _each_split(pairs: Floats, later: int, names: Sequence[str]) -> Floats:
@@ -242,9 +245,13 @@ def _each_split(pairs: Floats, later: int, names: Sequence[str]) -> Floats:
 
 
 def _splits(answers: int, later: int) -> Floats:
-    """Which of a query's answers are the later run's, ``(splits, answers)``: all ways, or some."""
+    """Which of a query's answers are the later run's, ``(splits, answers)``: all ways, or some.
+
+    The last answers, which are, are one of them.
+    """
     if comb(answers, later) > _SPLITS:
         order = np.random.default_rng(0).random((_SPLITS, answers)).argsort(axis=1)
+        order[0] = np.arange(answers)[::-1]
         return (order < later).astype(np.float64)
     ways = np.array([*combinations(range(answers), later)])
     sides = np.zeros((len(ways), answers))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sqlite3
 from contextlib import closing
 from dataclasses import replace
+from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -118,6 +119,26 @@ def test_queries_of_one_cluster_are_one_piece_of_evidence() -> None:
     later = replace(table(LOST), clusters=dict.fromkeys(IDS[:4], "document"))
     (p,) = worsening_p_values(table(RIGHT), later)
     assert p == pytest.approx(1 / 20, abs=0.01)
+
+
+def test_what_was_always_right_counts_for_more_than_what_comes_and_goes() -> None:
+    # Three of twelve queries lose what they had in fifteen answers; the others are coins.
+    flips = np.random.default_rng(0).random((18, 12)) < 0.5
+    flips[:15, :3], flips[15:, :3] = True, False
+    (p,) = worsening_p_values(table(flips[:15]), table(flips[15:]))
+    # Each alone has a chance of 1 / 816; by the plain mean over all queries p would be 0.02.
+    assert p < 0.001
+
+
+def test_p_is_at_or_below_a_level_in_no_more_than_that_share_of_the_runs() -> None:
+    # Of each unit each split is as likely: all that can be seen of two units are gone through.
+    sums = np.random.default_rng(0).integers(-2, 3, (6, 2, 2)).astype(np.float64)
+    p = [
+        exchange_p_values(sums, np.stack([sums[i, 0], sums[j, 1]]), permutations=2000).min()
+        for i, j in product(range(6), repeat=2)
+    ]
+    for level in np.unique(p):
+        assert np.mean(np.array(p) <= level) <= level + 0.02
 
 
 def test_without_a_permutation_there_is_no_p() -> None:
