@@ -45,7 +45,7 @@ def decide(
         option(
             "FEATURE[=THRESHOLD]",
             "What decides where it is sure. Several, or one without a threshold, are made one "
-            "probability by half of the labels.  [default: support_lexical]",
+            "probability by the labels.  [default: support_lexical]",
         ),
     ] = None,
     risk: Annotated[

@@ -8,7 +8,7 @@ within is for an LLM, or for people.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -33,6 +33,7 @@ __all__ = ["AbstainingJudge", "Cascade", "Decision", "cascade"]
 
 _STEPS = np.arange(1, 21) / 20  # shares of the items that are decided
 _STARTS = (0.25, 0.5)  # of these shares tests begin
+_FIFTHS = 5
 
 
 @dataclass(frozen=True)
@@ -384,15 +385,15 @@ def cascade(
     Args:
         cheap: a score, a feature or its name, a function of a sentence that returns floats. The
             threshold from which it speaks for the positive label is the score's own, or else 0.5.
-            Several in a list, or one whose threshold is not known, become one probability: a
-            logistic regression that weighs both labels alike is fitted to a random half of the
-            clusters, and the other half calibrates it.
+            Those in a list, or one there whose threshold is not known, become one probability: a
+            logistic regression that weighs both labels alike. What calibrates it are scores of
+            each fifth of the clusters by the other four; what decides is fitted to all.
         costly: a judge of sentences, such as :class:`~mirage.metaeval.LLMSentenceJudge`; ``None``
             where people read what is left.
         labelled: to calibrate on, of two labels; queries are the clusters.
         risk: as ``confidence`` and ``balanced``, of :meth:`AbstainingJudge.calibrate`.
         cluster: what queries hang together by, as :func:`~mirage.metaeval.evaluate` takes it.
-        seed: of the half that a list is fitted to.
+        seed: of the fifths.
 
     Raises:
         JudgmentError: ``cheap`` gives labels and no scores; the labels are not two, one of them
@@ -414,67 +415,71 @@ def cascade(
         )
     positive = np.array([given == decided.positive for (given,) in decided.labels])
     clusters = clusters_of_sentences(decided, cluster)
-    calibrating, sentences = np.ones(len(positive), dtype=bool), decided.sentences
-    fitted = isinstance(cheap, Sequence) and not isinstance(cheap, str)
     if isinstance(cheap, Sequence) and not isinstance(cheap, str):
-        drawn = np.random.default_rng(seed).permutation(np.unique(clusters))
-        calibrating = ~np.isin(clusters, drawn[: len(drawn) // 2])
-        cheap = _combined(cheap, decided, positive, ~calibrating)
+        cheap, scores = _combined(cheap, decided, positive, clusters, seed)
+    else:
+        scores = _scores(cheap, decided.sentences)
     threshold = cheap.threshold if isinstance(cheap, Score) else None
-    try:
-        abstaining = AbstainingJudge.calibrate(
-            _scores(cheap, sentences)[calibrating],
-            positive[calibrating],
-            risk=risk,
-            confidence=confidence,
-            clusters=clusters[calibrating].tolist(),
-            threshold=0.5 if threshold is None else threshold,
-            balanced=balanced,
-        )
-    except JudgmentError as error:
-        if not fitted:
-            raise
-        raise JudgmentError(
-            f"{labelled.source}: {error}; these are the half that calibrates: twice as many are "
-            "needed, as the score is fitted to the other half"
-        ) from None
+    abstaining = AbstainingJudge.calibrate(
+        scores,
+        positive,
+        risk=risk,
+        confidence=confidence,
+        clusters=clusters.tolist(),
+        threshold=0.5 if threshold is None else threshold,
+        balanced=balanced,
+    )
     name = f"{name_of(cheap)}, else {_name(costly)}"
     return Cascade(name, cheap, costly, abstaining, decided.positive, others[0])
 
 
 def _combined(
-    parts: Sequence[JudgeLike], labelled: LabelledSentences, positive: Bools, own: Bools
-) -> Score:
-    """The probability of the positive label by several scores, fitted to these sentences."""
-    from sklearn.linear_model import LogisticRegression
-    from sklearn.pipeline import make_pipeline
-    from sklearn.preprocessing import StandardScaler
-
+    parts: Sequence[JudgeLike],
+    labelled: LabelledSentences,
+    positive: Bools,
+    clusters: Ints,
+    seed: int,
+) -> tuple[Score, Floats]:
+    """The probability of the positive label by several scores; that of each fifth by the others."""
     if not parts:
         raise SettingError("there is no score to combine; name a feature, such as support_lexical")
 
     def columns(sentences: Sequence[AnswerSentence]) -> Floats:
         return np.column_stack([_scores(part, sentences) for part in parts])
 
-    X = columns([s for s, one in zip(labelled, own.tolist(), strict=True) if one])
+    X = columns(labelled.sentences)
+    place = np.random.default_rng(seed).permutation(int(clusters.max()) + 1)
+    fifth, scores = place[clusters] % _FIFTHS, np.full(len(X), np.nan)
+    for own in (fifth == part for part in range(_FIFTHS)):
+        if own.any():
+            scores[own] = _fitted(X[~own], positive[~own], labelled.source)(X[own])
+    probabilities = _fitted(X, positive, labelled.source)
+    name = " + ".join(map(name_of, parts))
+    return Score(name, lambda new: probabilities(columns(new)).tolist(), threshold=0.5), scores
+
+
+def _fitted(X: Floats, positive: Bools, source: str) -> Callable[[Floats], Floats]:
+    """The probability of the positive label, NaN where a column is."""
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import StandardScaler
+
     known = np.isfinite(X).all(axis=1)
-    truth = positive[own][known]
-    if len(np.unique(truth)) < 2:
+    if len(np.unique(positive[known])) < 2:
         raise JudgmentError(
-            f"{labelled.source}: the {len(truth)} labels that the score is fitted to, a half, "
-            "are not of both kinds; label more"
+            f"{source}: where the score is fitted to four fifths of the labels, {known.sum()}, "
+            "they are not of both kinds; label more"
         )
     model = make_pipeline(StandardScaler(), LogisticRegression(class_weight="balanced"))
-    model.fit(X[known], truth)
+    model.fit(X[known], positive[known])
 
-    def probabilities(sentences: Sequence[AnswerSentence]) -> list[float]:
-        X = columns(sentences)
+    def probabilities(X: Floats) -> Floats:
         known, values = np.isfinite(X).all(axis=1), np.full(len(X), np.nan)
         if known.any():
             values[known] = model.predict_proba(X[known])[:, 1]
-        return values.tolist()
+        return values
 
-    return Score(" + ".join(map(name_of, parts)), probabilities, threshold=0.5)
+    return probabilities
 
 
 def _scores(judge: JudgeLike, sentences: Sequence[AnswerSentence]) -> Floats:

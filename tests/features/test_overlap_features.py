@@ -136,3 +136,10 @@ def test_length_is_the_logarithm_of_the_characters_without_citations() -> None:
     values = feature("answer_length").compute(items)
     assert values[:2] == [0.0, pytest.approx(math.log(5))]
     assert values[2] == pytest.approx(values[1], abs=0.2)
+
+
+def test_a_response_is_well_formed_where_reason_and_answer_have_headings_in_this_order() -> None:
+    query = Query(id="q", language="en", text="?")
+    texts = ("##Reason: r\n##Answer: Oslo.", "Oslo.", "##Answer: Oslo.", "##Answer: a ##Reason: r")
+    items = [answered(query, Response(query_id="q", text=text)) for text in texts]
+    assert feature("well_formed").compute(items) == [1, 0, 0, 0]

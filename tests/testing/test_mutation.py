@@ -7,11 +7,15 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from mirage import MirageDataset, MirageError, Query, Run, SettingError, UnknownNameError, respond
 from mirage.dataset import write_run
+from mirage.features import FeatureSuite
+from mirage.surrogate.drafts import MANNERS
 from mirage.surrogate.faults import FAULTS
+from mirage.surrogate.pretraining import simulated_runs
 from mirage.testing import (
     Bound,
     assert_feature,
@@ -117,6 +121,30 @@ def test_suggested_bounds_score_as_the_assertions_do() -> None:
         f[:3]: set(f.caught_by) for f in again.fates
     }
     assert score.score == 1
+
+
+def test_written_bounds_hold_of_what_is_as_true_in_other_words() -> None:
+    dataset = MirageDataset(list(SWAHILI)[::4])
+    runs = {
+        name: run.model_copy(update={"responses": run.responses[::4]})
+        for name, run in simulated_runs("sw", {*MANNERS, "lying", "format-broken"}).items()
+    }
+    kinds = ("uncited", "lying", "hallucinated", "dumping", "cut-off", "format-broken")
+    bounds, score = suggested_bounds(dataset, runs["reference"], kinds=kinds, shares=(1.0,))
+    assert score.score == 1
+
+    def falling(run: Run) -> set[str]:
+        table = FeatureSuite([b.feature for b in bounds]).score(dataset, run, progress=False)
+        return {b.feature for b in bounds if not b.holds(float(np.nanmean(table[b.feature])))}
+
+    for name in ("long", "quoting"):
+        assert falling(runs[name]) == set(), name
+    for name in ("plain", "casual", "terse"):  # without headings
+        assert falling(runs[name]) == {"well_formed"}, name
+    assert falling(runs["lying"]) >= {"answer_match", "wrong_answer"}
+    # Nothing is asked of headings where there were none.
+    plain, _ = suggested_bounds(dataset, runs["plain"], kinds=["uncited"], shares=(1.0,))
+    assert "well_formed" not in {bound.feature for bound in plain}
 
 
 def test_a_bound_without_a_mean_does_not_hold() -> None:

@@ -1,0 +1,19 @@
+"""Whether a response has the form that the benchmark's prompt asks for."""
+
+from __future__ import annotations
+
+from mirage.features.base import Answered, Definition, Facts
+
+__all__ = ["well_formed"]
+
+
+def well_formed(item: Answered) -> float:
+    """1 where the reason stands under its heading, and after it the answer under its own.
+
+    The form is that of MIRAGE-Bench's prompt (arXiv 2410.13716, appendix): ``##Reason: ...
+    ##Answer: ...``. Where the headings are missing the reason is read as part of the answer.
+    """
+    return float(item.parsed.well_formed)
+
+
+DEFINITIONS = (Definition("well_formed", well_formed, Facts("higher", 0, 1)),)
