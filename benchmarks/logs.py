@@ -10,19 +10,48 @@ a correlation of 0.5. Printed are, for 5, 20 and 100 clusters (and unequal numbe
 which none is (alpha 0.05), where the two sets are alike, and where the later one has larger
 clusters. A dash: no interval is shown.
 
+``--part place``: could a log have a place among the bundled anchors? A surrogate learns from the
+simulated arena by the features alone that need no gold. Printed are, for whole kinds of fault that
+it has not seen, the share of 95 % intervals that hold the logit, and how often a system that lies
+(another entity, a lie in the passages' words, another number, an invention) is put above the same
+manner of writing without the fault; beside it the same of the surrogate with gold. Then for a
+language that it has not seen; and on questions of others (``MIRAGE_DATA``): the rank correlation
+with how often ten LLMs are right (NoMIRACL), how many of the pairs that it calls sure (0.975) are
+the other way round, and where it puts answers that people found faithful to the passages and
+answers that they did not (MEMERAG). And where it puts the quotation of a passage that answers, and
+that of one that does not.
+
     python benchmarks/logs.py --quick
     python benchmarks/logs.py --part intervals
+    python benchmarks/logs.py --part place sw en
 """
 
 from __future__ import annotations
 
 import argparse
+import os
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from itertools import pairwise, permutations
+from pathlib import Path
 
 import numpy as np
 from scipy.special import ndtr, ndtri
 
+from mirage import FeatureSuite, MirageDataset, Query, SurrogateRanker, respond
+from mirage.sources import memerag, nomiracl
+from mirage.sources.nomiracl import is_right
+from mirage.statistics.ranks import kendall_tau
 from mirage.statistics.two_sample import MeanDifference, mean_differences
+from mirage.surrogate import Prediction
+from mirage.surrogate.estimators import LINEAR
+from mirage.surrogate.faults import FAULTS
+from mirage.surrogate.pretraining import simulated_arena
+from mirage.surrogate.simulation import GROUPS
+from mirage.surrogate.training import TrainingData, training_data
+from mirage.text import split_sentences
 
+DATA = Path(os.environ.get("MIRAGE_DATA", "../shared/data"))
 CLUSTERS = ((5, 5), (5, 20), (20, 20), (20, 100), (100, 100))
 RATES = (0.02, 0.1, 0.5, 0.98)
 CORRELATION = 0.5
@@ -55,7 +84,7 @@ def changed(row: MeanDifference) -> bool:
     )
 
 
-def intervals(repeats: int, permutations: int) -> None:
+def intervals(repeats: int, draws: int) -> None:
     """How often intervals hold, and how often alarms are false."""
     print("clusters  larger  " + "  ".join(f"{name:>13}" for name in NAMES) + "  false alarms")
     for before, after in CLUSTERS:
@@ -64,7 +93,7 @@ def intervals(repeats: int, permutations: int) -> None:
             held, shown, alarms = np.zeros(len(MEANS)), np.zeros(len(MEANS)), 0
             for _ in range(repeats):
                 sets = (*drawn(before, 1.0, rng), *drawn(after, larger, rng))
-                rows = mean_differences(*sets, LOW, HIGH, permutations=permutations)
+                rows = mean_differences(*sets, LOW, HIGH, permutations=draws)
                 ends = np.array([row.interval for row in rows])
                 shown += ~np.isnan(ends[:, 0])
                 held += (ends[:, 0] <= 0) & (ends[:, 1] >= 0)
@@ -80,13 +109,169 @@ def intervals(repeats: int, permutations: int) -> None:
             )
 
 
+# A place on the board ----------------------------------------------------------------------------
+
+UNGOLD = (
+    "target_language",
+    "english_language",
+    "support_lexical",
+    "support_lexical_all",
+    "relevance_lexical",
+    "unknown_facts",
+    "passage_coverage",
+    "answer_length",
+)
+LIES = ("wrong-entity", "lying", "wrong-number", "hallucinated", "answered-anyway")
+
+
+def ungold(code: str) -> TrainingData:
+    """What a surrogate learns from that knows nothing of the queries but what a log says."""
+    blind = MirageDataset.bundled(code).without_gold()
+    tables, tournaments = simulated_arena(code, FeatureSuite(UNGOLD, code), scored_on=blind)
+    return training_data(tables, tournaments, GROUPS)[code]
+
+
+def fitted(part: TrainingData, models: Iterable[str]) -> SurrogateRanker:
+    """A surrogate that has seen these models."""
+    return SurrogateRanker(LINEAR).fit_data({part.language: part.of(models)})
+
+
+def holds(prediction: Prediction, logit: float) -> bool:
+    """Whether the interval does."""
+    low, high = prediction.interval()
+    return low <= logit <= high
+
+
+def kinds(name: str, part: TrainingData) -> None:
+    """Kinds of fault that were not seen."""
+    actual = dict(zip(part.models, part.mean_y.tolist(), strict=True))
+    place = {model: row for row, model in enumerate(part.models)}
+    covered, above = [], {kind: [] for kind in LIES}
+    for kind in FAULTS:
+        held = [m for m in part.models if GROUPS[m] == kind]
+        seen = [m for m in part.models if kind not in GROUPS[m].split("+")]
+        ranker = fitted(part, seen)
+        for model in held:
+            prediction = ranker.predict(part.table(place[model]))
+            covered.append(holds(prediction, actual[model]))
+            if kind in LIES:
+                manner = model.removeprefix(f"{kind}-") if model != kind else "reference"
+                truth = ranker.predict(part.table(place[manner]))
+                above[kind].append(prediction.logit >= truth.logit)
+    lies = ", ".join(f"{kind} {sum(some)} of {len(some)}" for kind, some in above.items())
+    print(f"{part.language}, {name}: intervals hold {np.mean(covered):.3f}; above truth: {lies}")
+
+
+def quoted(query: Query, *, relevant: bool) -> str:
+    """A passage that answers, or one that does not, as the answer: fluent, cited, word for word."""
+    chosen = next(
+        (one for one in query.passages if (one.id in query.relevant) is relevant), query.passages[0]
+    )
+    return f"##Answer: {split_sentences(chosen.text, query.language)[0].strip()} [{chosen.id}]"
+
+
+def quotations(part: TrainingData) -> None:
+    """True answers and false ones, both in the words of a passage."""
+    dataset = MirageDataset.bundled(part.language)
+    ranker, suite = fitted(part, part.models), FeatureSuite(UNGOLD, part.language)
+    asked = MirageDataset([query for query in dataset if query.relevant], name="answerable")
+    texts = []
+    for relevant in (True, False):
+        answers = {query.id: quoted(query, relevant=relevant) for query in asked}
+        run = respond(answers, asked, "quoting", progress=False)
+        prediction = ranker.predict(suite.score(asked.without_gold(), run, progress=False))
+        low, high = prediction.interval()
+        better = 100 * np.mean(part.mean_y < prediction.logit)
+        texts.append(f"{prediction.logit:.2f} [{low:.2f}, {high:.2f}], above {better:.0f} %")
+    print(
+        f"{part.language}: a passage that answers quoted {texts[0]}; one that does not {texts[1]}"
+    )
+
+
+def languages(learnt: TrainingData, unseen: TrainingData) -> None:
+    """A language that was not seen."""
+    ranker = fitted(replace(learnt, language=unseen.language), learnt.models)
+    held = [
+        holds(ranker.predict(unseen.table(row)), logit)
+        for row, logit in enumerate(unseen.mean_y.tolist())
+    ]
+    share = f"intervals hold {np.mean(held):.3f}"
+    print(f"{unseen.language} from {learnt.language}: {share} of {len(held)} systems")
+
+
+def nomiracl_order(part: TrainingData) -> None:
+    """Ten LLMs on questions of others, of which it is known who is right."""
+    dataset, runs, _ = nomiracl.load(DATA / "nomiracl", part.language)
+    ranker, suite = fitted(part, part.models), FeatureSuite(UNGOLD, part.language)
+    blind = dataset.without_gold()
+    right, places = {}, {}
+    for model, run in runs.items():
+        told = [is_right(one.text or "", bool(dataset[one.query_id].answerable)) for one in run]
+        right[model] = float(np.mean(told))
+        places[model] = ranker.predict(suite.score(blind, run, progress=False))
+    tau = kendall_tau(
+        np.array([places[model].logit for model in runs]), np.array(list(right.values()))
+    )
+    sure = wrong = 0
+    for a, b in permutations(runs, 2):
+        if (places[a].draws > places[b].draws).mean() >= 0.975:
+            sure += 1
+            wrong += right[a] < right[b] - 0.05
+    unlike = sum(bool(place.unfamiliar) for place in places.values())
+    print(
+        f"{part.language}, NoMIRACL: tau {tau:.2f}; sure of {sure} pairs of 45, {wrong} of them "
+        f"the other way round; {unlike} of {len(runs)} unlike any system it knows"
+    )
+
+
+def memerag_places(part: TrainingData) -> None:
+    """Answers that people found faithful, and others, as two systems."""
+    dataset, run, sentences = memerag.load(
+        DATA / "memerag" / "memerag" / f"{part.language}.jsonl", part.language
+    )
+    unfaithful = {one.query_id for one in sentences if "Not Supported" in one.factuality}
+    ranker, suite = fitted(part, part.models), FeatureSuite(UNGOLD, part.language)
+    for name, faithful in (("faithful", True), ("unfaithful", False)):
+        ids = [id_ for id_ in dataset.query_ids if (id_ not in unfaithful) is faithful]
+        some = run.model_copy(update={"responses": tuple(run[id_] for id_ in ids)})
+        queries = MirageDataset([dataset[id_] for id_ in ids], name=name)
+        prediction = ranker.predict(suite.score(queries, some, progress=False))
+        low, high = prediction.interval()
+        better = np.mean(part.mean_y < prediction.logit)
+        print(
+            f"{part.language}, MEMERAG, {len(ids)} {name} answers: {prediction.logit:.2f} "
+            f"[{low:.2f}, {high:.2f}], above {100 * better:.0f} % of the simulated systems"
+            + (f"; unlike any: {prediction.unfamiliar}" if prediction.unfamiliar else "")
+        )
+
+
+def place(codes: Sequence[str]) -> None:
+    """Whether a surrogate without gold says where a system stands."""
+    parts = [ungold(code) for code in codes]
+    for part in parts:
+        kinds("without gold", part)
+        kinds("with gold", SurrogateRanker.pretrained(part.language).data[part.language])
+        quotations(part)
+        if (DATA / "nomiracl" / "relevant" / f"{part.language}.jsonl").is_file():
+            nomiracl_order(part)
+        if (DATA / "memerag" / "memerag" / f"{part.language}.jsonl").is_file():
+            memerag_places(part)
+    for learnt, unseen in pairwise([*parts, parts[0]]):
+        if learnt is not unseen:
+            languages(learnt, unseen)
+
+
 def main() -> None:
     """Print the tables."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--part", choices=("intervals",), default="intervals")
-    parser.add_argument("--quick", action="store_true")
+    parser.add_argument("languages", nargs="*", default=["en", "de", "sw"])
+    parser.add_argument("--part", choices=("intervals", "place", "all"), default="all")
+    parser.add_argument("--quick", action="store_true", help="few repetitions, one language")
     options = parser.parse_args()
-    intervals(300 if options.quick else 1000, 499 if options.quick else 999)
+    if options.part in ("intervals", "all"):
+        intervals(100 if options.quick else 1000, 499 if options.quick else 999)
+    if options.part in ("place", "all"):
+        place(options.languages[:1] if options.quick else options.languages)
 
 
 if __name__ == "__main__":

@@ -29,8 +29,8 @@ Cluster = Annotated[
     str | None,
     option(
         "KEY",
-        "What queries hang together by, such as a document: a key of their metadata.  [default: "
-        "their own cluster, if they name one]",
+        "What queries hang together by, such as a document: a key of their metadata, or a field of "
+        "a log.  [default: their own cluster, if they name one]",
         show_default=False,
     ),
 ]

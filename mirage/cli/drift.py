@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 from mirage.cli import _options as options
 from mirage.cli._inputs import file_of, log_fields, log_of
+from mirage.cli._logs import drift_plain
 from mirage.cli._output import out_either, say
 from mirage.cli._shell import app, argument, end, example, fall_short, option
 from mirage.errors import MirageError
@@ -73,7 +74,7 @@ def drift(
         seed=seed,
         n_jobs=jobs,
     )
-    out_either(_told(result), _plain(result), as_json)
+    out_either(_told(result), drift_plain(result), as_json)
     fall_short([_fell(result)] if result.fell else [])
     if result.verdict == "cannot tell":
         end(cannot_tell)
@@ -108,17 +109,3 @@ def _told(result: Drift) -> str:
         return f"{result}\nno worse: no measure lost {share} of its range"
     unclear = ", ".join(shift.feature for shift in result.unclear)
     return f"{result}\ncannot tell: {unclear} may have lost more than {share} of its range"
-
-
-def _plain(result: Drift) -> dict[str, Any]:
-    return {
-        "before": result.before,
-        "after": result.after,
-        "queries": result.queries,
-        "clusters": result.clusters,
-        "verdict": result.verdict,
-        "alpha": result.alpha,
-        "margin": result.margin,
-        "changes": [shift._asdict() for shift in result.shifts],
-        "not_measured": dict(result.unmeasured),
-    }

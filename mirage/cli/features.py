@@ -2,23 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Annotated
 
 from mirage.cli import _options as options
-from mirage.cli._inputs import (
-    dataset_of,
-    file_of,
-    is_log,
-    log_fields,
-    log_of,
-    named_numbers,
-    run_names,
-    runs_of,
-)
-from mirage.cli._output import out_either, wrapped
+from mirage.cli._inputs import dataset_of, file_of, named_numbers, run_names, runs_of
+from mirage.cli._logs import log_plain, log_text, logs_of, measured_logs
+from mirage.cli._output import out_either
 from mirage.cli._scores import feature_plain, feature_text
 from mirage.cli._shell import app, example, fall_short, flag, option, shortfalls
 from mirage.errors import MirageError, UnknownNameError
@@ -67,15 +58,14 @@ def features(
     from mirage.languages import Language
 
     Language.of(language)
-    files, names = list(map(file_of, responses)), run_names(responses, name)
-    fields = log_fields(field)
-    logged = [is_log(file, fields) for file in files]
-    if any(logged):
-        _check_logs(files, logged, dataset, minimum)
-        _of_logs(
-            language, dict(zip(files, names, strict=True)), log_fields(field, cluster), feature,
-            per_query, jobs, as_json,
-        )  # fmt: skip
+    names = run_names(responses, name)
+    files = list(map(file_of, responses))
+    logs = logs_of(language, dict(zip(names, files, strict=True)), field, cluster)
+    if logs is not None:
+        _check_logs(dataset, minimum)
+        sides = measured_logs(logs, feature, jobs)
+        text = "\n\n".join(log_text(side, per_query) for side in sides)
+        out_either(text, list(map(log_plain, sides)), as_json)
         return
     queries = dataset_of(language, dataset)
     suite = FeatureSuite(feature) if feature else FeatureSuite.offline().applicable(queries)
@@ -101,44 +91,8 @@ def features(
         )
 
 
-def _check_logs(
-    files: Sequence[Path],
-    logged: Sequence[bool],
-    dataset: Path | None,
-    minimum: Sequence[str] | None,
-) -> None:
-    if not all(logged):
-        other = files[logged.index(False)]
-        raise MirageError(
-            f"{other}: has no question in its first line, as logs have; give logs, or responses"
-        )
+def _check_logs(dataset: Path | None, minimum: list[str] | None) -> None:
     if dataset is not None:
         raise MirageError("a log has its own questions; leave out --dataset")
     if minimum:
         raise MirageError("--min is for responses; `mirage drift` compares logs")
-
-
-def _of_logs(
-    language: str,
-    files: Mapping[Path, str],
-    fields: Mapping[str, str],
-    feature: Sequence[str] | None,
-    per_query: bool,
-    jobs: int,
-    as_json: bool,
-) -> None:
-    """Print what logs say, a table a model."""
-    from mirage.features import FeatureSuite
-    from mirage.features.traffic import measured
-    from mirage.testing.drifts import grouped, unmeasured
-
-    suite = FeatureSuite(feature) if feature else None
-    texts, plain = [], []
-    for path, name in files.items():
-        for log in log_of(language, path, fields, name).by_model().values():
-            side = measured(log.dataset, log.run, suite, n_jobs=jobs)
-            reasons = unmeasured(side)
-            text = feature_text(side.table, per_query)
-            texts.append("\n".join([text, *map(wrapped, grouped(reasons))]))
-            plain.append({**feature_plain(side.table), "not_measured": reasons})
-    out_either("\n\n".join(texts), plain, as_json)

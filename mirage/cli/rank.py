@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import asdict
 from functools import partial
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -12,9 +12,13 @@ from mirage.cli import _options as options
 from mirage.cli._history import File, Label, Sha, check_history, commit_of
 from mirage.cli._inputs import check_folder, file_of, leaderboard_of, ranked, run_names, runs_of
 from mirage.cli._llms import llms_of, naming_models
-from mirage.cli._output import out, out_either, say
+from mirage.cli._logs import NO_PLACE, drift_plain, log_plain, log_text, logs_of, measured_logs
+from mirage.cli._output import out, out_either, say, wrapped
 from mirage.cli._shell import app, example, fall_short, flag, keeping, option, shortfalls
 from mirage.errors import MirageError, UnknownNameError
+
+if TYPE_CHECKING:
+    from mirage.sources.logs import Log
 
 __all__ = ["rank"]
 
@@ -24,6 +28,7 @@ __all__ = ["rank"]
         "mirage rank sw my-rag.jsonl --at-least anchor/uncited",
         "my-pipeline | mirage rank sw - --name my-rag --json",
         "mirage rank sw my-rag.jsonl --judge gpt-4o --judgments 100 --dry-run",
+        "mirage rank sw log.jsonl other-log.jsonl",
     )
 )
 def rank(
@@ -70,6 +75,8 @@ def rank(
         bool, flag("With --judge: ask twice, with either response first.", "--both-orders")
     ] = False,
     seed: options.Seed = 0,
+    cluster: options.Cluster = None,
+    field: options.Fields = None,
     base_url: options.BaseUrl = None,
     key_from: options.KeyFrom = None,
     max_tokens: options.MaxTokens = 1024,
@@ -86,22 +93,30 @@ def rank(
     They stand among models that were ranked before. The queries are, by default, the bundled
     ones of a language, which `mirage queries` prints. With --judge an LLM compares some of the
     responses with the anchors', and the interval holds whatever the surrogate is worth.
+
+    Logs, whose lines have a question, have no place among them: of these is said what can be
+    measured, and how each differs from the first.
     """
-    _check_judging(judge, judgments, until_width, until_against, file, dry_run, both_orders)
-    check_history(history, commit, label)
-    board = leaderboard_of(language, dataset, surrogate, trust, official, copies)
-    names = run_names(responses, name)
     from mirage.arena import PairwiseJudge
+    from mirage.languages import Language
     from mirage.llm.estimates import sum_estimates
 
+    _check_judging(judge, judgments, until_width, until_against, file, dry_run, both_orders)
+    check_history(history, commit, label)
+    Language.of(language)
+    names, files = run_names(responses, name), list(map(file_of, responses))
+    logs = logs_of(language, dict(zip(names, files, strict=True)), field, cluster)
+    if logs is not None:
+        _check_logs(at_least, judge, dataset, surrogate, official, history)
+        _told_of_logs(logs, seed, jobs, as_json)
+        return
+    board = leaderboard_of(language, dataset, surrogate, trust, official, copies)
     known = [*(board.prefix + anchor for anchor in board.anchors), *names]
     for other in (*(at_least or ()), *filter(None, [until_against])):
         if other not in known:
             raise UnknownNameError("model of this ranking", other, known)
-    if history is not None:  # responses are read twice
-        responses, name = list(map(file_of, responses)), names
     if not judge:
-        ranking = ranked(board, responses, name, jobs)
+        ranking = ranked(board, files, names, jobs)
     else:
         llms = llms_of(judge, base_url, key_from, max_tokens=max_tokens, budget=budget, price=price)
         asked: dict[str, Any] = {
@@ -109,7 +124,7 @@ def rank(
             "judgments": judgments,
             "seed": seed,
         }
-        models = dict(zip(names, map(file_of, responses), strict=True))
+        models = dict(zip(names, files, strict=True))
         estimate = sum_estimates(board.estimate(path, own, **asked) for own, path in models.items())
         if dry_run:
             out_either(estimate, asdict(estimate), as_json)
@@ -130,7 +145,7 @@ def rank(
         from mirage.testing import History
         from mirage.testing.baseline import baseline_of
 
-        for run in runs_of(board.dataset.language, responses, name):
+        for run in runs_of(board.dataset.language, files, names):
             History(history).append(
                 baseline_of(run, on=board),
                 commit_of(commit),
@@ -146,6 +161,30 @@ def rank(
                 partial(above, at_least=other, model=model) for other in at_least for model in names
             )
         )
+
+
+def _check_logs(*settings: object) -> None:
+    if any(setting not in (None, [], False) for setting in settings):
+        raise MirageError(
+            f"{NO_PLACE}; leave out --at-least, --judge, --dataset, --surrogate, --official and "
+            "--history"
+        )
+
+
+def _told_of_logs(logs: list[Log], seed: int, jobs: int, as_json: bool) -> None:
+    """Print that logs have no place, what each says, and how the others differ from the first."""
+    from mirage.testing import drift
+
+    sides = measured_logs(logs, None, jobs)
+    results = [drift(logs[0], log, seed=seed, n_jobs=jobs) for log in logs[1:]]
+    texts = [wrapped(NO_PLACE), *map(log_text, sides), *map(str, results)]
+    plain = {
+        "place": None,
+        "why": NO_PLACE,
+        "models": list(map(log_plain, sides)),
+        "differences": list(map(drift_plain, results)),
+    }
+    out_either("\n\n".join(texts), plain, as_json)
 
 
 def _check_judging(judge: list[str] | None, *settings: object) -> None:

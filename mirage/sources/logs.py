@@ -267,9 +267,9 @@ def _text(where: str, row: Mapping[str, Any], names: Sequence[str]) -> str | Non
     value = _value(row, names)
     if value is None or isinstance(value, str):
         return value
-    raise DatasetError(
-        f"{where}, field {_name(row, names)!r}: expected a text, found {type(value).__name__}"
-    )
+    name, kind = _name(row, names), type(value).__name__
+    within = f"; dots lead into it, as in {name}.text" if isinstance(value, dict | list) else ""
+    raise DatasetError(f"{where}, field {name!r}: expected a text, found {kind}{within}")
 
 
 def _label(where: str, row: Mapping[str, Any], names: Sequence[str]) -> str | None:

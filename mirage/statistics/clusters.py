@@ -122,7 +122,8 @@ def mean_intervals(
     answers that are all right do not make it certain that all others are. ``phi`` is estimated
     between clusters; where fewer than :data:`FEWEST_FOR_MEANS` of them have anything but the nearer
     end, it is no less than if all that is in a cluster were alike. Other means have t's interval.
-    Both with :func:`small_sample`; NaN below :data:`FEWEST_FOR_MEANS` clusters.
+    Both with :func:`small_sample`; NaN below :data:`FEWEST_FOR_MEANS` clusters, and for values
+    without ends to their range that are all equal.
 
     Args:
         values: ``(queries, columns)``, NaN where a query has none.
@@ -155,6 +156,8 @@ def _mean_interval(
     reach = float(stdtrit(correction.degrees, (1 + level) / 2))
     width = high - low
     if not np.isfinite(width):
+        if not variance > 0:  # all alike: nothing says how far others may be
+            return np.nan, np.nan
         error = reach * np.sqrt(variance)
         return mean - error, mean + error
     share = (mean - low) / width

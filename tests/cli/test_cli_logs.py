@@ -1,0 +1,84 @@
+"""Commands on production logs: `mirage features`, `mirage rank` and `mirage drift`."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from command_line import mirage, refusal
+
+from mirage import MirageDataset
+
+
+@pytest.fixture(scope="module")
+def log(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Two weeks of the bundled questions: in the second, answers are not in Swahili."""
+    path = tmp_path_factory.mktemp("logs") / "log.jsonl"
+    rows = [
+        {
+            "input": {"text": query.text},
+            "contexts": [passage.text for passage in query.passages],
+            "response": "I am afraid that I cannot tell you." if late else query.reference,
+            "error": "timeout" if number == 3 else None,
+            "when": f"2026-11-{16 if late else 9:02}T12:00:00Z",
+            "ticket": 40 * late + number,
+        }
+        for late in (False, True)
+        for number, query in enumerate(list(MirageDataset.bundled("sw"))[:20])
+    ]
+    path.write_text("\n".join(json.dumps(row) for row in rows), encoding="utf-8")
+    return path
+
+
+OWN = ("--field", "question=input.text", "--cluster", "ticket")
+
+
+def test_features_of_a_log(log: Path) -> None:
+    shown = mirage("features", "sw", log, *OWN, "--json")
+    (model,) = json.loads(shown.stdout)
+    assert 0 < model["mean"]["failed"] < 0.1
+    assert model["interval"]["target_language"][0] is not None
+    assert model["not_measured"]["answer_bleu"] == "needs a reference"
+    text = mirage("features", "sw", log, *OWN).stdout
+    assert "answer_bleu, answer_rougeL (needs a reference)" in " ".join(text.split())
+
+
+def test_a_log_has_no_place(log: Path) -> None:
+    shown = mirage("rank", "sw", log, *OWN, "--json")
+    plain = json.loads(shown.stdout)
+    assert plain["place"] is None
+    assert "which passages answer" in plain["why"]
+    assert plain["models"][0]["mean"]["passages_shown"] == 5
+    assert "has no place" in refusal("rank", "sw", log, *OWN, "--at-least", "anchor/uncited")
+
+
+def test_a_drift_ends_with_status_1(log: Path) -> None:
+    shown = mirage("drift", "sw", log, *OWN, "--field", "time=when", "--by", "week", "--json")
+    assert shown.exit_code == 1
+    assert "target_language from" in shown.stderr
+    plain = json.loads(shown.stdout)
+    assert plain["verdict"] == "worse"
+    assert plain["after"] == "log 2026-W47"
+    assert plain["clusters"] == [20, 20]
+
+
+def test_nobody_can_tell_of_few(log: Path, tmp_path: Path) -> None:
+    few = tmp_path / "few.jsonl"
+    few.write_text("\n".join(log.read_text("utf-8").splitlines()[:5]), encoding="utf-8")
+    assert mirage("drift", "sw", log, few, *OWN).exit_code == 0
+    shown = mirage("drift", "sw", log, few, *OWN, "--margin", "0.1")
+    assert shown.exit_code == 2
+    assert "cannot tell" in shown.stdout
+
+
+def test_bad_input_reads_aloud(log: Path, tmp_path: Path) -> None:
+    assert "give two logs, or one with --by" in refusal("drift", "sw", log)
+    assert "dots lead into it, as in input.text" in refusal("drift", "sw", log, log)
+    assert "expected FIELD=NAME" in refusal("features", "sw", log, "--field", "question")
+    assert "leave out --dataset" in refusal("features", "sw", log, *OWN, "--dataset", log)
+    other = tmp_path / "responses.jsonl"
+    other.write_text('{"query_id": "1", "text": "x"}\n', encoding="utf-8")
+    mixed = tmp_path / "plain.jsonl"
+    mixed.write_text('{"question": "x", "answer": "y"}\n', encoding="utf-8")
+    assert "has no question in its first line" in refusal("features", "sw", mixed, other)
