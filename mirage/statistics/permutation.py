@@ -181,7 +181,10 @@ def exchange_p_values(
     p = np.ones(observed.shape[1])
     varied = np.ptp(sums, axis=0).any(axis=0)
     scale = np.abs(sums[..., varied]).max(axis=(0, 1))
-    sums, observed = ((each[..., varied] / scale).round(9) for each in (sums, observed))
+    moving = np.ptp(sums, axis=0).any(axis=1)  # the others say nothing, in any split
+    sums, observed = (
+        (each[..., moving, :][..., varied] / scale).round(9) for each in (sums, observed)
+    )
     splits, units, columns = sums.shape
     share = ((sums < observed).mean(axis=0) + (sums <= observed).mean(axis=0)) / 2
     seen = _evidence(share.clip(0.5 / splits, 1 - 0.5 / splits)).sum(axis=0)
