@@ -20,7 +20,7 @@
 
 MEMERAG is for evaluation only: nothing that ships is fitted to it.
 
-    python benchmarks/abstaining.py [--quick]    # 1, 2, 4 need MIRAGE_DATA; 6 minutes, or one
+    python benchmarks/abstaining.py [--quick]    # 1 and 2 need MIRAGE_DATA; 8 minutes, or one
     python benchmarks/abstaining.py --decide     # 4 alone
 """
 
