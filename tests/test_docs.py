@@ -6,19 +6,22 @@ import json
 import math
 import os
 import re
+import runpy
 import shlex
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 from llm_server import ChatServer, last_user_text
 from sybil import Document, Example
 from sybil.evaluators.python import PythonEvaluator
 from sybil.parsers.markdown import CodeBlockParser
+from typer.main import get_command
 from typer.testing import CliRunner
 
 from mirage import Leaderboard, MirageDataset
@@ -58,24 +61,26 @@ def item_or_answer(prompt: str) -> Mapping[str, Any]:
     }
 
 
-# A line that needs no shell: a command of ours, and perhaps a file for what it prints.
-COMMAND = re.compile(r"mirage ([^|&;<>$`*(){}\\\n]+?)(?: > (\S+))?")
+# A line that needs no shell: a command of ours, and perhaps a file for what it prints, or how it
+# ends.
+COMMAND = re.compile(r"mirage ([^|&;<>$`*(){}\\\n#]+?)(?: > (\S+)|  # exit status (\d))?")
 
 
 def in_bash(example: Example) -> None:
     """Run a block, in this process where it is commands of ours alone."""
     lines = [COMMAND.fullmatch(line) for line in example.parsed.splitlines()]
+    printed = "" if all(lines) else in_shell(example)
     for line in lines if all(lines) else ():
         assert line is not None
         done = CliRunner().invoke(app, shlex.split(line[1]))
-        assert done.exit_code == 0, f"{line[0]}\n{done.output}"
+        assert done.exit_code == int(line[3] or 0), f"{line[0]}\n{done.output}"
+        printed += done.output
         if line[2]:
             Path(line[2]).write_text(done.stdout, encoding="utf-8")
-    if not all(lines):
-        in_shell(example)
+    example.namespace["printed"] = printed
 
 
-def in_shell(example: Example) -> None:
+def in_shell(example: Example) -> str:
     environment = dict(os.environ)
     environment["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{environment['PATH']}"
     done = subprocess.run(
@@ -86,6 +91,19 @@ def in_shell(example: Example) -> None:
         env=environment,
     )
     assert done.returncode == 0, f"{example.parsed}\n{done.stdout}\n{done.stderr}"
+    return done.stdout
+
+
+def as_printed(example: Example) -> None:
+    """Check the lines of a block against what the command before it printed, in their order."""
+    rest = example.namespace["printed"].splitlines()
+    for line in example.parsed.splitlines():
+        if line == "...":
+            continue
+        shown = re.compile(".*".join(map(re.escape, line.split("..."))))
+        where = next((n for n, real in enumerate(rest) if shown.fullmatch(real)), None)
+        assert where is not None, f"not printed: {line}\n{example.namespace['printed']}"
+        rest = rest[where + 1 :]
 
 
 def in_python(example: Example) -> None:
@@ -97,15 +115,21 @@ def in_python(example: Example) -> None:
         PythonEvaluator()(example)
 
 
-def examples(page: Path) -> list[Example]:
-    parsers = CodeBlockParser("python", in_python), CodeBlockParser("bash", in_bash)
+# Pages whose blocks of text are what the commands before them print.
+PRINTED = {"docs/guides/first-gate.md"}
+
+
+def examples(page: Path, *, printed: bool = False) -> list[Example]:
+    parsers = [CodeBlockParser("python", in_python), CodeBlockParser("bash", in_bash)]
+    if printed:
+        parsers.append(CodeBlockParser("text", as_printed))
     document = Document.parse(str(page), *parsers)
     # Setting up from nothing is what .ci/run does, with the very commands of README.
     return [example for example in document.examples() if "-m venv" not in example.parsed]
 
 
 # Pages that run pytest take long: it loads the models of languages anew each time.
-SLOW = {"docs/guides/ci.md"}
+SLOW = {"docs/guides/ci.md", "docs/guides/first-gate.md"}
 MARKED = [
     pytest.param(page, marks=[pytest.mark.slow] if name in SLOW else [])
     for page, name in zip(PAGES, IDS, strict=True)
@@ -132,10 +156,17 @@ def test_the_code_of_a_page_runs(
             passage.text for query in MirageDataset.bundled("en") for passage in query.passages
         ]
         tiny_llm.folder_of(tmp_path / "base", texts)
+    if page.stem == "first-gate":
+        stand_in = runpy.run_path(str(ROOT / "examples" / "from_documents.py"))
+        stand_in["write_handbook"](tmp_path / "handbook")
+        server.answer = stand_in["reply"]
     monkeypatch.setenv("OPENAI_BASE_URL", server.url)
     monkeypatch.setenv("OPENAI_API_KEY", "sk-of-the-tests")
-    for example in examples(page):
-        example.evaluate()
+    try:
+        for example in examples(page, printed=str(page.relative_to(ROOT)) in PRINTED):
+            example.evaluate()
+    except pytest.skip.Exception as skipped:  # the rest of the page would not be run
+        pytest.fail(f"skipped: {skipped}")
 
 
 @pytest.mark.parametrize("page", PAGES, ids=IDS)
@@ -145,6 +176,31 @@ def test_no_code_of_a_page_is_left_out(page: Path) -> None:
     assert set(fences) <= known
     setting_up = page.read_text(encoding="utf-8").count("-m venv")
     assert len(examples(page)) == fences.count("python") + fences.count("bash") - setting_up
+
+
+# A job's command, on one line or several, without what it is written to.
+IN_A_JOB = re.compile(r"^mirage (.+)$", re.MULTILINE)
+
+
+def texts_in(value: Any) -> Iterator[str]:
+    """The texts in a document of YAML, at any depth."""
+    if isinstance(value, dict | list):
+        for inner in value.values() if isinstance(value, dict) else value:
+            yield from texts_in(inner)
+    elif isinstance(value, str):
+        yield value
+
+
+@pytest.mark.parametrize("page", PAGES, ids=IDS)
+def test_jobs_are_yaml_and_their_commands_have_these_options(page: Path) -> None:
+    text = page.read_text(encoding="utf-8")
+    for block in re.findall(r"^```yaml\n(.*?)^```", text, re.MULTILINE | re.DOTALL):
+        for script in texts_in(yaml.load(block, yaml.BaseLoader)):
+            for words in map(shlex.split, IN_A_JOB.findall(script)):
+                command: Any = get_command(app)
+                while words and hasattr(command, "commands"):
+                    command = command.commands[words.pop(0)]
+                command.make_context("job", words)  # or what is wrong with them
 
 
 @pytest.mark.parametrize("page", PAGES, ids=IDS)

@@ -5,12 +5,15 @@ from __future__ import annotations
 import json
 import re
 import runpy
+import signal
 import socket
+import subprocess
 import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 from injections import marked
 from llm_server import ChatServer, last_user_text
@@ -322,6 +325,23 @@ def test_the_arena_puts_the_better_endpoint_first(step: Step) -> None:
 def test_the_arena_says_what_it_needs(step: Step) -> None:
     with pytest.raises(SystemExit, match="ARENA_MODELS names two models or more"):
         step("arena.py", ARENA_MODELS="", ARENA_JUDGE="")
+
+
+def test_the_stand_in_writes_documents_and_answers_until_it_is_stopped(tmp_path: Path) -> None:
+    command = [sys.executable, str(ROOT / "examples" / "from_documents.py"), "0"]
+    with subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, text=True) as stand_in:
+        assert stand_in.stdout is not None
+        lines = [stand_in.stdout.readline() for _ in range(3)]
+        url = lines[1].split("=")[1].split()[0]
+        document = (tmp_path / "handbook" / "mill-hall.md").read_text(encoding="utf-8")
+        asked = f"{document}\n\nIn which year did the Mill Hall open?"
+        chat = {"model": "any", "messages": [{"role": "user", "content": asked}]}
+        told = httpx.post(f"{url}/chat/completions", json=chat).json()
+        stand_in.send_signal(signal.SIGINT)
+    assert stand_in.returncode == 0
+    year = re.findall(r"opened in (\d+)", document)[0]
+    said = told["choices"][0]["message"]["content"]
+    assert said == f"The Mill Hall opened in {year} [mill-hall.md]."
 
 
 def test_which_judge_needs_no_key(step: Step, data_dir: Path) -> None:

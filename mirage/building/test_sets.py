@@ -72,11 +72,20 @@ ITEM_KINDS: Mapping[ItemKind, float] = {
 }
 """The shares of the kinds of items, unless others are asked for."""
 
+CLEARING = 29
+"""Clusters that it takes to say of a system without any loss that less than a tenth is lost.
+
+At the level 0.95 (:func:`mirage.statistics.upper_bounds`): ``log(0.05) / log(0.9)``.
+"""
+
 ATTEMPTS = 3
 """Drafts for each item that is wanted, at most."""
 
 REUSE = 3
 """How often a passage is asked about, at most, where there are few."""
+
+PARTNERS = 50
+"""Passages, the likest first, among which the second one of a pair is chosen."""
 
 FOUND_AMONG = 50
 """Passages among which the first of its own is looked for, by the words of a question."""
@@ -143,7 +152,7 @@ class ItemSet:
     @property
     def covered(self) -> int:
         """How many documents an item has a relevant passage, or a near miss, of."""
-        return len({query.metadata["document"] for query in self.queries})
+        return len({document for query in self.queries for document in _documents(query)})
 
     @property
     def counts(self) -> dict[str, int]:
@@ -161,6 +170,7 @@ class ItemSet:
             "documents": self.askable.documents,
             "documents worth asking about": self.askable.askable_documents,
             "documents covered": self.covered,
+            "clusters": len({query.cluster for query in self.queries}),
         }
 
     @property
@@ -186,11 +196,14 @@ class ItemSet:
             for kind in get_args(ItemKind)
             if f"kind {kind}" in counts
         )
+        few = f", and {CLEARING} are the fewest of which `no worse` can be said"
         notes = (
             f"{len(self.queries)} of {self.wanted} items that were asked for; {kinds or 'no kind'}",
             f"covered: {counts['documents covered']} documents of {counts['documents']}, of which "
             f"{counts['documents worth asking about']} have a passage worth asking about",
             f"known without passages: {counts['known without passages']}",
+            f"clusters, of items that share a document: {counts['clusters']}; each counts as one "
+            f"query where two runs are compared{few if counts['clusters'] < CLEARING else ''}",
         )
         head, marks = ("draft", "rejected", "left"), (False,) * len(rows)
         return to_text(Table("A test set from documents", head, tuple(rows), marks, notes, name=0))
@@ -231,28 +244,38 @@ class Plan:
     def wave(self, kinds: Sequence[ItemKind], done: Collection[str] = ()) -> list[Slot]:
         """Slots for items of these kinds, fewer where passages run out; ``done`` passages last."""
         self.waiting = deque(sorted(self.waiting, key=lambda passage: passage.id in done))
+        taken = {passage.document_id for passage in self.waiting if passage.id in done}
         slots = []
         for kind in kinds[: self.most]:
             if not self.waiting:
                 break
             passage = self.waiting.popleft()
-            partner = self._partner(passage) if kind in PAIRS else None
+            partner = self._partner(passage, taken) if kind in PAIRS else None
             passages = (passage,) if partner is None else (passage, partner)
+            taken |= {each.document_id for each in passages}
+            if partner is not None and partner in self.waiting:  # it has had its turn
+                self.waiting.remove(partner)
+                self.waiting.append(partner)
             self.made += 1
             if kind in PAIRS and partner is None:
                 kind = "single"
             slots.append(Slot(f"q{self.made:03}", kind, passages))
         return slots
 
-    def _partner(self, passage: Passage) -> Passage | None:
-        """Another passage of the document, the likest; else the likest of any."""
+    def _partner(self, passage: Passage, taken: Collection[str]) -> Passage | None:
+        """Another passage of the document, the likest; else the likest of any.
+
+        Of these first one whose document is not ``taken``: an item on two documents makes one
+        cluster of all items on either, and it is clusters that count as evidence.
+        """
         others = [other for other in self.by_document[passage.document_id] if other != passage]
         if others:
             ids = [other.id for other in others]
             scores = self.index.scores(passage.text, ids)
             return others[max(range(len(others)), key=scores.__getitem__)]
-        hits = self.index.search(passage.text, 2)
-        return next((hit.passage for hit in hits if hit.passage.id != passage.id), None)
+        hits = [hit.passage for hit in self.index.search(passage.text, PARTNERS + 1)]
+        others = [other for other in hits if other.id != passage.id]
+        return min(others, key=lambda other: other.document_id in taken, default=None)
 
 
 def quota_of(kinds: Mapping[ItemKind, float], items: int) -> list[ItemKind]:

@@ -79,10 +79,12 @@ def check(
     )
     if history is not None:
         History(history).append(measured(runs), commit_of(commit), label=label)
-    for file, text_of in ((comment, comments.comment), (junit, comments.junit)):
-        if file is not None:
-            text = text_of(runs, allow_failed=allow_failed)
-            file.write_text(text, encoding="utf-8", newline="\n")
+    unclear = runs.comparison.verdict == "cannot tell"
+    more = what_would_tell(runs.comparison) if unclear else None
+    if comment is not None:
+        _write(comments.comment(runs, allow_failed=allow_failed, more=more), comment)
+    if junit is not None:
+        _write(comments.junit(runs, allow_failed=allow_failed), junit)
     try:
         comparison = check_compared(runs, "pass", allow_failed)
     except FellShortError as error:
@@ -96,13 +98,15 @@ def check(
             "margin": margin,
             "features": list(map(_plain, comparison.compared)),
         }
-        more = None
-        if comparison.verdict == "cannot tell":
-            more = what_would_tell(comparison)
+        if more is not None:
             plain["to_tell"] = more._asdict()
         out_either(told(comparison, more), plain, as_json)
         if more is not None:
             end(cannot_tell)
+
+
+def _write(text: str, file: Path) -> None:
+    file.write_text(text, encoding="utf-8", newline="\n")
 
 
 def _plain(change: Change) -> dict[str, Any]:

@@ -6,7 +6,10 @@ from mirage.features.answers import states
 from mirage.features.base import Answered
 from mirage.features.fault_spans import spans
 
-__all__ = ["lost_fact"]
+__all__ = ["FACTS", "lost_fact"]
+
+FACTS = ("answer_match", "wrong_answer", "abstention", "invention")
+"""Features of which words say more than numbers: what was lost, or is said in its place."""
 
 
 def lost_fact(feature: str, item: Answered) -> str:

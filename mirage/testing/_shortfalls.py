@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from functools import wraps
 from typing import NamedTuple, ParamSpec, TypeVar
 
@@ -22,9 +22,11 @@ __all__ = [
     "Finding",
     "check_failed",
     "check_lost",
+    "difference",
     "fell_short",
     "from_here",
     "number",
+    "shortened",
     "undecided",
     "worse_queries",
     "worst",
@@ -94,16 +96,17 @@ def worst(findings: Sequence[Finding], about: str, dataset: MirageDataset, run: 
 
 
 def _line(finding: Finding, dataset: MirageDataset, run: Run) -> str:
-    question = _short(dataset[finding.query_id].text, _QUESTION)
+    question = shortened(dataset[finding.query_id].text)
     line = f"- {finding.query_id} “{question}” {finding.why}"
     response = run.get(finding.query_id)
     if response is None or response.text is None:
         return line
     answer = answered(dataset[finding.query_id], response).parsed.answer
-    return f"{line}; answer: {_short(answer, _RESPONSE)}" if answer else f"{line}; answer: none"
+    return f"{line}; answer: {shortened(answer, _RESPONSE)}" if answer else f"{line}; answer: none"
 
 
-def _short(text: str, most: int) -> str:
+def shortened(text: str, most: int = _QUESTION) -> str:
+    """A text on one line, of so many characters at most."""
     text = " ".join(text.split())
     return text if len(text) <= most else text[: most - 1].rstrip() + "…"
 
@@ -113,16 +116,22 @@ def number(value: float) -> str:
     return f"{value:.3f}"
 
 
+def difference(before: float, after: float) -> str:
+    """A change as messages show it; one that rounds to nothing has no minus."""
+    return f"{round(after - before, 3) + 0.0:+.3f}"
+
+
 def worse_queries(
     worse: NDArray[np.float64],
     table: FeatureTable,
     show: Callable[[int, int], str],
     first: Sequence[int] = (),
+    leading: Collection[int] = (),
 ) -> list[Finding]:
     """The queries with something worse, the worst first, each with up to three features.
 
     ``worse`` is ``(queries, features)``, above 0 where a value is worse. The features ``first``
-    alone decide the order, where there are any, and come first.
+    alone decide the order, where there are any, and come first; of them, ``leading`` do.
     """
     amounts = np.nan_to_num(worse, nan=0.0).clip(min=0.0)
     columns = list(first) or list(range(amounts.shape[1]))
@@ -130,7 +139,8 @@ def worse_queries(
     findings = []
     for i in np.argsort(-total, kind="stable")[: np.count_nonzero(total)].tolist():
         order = sorted(
-            np.flatnonzero(amounts[i]).tolist(), key=lambda j: (j not in columns, -amounts[i, j])
+            np.flatnonzero(amounts[i]).tolist(),
+            key=lambda j: (j not in columns, j not in leading, -amounts[i, j]),
         )
         findings.append(Finding(table.query_ids[i], ", ".join(show(i, j) for j in order[:3])))
     return findings

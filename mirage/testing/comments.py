@@ -9,8 +9,10 @@ from xml.etree import ElementTree
 import numpy as np
 
 from mirage._base.tables import Table, to_markdown
+from mirage.dataset import MirageDataset
 from mirage.statistics.paired import gap_interval
-from mirage.testing._shortfalls import Finding, number
+from mirage.testing._shortfalls import Finding, difference, number, shortened
+from mirage.testing.planning import More
 from mirage.testing.regressions import Compared, lost_queries, summary, worse_than_before
 
 __all__ = ["comment", "junit"]
@@ -21,7 +23,7 @@ _ACTIVE = re.compile(r"[@#!$%](?=\w)|:(?=//)|(?<=www)(?=\.)", re.IGNORECASE)
 _NO_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
-def comment(runs: Compared, *, allow_failed: int = 0) -> str:
+def comment(runs: Compared, *, allow_failed: int = 0, more: More | None = None) -> str:
     """Markdown for a pull request: verdict, before and after, and the worst queries.
 
     Its first line is the same for every comparison of one model on one dataset, and no other: by it
@@ -31,19 +33,20 @@ def comment(runs: Compared, *, allow_failed: int = 0) -> str:
     Args:
         runs: what :func:`mirage.testing.regressions.compared` returned.
         allow_failed: queries that may be lost.
+        more: what would tell, where nobody can (:func:`mirage.testing.what_would_tell`).
     """
     comparison = runs.comparison
     lost = lost_queries(runs)
     worse = {change.feature for change in comparison.regressed(comparison.alpha)}
     changes = Table(
-        _said(runs, lost, allow_failed),
+        _said(runs, lost, allow_failed, more),
         ("feature", "before", "now", "change", "95 % interval", "p", "lost ≤"),
         tuple(
             (
                 change.feature,
                 number(change.before),
                 number(change.after),
-                f"{change.after - change.before:+.3f}",
+                difference(change.before, change.after),
                 _interval(runs, change.feature),
                 f"{change.p:.4f}",
                 number(change.lost_at_most) if np.isfinite(change.lost_at_most) else "any",
@@ -58,8 +61,8 @@ def comment(runs: Compared, *, allow_failed: int = 0) -> str:
     findings = worse_than_before(comparison, names, runs.dataset, runs.run) if names else []
     parts = [
         to_markdown(changes),
-        _listed("Queries without a value that they had", lost),
-        _listed("Worst queries", findings),
+        _listed("Queries without a value that they had", lost, runs.dataset),
+        _listed("Worst queries", findings, runs.dataset),
     ]
     text = _ACTIVE.sub(r"\g<0><!-- -->", "\n\n".join(filter(None, parts)))
     verdict = _verdict(runs, lost, allow_failed)
@@ -126,10 +129,10 @@ def _verdict(runs: Compared, lost: list[Finding], allow_failed: int) -> str:
     return "queries lost" if len(lost) > allow_failed else runs.comparison.verdict
 
 
-def _said(runs: Compared, lost: list[Finding], allow_failed: int) -> str:
+def _said(runs: Compared, lost: list[Finding], allow_failed: int, more: More | None) -> str:
     comparison = runs.comparison
     if comparison.verdict != "worse":
-        said = summary(comparison)
+        said = summary(comparison, more)
     else:
         names = ", ".join(change.feature for change in comparison.regressed(comparison.alpha))
         said = f"{runs.run.model} is worse than the baseline in {names}"
@@ -148,9 +151,10 @@ def _interval(runs: Compared, feature: str) -> str:
     return "" if np.isnan(low) else f"[{low:+.3f}, {high:+.3f}]"
 
 
-def _listed(title: str, findings: list[Finding]) -> str:
+def _listed(title: str, findings: list[Finding], dataset: MirageDataset) -> str:
     if not findings:
         return ""
     more = f" ({len(findings)}, of which {_MOST} are shown)" if len(findings) > _MOST else ""
-    rows = tuple((id_, why) for id_, why in findings[:_MOST])
-    return to_markdown(Table(f"{title}{more}", ("query", "what"), rows, name=0, texts=(1,)))
+    rows = tuple((id_, shortened(dataset[id_].text), why) for id_, why in findings[:_MOST])
+    header = ("query", "question", "what")
+    return to_markdown(Table(f"{title}{more}", header, rows, name=0, texts=(1, 2)))

@@ -99,7 +99,8 @@ class Plan:
         marked = tuple(design == self.best for design in self.designs)
         notes = [
             f"found, cleared: how often the loss is called worse, and none no worse; asked for is "
-            f"{self.power:g} of each. The baseline takes a run's calls once",
+            f"{self.power:g} of each, give or take {_SLACK:g}. The baseline takes a run's calls "
+            "once",
             f"Taken for granted: {self.taken}",
         ]
         if self.best is None:

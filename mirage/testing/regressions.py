@@ -20,11 +20,12 @@ from mirage.leaderboard import Leaderboard
 from mirage.models import Run
 from mirage.testing._current_test import leave_open, option, record
 from mirage.testing._inputs import Place, dataset_of, run_of
-from mirage.testing._lost_facts import lost_fact
+from mirage.testing._lost_facts import FACTS, lost_fact
 from mirage.testing._shortfalls import (
     FellShortError,
     Finding,
     check_lost,
+    difference,
     fell_short,
     from_here,
     number,
@@ -396,6 +397,7 @@ def worse_than_before(
             lost_fact(features[j], _item(comparison.before.query_ids[i], dataset, run)),
         ),
         [features.index(name) for name in names],
+        [features.index(name) for name in features if name in FACTS],
     )
 
 
@@ -427,7 +429,8 @@ def _counted(comparison: Comparison) -> str:
     queries = f"{len(comparison.before)} queries"
     times = _times(comparison.before), _times(comparison.after)
     if times != (1, 1):
-        queries += f", asked {times[0]} and {times[1]} times, that count as one each"
+        before, now = ("once" if number == 1 else f"{number} times" for number in times)
+        queries += f", each asked {before}" + (f" before and {now} now" if now != before else "")
     if comparison.clusters == len(comparison.before):
         return queries
     return f"{queries}, in {comparison.clusters} clusters that count as one each"
@@ -447,7 +450,7 @@ def _told(numbers: str, words: str) -> str:
 
 def _row(change: Change) -> tuple[str, ...]:
     before, after = change.before, change.after
-    means = number(before), number(after), f"{after - before:+.3f}"
+    means = number(before), number(after), difference(before, after)
     counts = str(change.worse), str(change.better)
     at_most = number(change.lost_at_most) if np.isfinite(change.lost_at_most) else "any"
     return change.feature, *means, *counts, f"{change.p:.4f}", at_most

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -25,8 +26,10 @@ from mirage.building import (
     read_rejected,
     stands,
 )
-from mirage.building.test_sets import clustered, quota_of
+from mirage.building.askable import Askable
+from mirage.building.test_sets import Plan, clustered, quota_of
 from mirage.errors import DatasetError
+from mirage.retrieval import BM25
 
 ENGLISH = MirageDataset.bundled("en")
 SINGLE = {"single": 1.0}
@@ -261,6 +264,39 @@ def test_items_of_one_pair_of_documents_are_of_one_cluster() -> None:
     assert first.cluster == second.cluster != third.cluster
     chain = clustered([query("1", "a", "a", "b"), query("2", "c", "c", "b"), query("3", "a", "a")])
     assert len({each.cluster for each in chain}) == 1
+
+
+def test_pairs_are_of_documents_that_nothing_else_is_about() -> None:
+    texts = [
+        Passage(id=f"h{n}#0", text=f"House {n} opened its doors in {1900 + n}, " + "as told " * 9)
+        for n in range(30)
+    ]
+    askable = Askable(tuple(texts), 30, {})
+    plan = Plan(askable, BM25.build(texts, language="en", progress=False))
+    first = plan.wave(["single", "comparison"] * 6)
+    done = {passage.id for slot in first[:6] for passage in slot.passages}  # the others failed
+    again = plan.wave(["comparison"] * 6, done)
+    for slots in (first, again, [*first[:6], *again]):
+        of_each = [passage.document_id for slot in slots for passage in slot.passages]
+        assert len(set(of_each)) == len(of_each)
+
+
+def test_a_set_says_how_many_documents_and_clusters_it_has() -> None:
+    passages = tuple(Passage(id=f"{name}#0", text="x") for name in "ab")
+    query = Query(
+        id="1",
+        language="en",
+        text="?",
+        passages=passages,
+        relevant=("a#0", "b#0"),
+        cluster="a",
+        metadata={"document": "a", "kind": "comparison"},
+    )
+    told = ItemSet((query,), (), Askable(passages, 2, {}), 1, "en")
+    assert (told.covered, told.counts["clusters"]) == (2, 1)
+    assert "29 are the fewest" in " ".join(str(told).split())
+    few = [query.model_copy(update={"id": str(n), "cluster": str(n)}) for n in range(29)]
+    assert "the fewest" not in str(replace(told, queries=tuple(few)))
 
 
 def test_the_kinds_come_in_their_shares() -> None:

@@ -34,7 +34,7 @@ from mirage.testing import (
     assert_ranks,
     save_baseline,
 )
-from mirage.testing._shortfalls import Finding, worse_queries
+from mirage.testing._shortfalls import Finding, difference, worse_queries
 from mirage.testing.gate import gated, more_than_wording
 
 CITED = FeatureSuite(["citation_recall@10", "citation_map@10"])
@@ -457,6 +457,10 @@ def test_the_features_in_question_are_told_first() -> None:
     worse = np.array([[9.0, 8.0, 1.0, 7.0], [0.0, 0.0, 2.0, np.nan]])
     findings = worse_queries(worse, table, lambda i, j: f"{table.features[j]}{i}", first=[2])
     assert findings == [Finding("q2", "c1"), Finding("q1", "c0, a0, b0")]
+    leading = worse_queries(worse, table, lambda i, j: f"{table.features[j]}{i}", [0, 1, 2], [2])
+    assert leading[0] == Finding("q1", "c0, a0, b0")
+    assert difference(0.5, 0.4999) == difference(0.4999, 0.5) == "+0.000"
+    assert difference(0.5, 0.25) == "-0.250"
     assert [finding.query_id for finding in worse_queries(worse, table, lambda *_: "")] == [
         "q1",
         "q2",

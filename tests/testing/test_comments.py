@@ -10,7 +10,7 @@ import pytest
 
 from mirage.dataset import MirageDataset
 from mirage.models import Query, Response, Run
-from mirage.testing import save_baseline
+from mirage.testing import More, save_baseline
 from mirage.testing.comments import comment, junit
 from mirage.testing.regressions import Compared, compared
 
@@ -59,12 +59,20 @@ def test_a_comment_says_what_got_lost(against: Callable[[Run], Compared]) -> Non
     assert "### Mirage: worse" in text
     assert "| **answer\\_match** | 1.000 | 0.700 | -0.300 | [-" in text
     assert "lost “Town0”" in text
-    assert text.count("lost “Town") == 10
+    assert text.count("| Which town? |") == text.count("lost “Town") == 10
     assert text == comment(against(later))
     first = text.split("\n")[0]
     assert first == comment(against(run(right))).split("\n")[0]
     assert first != comment(against(run(right, "other"))).split("\n")[0]
     assert "### Mirage: no worse" in comment(against(run(right)))
+
+
+def test_a_comment_says_what_would_tell(against: Callable[[Run], Compared]) -> None:
+    more = More(17, None, 0.8)
+    unclear = against(run(lambda i: right(i) if i > 2 else "##Answer: It is Elsewhere."))
+    said = "; to tell takes about 17 more queries like these"
+    assert said in comment(unclear, more=more)
+    assert said not in comment(unclear)
 
 
 def test_hostile_strings_mark_up_nothing(against: Callable[[Run], Compared]) -> None:
