@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from functools import cache, cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
@@ -31,6 +31,15 @@ from mirage.generation.responses import own_name
 from mirage.human_agreement import known_agreement
 from mirage.languages import LANGUAGES, Language
 from mirage.leaderboard import _judged, predictions
+from mirage.leaderboard._entries import (
+    EQUAL,
+    Scored,
+    agreement_of,
+    judged_entry,
+    ranking_of,
+    title_of,
+    undecided,
+)
 from mirage.leaderboard._published import published_ranking
 from mirage.leaderboard._suite import offline_suite
 from mirage.llm.estimates import Estimate, sum_estimates
@@ -38,8 +47,6 @@ from mirage.models import HumanAgreement, Run
 from mirage.ranking import Entry, Evidence, MultilingualRanking, Ranking
 from mirage.statistics.bootstrap import NO_INTERVAL
 from mirage.statistics.ranks import (
-    DECIMALS,
-    confidences_by_draws,
     rank_intervals_by_confidence,
     ranks,
 )
@@ -62,12 +69,6 @@ OFFICIAL = (
     "judge would put a system on questions about Wikipedia, as far as features tell."
 )
 """What the leaderboard of MIRAGE-Bench is about."""
-
-FEW_SYSTEMS = 30
-"""Systems learnt from below which a ranking says what a board of so many can tell apart."""
-
-EQUAL = 10.0**-DECIMALS
-"""Logits that are no farther apart are equal."""
 
 MultilingualModelLike = Answer | Generator | Mapping[str, ModelLike]
 """A function or generator for the queries of all languages, or something for each language."""
@@ -118,7 +119,7 @@ class Leaderboard:
         self.about: str = ""
         self.agreement: tuple[HumanAgreement, ...] = (
             *agreement,
-            *_agreement_of(ranker.features, dataset.language),
+            *agreement_of(ranker.features, dataset.language),
         )
         self._ranker: Callable[[], SurrogateRanker] = lambda: ranker
         self._judged: Ranking | None = None
@@ -302,7 +303,7 @@ class Leaderboard:
         board.anchors, board.prefix, board.provenance = judgments.models, "", {}
         board.about = ""
         measured = tuple(agreement)
-        board.agreement = (*measured, *_agreement_of(board.suite.names, dataset.language))
+        board.agreement = (*measured, *agreement_of(board.suite.names, dataset.language))
         said = judged if isinstance(judged, Judged) else judgments
         board._runs = lambda: answers
         board._judged = board.ranking = Ranking.from_judgments(
@@ -340,7 +341,7 @@ class Leaderboard:
         """The anchors alone: as they were judged, or as the surrogate was taught."""
         evidence = Evidence(self.dataset, ranker=self.ranker, provenance=self.provenance)
         notes = self._notes_on_anchors()
-        return _ranking(
+        return ranking_of(
             self._anchors(), self.dataset, evidence, self.agreement, notes, about=self.about
         )
 
@@ -485,8 +486,8 @@ class Leaderboard:
         anchors = self._anchors()
         everyone = [*anchors, *scored]
         systems = len(self.ranker.data[self.dataset.language].models)
-        notes = (*self._notes_on_anchors(), *_undecided(scored, anchors, systems))
-        return _ranking(everyone, self.dataset, evidence, self.agreement, notes, about=self.about)
+        notes = (*self._notes_on_anchors(), *undecided(scored, anchors, systems))
+        return ranking_of(everyone, self.dataset, evidence, self.agreement, notes, about=self.about)
 
     def estimate(
         self,
@@ -534,7 +535,7 @@ class Leaderboard:
         ]
         confidence, draws = _judged.confidence(field, told), _judged.draws_of(field, told)
         anchors = self._anchor_entries(field)
-        entries = [*anchors, *map(_judged_entry, runs, tables, told)]
+        entries = [*anchors, *map(judged_entry, runs, tables, told)]
         places = ranks(np.array([entry.logit for entry in entries])).tolist()
         spans = rank_intervals_by_confidence(confidence, level=plan.level).tolist()
         names, unbound = [entry.model for entry in entries], self._unbound
@@ -546,7 +547,7 @@ class Leaderboard:
                 )
             ],
             language=self.dataset.language,
-            title=_title(self.dataset),
+            title=title_of(self.dataset),
             draws=None if np.isnan(draws).any() else dict(zip(names, draws.T, strict=True)),
             confidence={
                 name: dict(zip(names, row, strict=True))
@@ -663,7 +664,7 @@ class Leaderboard:
             for model in sorted(self._unbound)
         )
 
-    def _anchors(self) -> list[_Scored]:
+    def _anchors(self) -> list[Scored]:
         data, judged = self.ranker.data[self.dataset.language], self._judged
         fit = judged.evidence.fit if judged and judged.evidence else None
         models, logits, draws = data.models, data.mean_y, data.draws
@@ -677,7 +678,7 @@ class Leaderboard:
             unbound = self.prefix + anchor in without
             if unbound or np.ptp(draws[:, place]) < EQUAL:  # that nothing varied is no certainty
                 low, high = NO_INTERVAL
-            scored = _Scored(
+            scored = Scored(
                 model=self.prefix + anchor,
                 logit=float(logits[place]),
                 interval=judged[anchor].interval if judged else (low, high),
@@ -689,11 +690,11 @@ class Leaderboard:
             anchors.append(scored)
         return anchors
 
-    def _score(self, run: Run, table: FeatureTable) -> _Scored:
+    def _score(self, run: Run, table: FeatureTable) -> Scored:
         prediction = self.ranker.predict(table)
         failures = {response.query_id: response.error or "" for response in run.failed}
         interval = prediction.interval()
-        return _Scored(
+        return Scored(
             model=run.model,
             logit=prediction.logit,
             interval=NO_INTERVAL if np.ptp(interval) < EQUAL else interval,  # learnt from ties
@@ -918,143 +919,12 @@ def _seed_of(code: str, seed: int) -> int:
     return seed + int.from_bytes(code.encode())
 
 
-@dataclass(frozen=True)
-class _Scored:
-    """A model with its logit, before it is known who else is in the ranking."""
-
-    model: str
-    logit: float
-    interval: tuple[float, float]
-    draws: Floats
-    features: Mapping[str, float]
-    anchor: bool = False
-    answered: int | None = None
-    failures: Mapping[str, str] = field(default_factory=dict)
-    unfamiliar: str = ""
-    assumed: tuple[str, ...] = ()
-    unbound: bool = False
-
-
-def _judged_entry(run: Run, table: FeatureTable, told: _judged.Told) -> Entry:
-    """A model that a judge placed; its rank is not known yet."""
-    failures = {response.query_id: response.error or "" for response in run.failed}
-    return Entry(
-        1,
-        run.model,
-        told.placement.logit,
-        told.placement.interval,
-        features=dict(zip(table.features, table.mean().tolist(), strict=True)),
-        answered=len(run) - len(failures),
-        failures=failures,
-    )
-
-
-def _title(dataset: MirageDataset) -> str:
-    return f"{dataset.name}: {Language.of(dataset.language).name}, {len(dataset)} queries"
-
-
-def _ranking(
-    scored: Sequence[_Scored],
-    dataset: MirageDataset,
-    evidence: Evidence,
-    agreement: Iterable[HumanAgreement],
-    notes: Iterable[str] = (),
-    *,
-    about: str,
-) -> Ranking:
-    if not scored:
-        raise DatasetError("nothing to rank: there is no model, and the leaderboard has no anchors")
-    places = ranks(np.array([one.logit for one in scored]))
-    confidence = confidences_by_draws(np.stack([one.draws for one in scored], axis=1))
-    between = rank_intervals_by_confidence(confidence).tolist()
-    entries = [
-        Entry(
-            rank=int(rank),
-            model=one.model,
-            logit=one.logit,
-            interval=one.interval,
-            rank_interval=None if one.unbound else (best, worst),
-            features=one.features,
-            anchor=one.anchor,
-            answered=one.answered,
-            failures=one.failures,
-            unfamiliar=one.unfamiliar,
-        )
-        for one, rank, (best, worst) in zip(scored, places, between, strict=True)
-    ]
-    return Ranking(
-        entries,
-        language=dataset.language,
-        title=_title(dataset),
-        draws={one.model: one.draws for one in scored},
-        notes=(*notes, *(note for one in scored for note in _notes(one))),
-        about=about,
-        evidence=evidence,
-        agreement=agreement,
-    )
-
-
-def _undecided(
-    scored: Sequence[_Scored], anchors: Sequence[_Scored], systems: int
-) -> Iterator[str]:
-    """What the surrogate cannot tell, of a board that learnt from so many systems."""
-    logits = [anchor.logit for anchor in anchors]
-    if scored and len(logits) > 1 and systems < FEW_SYSTEMS:
-        gaps = np.abs(np.subtract.outer(logits, logits))[np.triu_indices(len(logits), 1)]
-        least = _told_apart(scored, anchors)
-        yield (
-            f"having learnt from {systems} systems, this board tells one that was not judged from "
-            f"another only where their logits are some {least:.1f} or more apart, as those of "
-            f"{np.count_nonzero(gaps > least)} of the {len(gaps)} pairs of its systems are"
-        )
-    for one in scored:
-        low, high = one.interval
-        if logits and low <= min(logits) and max(logits) <= high:
-            yield (
-                f"the interval of {one.model} holds the logits of all {len(logits)} systems of "
-                "this board: they are too few, or their features tell too little, to say where it "
-                "stands; have it judged, or more systems"
-            )
-
-
-def _told_apart(scored: Sequence[_Scored], anchors: Sequence[_Scored]) -> float:
-    """How far the logit of a scored model has to be from an anchor's, in the median, for a
-    rank interval to tell them apart: half the middle 95 % of the draws of their difference."""
-    between = np.stack([one.draws - anchor.draws for one in scored for anchor in anchors])
-    low, high = np.quantile(between, [0.025, 0.975], axis=1)
-    return float(np.median(high - low) / 2)
-
-
-def _notes(scored: _Scored) -> Iterator[str]:
-    """What makes the place of a model say less than it seems to."""
-    if scored.failures:
-        yield (
-            f"a query that {scored.model} failed on counts in its logit as the worst that a system "
-            "of this board had on it, so that not to answer never helps"
-        )
-    if scored.unfamiliar:
-        yield (
-            f"{scored.model} is unlike any system that this board knows ({scored.unfamiliar}): its "
-            "interval is wider, and its rank says little"
-        )
-    for name in scored.assumed:
-        yield (
-            f"{scored.model} has {name} on no query; it is taken at the mean of the systems that "
-            "the board learnt from"
-        )
-
-
 def _validated(validation: Mapping[str, Any]) -> str:
     """How well models that were held out were predicted, in words."""
     figures = "R2 {r2:.2f}, tau {tau:.2f}"
     forest = validation.get("forest")
     beside = f" (the paper's forest: {figures.format(**forest)})" if forest else ""
     return f"LLMs that were held out are predicted with {figures.format(**validation)}{beside}."
-
-
-def _agreement_of(features: Iterable[str], language: str) -> Iterator[HumanAgreement]:
-    for name in features:
-        yield from known_agreement(name, language)
 
 
 def _check_suite(dataset: MirageDataset, suite: FeatureSuite) -> None:
