@@ -10,6 +10,13 @@ a correlation of 0.5. Printed are, for 5, 20 and 100 clusters (and unequal numbe
 which none is (alpha 0.05), where the two sets are alike, and where the later one has larger
 clusters. A dash: no interval is shown.
 
+Then how often a loss of 0.1 is called no worse than 0.1.
+
+``--part weeks``: the same end to end, on the answers of an LLM to the questions of NoMIRACL
+(``MIRAGE_DATA``), each asked by one to five users: how often a change, or a loss, is seen in any of
+the measures where there is none, and where a tenth or three tenths of the questions are shown
+another question's passages.
+
 ``--part place``: could a log have a place among the bundled anchors? A surrogate learns from the
 simulated arena by the features alone that need no gold. Printed are, for whole kinds of fault that
 it has not seen, the share of 95 % intervals that hold the logit, and how often a system that lies
@@ -38,7 +45,8 @@ from pathlib import Path
 import numpy as np
 from scipy.special import ndtr, ndtri
 
-from mirage import FeatureSuite, MirageDataset, Query, SurrogateRanker, respond
+from mirage import FeatureSuite, FeatureTable, MirageDataset, Query, SurrogateRanker, respond
+from mirage.features.traffic import NEW_WORDS, measured, new_words
 from mirage.sources import memerag, nomiracl
 from mirage.sources.nomiracl import is_right
 from mirage.statistics.ranks import kendall_tau
@@ -49,6 +57,7 @@ from mirage.surrogate.faults import FAULTS
 from mirage.surrogate.pretraining import simulated_arena
 from mirage.surrogate.simulation import GROUPS
 from mirage.surrogate.training import TrainingData, training_data
+from mirage.testing.drifts import shifts_between
 from mirage.text import split_sentences
 
 DATA = Path(os.environ.get("MIRAGE_DATA", "../shared/data"))
@@ -107,6 +116,104 @@ def intervals(repeats: int, draws: int) -> None:
                 + f"  {alarms / repeats:.3f}",
                 flush=True,
             )
+
+
+def no_worse(repeats: int) -> None:
+    """How often a loss of the margin, 0.1, is called no worse, at the level of 0.05."""
+    print("clusters  called no worse at a loss of 0.1, from " + ", ".join(map(str, (0.5, 0.98))))
+    for before, after in CLUSTERS:
+        rng = np.random.default_rng([before, after])
+        told = np.zeros(2)
+        for _ in range(repeats):
+            earlier, codes = drawn(before, 1.0, rng)
+            normal, later_codes = drawn(after, 1.0, rng)  # column 6 is a normal deviate
+            for i, rate in enumerate((0.5, 0.98)):
+                later = (normal[:, 6:7] < ndtri(rate - 0.1)).astype(float)
+                sets = (earlier[:, [RATES.index(rate)]], codes, later, later_codes)
+                (row,) = mean_differences(*sets, np.zeros(1), np.ones(1), level=0.9, permutations=1)
+                told[i] += -row.interval[0] <= 0.1
+        print(f"{before:3} {after:4}  " + "  ".join(f"{share:.3f}" for share in told / repeats))
+
+
+# Weeks of real answers ----------------------------------------------------------------------------
+
+
+def weeks(code: str, repeats: int) -> None:
+    """How often a drift is seen in answers of LLMs, where there is none, and where there is one.
+
+    A week are questions drawn from those of NoMIRACL in one language, each asked by one to five
+    users in the same words, with the output of an LLM. In the faulty week a share of the questions
+    is answered as before, but was shown another one's passages.
+    """
+    dataset, runs, _ = nomiracl.load(DATA / "nomiracl", code)
+    model, run = max(runs.items(), key=lambda item: len(item[1]))
+    sound = measured(dataset.without_gold(), run, progress=False).table
+    queries = list(dataset.without_gold())
+    moved = MirageDataset(
+        [
+            query.model_copy(update={"passages": other.passages})
+            for query, other in zip(queries, [*queries[1:], queries[0]], strict=True)
+        ]
+    )
+    broken = measured(moved, run, progress=False).table
+    for clusters in (5, 20, 100):
+        for share in (0.0, 0.1, 0.3):
+            rng = np.random.default_rng([clusters, int(10 * share)])
+            told = [
+                _fell(
+                    dataset, *(_week(sound, broken, clusters, amount, rng) for amount in (0, share))
+                )
+                for _ in range(repeats)
+            ]
+            changed_, fell = np.mean(told, axis=0)
+            print(
+                f"{code}, {model}: {clusters} clusters, other passages for {share:.0%}: "
+                f"a change is seen {changed_:.3f}, a loss {fell:.3f}",
+                flush=True,
+            )
+
+
+def _week(
+    sound: FeatureTable, broken: FeatureTable, clusters: int, share: float, rng: np.random.Generator
+) -> FeatureTable:
+    """One week of questions; ids say which question each is."""
+    rows = rng.integers(len(sound), size=clusters)
+    values = np.where(
+        rng.random(clusters)[:, None] < share, broken.values[rows], sound.values[rows]
+    )
+    times = rng.integers(1, 6, size=clusters)
+    ids = [
+        f"{sound.query_ids[row]} {n} {k}"
+        for n, (row, often) in enumerate(zip(rows.tolist(), times.tolist(), strict=True))
+        for k in range(often)
+    ]
+    return replace(
+        sound,
+        query_ids=tuple(ids),
+        values=np.repeat(values, times, axis=0),
+        reasons={},
+        clusters={id_: id_.split()[1] for id_ in ids},
+    )
+
+
+def _fell(dataset: MirageDataset, before: FeatureTable, after: FeatureTable) -> tuple[bool, bool]:
+    asked = [
+        MirageDataset(dataset[id_.split()[0]].model_copy(update={"id": id_}) for id_ in t.query_ids)
+        for t in (before, after)
+    ]
+    new = new_words(*asked, before.clusters, after.clusters)
+    tables = [
+        replace(
+            table,
+            features=(*table.features, *NEW_WORDS),
+            values=np.column_stack([table.values, column]),
+            facts={**table.facts, **NEW_WORDS},
+        )
+        for table, column in zip((before, after), new, strict=True)
+    ]
+    shifts = shifts_between(*tables, alpha=0.05, level=0.95, permutations=999, seed=0)
+    moved = [shift for shift in shifts if shift.changed]
+    return bool(moved), any(shift.worse for shift in moved)
 
 
 # A place on the board ----------------------------------------------------------------------------
@@ -265,11 +372,15 @@ def main() -> None:
     """Print the tables."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("languages", nargs="*", default=["en", "de", "sw"])
-    parser.add_argument("--part", choices=("intervals", "place", "all"), default="all")
+    parser.add_argument("--part", choices=("intervals", "weeks", "place", "all"), default="all")
     parser.add_argument("--quick", action="store_true", help="few repetitions, one language")
     options = parser.parse_args()
     if options.part in ("intervals", "all"):
         intervals(100 if options.quick else 1000, 499 if options.quick else 999)
+        no_worse(300 if options.quick else 2000)
+    if options.part in ("weeks", "all"):
+        for code in options.languages[:1] if options.quick else options.languages:
+            weeks(code, 20 if options.quick else 300)
     if options.part in ("place", "all"):
         place(options.languages[:1] if options.quick else options.languages)
 

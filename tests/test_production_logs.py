@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import gzip
 import json
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from mirage import MirageDataset
+from mirage import FeatureTable, MirageDataset
 from mirage.errors import DatasetError, SettingError, UnknownNameError
 from mirage.features.traffic import measured, new_words
 from mirage.sources import logs
 from mirage.statistics import mean_differences
-from mirage.testing import drift
+from mirage.testing import Shift, drift
+from mirage.testing.drifts import shifts_between
 
 PASSAGES = ["The Nile is 6,650 km long.", "The Congo is 4,700 km long."]
 
@@ -169,6 +171,16 @@ def test_gzip_is_read_and_a_log_is_told_from_responses(tmp_path: Path) -> None:
     assert not logs.is_log(written(tmp_path / "run.jsonl", {"query_id": "1", "output": "x"}))
 
 
+def test_parquet_is_read_too(tmp_path: Path) -> None:
+    pyarrow = pytest.importorskip("pyarrow")
+    parquet = pytest.importorskip("pyarrow.parquet")
+    rows = [line(contexts=PASSAGES, time=datetime(2026, 11, 22, tzinfo=UTC))]
+    parquet.write_table(pyarrow.Table.from_pylist(rows), tmp_path / "log.parquet")
+    log = logs.read(tmp_path / "log.parquet", language="en")
+    assert [passage.text for passage in log.dataset["1"].passages] == PASSAGES
+    assert list(log.by("day")) == ["2026-11-22"]
+
+
 # Measuring ----------------------------------------------------------------------------------------
 
 
@@ -245,6 +257,44 @@ def test_few_clusters_change_nothing(tmp_path: Path) -> None:
     assert result.verdict == "cannot tell"
     assert np.isnan(result["target_language"].interval).all()
     assert "below 10 clusters" in str(result)
+    with pytest.raises(UnknownNameError, match="measure of this drift"):
+        result["target_lnguage"]
+
+
+def shifts(before: np.ndarray, after: np.ndarray, *names: str) -> list[Shift]:
+    tables = [
+        FeatureTable("bot", "sw", tuple(map(str, range(len(values)))), names, values)
+        for values in (before, after)
+    ]
+    return list(shifts_between(*tables, alpha=0.05, level=0.95, permutations=999, seed=0))
+
+
+def test_what_is_worse_goes_by_the_direction_of_a_measure() -> None:
+    low, high = (np.repeat([0.0, 1.0], counts) for counts in ([30, 10], [10, 30]))
+    low, high = np.column_stack([low] * 3), np.column_stack([high] * 3)
+    names = ("target_language", "english_language", "passage_coverage")
+    better, worse, changed = shifts(low, high, *names)
+    assert all(shift.changed for shift in (better, worse, changed))
+    assert [better.worse, worse.worse, changed.worse] == [False, True, None]
+    # It rose by 0.5: that much is lost of what should be low, and less than nothing of the other.
+    assert better.lost_at_most < -0.3
+    assert 0.5 < worse.lost_at_most < 0.7
+    assert np.isnan(changed.lost_at_most)
+    (unknown,) = shifts(low[:9, :1], high[:9, :1], "target_language")
+    assert unknown.lost_at_most == np.inf
+
+
+def test_one_of_many_measures_is_no_change_because_its_interval_excludes_0() -> None:
+    rng = np.random.default_rng(0)
+    before, after = rng.normal(size=(2, 50, 20))
+    after[:, 0] += 0.48 + before[:, 0].mean() - after[:, 0].mean()
+    names = (f"m{number}" for number in range(20))
+    first, *_ = shifts(before, after, *names)
+    assert first.interval[0] > 0
+    assert first.p > 0.05
+    assert not first.changed
+    (alone,) = shifts(before[:, :1], after[:, :1], "m0")
+    assert alone.changed
 
 
 def test_the_interval_of_two_shares_is_newcombes() -> None:

@@ -135,7 +135,8 @@ def main(
     """Rank retrieval-augmented generation systems in 18 languages, offline.
 
     Exit status: 0 what was asked for holds, 1 it fell short or nobody answered, 2 the input was
-    bad, or `mirage check` cannot tell.
+    bad, or `mirage check` or `mirage drift` cannot
+    tell.
     """
     say_plainly()
 

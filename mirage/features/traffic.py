@@ -117,6 +117,14 @@ def traffic(dataset: MirageDataset, run: Run, *, cluster: Cluster = None) -> Fea
     characters where a script has no spaces. ``other_language``: about which share of the question
     is in another language than it should be (:func:`~mirage.features.language
     .language_probabilities`). NaN, with the reason, where there is none.
+
+    Args:
+        dataset: the questions.
+        run: the answers.
+        cluster: what questions hang together by, where they do not say so themselves.
+
+    Raises:
+        UnknownNameError: no query has such a key of metadata.
     """
     values = np.full((len(dataset), len(TRAFFIC)), np.nan)
     reasons = {}
@@ -199,6 +207,13 @@ def new_words(
     Words are those that are no function words. An earlier question is compared with the other
     clusters of its own time, and a later one with as many: one cluster is left out for it, each in
     turn. So both have the same distribution where nothing changed.
+
+    Args:
+        before: the earlier questions.
+        after: the later ones.
+        before_clusters: by query id, what an earlier question hangs together with; one that is not
+            there is by itself.
+        after_clusters: the same of the later ones.
 
     Returns:
         The values of the earlier questions and of the later ones; NaN of one without words.

@@ -17,7 +17,7 @@ from mirage.statistics.clusters import mean_intervals
 
 __all__ = ["MeanDifference", "exchanged_p_values", "mean_differences"]
 
-_BLOCK = 1000  # permutations at a time
+_CELLS = 5_000_000  # of clusters by permutations at a time
 
 
 class MeanDifference(NamedTuple):
@@ -164,8 +164,9 @@ def _drawn_ways(
     later: NDArray[np.bool_], permutations: int, seed: int
 ) -> Iterator[NDArray[np.bool_]]:
     rng = np.random.default_rng(seed)
-    for start in range(0, permutations, _BLOCK):
-        rows = min(_BLOCK, permutations - start)
+    block = max(_CELLS // len(later), 1)
+    for start in range(0, permutations, block):
+        rows = min(block, permutations - start)
         yield rng.permuted(np.tile(later, (rows, 1)), axis=1)
 
 

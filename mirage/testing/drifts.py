@@ -10,7 +10,7 @@ import numpy as np
 
 from mirage._base.arrays import Ints
 from mirage._base.tables import Table, to_text
-from mirage.errors import DatasetError, SettingError
+from mirage.errors import DatasetError, SettingError, UnknownNameError
 from mirage.features import FeatureSuite, FeatureTable
 from mirage.features.base import Need
 from mirage.features.registry import facts
@@ -21,7 +21,7 @@ from mirage.statistics.clusters import FEWEST_FOR_MEANS, cluster_codes
 from mirage.statistics.two_sample import MeanDifference, mean_differences
 from mirage.testing.comparison import Verdict
 
-__all__ = ["Drift", "Shift", "drift", "unmeasured"]
+__all__ = ["Drift", "Shift", "drift", "grouped", "shifts_between", "unmeasured"]
 
 QUESTIONS = ("question_length", "other_language", "new_words")
 """Measures of the questions alone, which no system has a part in."""
@@ -112,7 +112,10 @@ class Drift:
         return "cannot tell" if self.unclear else "no worse"
 
     def __getitem__(self, feature: str) -> Shift:
-        return next(shift for shift in self.shifts if shift.feature == feature)
+        shifts = {shift.feature: shift for shift in self.shifts}
+        if feature not in shifts:
+            raise UnknownNameError("measure of this drift", feature, shifts)
+        return shifts[feature]
 
     def __str__(self) -> str:
         many = " and ".join(
@@ -222,31 +225,21 @@ def drift(
         for log in (before, after)
     ]
     tables = _with_new_words(before, after, *(side.table for side in sides))
-    columns = [name for name in tables[0].features if _in_both(name, *tables)]
-    earlier, later = (table.columns(columns) for table in tables)
+    earlier, later = tables
+    columns = [name for name in earlier.features if _in_both(name, *tables)]
     codes = [cluster_codes(table.query_ids, table.clusters) for table in tables]
-    known = [facts(name, {**earlier.facts, **later.facts}) for name in columns]
-    low, high = (np.array([getattr(fact, end) for fact in known]) for end in ("low", "high"))
-    sets = (earlier.values, codes[0], later.values, codes[1], low, high)
-    rows = mean_differences(*sets, level=level, permutations=permutations, seed=seed)
-    bounds = mean_differences(*sets, level=1 - 2 * alpha, permutations=1)
-    code = before.dataset.language
-    shifts = [
-        _shift(
-            name,
-            row,
-            bound.interval,
-            fact.higher_is_better(code),
-            fact.high - fact.low,
-            alpha,
-            tuple(int((~np.isnan(table[name])).sum()) for table in (earlier, later)),
-        )
-        for name, row, bound, fact in zip(columns, rows, bounds, known, strict=True)
-    ]
+    shifts = shifts_between(
+        earlier.columns(columns),
+        later.columns(columns),
+        alpha=alpha,
+        level=level,
+        permutations=permutations,
+        seed=seed,
+    )
     return Drift(
         before.dataset.name,
         after.dataset.name,
-        tuple(shifts),
+        shifts,
         _not_compared(sides, tables, columns),
         (len(earlier), len(later)),
         (int(codes[0].max()) + 1, int(codes[1].max()) + 1),
@@ -254,6 +247,36 @@ def drift(
         alpha,
         margin,
         level,
+    )
+
+
+def shifts_between(
+    before: FeatureTable,
+    after: FeatureTable,
+    *,
+    alpha: float,
+    level: float,
+    permutations: int,
+    seed: int,
+) -> tuple[Shift, ...]:
+    """How each column moved, of two tables with the same columns."""
+    known = [facts(name, {**before.facts, **after.facts}) for name in before.features]
+    low, high = (np.array([getattr(fact, end) for fact in known]) for end in ("low", "high"))
+    codes = [cluster_codes(table.query_ids, table.clusters) for table in (before, after)]
+    sets = (before.values, codes[0], after.values, codes[1], low, high)
+    rows = mean_differences(*sets, level=level, permutations=permutations, seed=seed)
+    bounds = mean_differences(*sets, level=1 - 2 * alpha, permutations=1)
+    return tuple(
+        _shift(
+            name,
+            row,
+            bound.interval,
+            fact.higher_is_better(before.language),
+            fact.high - fact.low,
+            alpha,
+            tuple(int((~np.isnan(table[name])).sum()) for table in (before, after)),
+        )
+        for name, row, bound, fact in zip(before.features, rows, bounds, known, strict=True)
     )
 
 
