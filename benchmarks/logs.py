@@ -165,10 +165,10 @@ def weeks(code: str, repeats: int) -> None:
                 )
                 for _ in range(repeats)
             ]
-            changed_, fell = np.mean(told, axis=0)
+            seen, fell, held = np.mean(told, axis=0)
             print(
                 f"{code}, {model}: {clusters} clusters, other passages for {share:.0%}: "
-                f"a change is seen {changed_:.3f}, a loss {fell:.3f}",
+                f"a change is seen {seen:.3f}, a loss {fell:.3f}; intervals hold 0: {held:.3f}",
                 flush=True,
             )
 
@@ -196,7 +196,9 @@ def _week(
     )
 
 
-def _fell(dataset: MirageDataset, before: FeatureTable, after: FeatureTable) -> tuple[bool, bool]:
+def _fell(
+    dataset: MirageDataset, before: FeatureTable, after: FeatureTable
+) -> tuple[bool, bool, float]:
     asked = [
         MirageDataset(dataset[id_.split()[0]].model_copy(update={"id": id_}) for id_ in t.query_ids)
         for t in (before, after)
@@ -213,7 +215,10 @@ def _fell(dataset: MirageDataset, before: FeatureTable, after: FeatureTable) -> 
     ]
     shifts = shifts_between(*tables, alpha=0.05, level=0.95, permutations=999, seed=0)
     moved = [shift for shift in shifts if shift.changed]
-    return bool(moved), any(shift.worse for shift in moved)
+    ends = np.array([shift.interval for shift in shifts])
+    ends = ends[~np.isnan(ends[:, 0])]
+    held = float(np.mean((ends[:, 0] <= 0) & (ends[:, 1] >= 0))) if len(ends) else float("nan")
+    return bool(moved), any(shift.worse for shift in moved), held
 
 
 # A place on the board ----------------------------------------------------------------------------

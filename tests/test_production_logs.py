@@ -203,16 +203,18 @@ def test_without_passages_what_needs_them_is_not_measured(tmp_path: Path) -> Non
     assert np.isnan(side.table["passages_shown"]).all()
 
 
-def test_new_words_are_those_of_no_other_earlier_question(tmp_path: Path) -> None:
+def test_new_words_are_those_that_earlier_questions_do_not_have(tmp_path: Path) -> None:
     def asked(*questions: str) -> MirageDataset:
         return read(tmp_path, *(line(question=question) for question in questions)).dataset
 
-    before = asked("bridges rivers", "rivers lakes")
-    # Of the later ones, the first leaves out the first cluster, the second the second.
-    after = asked("bridges rivers", "bridges tunnels")
-    earlier, later = new_words(before, after, {}, {})
-    assert earlier.tolist() == [0.5, 0.5]
-    assert later.tolist() == [0.5, 0.5]
+    # Every other cluster is set apart: here the first and the third.
+    before = asked("bridges rivers", "rivers lakes", "tunnels", "bridges tunnels")
+    after = asked("bridges rivers", "bridges lakes", "ferries")
+    clusters = {"3": "tunnels"}
+    earlier, later = new_words(before, after, clusters, clusters)
+    assert earlier.tolist() == pytest.approx([np.nan, 0.5, np.nan, 0.0], nan_ok=True)
+    # What hangs together with something that was set apart has no value.
+    assert later.tolist() == pytest.approx([0.0, 0.5, np.nan], nan_ok=True)
 
 
 # Drift --------------------------------------------------------------------------------------------
@@ -277,7 +279,7 @@ def test_what_is_worse_goes_by_the_direction_of_a_measure() -> None:
     assert all(shift.changed for shift in (better, worse, changed))
     assert [better.worse, worse.worse, changed.worse] == [False, True, None]
     # It rose by 0.5: that much is lost of what should be low, and less than nothing of the other.
-    assert better.lost_at_most < -0.3
+    assert -0.4 < better.lost_at_most < -0.3
     assert 0.5 < worse.lost_at_most < 0.7
     assert np.isnan(changed.lost_at_most)
     (unknown,) = shifts(low[:9, :1], high[:9, :1], "target_language")

@@ -7,7 +7,6 @@ others.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping
 from types import MappingProxyType
 from typing import NamedTuple
@@ -23,7 +22,7 @@ from mirage.features.registry import OFFLINE
 from mirage.features.suite import FeatureSuite
 from mirage.features.table import FeatureTable
 from mirage.models import Query, Response, Run
-from mirage.statistics.clusters import cluster_codes
+from mirage.statistics.clusters import cluster_names
 from mirage.text import ABSTAINS_AT, abstains, parse, tokenize
 
 __all__ = ["NEW_WORDS", "TRAFFIC", "Measured", "measured", "new_words", "traffic"]
@@ -202,41 +201,44 @@ def new_words(
     before_clusters: Mapping[str, str],
     after_clusters: Mapping[str, str],
 ) -> tuple[Floats, Floats]:
-    """The share of each question's words that no other earlier question has; new topics have more.
+    """The share of a question's words that earlier questions do not have; new topics have more.
 
-    Words are those that are no function words. An earlier question is compared with the other
-    clusters of its own time, and a later one with as many: one cluster is left out for it, each in
-    turn. So both have the same distribution where nothing changed.
+    Words are those that are no function words. Every other earlier cluster is set apart: all other
+    questions, earlier and later, are compared with these, so that they have the same distribution
+    where nothing changed, and hang together by nothing but their clusters.
 
     Args:
         before: the earlier questions.
         after: the later ones.
         before_clusters: by query id, what an earlier question hangs together with; one that is not
             there is by itself.
-        after_clusters: the same of the later ones.
+        after_clusters: the same of the later ones: what is in a cluster that was set apart has no
+            value.
 
     Returns:
-        The values of the earlier questions and of the later ones; NaN of one without words.
+        The values of the earlier questions, NaN of those set apart, and of the later ones.
     """
-    code = before.language
-    earlier = [frozenset(content_words(query.text, code)) for query in before]
-    later = [frozenset(content_words(query.text, code)) for query in after]
-    codes = cluster_codes(before.query_ids, before_clusters)
-    others = cluster_codes(after.query_ids, after_clusters) % (int(codes.max()) + 1)
-    # The words of each cluster, and how many clusters have each word.
-    words: list[frozenset[str]] = [
-        frozenset().union(*(earlier[i] for i in np.flatnonzero(codes == cluster)))
-        for cluster in range(int(codes.max()) + 1)
-    ]
-    holders = Counter(word for cluster in words for word in cluster)
-
-    def share(own: frozenset[str], left_out: int) -> float:
-        if not own:
-            return float("nan")
-        new = sum(holders[word] - (word in words[left_out]) == 0 for word in own)
-        return new / len(own)
-
-    return (
-        np.array([share(own, left) for own, left in zip(earlier, codes.tolist(), strict=True)]),
-        np.array([share(own, left) for own, left in zip(later, others.tolist(), strict=True)]),
+    names = cluster_names(before.query_ids, before_clusters)
+    apart = set(list(dict.fromkeys(names))[::2])
+    known = frozenset().union(
+        *(_words(query) for query, name in zip(before, names, strict=True) if name in apart)
     )
+    later = cluster_names(after.query_ids, after_clusters)
+    earlier_values = [
+        float("nan") if name in apart else _share_new(query, known)
+        for query, name in zip(before, names, strict=True)
+    ]
+    later_values = [
+        float("nan") if name in apart and name.startswith("cluster ") else _share_new(query, known)
+        for query, name in zip(after, later, strict=True)
+    ]
+    return np.array(earlier_values), np.array(later_values)
+
+
+def _words(query: Query) -> frozenset[str]:
+    return frozenset(content_words(query.text, query.language))
+
+
+def _share_new(query: Query, known: frozenset[str]) -> float:
+    own = _words(query)
+    return len(own - known) / len(own) if own else float("nan")

@@ -21,6 +21,7 @@ from mirage._base.arrays import Floats, Ints
 __all__ = [
     "FEWEST",
     "FEWEST_FOR_MEANS",
+    "NEAR",
     "SmallSample",
     "cluster_codes",
     "cluster_names",
@@ -35,6 +36,9 @@ FEWEST = 4
 
 FEWEST_FOR_MEANS = 10
 """Clusters below which a mean has no interval."""
+
+NEAR = 0.05
+"""The share of a range within which a value is next to its end."""
 
 
 def cluster_names(query_ids: Iterable[str], clusters: Mapping[str, str]) -> list[str]:
@@ -120,9 +124,10 @@ def mean_intervals(
     interval, as Wilson 1927, Journal of the American Statistical Association 22, 209-212, with
     the variance of Wedderburn 1974, Quasi-likelihood Functions, Biometrika 61, 439-447): so that
     answers that are all right do not make it certain that all others are. ``phi`` is estimated
-    between clusters; where fewer than :data:`FEWEST_FOR_MEANS` of them have anything but the nearer
-    end, it is no less than if all that is in a cluster were alike. Other means have t's interval.
-    Both with :func:`small_sample`; NaN below :data:`FEWEST_FOR_MEANS` clusters, and for values
+    between clusters; where fewer than :data:`FEWEST_FOR_MEANS` of them have anything that is not
+    near the nearer end (:data:`NEAR`), it is no less than if all that is in a cluster were alike:
+    nearly all probabilities of a language are next to 0 or 1, and the few others make the mean.
+    Other means have t's interval. Both with :func:`small_sample`; NaN below :data:`FEWEST_FOR_MEANS` clusters, and for values
     without ends to their range that are all equal.
 
     Args:
@@ -164,7 +169,7 @@ def _mean_interval(
     most = share * (1 - share)
     spread = variance / width**2 / most if most > 1e-12 else 0.0
     end = high if share > 0.5 else low
-    if len(np.unique(cluster[np.abs(column[known] - end) > 1e-9 * width])) < FEWEST_FOR_MEANS:
+    if len(np.unique(cluster[np.abs(column[known] - end) > NEAR * width])) < FEWEST_FOR_MEANS:
         spread = max(spread, 1 / (correction.degrees + 1))
     square = reach**2 * spread
     centre, root = 2 * share + square, np.sqrt(square**2 + 4 * square * max(most, 0.0))
