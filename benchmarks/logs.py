@@ -199,6 +199,7 @@ def _week(
 def _fell(
     dataset: MirageDataset, before: FeatureTable, after: FeatureTable
 ) -> tuple[bool, bool, float]:
+    """Whether a change is seen, whether a loss, and the share of intervals that hold 0."""
     asked = [
         MirageDataset(dataset[id_.split()[0]].model_copy(update={"id": id_}) for id_ in t.query_ids)
         for t in (before, after)

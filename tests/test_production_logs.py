@@ -16,6 +16,7 @@ from mirage.errors import DatasetError, SettingError, UnknownNameError
 from mirage.features.traffic import measured, new_words
 from mirage.sources import logs
 from mirage.statistics import mean_differences
+from mirage.statistics.clusters import mean_intervals
 from mirage.testing import Shift, drift
 from mirage.testing.drifts import shifts_between
 
@@ -297,6 +298,17 @@ def test_one_of_many_measures_is_no_change_because_its_interval_excludes_0() -> 
     assert not first.changed
     (alone,) = shifts(before[:, :1], after[:, :1], "m0")
     assert alone.changed
+
+
+def test_an_interval_knows_that_rare_values_may_not_have_been_seen() -> None:
+    # Thirty probabilities next to 0 do not exclude that one in thirty is next to 1.
+    ends, codes = (np.zeros(1), np.ones(1)), np.arange(30)
+    ((low, high),) = mean_intervals(np.linspace(0.0, 0.004, 30)[:, None], codes, *ends)
+    assert low < 0.001
+    assert high > 1 / 30
+    # Where nothing ends the range, equal values say nothing of others.
+    infinite = np.array([-np.inf]), np.array([np.inf])
+    assert np.isnan(mean_intervals(np.full((30, 1), 5.0), codes, *infinite)).all()
 
 
 def test_the_interval_of_two_shares_is_newcombes() -> None:

@@ -127,8 +127,9 @@ def mean_intervals(
     between clusters; where fewer than :data:`FEWEST_FOR_MEANS` of them have anything that is not
     near the nearer end (:data:`NEAR`), it is no less than if all that is in a cluster were alike:
     nearly all probabilities of a language are next to 0 or 1, and the few others make the mean.
-    Other means have t's interval. Both with :func:`small_sample`; NaN below :data:`FEWEST_FOR_MEANS` clusters, and for values
-    without ends to their range that are all equal.
+    Other means have t's interval. Both with :func:`small_sample`; NaN below
+    :data:`FEWEST_FOR_MEANS` clusters, and for values without ends to their range that are all
+    equal.
 
     Args:
         values: ``(queries, columns)``, NaN where a query has none.
