@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from mirage.cli import _options as options
+from mirage.cli._history import File, Label, Sha, check_history, commit_of
 from mirage.cli._inputs import check_folder, file_of, named_texts
 from mirage.cli._llms import budget_of
 from mirage.cli._output import out_either
@@ -60,6 +61,7 @@ def plan(
     epilog=example(
         "mirage bench run mkqa.yaml --limit 20",
         "mirage bench run mkqa.yaml --budget cost=5 --out table.md",
+        "mirage bench run mkqa.yaml --history history.sqlite --label e5-large",
     )
 )
 def run(
@@ -75,6 +77,9 @@ def run(
         ),
     ] = None,
     file: Table = None,
+    history: File = None,
+    commit: Sha = None,
+    label: Label = "",
     as_json: options.Json = False,
 ) -> None:
     """Do what has not been done, and print the table.
@@ -83,9 +88,12 @@ def run(
     Falls short (status 1) where a cell fails; the others go on.
     """
     check_folder(file)
+    check_history(history, commit, label)
     read = _grid(grid)
     with keeping(read.store(store).folder, cached=True), _executor(executor) as workers:
         table = read.run(store, limit=limit, budget=budget_of(budget), executor=workers)
+    if history is not None:
+        _remember(table, read, history, commit_of(commit), label)
     _show(table, file, as_json)
 
 
@@ -173,6 +181,19 @@ def _executor(name: str | None) -> Iterator[Executor | None]:
 
     with ray_executor() as executor:
         yield executor
+
+
+def _remember(table: ResultTable, grid: Grid, history: Path, commit: str, label: str) -> None:
+    """Add each cell that was measured, with all its metrics."""
+    from mirage.testing import History
+    from mirage.testing.baseline import baseline_of_cell
+
+    datasets = grid.datasets
+    for cell in table:
+        if cell.values:
+            baseline = baseline_of_cell(cell, datasets[cell.settings["dataset"]])
+            names = baseline.table.features
+            History(history).append(baseline, commit, label=label, features=names)
 
 
 def _show(table: ResultTable, file: Path | None, as_json: bool, failing: bool = True) -> None:

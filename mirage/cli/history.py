@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from mirage.cli import _options as options
-from mirage.cli._inputs import place_of
+from mirage.cli._inputs import check_folder, place_of
 from mirage.cli._output import out_either
 from mirage.cli._shell import app, argument, example, option
 from mirage.errors import UnknownNameError
@@ -21,10 +21,13 @@ __all__ = ["history"]
     epilog=example(
         "mirage history history.sqlite",
         "mirage history history.sqlite --accept 4f2c91a",
+        "mirage history history.sqlite --html history.html",
     )
 )
 def history(
-    file: Annotated[Path, argument("FILE", "What --history of `mirage check` wrote.")],
+    file: Annotated[
+        Path, argument("FILE", "What --history of `mirage check`, `rank` or `bench run` wrote.")
+    ],
     model: Annotated[str | None, option("NAME", "One model alone.")] = None,
     feature: Annotated[
         list[str] | None,
@@ -39,6 +42,9 @@ def history(
     accept: Annotated[
         str | None, option("SHA", "Compare later commits with this one, from now on.")
     ] = None,
+    html: Annotated[
+        Path | None, option("FILE", "Write a page: each feature over the commits, and a table.")
+    ] = None,
     as_json: options.Json = False,
 ) -> None:
     """Show how a model moved over commits.
@@ -48,6 +54,7 @@ def history(
     """
     from mirage.testing import History, moved
 
+    check_folder(html)
     store = History(place_of(file))
     if accept:
         store.accept(accept)
@@ -60,6 +67,10 @@ def history(
         for one in runs
         if model in (None, one[0].baseline.table.model)
     ]
+    if html is not None:
+        from mirage.report import write_history
+
+        write_history((one.timeline() for one in shown), html)
     out_either("\n\n".join(map(str, shown)), {"series": list(map(_plain, shown))}, as_json)
 
 

@@ -1,4 +1,4 @@
-"""The report: a ranking, or a grid, as one HTML file, and the paper's figures as plots."""
+"""The report: a ranking, a grid or a history as one HTML file, and the paper's figures as plots."""
 
 from __future__ import annotations
 
@@ -9,6 +9,13 @@ from mirage._base.lazy import lazy
 if TYPE_CHECKING:
     from mirage.report.fonts import MissingFontWarning
     from mirage.report.grids import render_grid, write_grid
+    from mirage.report.histories import (
+        Moment,
+        Point,
+        Timeline,
+        render_history,
+        write_history,
+    )
     from mirage.report.judges import measure_judges
     from mirage.report.page import render, write
     from mirage.report.plots import (
@@ -24,6 +31,9 @@ if TYPE_CHECKING:
 
 __all__ = [
     "MissingFontWarning",
+    "Moment",
+    "Point",
+    "Timeline",
     "measure_judges",
     "plot_features",
     "plot_fewer_judgments",
@@ -34,9 +44,11 @@ __all__ = [
     "plot_retrieval",
     "render",
     "render_grid",
+    "render_history",
     "render_review",
     "write",
     "write_grid",
+    "write_history",
     "write_review",
 ]
 

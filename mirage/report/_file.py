@@ -29,11 +29,13 @@ def save(page: str, path: str | Path) -> None:
         ) from None
 
 
-def whole(title: str, lead: str, navigation: Element, main: Element, data: Any, script: str) -> str:
-    """The text of a page: its parts, what its script reads, and the script's name."""
+def whole(
+    title: str, lead: str, navigation: Element, main: Element, data: Any, *scripts: str
+) -> str:
+    """The text of a page: its parts, what its scripts read, and the names of its own scripts."""
     sheet, sheet_hash = elements.style(_asset("report.css"))
-    scripts = map(_asset, ("page.js", "cards.js", script))
-    code, code_hash = elements.script("".join(scripts))
+    scripts = ("page.js", *(("cards.js", *scripts) if scripts else ()))
+    code, code_hash = elements.script("".join(map(_asset, scripts)))
     policy = (
         f"default-src 'none'; style-src {sheet_hash}; script-src {code_hash}; img-src data:; "
         "base-uri 'none'; form-action 'none'; require-trusted-types-for 'script'; "

@@ -14,10 +14,11 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict, Field
 
 from mirage._base.files import validated, writing
+from mirage.benchmarking import Cell
 from mirage.dataset import MirageDataset
 from mirage.errors import DatasetError, FeatureError, UnknownNameError
 from mirage.features import FeatureSuite, FeatureTable
-from mirage.features.registry import OFFLINE
+from mirage.features.registry import OFFLINE, facts
 from mirage.generation import ModelLike
 from mirage.leaderboard import Leaderboard
 from mirage.models import LanguageCode
@@ -28,6 +29,7 @@ from mirage.testing.gate import gated, mean_of_pairs
 __all__ = [
     "Baseline",
     "baseline_of",
+    "baseline_of_cell",
     "fingerprint",
     "from_text",
     "read_baseline",
@@ -149,6 +151,29 @@ def baseline_of(
         lower = tuple(name for name in lower if name in table.features)
     failed = {response.query_id: response.error or "" for response in run.failed}
     return Baseline(table, dataset.name, fingerprint(dataset), lower, failed, versions())
+
+
+def baseline_of_cell(cell: Cell, dataset: MirageDataset) -> Baseline:
+    """The metrics of a grid's cell, query by query; the model is what the cell is called.
+
+    Args:
+        cell: one that was measured.
+        dataset: all its queries, or more.
+    """
+    asked = MirageDataset([dataset[id_] for id_ in cell.query_ids], name=dataset.name)
+    values = np.stack([*cell.values.values()], axis=1)
+    table = FeatureTable(
+        cell.name,
+        dataset.language,
+        cell.query_ids,
+        tuple(cell.values),
+        values,
+        clusters=cell.clusters,
+    )
+    lower = tuple(
+        name for name in cell.values if facts(name).direction_in(dataset.language) == "lower"
+    )
+    return Baseline(table, dataset.name, fingerprint(asked), lower, {}, versions())
 
 
 def read_baseline(path: str | Path) -> Baseline:

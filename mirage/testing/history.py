@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sqlite3
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -44,6 +44,7 @@ class Commit:
         baseline: the model's features, query by query, of each repeat.
         rank: the model's place in a ranking, 1 is the best; ``None`` where none was made.
         accepted: whether later commits are compared with this one.
+        features: which of them to compare, if nobody asks for others; empty for the gate's.
     """
 
     sha: str
@@ -52,6 +53,7 @@ class Commit:
     baseline: Baseline
     rank: int | None = None
     accepted: bool = False
+    features: tuple[str, ...] = ()
 
 
 class History:
@@ -79,6 +81,7 @@ class History:
         label: str = "",
         rank: int | None = None,
         clusters: Mapping[str, str] | None = None,
+        features: Sequence[str] = (),
     ) -> None:
         """Add what was measured at a commit.
 
@@ -88,6 +91,7 @@ class History:
             label: a word for people.
             rank: the model's place in a ranking.
             clusters: by query id, what a query hangs together with; by default the table's own.
+            features: which of them to compare, if nobody asks for others; by default the gate's.
 
         Raises:
             DatasetError: the file is no history, or cannot be written.
@@ -97,6 +101,7 @@ class History:
             "baseline": to_text(baseline),
             "clusters": dict(table.clusters if clusters is None else clusters),
             "rank": rank,
+            "features": list(features),
         }
         data = zlib.compress(json.dumps(content, ensure_ascii=False).encode())
         now = datetime.now(UTC).isoformat(timespec="seconds")
@@ -153,7 +158,8 @@ class History:
         baseline = from_text(content["baseline"], where)
         table = replace(baseline.table, clusters=content["clusters"])
         baseline = replace(baseline, table=table)
-        return Commit(sha, time, label, baseline, content["rank"], bool(accepted))
+        features = tuple(content.get("features", ()))  # older entries have none
+        return Commit(sha, time, label, baseline, content["rank"], bool(accepted), features)
 
     @contextmanager
     def _database(self, make: bool = False) -> Iterator[sqlite3.Connection]:

@@ -15,6 +15,7 @@ from mirage._base.tables import Table, to_text
 from mirage.errors import SettingError, UnknownNameError
 from mirage.features import FeatureTable, feature_names
 from mirage.features.registry import facts
+from mirage.report import Moment, Point, Timeline
 from mirage.statistics.clusters import cluster_codes, mean_intervals
 from mirage.statistics.permutation import exchange_p_values
 from mirage.testing.comparison import DECIMALS, each_time
@@ -85,18 +86,37 @@ class Series:
     def __str__(self) -> str:
         return "\n\n".join(map(to_text, self.tables()))
 
+    @property
+    def title(self) -> str:
+        """The model, the dataset, and how many queries."""
+        first = self.commits[0].commit.baseline
+        return f"{first.table.model} on {first.dataset}, {len(first.table)} queries"
+
+    @property
+    def _note(self) -> str:
+        return (
+            f"worse: told from noise, against the commit in the column before; in {self.length} "
+            f"commits without a change, any alarm has a chance of {self.alpha:g} at most"
+        )
+
+    def timeline(self) -> Timeline:
+        """What :func:`mirage.report.write_history` draws."""
+        return Timeline(
+            self.title,
+            (self._note,),
+            tuple(map(_moment, self.commits)),
+            {
+                step.feature: [Point(*one.steps[j][1:5]) for one in self.commits]
+                for j, step in enumerate(self.commits[0].steps)
+            },
+        )
+
     def tables(self) -> tuple[Table, ...]:
         """A table of the commits, and one of each feature's means."""
-        first = self.commits[0].commit.baseline
-        title = f"{first.table.model} on {first.dataset}, {len(first.table)} queries"
         rows = tuple(_row(one) for one in self.commits)
         marked = tuple(bool(one.worse) for one in self.commits)
-        notes = (
-            f"worse: told from noise, against the commit in the column before; in {self.length} "
-            f"commits without a change, any alarm has a chance of {self.alpha:g} at most",
-        )
         header = ("time", "commit", "label", "rank", "against", "worse")
-        tables = [Table(title, header, rows, marked, notes, 1, (0, 2, 4, 5)).filled()]
+        tables = [Table(self.title, header, rows, marked, (self._note,), 2, (0, 1, 4, 5)).filled()]
         for j, step in enumerate(self.commits[0].steps):
             steps = [(one.commit, one.steps[j]) for one in self.commits if j < len(one.steps)]
             tables.append(
@@ -137,7 +157,8 @@ def moved(
         commits: one series of :meth:`History.series <mirage.testing.History.series>`.
         alpha: chance of any alarm, above 0 and below 1.
         length: commits after a reference that are compared with it.
-        features: which to show and compare; by default those that all the commits have.
+        features: which to show and compare; by default what the last commit says, or
+            else those of the gate that all commits have.
 
     Raises:
         SettingError: there is no commit, ``alpha`` or ``length`` is out of range, or no feature is
@@ -149,7 +170,7 @@ def moved(
     if not commits:
         raise SettingError("there is no commit in this series; `mirage check --history` adds one")
     tables = [commit.baseline.table for commit in commits]
-    names = _names(tables, features)
+    names = _names(tables, features or commits[-1].features)
     reference, since, rows = commits[0], 0, []
     earlier = reference.baseline.table.columns(names)
     for commit in commits:
@@ -264,11 +285,19 @@ def _steps(table: FeatureTable, p: Floats, level: float) -> tuple[Step, ...]:
     low, high = (np.array([getattr(one, end) for one in known]) for end in ("low", "high"))
     codes = cluster_codes(table.query_ids, table.clusters)
     ends = mean_intervals(table.values, codes, low, high)
+    # Numbers without bounds that are all alike do not say what others may be.
+    ends[~np.isfinite(high - low) & (ends[:, 0] == ends[:, 1])] = np.nan
     means = mean_of_pairs(table.values)
     return tuple(
         Step(name, float(mean), float(a), float(b), float(each), bool(each <= level))
         for name, mean, (a, b), each in zip(table.features, means, ends, p, strict=True)
     )
+
+
+def _moment(one: Moved) -> Moment:
+    commit = one.commit
+    known = commit.sha, commit.time, commit.label, commit.rank, commit.accepted
+    return Moment(*known, one.reference, one.worse)
 
 
 def _row(one: Moved) -> tuple[str, ...]:

@@ -46,6 +46,24 @@ def test_a_grid_is_planned_run_read_and_reported(tmp_path: Path) -> None:
     assert "q01" in page.read_text()
 
 
+def test_cells_are_added_to_a_history(tmp_path: Path) -> None:
+    grid, file = tmp_path / "grid.yaml", tmp_path / "history.sqlite"
+    grid.write_text(GRID)
+    asked = ("bench", "run", grid, "--limit", 12, "--history", file)
+    assert mirage(*asked, "--commit", "first").exit_code == 0
+    assert mirage(*asked, "--commit", "second", "--label", "again").exit_code == 0
+    plain, dense = json.loads(mirage("history", file, "--json").stdout)["series"]
+    assert dense["model"] == "sw | sw | bm25 | gold"
+    assert [one["sha"] for one in plain["commits"]] == ["first", "second"]
+    metrics = {step["feature"]: step for step in dense["commits"][1]["features"]}
+    assert (metrics["qa_match"]["mean"], metrics["qa_match"]["p"]) == (1.0, 1.0)
+    assert "R@5" in metrics
+    page = tmp_path / "history.html"
+    mirage("history", file, "--html", page)
+    assert "again" in page.read_text(encoding="utf-8")
+    assert "--history" in refusal("bench", "run", grid, "--label", "x")
+
+
 def test_a_cell_that_fails_is_told_and_ends_with_status_1(tmp_path: Path) -> None:
     grid = tmp_path / "grid.yaml"
     grid.write_text(GRID.replace("[none, bm25]", "[bm25, lost]"))

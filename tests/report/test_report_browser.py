@@ -19,7 +19,7 @@ from rankings import ranking
 
 from mirage import Leaderboard, MultilingualRanking, Ranking
 from mirage.languages import LANGUAGES
-from mirage.report import write, write_grid
+from mirage.report import Moment, Point, Timeline, write, write_grid, write_history
 
 playwright = pytest.importorskip(
     "playwright.sync_api", reason="the extra browser is not installed: playwright"
@@ -502,3 +502,36 @@ def test_axe_finds_no_serious_fault_in_a_grid(
     with opened(browser, grid, hash_, viewport=viewport, bypass_csp=True) as seen:
         seen.page.evaluate(OPEN_ALL)
         assert faults(seen.page) == []
+
+
+# Histories ----------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def history(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The page of a model over forty commits, with hostile names, alarms and gaps."""
+    moments = [
+        Moment(f"{i:040x}", "2026-01-01T00:00:00", STRINGS[i], i or None, i == 3, "a" * (i > 0))
+        for i in range(40)
+    ]
+    moments[20] = moments[20]._replace(worse=("answer_match", STRINGS[0]))
+    points = [Point(0.9 - i / 100, 0.5, 0.95, 0.2) for i in range(39)] + [Point(float("nan"))]
+    metrics = {"answer_match": points, STRINGS[0]: points, "long_" * 20: [Point(1.0)] * 40}
+    path = tmp_path_factory.mktemp("history") / "history.html"
+    write_history([Timeline(STRINGS[1], (STRINGS[2],), moments, metrics)], path)
+    return path
+
+
+def test_a_history_fits_a_phone(browser: Any, history: Path) -> None:
+    options = {"viewport": PHONE, "is_mobile": True, "has_touch": True}
+    with opened(browser, history, **options) as seen:
+        assert seen.page.evaluate("document.documentElement.scrollWidth") <= PHONE["width"]
+        assert seen.page.evaluate("window.pwned") is None
+
+
+def test_a_history_is_sorted_and_axe_finds_no_serious_fault(browser: Any, history: Path) -> None:
+    with opened(browser, history, viewport=DESKTOP, bypass_csp=True) as seen:
+        assert faults(seen.page) == []
+        seen.page.get_by_role("button", name="answer_match").click()
+        last = seen.page.locator("tbody tr").last.inner_text()
+        assert "—" in last  # what has no value comes last

@@ -62,5 +62,4 @@ function route() {
 }
 
 addEventListener("hashchange", route);
-root.classList.add("js");
 route();

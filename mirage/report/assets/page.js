@@ -125,3 +125,4 @@ function makeFilter(box) {
 document.querySelectorAll("table.sortable").forEach(makeSortable);
 document.querySelectorAll(".filter").forEach(makeFilter);
 
+root.classList.add("js");

@@ -220,5 +220,4 @@ if (select) select.addEventListener("change", () => {
   history.replaceState(null, "", `#${select.value}`);
 });
 addEventListener("hashchange", () => route(true));
-root.classList.add("js");
 route(location.hash !== "");

@@ -1,0 +1,57 @@
+"""The page of a history."""
+
+from __future__ import annotations
+
+import math
+import re
+from html.parser import HTMLParser
+
+from hostile import STRINGS
+
+from mirage.report import Moment, Point, Timeline, render_history
+
+
+def timeline(points: list[Point], text: str = "rag", worse: int = -1) -> Timeline:
+    moments = [
+        Moment(f"c{i}", label=text, against="c0", worse=(text,) if i == worse else ())
+        for i in range(len(points))
+    ]
+    return Timeline(text, (text,), moments, {text: points})
+
+
+def test_where_it_got_worse_is_marked_in_the_plot_and_the_table() -> None:
+    points = [Point(0.9, 0.8, 1.0, 0.5), Point(0.5, 0.3, 0.7, 0.001), Point(0.9)]
+    page = render_history([timeline(points, worse=1)])
+    assert "3 commits, 1 told to be worse" in page
+    assert page.count('class="dot alarm"') == page.count('class="alarm"') == 1
+    assert "<title>c1: 0.500 [0.300, 0.700]</title>" in page
+    assert page.count('class="whisker"') == 2  # the third has no interval
+    # From 0.3 to 1, the mean of 0.5 stands at two sevenths of the height that is drawn on.
+    (height,) = re.findall(r'class="dot alarm" cx="50.0%" cy="([\d.]+)%"', page)
+    assert math.isclose(float(height), 100 - (4 + 92 * 2 / 7), abs_tol=0.1)
+
+
+def test_a_gap_is_no_zero() -> None:
+    page = render_history([timeline([Point(1.0), Point(math.nan), Point(1.0)])])
+    assert page.count("<circle") == 2
+    assert 'class="path"' not in page
+    assert 'title="not known"' in page
+
+
+class Tags(HTMLParser):
+    """The names of a page's elements."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.names: set[str] = set()
+        self.feed(page)
+
+    def handle_starttag(self, tag: str, _: list[tuple[str, str | None]]) -> None:
+        self.names.add(tag)
+
+
+def test_hostile_strings_stay_strings() -> None:
+    ours = render_history([timeline([Point(1.0)], worse=0)])
+    page = render_history([timeline([Point(1.0)], text, worse=0) for text in STRINGS])
+    assert Tags(page).names <= Tags(ours).names | {"wbr"}
+    assert page.count("<script>") == 1
