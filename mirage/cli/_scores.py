@@ -13,7 +13,7 @@ __all__ = ["ends", "feature_plain", "feature_text", "number"]
 
 def feature_text(table: FeatureTable, per_query: bool) -> str:
     """The means of a run's features with intervals, and what could not be computed."""
-    from mirage._base.tables import Table, to_text
+    from mirage._base.tables import Table, parts, to_text
 
     title = f"{table.model}: {len(table)} queries in {table.language!r}"
     gaps = (table.values != table.values).sum(axis=0).tolist()
@@ -33,7 +33,8 @@ def feature_text(table: FeatureTable, per_query: bool) -> str:
             "change: queries whose answers differ in the feature"
         )
     header = ("feature", "mean", "95 % interval", "not computed", "within", "between", "change")
-    text = to_text(Table(title, header, rows, notes=tuple(notes), name=0).filled())
+    whole = Table(title, header, rows, notes=tuple(notes), name=0).filled()
+    text = "\n\n".join(map(to_text, parts(whole)))  # a name is there to be copied, and not cut
     return text if not per_query else f"{text}\n\n{_by_query(table)}"
 
 

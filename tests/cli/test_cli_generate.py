@@ -87,6 +87,7 @@ def test_each_repeat_has_an_answer_of_its_own(server: ChatServer, tmp_path: Path
     assert read_run(path, language=LANGUAGE).repeats == (first, second)
     shown = mirage("features", LANGUAGE, path, "--feature", "answer_bleu").stdout
     assert "40 queries in 'sw', asked 2 times" in shown
+    assert "citation_recall@10" in shown  # beside what repeats add, a name is still whole
     assert "within  between" in shown
 
 
