@@ -106,7 +106,7 @@ class Series:
             (self._note,),
             tuple(map(_moment, self.commits)),
             {
-                step.feature: [Point(*one.steps[j][1:5]) for one in self.commits]
+                step.feature: [_point(one.steps[j]) for one in self.commits]
                 for j, step in enumerate(self.commits[0].steps)
             },
         )
@@ -298,6 +298,10 @@ def _moment(one: Moved) -> Moment:
     commit = one.commit
     known = commit.sha, commit.time, commit.label, commit.rank, commit.accepted
     return Moment(*known, one.reference, one.worse)
+
+
+def _point(step: Step) -> Point:
+    return Point(step.mean, step.low, step.high, step.p)
 
 
 def _row(one: Moved) -> tuple[str, ...]:
