@@ -168,7 +168,8 @@ def weeks(code: str, repeats: int) -> None:
             seen, fell, held = np.mean(told, axis=0)
             print(
                 f"{code}, {model}: {clusters} clusters, other passages for {share:.0%}: "
-                f"a change is seen {seen:.3f}, a loss {fell:.3f}; intervals hold 0: {held:.3f}",
+                f"a change is seen {seen:.3f}, a loss {fell:.3f}"
+                + (f"; intervals hold {held:.3f}" if not share else ""),
                 flush=True,
             )
 

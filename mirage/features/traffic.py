@@ -114,8 +114,9 @@ def traffic(dataset: MirageDataset, run: Run, *, cluster: Cluster = None) -> Fea
     words of the question, a mean over its words that are no function words, by their letters, 0
     where none was shown. ``passages_shown``: how many. ``question_length``: in words, or in
     characters where a script has no spaces. ``other_language``: about which share of the question
-    is in another language than it should be (:func:`~mirage.features.language
-    .language_probabilities`). NaN, with the reason, where there is none.
+    is in another language than it should be, by
+    :func:`~mirage.features.language.language_probabilities`. NaN, with the reason, where there is
+    none.
 
     Args:
         dataset: the questions.
