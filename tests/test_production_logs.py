@@ -280,8 +280,8 @@ def test_what_is_worse_goes_by_the_direction_of_a_measure() -> None:
     assert all(shift.changed for shift in (better, worse, changed))
     assert [better.worse, worse.worse, changed.worse] == [False, True, None]
     # It rose by 0.5: that much is lost of what should be low, and less than nothing of the other.
-    assert -0.4 < better.lost_at_most < -0.3
-    assert 0.5 < worse.lost_at_most < 0.7
+    assert -0.35 < better.lost_at_most < -0.2
+    assert 0.6 < worse.lost_at_most < 0.75
     assert np.isnan(changed.lost_at_most)
     (unknown,) = shifts(low[:9, :1], high[:9, :1], "target_language")
     assert unknown.lost_at_most == np.inf
