@@ -84,7 +84,8 @@ class LanguageConsistency(Rows[ConsistencyOfPair]):
         kappa: Fleiss', likewise.
         kappa_interval: likewise.
         kappas: for each language, the mean of its kappas with the others.
-        kappas_intervals: of these.
+        kappas_intervals: of these; NaN as those of pairs are, where verdicts differ from those of
+            half of the other languages.
         level: of all intervals.
     """
 
@@ -240,9 +241,12 @@ def language_consistency(
         return np.asarray(cohen_of(drawn.reshape(*drawn.shape[:-1], -1, kinds**2)).mean(-1))
 
     for place, code in enumerate(codes):
-        own = [values for pair, values in cells.items() if place in pair]
-        differ = np.asarray(np.any([one[:, unlike].any(axis=1) for one in own], axis=0))
-        means[code] = measured(query, np.concatenate(own, axis=1), mean_kappa, differ)
+        own = np.stack([values for pair, values in cells.items() if place in pair], axis=1)
+        # Where most others differ from it: one of many that does says little of this one.
+        others = own.any(axis=2).sum(axis=1)
+        differ = (others > 0) & (2 * own[:, :, unlike].any(axis=2).sum(axis=1) >= others)
+        own = own.reshape(len(own), -1)
+        means[code] = measured(query, own, mean_kappa, differ)
     return LanguageConsistency(
         rows=tuple(rows),
         judge=judge,

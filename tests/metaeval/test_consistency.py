@@ -135,6 +135,14 @@ def test_an_interval_takes_five_queries_on_which_verdicts_differ(apart: int, sho
         assert np.isnan(ends[0]) != shown
 
 
+def test_a_language_has_an_interval_where_it_is_the_one_that_differs() -> None:
+    said = {(f"q{n}",): n % 2 for n in range(40)}
+    verdicts = {code: dict(said) for code in ("ar", "de", "en", "fi", "sw")}
+    verdicts["sw"] |= {(f"q{n}",): 1 - n % 2 for n in range(8)}
+    shown = language_consistency(verdicts).kappas_intervals
+    assert [code for code, (low, _) in shown.items() if not np.isnan(low)] == ["sw"]
+
+
 class Turned:
     """A judge that prefers the model called ``long``, and names the two in the other order."""
 
