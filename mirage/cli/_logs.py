@@ -58,11 +58,9 @@ def measured_logs(logs: Iterable[Log], features: Sequence[str] | None, jobs: int
 
 def log_text(side: Measured, per_query: bool = False) -> str:
     """A table of what was measured, and what was not."""
-    from mirage.testing.drifts import grouped, unmeasured
+    from mirage.testing.drifts import cautions
 
-    return "\n".join(
-        [feature_text(side.table, per_query), *map(wrapped, grouped(unmeasured(side)))]
-    )
+    return "\n".join([feature_text(side.table, per_query), *map(wrapped, cautions(side))])
 
 
 def log_plain(side: Measured) -> dict[str, Any]:

@@ -23,7 +23,7 @@ from mirage.features.suite import FeatureSuite
 from mirage.features.table import FeatureTable
 from mirage.models import Query, Response, Run
 from mirage.statistics.clusters import cluster_names
-from mirage.text import ABSTAINS_AT, abstains, parse, tokenize
+from mirage.text import ABSTAINS_AT, ParsedResponse, abstains, parse, tokenize
 
 __all__ = ["NEW_WORDS", "TRAFFIC", "Measured", "measured", "new_words", "traffic"]
 
@@ -35,6 +35,7 @@ TRAFFIC: Mapping[str, Facts] = MappingProxyType(
         "failed": Facts("lower", 0, 1),
         "empty_answer": Facts("lower", 0, 1),
         "abstains": Facts("none", 0, 1),
+        "cites": Facts("none", 0, 1),
         "question_carried": Facts("higher", 0, 1),
         "passages_shown": Facts("none", 0),
         "question_length": Facts("none", 0),
@@ -110,7 +111,8 @@ def traffic(dataset: MirageDataset, run: Run, *, cluster: Cluster = None) -> Fea
 
     ``failed``: 1 where no answer came, else 0. ``empty_answer``: 1 where it is empty.
     ``abstains``: 1 where :func:`mirage.text.abstains` takes it for an abstention; nobody knows
-    whether it should be one. ``question_carried``: how far the passages that were shown hold the
+    whether it should be one. ``cites``: 1 where it cites a passage that was shown; where none does,
+    ``support_lexical`` and ``relevance_lexical`` are 0 for that. ``question_carried``: how far the passages that were shown hold the
     words of the question, a mean over its words that are no function words, by their letters, 0
     where none was shown. ``passages_shown``: how many. ``question_length``: in words, or in
     characters where a script has no spaces. ``other_language``: about which share of the question
@@ -150,11 +152,19 @@ def traffic(dataset: MirageDataset, run: Run, *, cluster: Cluster = None) -> Fea
 def _traffic(query: Query, response: Response | None) -> Mapping[str, float | NotComputed]:
     """The values of one question, in the order of :data:`TRAFFIC`."""
     shown = None if response is None else _shown(query, response)
-    answer = _answer(query, response)
+    parsed = _parsed(query, response)
+    said: Mapping[str, float | NotComputed]
+    if isinstance(parsed, NotComputed):
+        said = dict.fromkeys(("empty_answer", "abstains", "cites"), parsed)
+    else:
+        said = {
+            "empty_answer": float(not parsed.answer_text.strip()),
+            "abstains": _abstains(query, parsed.answer_text),
+            "cites": _UNTOLD if shown is None else float(bool(parsed.citations)),
+        }
     return {
-        "failed": float(isinstance(answer, NotComputed)),
-        "empty_answer": answer if isinstance(answer, NotComputed) else float(not answer.strip()),
-        "abstains": answer if isinstance(answer, NotComputed) else _abstains(query, answer),
+        "failed": float(isinstance(parsed, NotComputed)),
+        **said,
         "question_carried": _UNTOLD if shown is None else _carried(query, shown),
         "passages_shown": _UNTOLD if shown is None else float(len(shown)),
         "question_length": float(len(tokenize(query.text, query.language))),
@@ -169,12 +179,12 @@ def _shown(query: Query, response: Response) -> tuple[str, ...] | None:
     return tuple(passage.titled_text for passage in query.passages_shown_to(response))
 
 
-def _answer(query: Query, response: Response | None) -> str | NotComputed:
+def _parsed(query: Query, response: Response | None) -> ParsedResponse | NotComputed:
     if response is None:
         return NotComputed("no response to this query")
     if response.text is None:
         return NotComputed(f"the model failed: {response.error}")
-    return parse(response.text, query.language, query.shown_to(response)).answer_text
+    return parse(response.text, query.language, query.shown_to(response))
 
 
 def _abstains(query: Query, answer: str) -> float:

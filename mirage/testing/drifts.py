@@ -21,12 +21,13 @@ from mirage.statistics.clusters import FEWEST_FOR_MEANS, cluster_codes
 from mirage.statistics.two_sample import MeanDifference, mean_differences
 from mirage.testing.comparison import Verdict
 
-__all__ = ["Drift", "Shift", "drift", "grouped", "shifts_between", "unmeasured"]
+__all__ = ["Drift", "Shift", "cautions", "drift", "shifts_between", "unmeasured"]
 
 QUESTIONS = ("question_length", "other_language", "new_words")
 """Measures of the questions alone, which no system has a part in."""
 
 _MOST = 0.5  # the share of the questions from which on one cluster is mentioned
+_CITED = ("support_lexical", "relevance_lexical")
 
 
 class Shift(NamedTuple):
@@ -119,7 +120,7 @@ class Drift:
 
     def __str__(self) -> str:
         many = " and ".join(
-            f"{queries} questions in {clusters} clusters"
+            f"{queries} questions in {clusters} cluster{'' if clusters == 1 else 's'}"
             for queries, clusters in zip(self.queries, self.clusters, strict=True)
         )
         header = ("", "before", "after", "change", f"{100 * self.level:g} % interval", "")
@@ -128,17 +129,9 @@ class Drift:
         return to_text(Table(title, header, rows, notes=tuple(self._notes()), name=0))
 
     def _notes(self) -> list[str]:
-        notes = []
+        notes = _hanging(min(self.clusters), max(self.largest))
         if min(self.clusters) < FEWEST_FOR_MEANS:
-            notes.append(
-                f"below {FEWEST_FOR_MEANS} clusters on either side there is no interval, and "
-                "nothing is called a change"
-            )
-        if max(self.largest) > _MOST:
-            notes.append(
-                f"one cluster has {100 * max(self.largest):.0f} % of the questions, which makes "
-                "intervals wide; name the field of what hangs together (cluster), such as a session"
-            )
+            notes.append("without intervals nothing is called a change")
         asked = [s.feature for s in self.shifts if s.changed and s.feature in QUESTIONS]
         if asked and self.fell:
             notes.append(
@@ -146,10 +139,35 @@ class Drift:
                 "them"
             )
         notes.append(f"a change: by chance in {100 * self.alpha:g} % of such comparisons at most")
-        return [*notes, *grouped(self.unmeasured)]
+        return [*notes, *_grouped(self.unmeasured)]
 
 
-def grouped(reasons: Mapping[str, str]) -> list[str]:
+def _hanging(clusters: int, largest: float) -> list[str]:
+    """What it does to intervals how many clusters there are, and which share the largest has."""
+    notes = []
+    if clusters < FEWEST_FOR_MEANS:
+        notes.append(f"below {FEWEST_FOR_MEANS} clusters there is no interval")
+    if largest > _MOST:
+        notes.append(
+            f"one cluster has {100 * largest:.0f} % of the questions, for equal questions and "
+            "those of one user or session hang together; name another field for what does "
+            "(cluster), such as the session alone"
+        )
+    return notes
+
+
+def cautions(side: Measured) -> list[str]:
+    """What to know of the measures of a log, in lines."""
+    table = side.table
+    codes = cluster_codes(table.query_ids, table.clusters)
+    notes = _hanging(int(codes.max()) + 1, _largest(codes))
+    uncited = [name for name in _CITED if name in table.features]
+    if uncited and np.nansum(table["cites"]) == 0:
+        notes.append(f"no answer cites a passage, so that {' and '.join(uncited)} are 0")
+    return [*notes, *_grouped(unmeasured(side))]
+
+
+def _grouped(reasons: Mapping[str, str]) -> list[str]:
     """Why features are not measured, in a line."""
     names: dict[str, list[str]] = {}
     for name, why in reasons.items():

@@ -44,6 +44,24 @@ def test_features_of_a_log(log: Path) -> None:
     assert "answer_bleu, answer_rougeL (needs a reference)" in " ".join(text.split())
 
 
+def test_what_makes_measures_say_little_is_said(tmp_path: Path) -> None:
+    path = tmp_path / "log.jsonl"
+    rows = [
+        {"question": query.text, "contexts": ["Nairobi ni mji."], "answer": "Ndiyo.", "user": "u"}
+        for query in list(MirageDataset.bundled("sw"))[:12]
+    ]
+    path.write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
+    said = " ".join(mirage("features", "sw", path).stdout.split())
+    assert "below 10 clusters there is no interval" in said
+    assert "one cluster has 100 % of the questions" in said
+    assert "no answer cites a passage, so that support_lexical and relevance_lexical are 0" in said
+    rows = [row | {"user": n, "answer": "Ndiyo [1]."} for n, row in enumerate(rows)]
+    path.write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
+    said = mirage("features", "sw", path).stdout
+    assert "cluster" not in said
+    assert "no answer cites" not in said
+
+
 def test_a_log_has_no_place(log: Path) -> None:
     shown = mirage("rank", "sw", log, *OWN, "--json")
     plain = json.loads(shown.stdout)
