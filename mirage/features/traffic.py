@@ -109,16 +109,16 @@ def measured(
 def traffic(dataset: MirageDataset, run: Run, *, cluster: Cluster = None) -> FeatureTable:
     """What was asked, what was retrieved and how often no answer came; a row a question.
 
-    ``failed``: 1 where no answer came, else 0. ``empty_answer``: 1 where it is empty.
-    ``abstains``: 1 where :func:`mirage.text.abstains` takes it for an abstention; nobody knows
-    whether it should be one. ``cites``: 1 where it cites a passage that was shown; where none does,
-    ``support_lexical`` and ``relevance_lexical`` are 0 for that. ``question_carried``: how far the passages that were shown hold the
-    words of the question, a mean over its words that are no function words, by their letters, 0
-    where none was shown. ``passages_shown``: how many. ``question_length``: in words, or in
-    characters where a script has no spaces. ``other_language``: about which share of the question
-    is in another language than it should be, by
-    :func:`~mirage.features.language.language_probabilities`. NaN, with the reason, where there is
-    none.
+    ``failed``: 1 where no answer came, else 0. ``empty_answer``: 1 where it is empty. ``abstains``:
+    1 where :func:`mirage.text.abstains` takes it for an abstention; nobody knows whether it should
+    be one. ``cites``: 1 where it cites a passage that was shown; where none does,
+    ``support_lexical`` and ``relevance_lexical`` are 0 for that. ``question_carried``: how far the
+    passages that were shown hold the words of the question, a mean over its words that are no
+    function words, by their letters, 0 where none was shown. ``passages_shown``: how many.
+    ``question_length``: in words, or in characters where a script has no spaces.
+    ``other_language``: about which share of the question is in another language than it should be,
+    by :func:`~mirage.features.language.language_probabilities`. NaN, with the reason, where there
+    is none.
 
     Args:
         dataset: the questions.
