@@ -24,7 +24,9 @@ INVISIBLE = (
 _UNSEEN = re.compile(f"[{INVISIBLE}]+")
 
 # A name between brackets, as templates write it: <|im_start|>, </s>, <<SYS>>, [INST], [|user|].
-_NAMED = re.compile(r"(?P<open>[<\[＜［])(?=(?P<name>[^\s<>\[\]＜＞［］]{1,100})[>\]＞］])")
+_NAMED = re.compile(
+    r"(?P<open>[<\[＜［])(?=(?P<name>[^\s<>\[\]＜＞［］]{1,100})(?P<close>[>\]＞］]))"
+)
 
 _WORDS = (
     "s|bos|eos|unk|pad|mask|sep|cls|sop|eop|eot|eod|sys|ai|bot|user|system|assistant|model|human"
@@ -66,8 +68,11 @@ def break_controls(text: str) -> str:
 
 
 def _is_control(match: re.Match[str]) -> bool:
+    angles = match["open"] in "<＜"
+    if angles != (match["close"] in ">＞"):
+        return False
     name = folded(match["name"])
     if name.startswith("|") or name.endswith("|"):
         return True
-    within = _IN_ANGLES if match["open"] in "<＜" else _IN_SQUARES
+    within = _IN_ANGLES if angles else _IN_SQUARES
     return within.fullmatch(name) is not None

@@ -1,12 +1,13 @@
 import re
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from injections import INJECTIONS, marked
 from judging import make_dataset
 
 from mirage.arena._prompt import judge_question, read_verdict
+from mirage.llm.controls import break_controls
 from mirage.models import Passage, Query, Response
 
 QUERY = make_dataset(1)[0]
@@ -132,6 +133,8 @@ PIECES = st.lists(
 
 @settings(max_examples=100, deadline=None)
 @given(PIECES, PIECES, PIECES)
+@example("", "", "<|]]")  # no token of a chat template, which end as they begin
+@example("<|a|>", "", "")  # one
 def test_no_material_leaves_its_marks(a, b, passage):
     query = with_passage("0#1", passage)
     text = prompt(a, b, query=query)
@@ -141,7 +144,7 @@ def test_no_material_leaves_its_marks(a, b, passage):
     for (_, seen), meant in zip(texts[1:], (passage, a, b), strict=True):
         assert not re.search(r"\[\[[ABC]\]\]", seen)
         if "[[" not in meant and "\ud800" not in meant:
-            assert seen.removeprefix("id: 0#1\n") == meant
+            assert seen.removeprefix("id: 0#1\n") == break_controls(meant)
     assert text.encode()  # nothing that could not be sent
 
 

@@ -164,6 +164,7 @@ def test_a_token_is_broken_by_one_blank(token: str) -> None:
             "[sic]",
             "<div class='x'>",
             "<-|->",
+            "<|]]",
             "[NASA]",
         ),
     ],
