@@ -116,4 +116,5 @@ def test_who_stops_taking_results_ends_the_work(executor: Executor) -> None:
         results.close()  # type: ignore[attr-defined]
     start = time.monotonic()
     assert len(list(executor.map(abs, range(4)))) == 4
-    assert time.monotonic() - start < 15
+    # Two workers would sleep for 100 s; Ray may miss to stop what was just about to begin.
+    assert time.monotonic() - start < 50
