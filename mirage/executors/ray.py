@@ -25,6 +25,8 @@ _LOG = logger("mirage.executors")
 _LOSSES = 5  # workers that an item may take with it, after which it is taken for the cause
 _AHEAD = 2  # items that a worker has, one of which it works on
 _LOOK_S = 30.0  # without any news after which it is said that nothing happens
+_TOLD = 10  # times that work is told to stop which nobody waits for
+_HEARD_S = 0.5  # after which it is told again
 
 
 def ray_executor(
@@ -262,9 +264,16 @@ class _Tasks:
         return lost
 
     def dismiss(self, refs: Iterable[Any]) -> None:
-        """Nobody waits for these any more."""
-        for ref in refs:
-            self._ray.cancel(ref)
+        """Nobody waits for these any more; what Ray misses, for it was to begin, is told again."""
+        left = list(refs)
+        for _ in range(_TOLD):
+            if not left:
+                return
+            for ref in left:
+                self._ray.cancel(ref)
+            _, left = self._ray.wait(
+                left, num_returns=len(left), timeout=_HEARD_S, fetch_local=False
+            )
 
 
 @dataclass(eq=False)

@@ -116,5 +116,4 @@ def test_who_stops_taking_results_ends_the_work(executor: Executor) -> None:
         results.close()  # type: ignore[attr-defined]
     start = time.monotonic()
     assert len(list(executor.map(abs, range(4)))) == 4
-    # Two workers would sleep for 100 s; Ray may miss to stop what was just about to begin.
-    assert time.monotonic() - start < 50
+    assert time.monotonic() - start < 15
