@@ -173,10 +173,13 @@ def _check_logs(*settings: object) -> None:
 
 def _told_of_logs(logs: list[Log], seed: int, jobs: int, as_json: bool) -> None:
     """Print that logs have no place, what each says, and how the others differ from the first."""
-    from mirage.testing import drift
+    from mirage.testing.drifts import drift_of
 
     sides = measured_logs(logs, None, jobs)
-    results = [drift(logs[0], log, seed=seed, n_jobs=jobs) for log in logs[1:]]
+    results = [
+        drift_of(logs[0], log, (sides[0], side), seed=seed)
+        for log, side in zip(logs[1:], sides[1:], strict=True)
+    ]
     texts = [wrapped(NO_PLACE), *map(log_text, sides), *map(str, results)]
     plain = {
         "place": None,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -21,7 +21,7 @@ from mirage.statistics.clusters import FEWEST_FOR_MEANS, cluster_codes
 from mirage.statistics.two_sample import MeanDifference, mean_differences
 from mirage.testing.comparison import Verdict
 
-__all__ = ["Drift", "Shift", "cautions", "drift", "shifts_between", "unmeasured"]
+__all__ = ["Drift", "Shift", "cautions", "drift", "drift_of", "shifts_between", "unmeasured"]
 
 QUESTIONS = ("question_length", "other_language", "new_words")
 """Measures of the questions alone, which no system has a part in."""
@@ -245,6 +245,30 @@ def drift(
         measured(log.dataset, log.run, suite, n_jobs=n_jobs, progress=progress)
         for log in (before, after)
     ]
+    return drift_of(
+        before,
+        after,
+        sides,
+        margin=margin,
+        alpha=alpha,
+        level=level,
+        permutations=permutations,
+        seed=seed,
+    )
+
+
+def drift_of(
+    before: Log,
+    after: Log,
+    sides: Sequence[Measured],
+    *,
+    margin: float | None = None,
+    alpha: float = 0.05,
+    level: float = 0.95,
+    permutations: int = 4999,
+    seed: int = 0,
+) -> Drift:
+    """As :func:`drift`, of two logs in one language that have been measured."""
     tables = _with_new_words(before, after, *(side.table for side in sides))
     earlier, later = tables
     columns = [name for name in earlier.features if _in_both(name, *tables)]
@@ -323,7 +347,7 @@ def _in_both(name: str, *tables: FeatureTable) -> bool:
 
 
 def _not_compared(
-    sides: list[Measured], tables: list[FeatureTable], columns: list[str]
+    sides: Sequence[Measured], tables: list[FeatureTable], columns: list[str]
 ) -> dict[str, str]:
     """Why a feature of either side is not compared."""
     reasons: dict[str, str] = {}
