@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from mirage._base.arrays import Ints
-from mirage._base.tables import Table, to_text
+from mirage._base.tables import Printed, Table
 from mirage.errors import DatasetError, SettingError, UnknownNameError
 from mirage.features import FeatureSuite, FeatureTable
 from mirage.features.base import Need
@@ -62,7 +62,7 @@ class Shift(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Drift:
+class Drift(Printed):
     """What changed from one log to another; prints as a table.
 
     Attributes:
@@ -118,7 +118,7 @@ class Drift:
             raise UnknownNameError("measure of this drift", feature, shifts)
         return shifts[feature]
 
-    def __str__(self) -> str:
+    def _tables(self) -> tuple[Table]:
         many = " and ".join(
             f"{queries} questions in {clusters} cluster{'' if clusters == 1 else 's'}"
             for queries, clusters in zip(self.queries, self.clusters, strict=True)
@@ -126,7 +126,7 @@ class Drift:
         header = ("", "before", "after", "change", f"{100 * self.level:g} % interval", "")
         rows = tuple(map(_cells, self.shifts))
         title = f"{self.before} and {self.after}: {many}"
-        return to_text(Table(title, header, rows, notes=tuple(self._notes()), name=0))
+        return (Table(title, header, rows, notes=tuple(self._notes()), name=0),)
 
     def _notes(self) -> list[str]:
         notes = _hanging(min(self.clusters), max(self.largest))
