@@ -143,6 +143,32 @@ def _any_stands(forms: Iterable[str], text: str, entry: Language) -> bool:
     return any(stands(form, text, entry) for form in forms)
 
 
+def _give_away(question: str, forms: Iterable[str], entry: Language) -> bool:
+    """Return whether a question holds the whole of a short answer in one of its forms.
+
+    The words of the answer have to follow each other in the question, in any inflection. An answer
+    that shares words with its question, as "Flask-Caching" does with "Which extension provides
+    caching for Flask?", is not given away.
+    """
+    words = tokenize(question, entry)
+    return any(
+        stands(form, question, entry) and _follow_each_other(form, words, entry) for form in forms
+    )
+
+
+def _follow_each_other(form: str, words: Sequence[str], entry: Language) -> bool:
+    # Numbers may be written in digits or in words, so `stands` alone compares them.
+    numbers = [quantity[:2] for quantity in quantities(form, entry)]
+    parts = tokenize(_without(form, numbers), entry)
+    return any(
+        all(
+            mention(part, word, entry) >= MENTIONED_AT
+            for part, word in zip(parts, words[start:], strict=False)
+        )
+        for start in range(len(words) - len(parts) + 1)
+    )
+
+
 # One item -----------------------------------------------------------------------------------------
 
 
@@ -207,7 +233,7 @@ def _of_answers(
             yield Fault(kind="no answer", detail=f"{forms[0]!r} has no letter or digit")
         elif not _any_stands(forms, text, entry):
             yield Fault(kind="answer not in the passages", detail=forms[0])
-        elif kind != "comparison" and _any_stands(forms, draft.question, entry):
+        elif kind != "comparison" and _give_away(draft.question, forms, entry):
             yield Fault(kind="answer in the question", detail=forms[0])
     if kind == "list" and len(draft.answers) == 1:
         yield Fault(kind="another kind", detail="a list has several answers")
@@ -225,10 +251,9 @@ def _of_wrong_answers(
         same = next((w for w in forms for r in right if _overlap(w, r, entry)), None)
         if same is not None:
             yield Fault(kind="wrong answer is right", detail=same)
-    asked = [draft.question] if kind == "comparison" else []
-    if asked and _any_stands(right, asked[0], entry):
+    if kind == "comparison" and _give_away(draft.question, right, entry):
         wrong = [form for forms in draft.wrong_answers for form in forms]
-        if not _any_stands(wrong, asked[0], entry):
+        if not _any_stands(wrong, draft.question, entry):
             yield Fault(
                 kind="answer in the question", detail="without what it is to be compared with"
             )

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from mirage._base.files import read_rows, replacing, validated, write_records
 from mirage._base.journal import Journal
+from mirage._base.logs import logger
 from mirage.building.askable import Askable, askable_passages, corpus_of
 from mirage.building.item_checks import Draft, Fault, ItemKind
 from mirage.building.item_questions import Asker, Slot, Told
@@ -29,10 +30,12 @@ from mirage.corpus.documents import CHUNK
 from mirage.errors import DatasetError
 from mirage.languages import Language
 from mirage.llm import LLM
-from mirage.models import Id, Passage
+from mirage.models import Forms, Id, Passage
 from mirage.retrieval import BM25
 
 __all__ = ["SheetRow", "build_from_sheet", "item_sheet", "read_sheet", "write_sheet"]
+
+_LOG = logger("mirage.building")
 
 
 class SheetRow(Draft):
@@ -108,11 +111,11 @@ def build_from_sheet(
     out: str | Path | None = None,
     progress: bool = True,
 ) -> ItemSet:
-    """The test set of a sheet that was filled in, by the checks of :func:`build_test_set`.
+    """Check the items of a sheet as :func:`build_test_set` checks those of an LLM.
 
-    Rows without a question are rejected as not filled in. Wrong answers and a reference may be
-    missing; all passages of such a row are relevant. With an LLM each question is answered from the
-    passages that are shown, and without.
+    Rows that nobody filled in are listed among the rejected items and are not counted as wanted.
+    Wrong answers and a reference may be missing; all passages of such a row are relevant. If there
+    is an LLM, it answers each question with the shown passages and without them.
 
     Args:
         rows: the sheet.
@@ -126,8 +129,8 @@ def build_from_sheet(
         progress: show progress bars on stderr, if that is a terminal.
 
     Raises:
-        DatasetError: a row names a passage that the documents do not have, or two rows have one
-            id; and as :func:`build_test_set`.
+        DatasetError: a row names a passage that the documents do not have, two rows have the same
+            id, or a row is half filled in; and as :func:`build_test_set`.
         LLMError: there is no key for OpenAI.
         UnknownNameError: no such language.
     """
@@ -135,6 +138,7 @@ def build_from_sheet(
     corpus = corpus_of(documents, entry, size=size, overlap=overlap)
     index = BM25.build(corpus, language=entry.code, progress=progress)
     sheet = list(rows)
+    _check_half_filled(sheet)
     drafts, empty = [], []
     for row, slot in zip(sheet, _slots(sheet, corpus), strict=True):
         if row.question.strip():
@@ -154,12 +158,31 @@ def build_from_sheet(
         clustered(made.queries),
         (*made.rejected, *empty),
         askable_passages(corpus, entry),
-        len(sheet),
+        len(drafts),
         entry.code,
     )
     if out is not None:
         result.write(out)
     return result
+
+
+def _check_half_filled(rows: Iterable[SheetRow]) -> None:
+    for row in rows:
+        filled = [name for name in Draft.model_fields if _is_filled(getattr(row, name))]
+        if filled and "question" not in filled:
+            problem = f"{' and '.join(filled)} but no question"
+        elif filled and "answers" not in filled and row.kind != "near_miss":
+            problem = "a question but no answers"
+        else:
+            continue
+        raise DatasetError(
+            f"row {row.id!r} of the sheet has {problem}; fill in what is missing, or empty the row "
+            "to leave it out"
+        )
+
+
+def _is_filled(cell: str | tuple[Forms, ...]) -> bool:
+    return bool(cell.strip() if isinstance(cell, str) else cell)
 
 
 def _slots(rows: Sequence[SheetRow], corpus: Corpus) -> Iterable[Slot]:
@@ -215,7 +238,9 @@ def write_sheet(rows: Iterable[SheetRow], path: str | Path) -> None:
 
 
 def read_sheet(path: str | Path) -> tuple[SheetRow, ...]:
-    """A sheet as :func:`write_sheet` wrote it, and somebody filled it in.
+    """Read a sheet that :func:`write_sheet` wrote and somebody filled in.
+
+    Rows of a CSV file whose cells are all empty are skipped; a warning says how many there were.
 
     Raises:
         DatasetError: it cannot be read; names the row and the field.
@@ -230,9 +255,12 @@ def read_sheet(path: str | Path) -> tuple[SheetRow, ...]:
     except OSError as error:
         raise DatasetError(f"{place}: cannot be read ({error.strerror})") from None
     table = csv.DictReader(io.StringIO(text, newline=""))
-    rows = []
+    rows, blank = [], 0
     for number, cells in enumerate(table, 1):
         where = f"{place}, row {number}"
+        if not any(_has_text(cell) for cell in cells.values()):
+            blank += 1
+            continue
         try:
             known = {name: cells[name] or "" for name in _COLUMNS}
         except KeyError as error:
@@ -247,4 +275,11 @@ def read_sheet(path: str | Path) -> tuple[SheetRow, ...]:
         }
         ids = [line for line in known["passages"].splitlines() if line]
         rows.append(validated(SheetRow, known | forms | {"passages": ids}, where))
+    if blank:
+        _LOG.warning("%s: skipped %d blank rows", place, blank)
     return tuple(rows)
+
+
+def _has_text(cell: str | list[str] | None) -> bool:
+    # csv gathers cells beyond the last column in a list, and gives None for those that lack.
+    return bool("".join(cell or ()).strip())

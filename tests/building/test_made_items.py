@@ -128,6 +128,28 @@ def test_each_fault_is_found(expected: str, change: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize(
+    ("question", "answer", "given_away"),
+    [
+        ("Which extension provides caching for Flask?", "Flask-Caching", False),
+        ("Which museum stands beside the harbour of Alba?", "Harbour Museum", False),
+        ("Is Flask-Caching an extension of Flask?", "Flask-Caching", True),
+        ("What does flask caching do?", "Flask-Caching", True),
+        ("Who visited the Harbour Museums?", "Harbour Museum", True),
+        ("Which countries are the eleven of the Nile?", "11", True),
+        ("Which eleven countries share it?", "11 countries", True),
+        ("Which countries were the first eleven?", "11 countries", True),
+    ],
+)
+def test_an_answer_is_given_away_only_if_it_is_wholly_in_the_question(
+    question: str, answer: str, given_away: bool
+) -> None:
+    passage = NILE.model_copy(update={"text": f"{NILE.text} As it says, {answer}."})
+    draft = Draft.model_validate(GOOD | {"question": question, "answers": [[answer]]})
+    kinds = [fault.kind for fault in faults_in(draft, "single", [passage], "en")]
+    assert ("answer in the question" in kinds) is given_away
+
+
+@pytest.mark.parametrize(
     ("form", "there"),
     [
         ("6600 km", False),

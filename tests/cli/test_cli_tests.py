@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -124,13 +125,63 @@ def test_a_sheet_that_people_fill_in_is_checked_alike(documents: Path, tmp_path:
         page,
     )
     assert made.exit_code == 1
-    assert "1 of 3 items passed the checks" in made.stderr
+    assert "1 of 2 items passed the checks" in made.stderr
     (query,) = MirageDataset.from_jsonl(out)
     assert (query.text, query.answers) == (queries[0].text, queries[0].answers)
     rejected = list(map(json.loads, (tmp_path / "tests.rejected.jsonl").read_text().splitlines()))
     kinds = [item["faults"][0]["kind"] for item in rejected]
     assert kinds == ["answer not in the passages", "not filled in"]
     assert "not filled in" in page.read_text(encoding="utf-8")
+
+
+def filled_sheet(documents: Path, sheet: Path, filled: int) -> list[dict[str, str]]:
+    """Write a skeleton of three rows, and return its rows with the first ``filled`` filled in."""
+    kinds = ("--kind", "single=1", "--items", 3)
+    mirage("tests", "skeleton", documents, "--language", "sw", *kinds, "--out", sheet)
+    rows = list(csv.DictReader(io.StringIO(sheet.read_text(encoding="utf-8-sig"))))
+    for row in rows[:filled]:
+        query = next(q for q in SWAHILI if q.relevant and q[q.relevant[0]].text in row["text"])
+        row["question"] = query.text
+        row["answers"] = "\n".join(" | ".join(forms) for forms in query.answers)
+    return rows
+
+
+def make_from_sheet(documents: Path, sheet: Path, rows: list[dict[str, str]]) -> Any:
+    with sheet.open("w", encoding="utf-8", newline="") as file:
+        writer = csv.DictWriter(file, rows[0].keys())
+        writer.writeheader()
+        writer.writerows(rows)
+    out = sheet.with_name("tests.jsonl")
+    more = ("--language", "sw", "--sheet", sheet, "--out", out)
+    return mirage("tests", "make", documents, *more)
+
+
+def test_empty_rows_of_a_sheet_are_counted_and_are_no_failure(
+    documents: Path, tmp_path: Path
+) -> None:
+    sheet = tmp_path / "sheet.csv"
+    rows = filled_sheet(documents, sheet, 2)
+    blank = dict.fromkeys(rows[0], "")
+    made = make_from_sheet(documents, sheet, [*rows, blank, blank | {"text": "  "}])
+    assert made.exit_code == 0, made.output
+    assert "skipped 2 blank rows" in made.stderr
+    assert "2 of 2 items" in made.stdout
+    assert re.search(r"not filled in +1 ", made.stdout)
+
+
+@pytest.mark.parametrize(
+    ("lacking", "message"),
+    [("question", "answers but no question"), ("answers", "a question but no answers")],
+)
+def test_a_half_filled_row_is_an_error_that_names_the_row(
+    documents: Path, tmp_path: Path, lacking: str, message: str
+) -> None:
+    sheet = tmp_path / "sheet.csv"
+    rows = filled_sheet(documents, sheet, 2)
+    rows[1][lacking] = ""
+    made = make_from_sheet(documents, sheet, rows)
+    assert made.exit_code == 2
+    assert f"row 'q002' of the sheet has {message}" in made.stderr
 
 
 def test_what_is_struck_on_the_page_is_left_out(
