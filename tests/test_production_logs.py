@@ -260,6 +260,7 @@ def test_few_clusters_change_nothing(tmp_path: Path) -> None:
     assert result.verdict == "cannot tell"
     assert np.isnan(result["target_language"].interval).all()
     assert "below 10 clusters" in str(result)
+    assert drift(week(tmp_path, seed=1), few, progress=False).verdict == "cannot tell"
     with pytest.raises(UnknownNameError, match="measure of this drift"):
         result["target_lnguage"]
 
@@ -270,6 +271,34 @@ def shifts(before: np.ndarray, after: np.ndarray, *names: str) -> list[Shift]:
         for values in (before, after)
     ]
     return list(shifts_between(*tables, alpha=0.05, level=0.95, permutations=999, seed=0))
+
+
+def test_an_unbounded_measure_does_not_exclude_a_loss() -> None:
+    values = np.arange(30.0)[:, None]
+    (shift,) = shifts(values, values, "reranker_score")
+    assert shift.lost_at_most == np.inf
+
+
+def test_logs_that_are_compared_are_clustered_by_one_rule(tmp_path: Path) -> None:
+    shared = read(tmp_path, *(line(user=str(user)) for user in range(20)))
+    apart = read(tmp_path, *(line(question=f"Of {n}?", user=str(n)) for n in range(20)))
+    assert (shared.clustering, len({q.cluster for q in shared.dataset})) == (
+        "questions and sessions",
+        1,
+    )
+    assert logs.regroup([apart]) == (apart,)
+    first, second = logs.regroup([shared, apart])
+    assert first.clustering == second.clustering == "sessions"
+    assert (first.joined, second.joined) == (1, 20)
+    assert len({q.cluster for q in first.dataset}) == 20
+    # Sessions stay whole, and lines without one are joined by their question.
+    some = read(tmp_path, line(user="a"), line(question="Other?", user="a"), line(), line())
+    (some,) = logs.regroup([some])
+    clusters = [query.cluster for query in some.dataset]
+    assert clusters[0] == clusters[1] != clusters[2] == clusters[3]
+    # What a field of the log says is left alone.
+    named = read(tmp_path, line(cluster="x", user="a"), line(user="b"))
+    assert logs.regroup([named]) == (named,)
 
 
 def test_what_is_worse_goes_by_the_direction_of_a_measure() -> None:

@@ -31,7 +31,10 @@ def logs_of(
     fields: list[str] | None,
     cluster: str | None = None,
 ) -> list[Log] | None:
-    """The logs in files by name, one a model; ``None`` where these are files of responses."""
+    """Return the logs in files by name, one per model, all clustered by one rule.
+
+    Return ``None`` if these are files of responses.
+    """
     given = log_fields(fields)
     logged = {name: is_log(file, given) for name, file in files.items()}
     if not any(logged.values()):
@@ -42,9 +45,11 @@ def logs_of(
                 f"{files[name]}: has no question in its first line, as a log has; give logs, or "
                 "responses"
             )
+    from mirage.sources.logs import regroup
+
     given = log_fields(fields, cluster)
     read = [log_of(language, file, given, name) for name, file in files.items()]
-    return [part for log in read for part in log.by_model().values()]
+    return list(regroup([part for log in read for part in log.by_model().values()]))
 
 
 def measured_logs(logs: Iterable[Log], features: Sequence[str] | None, jobs: int) -> list[Measured]:
@@ -56,11 +61,11 @@ def measured_logs(logs: Iterable[Log], features: Sequence[str] | None, jobs: int
     return [measured(log.dataset, log.run, suite, n_jobs=jobs) for log in logs]
 
 
-def log_text(side: Measured, per_query: bool = False) -> str:
-    """A table of what was measured, and what was not."""
+def log_text(log: Log, side: Measured, per_query: bool = False) -> str:
+    """Return a table of what was measured, with notes on what limits it."""
     from mirage.testing.drifts import cautions
 
-    return "\n".join([feature_text(side.table, per_query), *map(wrapped, cautions(side))])
+    return "\n".join([feature_text(side.table, per_query), *map(wrapped, cautions(log, side))])
 
 
 def log_plain(side: Measured) -> dict[str, Any]:
@@ -77,6 +82,7 @@ def drift_plain(result: Drift) -> dict[str, Any]:
         "after": result.after,
         "queries": result.queries,
         "clusters": result.clusters,
+        "clustering": result.clustering,
         "verdict": result.verdict,
         "alpha": result.alpha,
         "margin": result.margin,

@@ -44,7 +44,7 @@ def drift(
     ] = None,
     cannot_tell: Annotated[
         int,
-        option("STATUS", "With --margin: how to end where nobody can tell.", min=0, max=125),
+        option("STATUS", "Exit status if the result is inconclusive; 0 passes.", min=0, max=125),
     ] = 2,
     alpha: Annotated[float, option("P", "The probability of a false alarm.")] = 0.05,
     feature: options.Features = None,
@@ -56,10 +56,12 @@ def drift(
 ) -> None:
     """Compare two weeks of a system's logs.
 
-    The questions may be different ones, and nothing else has to be known of them. Compared are
-    features that need no reference, what was retrieved, failures and abstentions, and the questions
-    themselves. Ends with status 1 where something got worse by more than chance; with --margin also
-    with 2 where nobody can tell.
+    The questions may differ, and no references are needed. The command compares features that need
+    no reference, what was retrieved, failures and abstentions, and the questions themselves.
+
+    Exit status: 1 if something got worse by more than chance; 2 if the comparison is inconclusive,
+    because no measure has an interval or, with --margin, because more than the margin may be lost;
+    0 otherwise.
     """
     from mirage.features import FeatureSuite
     from mirage.testing import drift as compared
@@ -74,7 +76,7 @@ def drift(
         seed=seed,
         n_jobs=jobs,
     )
-    out_either(_told(result), drift_plain(result), as_json)
+    out_either(_format_result(result), drift_plain(result), as_json)
     fall_short([_fell(result)] if result.fell else [])
     if result.verdict == "cannot tell":
         end(cannot_tell)
@@ -101,7 +103,9 @@ def _fell(result: Drift) -> str:
     return f"{result.after} is worse than {result.before}: {changes}"
 
 
-def _told(result: Drift) -> str:
+def _format_result(result: Drift) -> str:
+    if not (result.fell or result.measured):
+        return f"{result}\ncannot tell: no measure that could get worse has an interval"
     if result.margin is None or result.fell:
         return str(result)
     share = f"{result.margin:g}"

@@ -64,7 +64,9 @@ def features(
     if logs is not None:
         _check_logs(dataset, minimum)
         sides = measured_logs(logs, feature, jobs)
-        text = "\n\n".join(log_text(side, per_query) for side in sides)
+        text = "\n\n".join(
+            log_text(log, side, per_query) for log, side in zip(logs, sides, strict=True)
+        )
         out_either(text, list(map(log_plain, sides)), as_json)
         return
     queries = dataset_of(language, dataset)

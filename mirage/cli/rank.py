@@ -180,7 +180,7 @@ def _told_of_logs(logs: list[Log], seed: int, jobs: int, as_json: bool) -> None:
         drift_of(logs[0], log, (sides[0], side), seed=seed)
         for log, side in zip(logs[1:], sides[1:], strict=True)
     ]
-    texts = [wrapped(NO_PLACE), *map(log_text, sides), *map(str, results)]
+    texts = [wrapped(NO_PLACE), *map(log_text, logs, sides), *map(str, results)]
     plain = {
         "place": None,
         "why": NO_PLACE,

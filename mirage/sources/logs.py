@@ -14,7 +14,7 @@ from datetime import UTC, datetime
 from itertools import islice
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from mirage._base.files import table_rows
 from mirage._base.logs import logger
@@ -25,7 +25,7 @@ from mirage.languages import Language
 from mirage.models import Response, Run
 from mirage.sources.contexts import Asked, plain_text, query_of, response_to
 
-__all__ = ["FIELDS", "PERIODS", "Log", "is_log", "read"]
+__all__ = ["FEWEST_JOINED", "FIELDS", "PERIODS", "Clustering", "Log", "is_log", "read", "regroup"]
 
 FIELDS: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
@@ -51,6 +51,12 @@ PERIODS: Mapping[str, Callable[[datetime], str]] = MappingProxyType(
 )
 """What a log is parted by, and how a part is called, such as ``2026-W47`` (ISO 8601, UTC)."""
 
+FEWEST_JOINED = 12
+"""If joining equal questions and sessions leaves fewer clusters, sessions alone are clusters."""
+
+Clustering = Literal["field", "questions", "questions and sessions", "sessions"]
+"""What makes a cluster of a log: a field of its lines, equal questions, or one user or session."""
+
 _LOG = logger("mirage.sources")
 _NO_ANSWER = "the log has no answer"
 _MILLISECONDS = 1e11
@@ -65,11 +71,19 @@ class Log(NamedTuple):
             which hang together, and ``metadata`` has the ``model`` of a line that names one.
         run: the answers. A line with an error, or whose answer is null, is a failure.
         times: when each was asked, by query id, in UTC; of lines that say so.
+        clustering: What makes a cluster.
+        sessions: The cluster of each question by session alone, by query id; empty if no line
+            names a session or if lines name their cluster.
+        joined: If ``clustering`` is ``"sessions"``, the number of clusters that joining equal
+            questions as well would leave.
     """
 
     dataset: MirageDataset
     run: Run
     times: Mapping[str, datetime]
+    clustering: Clustering = "questions"
+    sessions: Mapping[str, str] = MappingProxyType({})
+    joined: int = 0
 
     def by(self, period: str) -> dict[str, Log]:
         """The parts of a log by ``day``, ``week`` or ``month`` (ISO 8601, UTC), the oldest first.
@@ -132,7 +146,12 @@ class Log(NamedTuple):
             (self.dataset[id_] for id_ in ids), name=f"{self.dataset.name} {name}"
         )
         run = self.run.model_copy(update={"responses": tuple(self.run[id_] for id_ in ids)})
-        return Log(queries, run, {id_: self.times[id_] for id_ in ids if id_ in self.times})
+        return self._replace(
+            dataset=queries,
+            run=run,
+            times={id_: self.times[id_] for id_ in ids if id_ in self.times},
+            sessions={id_: self.sessions[id_] for id_ in ids if id_ in self.sessions},
+        )
 
 
 class _Line(NamedTuple):
@@ -210,7 +229,8 @@ def read(
     if not lines:
         raise DatasetError(f"{path}: no answered question in this file")
     _check_given(path, fields, lines)
-    clusters = _clusters(lines)
+    clustering = _clustering(lines)
+    clusters = _clusters(lines, clustering)
     queries = [
         line.asked.query.model_copy(update={"cluster": cluster})
         for line, cluster in zip(lines, clusters, strict=True)
@@ -226,6 +246,8 @@ def read(
             responses=tuple(line.response for line in lines),
         ),
         {line.asked.query.id: line.time for line in lines if line.time is not None},
+        clustering,
+        _sessions(lines) if clustering == "questions and sessions" else {},
     )
 
 
@@ -434,9 +456,46 @@ def _check_given(path: Path, fields: Mapping[str, str], lines: Sequence[_Line]) 
 # Clusters -----------------------------------------------------------------------------------------
 
 
-def _clusters(lines: Sequence[_Line]) -> list[str | None]:
-    """The cluster of each line; ``None`` for one that is by itself."""
+def regroup(logs: Sequence[Log]) -> tuple[Log, ...]:
+    """Return logs that are compared with each other, all clustered by the same rule.
+
+    Equal questions and the questions of one session are joined to one cluster. When users share
+    their questions this may join everything. If it leaves fewer than :data:`FEWEST_JOINED` clusters
+    in any of the logs, every log that names sessions is clustered by session alone: its intervals
+    then hold for other users who ask the same questions.
+
+    Args:
+        logs: The logs; those whose lines name their cluster stay as they are.
+    """
+    if all(_cluster_count(log) >= FEWEST_JOINED for log in logs if log.sessions):
+        return tuple(logs)
+    return tuple(_by_session(log) if log.sessions else log for log in logs)
+
+
+def _cluster_count(log: Log) -> int:
+    return len({query.cluster or (query.id,) for query in log.dataset})
+
+
+def _by_session(log: Log) -> Log:
+    if log.clustering == "sessions":
+        return log
+    queries = [
+        query.model_copy(update={"cluster": log.sessions.get(query.id)}) for query in log.dataset
+    ]
+    dataset = MirageDataset(queries, name=log.dataset.name)
+    return log._replace(dataset=dataset, clustering="sessions", joined=_cluster_count(log))
+
+
+def _clustering(lines: Sequence[_Line]) -> Clustering:
     if any(line.cluster for line in lines):
+        return "field"
+    named = any(line.session is not None for line in lines)
+    return "questions and sessions" if named else "questions"
+
+
+def _clusters(lines: Sequence[_Line], clustering: Clustering) -> list[str | None]:
+    """Return the cluster of each line; ``None`` for a line that is a cluster by itself."""
+    if clustering == "field":
         return [line.cluster for line in lines]
     roots: dict[str, str] = {}
 
@@ -446,10 +505,27 @@ def _clusters(lines: Sequence[_Line]) -> list[str | None]:
             node = roots[node]
         return node
 
-    questions = [f"question {plain_text(line.asked.query.text).casefold()}" for line in lines]
+    questions = list(map(_question_name, lines))
     for line, question in zip(lines, questions, strict=True):
         if line.session is not None:
             roots[root(question)] = root(f"session {line.session}")
     names = [root(question) for question in questions]
     sizes = Counter(names)
     return [name if sizes[name] > 1 else None for name in names]
+
+
+def _sessions(lines: Sequence[_Line]) -> dict[str, str]:
+    """Return the cluster of each question by session alone.
+
+    Equal questions of lines without a session are one cluster.
+    """
+    return {
+        line.asked.query.id: (
+            _question_name(line) if line.session is None else f"session {line.session}"
+        )
+        for line in lines
+    }
+
+
+def _question_name(line: _Line) -> str:
+    return f"question {plain_text(line.asked.query.text).casefold()}"

@@ -15,7 +15,7 @@ from mirage.features import FeatureSuite, FeatureTable
 from mirage.features.base import Need
 from mirage.features.registry import facts
 from mirage.features.traffic import NEW_WORDS, Measured, measured, new_words
-from mirage.sources.logs import Log
+from mirage.sources.logs import FEWEST_JOINED, Log, regroup
 from mirage.statistics.bootstrap import Interval
 from mirage.statistics.clusters import FEWEST_FOR_MEANS, cluster_codes
 from mirage.statistics.two_sample import MeanDifference, mean_differences
@@ -45,7 +45,7 @@ class Shift(NamedTuple):
         changed: whether it moved by more than chance.
         worse: whether it changed to the worse; ``None`` where neither way is worse.
         lost_at_most: the end of the interval that is the greater loss, as a share of the measure's
-            range; NaN where neither way is a loss, and infinite where there is no interval.
+            range; NaN if neither way is a loss, infinite without an interval or a finite range.
         queries: how many have it, earlier and later.
     """
 
@@ -73,6 +73,7 @@ class Drift(Printed):
         queries: questions of the earlier log, and of the later.
         clusters: how many clusters they are in.
         largest: the share of the questions that the largest cluster has, in either log.
+        clustering: What the clusters are, in words.
         alpha: of all measures together, how often one is said to have changed if none did.
         margin: the loss that ``no worse`` excludes; ``None`` where nobody asked.
         level: of the intervals.
@@ -85,6 +86,7 @@ class Drift(Printed):
     queries: tuple[int, int]
     clusters: tuple[int, int]
     largest: tuple[float, float]
+    clustering: str
     alpha: float
     margin: float | None
     level: float
@@ -95,6 +97,15 @@ class Drift(Printed):
         return tuple(shift for shift in self.shifts if shift.changed and shift.worse)
 
     @property
+    def measured(self) -> tuple[Shift, ...]:
+        """The measures that could have been called worse: with a direction and an interval."""
+        return tuple(
+            shift
+            for shift in self.shifts
+            if not np.isnan(shift.lost_at_most) and not np.isnan(shift.interval[0])
+        )
+
+    @property
     def unclear(self) -> tuple[Shift, ...]:
         """Those that may have lost more than the margin, for all that is known."""
         least = np.inf if self.margin is None else self.margin
@@ -102,12 +113,15 @@ class Drift(Printed):
 
     @property
     def verdict(self) -> Verdict | None:
-        """Worse, no worse than the margin, or nobody can tell.
+        """Return ``"worse"``, ``"no worse"`` (than the margin) or ``"cannot tell"``.
 
-        ``None`` where nothing fell and no margin was given.
+        The comparison cannot tell if no measure that has a better and a worse side has an interval.
+        ``None`` if nothing got worse by more than chance and no margin was given.
         """
         if self.fell:
             return "worse"
+        if not self.measured:
+            return "cannot tell"
         if self.margin is None:
             return None
         return "cannot tell" if self.unclear else "no worse"
@@ -129,9 +143,15 @@ class Drift(Printed):
         return (Table(title, header, rows, notes=tuple(self._notes()), name=0),)
 
     def _notes(self) -> list[str]:
-        notes = _hanging(min(self.clusters), max(self.largest))
+        notes = [f"clusters: {self.clustering}"]
+        notes += _hanging(min(self.clusters), max(self.largest))
         if min(self.clusters) < FEWEST_FOR_MEANS:
             notes.append("without intervals nothing is called a change")
+        else:
+            without = [s.feature for s in self.shifts if np.isnan(s.interval[0])]
+            if without:
+                words = f"without an interval, and so never called a change: {', '.join(without)}"
+                notes.append(words)
         asked = [s.feature for s in self.shifts if s.changed and s.feature in QUESTIONS]
         if asked and self.fell:
             notes.append(
@@ -149,18 +169,40 @@ def _hanging(clusters: int, largest: float) -> list[str]:
         notes.append(f"below {FEWEST_FOR_MEANS} clusters there is no interval")
     if largest > _MOST:
         notes.append(
-            f"one cluster has {100 * largest:.0f} % of the questions, for equal questions and "
-            "those of one user or session hang together; name another field for what does "
-            "(cluster), such as the session alone"
+            f"one cluster has {100 * largest:.0f} % of the questions; if it should not, name the "
+            "field whose values are the clusters (cluster), such as the session"
         )
     return notes
 
 
-def cautions(side: Measured) -> list[str]:
-    """What to know of the measures of a log, in lines."""
+def describe_clusters(log: Log) -> str:
+    """Return what the clusters of a log are, in words."""
+    if log.clustering == "field":
+        return "questions with one value in the field named as cluster"
+    if log.clustering == "questions":
+        return "equal questions (no line names a user or session)"
+    if log.clustering == "questions and sessions":
+        return "equal questions and the questions of one user or session, joined"
+    return (
+        f"the questions of one user or session; joining equal questions as well would leave only "
+        f"{log.joined} (fewer than {FEWEST_JOINED}), so equal questions of different users count "
+        "separately, and intervals hold for other users who ask the same questions"
+    )
+
+
+def _describe_both(before: Log, after: Log) -> str:
+    words = list(dict.fromkeys(map(describe_clusters, (before, after))))
+    return words[0] if len(words) == 1 else f"before, {words[0]}; after, {words[1]}"
+
+
+def cautions(log: Log, side: Measured) -> list[str]:
+    """Return what limits the measures of a log, one line each."""
     table = side.table
     codes = cluster_codes(table.query_ids, table.clusters)
-    notes = _hanging(int(codes.max()) + 1, _largest(codes))
+    clusters = int(codes.max()) + 1
+    notes = _hanging(clusters, _largest(codes))
+    if notes or log.clustering == "sessions":
+        notes.insert(0, f"{clusters} clusters: {describe_clusters(log)}")
     uncited = [name for name in _CITED if name in table.features]
     if uncited and np.nansum(table["cites"]) == 0:
         notes.append(f"no answer cites a passage, so that {' and '.join(uncited)} are 0")
@@ -209,7 +251,8 @@ def drift(
     p-value is at most ``alpha`` and the interval of its difference excludes 0: see
     :func:`mirage.statistics.mean_differences`, which counts what hangs together once, and
     ``benchmarks/logs.py`` for how often that is wrong. Below ten clusters in either log there is no
-    interval, and nothing changed.
+    interval, and the comparison cannot tell. Logs are clustered by the rule of
+    :func:`mirage.sources.logs.regroup`.
 
     No worse than the margin is what no interval of a measure reaches: with 95 % intervals a loss of
     the margin is called so in about one case of forty, more where rates are next to 1.
@@ -241,6 +284,7 @@ def drift(
             f"{before.dataset.name} is in {before.dataset.language!r}, and {after.dataset.name} in "
             f"{after.dataset.language!r}; compare logs of one language"
         )
+    before, after = regroup([before, after])
     sides = [
         measured(log.dataset, log.run, suite, n_jobs=n_jobs, progress=progress)
         for log in (before, after)
@@ -268,7 +312,10 @@ def drift_of(
     permutations: int = 4999,
     seed: int = 0,
 ) -> Drift:
-    """As :func:`drift`, of two logs in one language that have been measured."""
+    """Compare two measured logs of one language, as :func:`drift` does.
+
+    Both logs have to be clustered by one rule (:func:`mirage.sources.logs.regroup`).
+    """
     tables = _with_new_words(before, after, *(side.table for side in sides))
     earlier, later = tables
     columns = [name for name in earlier.features if _in_both(name, *tables)]
@@ -289,6 +336,7 @@ def drift_of(
         (len(earlier), len(later)),
         (int(codes[0].max()) + 1, int(codes[1].max()) + 1),
         (_largest(codes[0]), _largest(codes[1])),
+        _describe_both(before, after),
         alpha,
         margin,
         level,
@@ -394,7 +442,8 @@ def _shift(
     lost = float("nan")
     if higher is not None:
         lost = (-low if higher else high) / width
-        lost = float("inf") if np.isnan(lost) else lost
+        # Without a finite range, no share of it can be ruled out.
+        lost = float("inf") if np.isnan(lost) or np.isinf(width) else lost
     before, after = queries
     return Shift(
         name,

@@ -81,13 +81,61 @@ def test_a_drift_ends_with_status_1(log: Path) -> None:
     assert plain["clusters"] == [20, 20]
 
 
-def test_nobody_can_tell_of_few(log: Path, tmp_path: Path) -> None:
+def test_a_drift_without_any_interval_is_inconclusive(log: Path, tmp_path: Path) -> None:
     few = tmp_path / "few.jsonl"
     few.write_text("\n".join(log.read_text("utf-8").splitlines()[:5]), encoding="utf-8")
-    assert mirage("drift", "sw", log, few, *OWN).exit_code == 0
-    shown = mirage("drift", "sw", log, few, *OWN, "--margin", "0.1")
-    assert shown.exit_code == 2
-    assert "cannot tell" in shown.stdout
+    for margin in ((), ("--margin", "0.1")):
+        shown = mirage("drift", "sw", log, few, *OWN, *margin)
+        assert shown.exit_code == 2
+        assert "cannot tell: no measure that could get worse has an interval" in shown.stdout
+    assert mirage("drift", "sw", log, few, *OWN, "--cannot-tell", "7").exit_code == 7
+    plain = json.loads(mirage("drift", "sw", log, few, *OWN, "--json").stdout)
+    assert plain["verdict"] == "cannot tell"
+
+
+def faq(path: Path, *, swapped: bool, users: int = 40) -> Path:
+    """Write a week in which all users ask the same few questions; perhaps with wrong passages."""
+    queries = list(MirageDataset.bundled("sw"))[:8]
+    rows = []
+    for user in range(users):
+        for number in (user, user + 1, user + 3):
+            query = queries[number % len(queries)]
+            source = queries[(number + 4) % len(queries)] if swapped else query
+            rows.append(
+                {
+                    "question": query.text,
+                    "contexts": [passage.text for passage in source.passages],
+                    "answer": query.reference,
+                    "user": f"{path.stem}-{user}",
+                }
+            )
+    path.write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
+    return path
+
+
+def test_users_who_share_their_questions_do_not_hide_a_drift(tmp_path: Path) -> None:
+    before = faq(tmp_path / "before.jsonl", swapped=False)
+    after = faq(tmp_path / "after.jsonl", swapped=True)
+    shown = mirage("drift", "sw", before, after)
+    assert shown.exit_code == 1
+    assert "question_carried from" in shown.stderr
+    text = " ".join(shown.stdout.split())
+    assert "120 questions in 40 clusters and 120 questions in 40 clusters" in text
+    assert "clusters: the questions of one user or session" in text
+    assert "would leave only 1 (fewer than 12)" in text
+    same = mirage("drift", "sw", before, faq(tmp_path / "same.jsonl", swapped=False))
+    assert same.exit_code == 0
+    # Without a user the questions alone are clusters, and eight are too few.
+    for path in (before, after):
+        rows = [json.loads(row) for row in path.read_text("utf-8").splitlines()]
+        for row in rows:
+            del row["user"]
+        path.write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
+    few = mirage("drift", "sw", before, after)
+    assert few.exit_code == 2
+    assert "clusters: equal questions (no line names a user or session)" in " ".join(
+        few.stdout.split()
+    )
 
 
 def test_bad_input_reads_aloud(log: Path, tmp_path: Path) -> None:
