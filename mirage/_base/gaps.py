@@ -9,6 +9,12 @@ __all__ = ["NotComputed"]
 
 @dataclass(frozen=True, slots=True)
 class NotComputed:
-    """Stands where a feature has no value, and says why; in a table it is NaN with its reason."""
+    """A feature value that is missing; in a table it is NaN with its reason.
+
+    Attributes:
+        reason: Why there is no value.
+        retry: Whether computing the value again may succeed, as after a failed call.
+    """
 
     reason: str
+    retry: bool = False

@@ -57,9 +57,10 @@ def shown(
     rows = []
     for cell in cells:
         row = [cell.settings.get(axis, "") or NO_SETTING for axis in differing]
-        for place, metric in enumerate(metrics):
+        missing = [metric for metric in metrics if metric not in cell.scores]
+        for metric in metrics:
             score = cell.scores.get(metric)
-            row.append((FAILED if place == 0 else "") if cell.failure else number(score))
+            row.append(FAILED if cell.failure and metric in missing[:1] else number(score))
             row += [score.counts if score else ""] if metric in counted else []
         if "" in counted:
             row.append(next((score.counts for score in cell.scores.values()), ""))
@@ -159,7 +160,8 @@ def columns(
                 continue
             mean, interval, *counts = score or Score(np.nan)
             settings = (cell.settings.get(axis, "") for axis in axes)
-            rows.append((*settings, metric, mean, *interval, *counts, cell.failure))
+            failure = "" if score else cell.failure
+            rows.append((*settings, metric, mean, *interval, *counts, failure))
     names = (*axes, "metric", "mean", "lower", "upper", *COUNTS, "failure")
     return {name: [row[j] for row in rows] for j, name in enumerate(names)}
 

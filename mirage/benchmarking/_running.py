@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -78,6 +79,12 @@ class Scored(BaseModel):
     values: dict[str, float] = Field(default_factory=dict)
     reasons: dict[str, str] = Field(default_factory=dict)
     error: str = ""
+
+
+_Measurement = tuple[
+    dict[str, NDArray[np.float64]], Mapping[str, tuple[float, float]], Sequence[str]
+]
+"""Values by metric, bounds by metric, and the ids of queries without a response."""
 
 
 class Runner:
@@ -188,13 +195,11 @@ class Runner:
         )
 
     def responses(self, cell: Settings) -> Run:
-        """The responses of a cell."""
+        """Return the responses of a cell."""
         dataset = self.dataset(cell["dataset"])
         path, _ = self._generated(cell)
         whole = read_run(path, language=dataset.language, model=cell["generator"])
-        asked = set(dataset.query_ids)
-        responses = tuple(each for each in whole if each.query_id in asked)
-        return whole.model_copy(update={"responses": responses})
+        return _part_of(whole, dataset)
 
     def _generated(self, cell: Settings) -> tuple[Path, Mapping[str, Any]]:
         """The file of the responses of a cell, and its manifest."""
@@ -226,37 +231,48 @@ class Runner:
         return path, self._manifests[node]
 
     def cell(self, cell: Settings) -> Cell:
-        """A cell, measured."""
+        """Measure a cell; a step that fails is in its ``failure``, and other metrics stay."""
         dataset = self.dataset(cell["dataset"])
-        parts: list[Cell] = []
         ids, clusters = dataset.query_ids, clusters_of(dataset)
-        own = [name for group in self.nodes.groups for name in group]
-        others = self.nodes.measures
-        if others and cell["retriever"] != NONE:
-            values = self._measured(cell, others)
-            bounds = {name: (0.0, 1.0) for name in others if not (values[name] > 1).any()}
-            parts.append(Cell.measured(cell, ids, values, bounds=bounds, clusters=clusters))
-        if own and cell["generator"] != NONE:
-            values = {
-                name: column
-                for group in self.nodes.groups
-                for name, column in self._scored(cell, group).items()
-            }
-            bounds = {name: (facts(name).low, facts(name).high) for name in own}
-            failed = self._generated(cell)[1]["failed"]
+        parts: list[Cell] = []
+        failures: dict[str, None] = {}
+        for measure in self._measurements(cell):
+            try:
+                values, bounds, failed = measure()
+            except MirageError as error:
+                failures[str(error)] = None
+                continue
             parts.append(
                 Cell.measured(cell, ids, values, failed=failed, bounds=bounds, clusters=clusters)
             )
         scores = {name: score for part in parts for name, score in part.scores.items()}
         columns = {name: column for part in parts for name, column in part.values.items()}
-        known = [name for name in self.config.metrics if name in scores]
+        measured = [name for name in self.config.metrics if name in scores]
         return Cell(
             cell,
-            {name: scores[name] for name in known},
+            {name: scores[name] for name in measured},
+            _failure(failures),
             query_ids=ids,
-            values={name: columns[name] for name in known},
+            values={name: columns[name] for name in measured},
             clusters=clusters,
         )
+
+    def _measurements(self, cell: Settings) -> Iterator[Callable[[], _Measurement]]:
+        """Yield a function for each group of metrics that a cell has, to be computed alone."""
+        if self.nodes.measures and cell["retriever"] != NONE:
+            yield partial(self._measure_retrieval, cell)
+        if cell["generator"] != NONE:
+            for group in self.nodes.groups:
+                yield partial(self._measure_responses, cell, group)
+
+    def _measure_retrieval(self, cell: Settings) -> _Measurement:
+        values = self._measured(cell, self.nodes.measures)
+        return values, {n: (0.0, 1.0) for n, column in values.items() if not (column > 1).any()}, ()
+
+    def _measure_responses(self, cell: Settings, group: Sequence[str]) -> _Measurement:
+        values = self._scored(cell, group)
+        bounds = {name: (facts(name).low, facts(name).high) for name in group}
+        return values, bounds, self._generated(cell)[1]["failed"]
 
     def shortfalls(self) -> Iterator[tuple[Node, str]]:
         """The steps that reranked less than they were to, and by how much."""
@@ -354,11 +370,12 @@ class Runner:
     # Metrics -------------------------------------------------------------------------------------
 
     def _measured(self, cell: Settings, metrics: Sequence[str]) -> dict[str, NDArray[np.float64]]:
+        dataset = self.dataset(cell["dataset"])
+
         def measure(queries: Sequence[Query]) -> Iterable[Scored]:
-            run = self.ranking(cell)
             found = evaluate(
-                run,
-                queries,
+                self.ranking(cell),
+                dataset,
                 metrics,
                 documents=self.config.level == "document",
                 query_ids=[query.id for query in queries],
@@ -373,19 +390,20 @@ class Runner:
         node = self.nodes.score(cell, names, manifest["sha256"][RESPONSES])
 
         def score(queries: Sequence[Query]) -> Iterable[Scored]:
-            features = [self._feature(name) for name in names]
-            run, shown = self.responses(cell), self.shown(cell)
-            asked = MirageDataset([shown[q.id] for q in queries], name=shown.name, retrieved=True)
-            table = FeatureSuite(features).score(
-                asked, run, executor=self.executor, progress=self.progress
-            )
-            failed = {response.query_id for response in run.failed}
-            # What an LLM did not answer is asked again the next time; the cache has the rest.
-            asks = node.entry is not None
-            again = {query_id for query_id, _ in table.reasons if asks and query_id not in failed}
-            return _scored(table.query_ids, names, table.values, table.reasons, again)
+            suite = FeatureSuite([self._feature(name) for name in names])
+            shown = self.shown(cell)
+            pending = MirageDataset([shown[q.id] for q in queries], name=shown.name, retrieved=True)
+            run = _part_of(self.responses(cell), pending)
+            table = suite.score(pending, run, executor=self.executor, progress=self.progress)
+            # The suite names a feature by its settings too: llm_eval_graded is the grid's llm_eval.
+            name_of = dict(zip(suite.names, names, strict=True))
+            reasons = {(id_, name_of[name]): why for (id_, name), why in table.reasons.items()}
+            again = {query_id for query_id, _ in table.retry}
+            return _scored(table.query_ids, names, table.values, reasons, again)
 
-        return self._columns(node, cell, names, score)
+        # An LLM's answers are written batch by batch, so that a killed run keeps them.
+        batch = len(self.dataset(cell["dataset"])) if node.entry is None else BATCH
+        return self._columns(node, cell, names, score, batch)
 
     def _feature(self, name: str) -> Feature:
         if name == "llm_eval":
@@ -429,9 +447,10 @@ class Runner:
         cell: Settings,
         metrics: Sequence[str],
         work: Callable[[Sequence[Query]], Iterable[Scored]],
+        batch: int | None = None,
     ) -> dict[str, NDArray[np.float64]]:
         dataset = self.dataset(cell["dataset"])
-        rows = self._rows(node, SCORES, Scored, dataset, work, batch=len(dataset))
+        rows = self._rows(node, SCORES, Scored, dataset, work, batch=batch or len(dataset))
         return {
             name: np.array([rows[id_].values.get(name, np.nan) for id_ in dataset.query_ids])
             for name in metrics
@@ -515,6 +534,19 @@ class Runner:
         if (kind, name) not in self._made:
             self._made[kind, name] = make()
         return self._made[kind, name]
+
+
+def _failure(reasons: Collection[str]) -> str:
+    """Join the reasons for which metrics of a cell are missing; "not run yet" is said once."""
+    waiting = [reason for reason in reasons if reason.endswith(NOT_RUN)]
+    return "; ".join(reason for reason in reasons if reason not in waiting[1:])
+
+
+def _part_of(run: Run, dataset: MirageDataset) -> Run:
+    """Return the responses of a run to the queries of a dataset."""
+    ids = set(dataset.query_ids)
+    responses = tuple(response for response in run if response.query_id in ids)
+    return run.model_copy(update={"responses": responses})
 
 
 def _ranked(run: RetrievalRun, failures: Mapping[str, str] = {}) -> Iterable[Ranked]:

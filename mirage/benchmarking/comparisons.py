@@ -154,7 +154,8 @@ def compared(
             f"{name} has no numbers of single queries, as published figures have none; without "
             "them cells cannot be compared"
         )
-    pairs = list(_pairs([cell for cell in cells if not cell.failure], axes_of(cells), baseline))
+    measured = [cell for cell in cells if cell.values or not cell.failure]
+    pairs = list(_pairs(measured, axes_of(cells), baseline))
     if not pairs:
         raise SettingError(
             f"no two cells of {name} can be compared"
@@ -180,7 +181,7 @@ def compared(
             ]
     corrected = holm([row.p for row in rows]).tolist()
     notes = []
-    if failed := sum(bool(cell.failure) for cell in cells):
+    if failed := len(cells) - len(measured):
         notes.append(f"{failed} cells failed and are not compared.")
     if unshared := len(pairs) * len(metrics) - len(rows):
         notes.append(f"{unshared} pairs have no query that is measured in both cells.")

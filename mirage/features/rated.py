@@ -89,9 +89,9 @@ class RatedFeature:
 
 
 def unanswered(llm: LLM, outcome: Outcome[Any], what: str) -> NotComputed:
-    """Why a question has no value: the call failed, or no answer to it could be read."""
+    """Return why a question has no value: the call failed, or its answer could not be parsed."""
     failed = f"{what}: {outcome.failed}" if outcome.failed else ""
-    return NotComputed(failed or f"{llm.model} gave {outcome.invalid}")
+    return NotComputed(failed or f"{llm.model} gave {outcome.invalid}", retry=True)
 
 
 _SOUGHT = "grade from 1 to 5"

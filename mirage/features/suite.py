@@ -231,17 +231,29 @@ class FeatureSuite:
                 rows |= batch
                 bar.update(len(batch))
         names, values = self.names, np.full((len(dataset), len(self)), np.nan)
-        reasons = {}
+        reasons, retry = {}, set()
         for i, j in np.ndindex(values.shape):
             query_id = dataset.query_ids[i]
             match rows[query_id][j]:
-                case NotComputed(reason):
-                    reasons[query_id, names[j]] = reason
+                case NotComputed() as missing:
+                    reasons[query_id, names[j]] = missing.reason
+                    if missing.retry:
+                        retry.add((query_id, names[j]))
                 case number:
                     values[i, j] = number
         own = {name: entry for name, entry in self.facts.items() if entry != facts(name)}
         ids = dataset.query_ids
-        return FeatureTable(run.model, dataset.language, ids, names, values, reasons, own, clusters)
+        return FeatureTable(
+            run.model,
+            dataset.language,
+            ids,
+            names,
+            values,
+            reasons,
+            own,
+            clusters,
+            retry=frozenset(retry),
+        )
 
     def _check(self, dataset: MirageDataset, run: Run) -> None:
         if run.language != dataset.language:
@@ -279,7 +291,8 @@ def _over_repeats(tables: Sequence[FeatureTable]) -> FeatureTable:
         for (query_id, name), why in table.reasons.items()
         if not counts[row[query_id], column[name]]
     }
-    return replace(first, values=values, reasons=reasons, repeats=repeats)
+    retry = frozenset(key for table in tables for key in table.retry if key in reasons)
+    return replace(first, values=values, reasons=reasons, repeats=repeats, retry=retry)
 
 
 def _as_feature(item: FeatureLike) -> Feature:

@@ -56,7 +56,8 @@ class FeatureTable:
     ``clusters`` says what queries hang together with, by query id: a query that is not there is by
     itself. ``repeats`` are the values of each time that a model was asked, where it was asked
     several times, ``(repeats, queries, features)``; ``values`` are then their means, and a query
-    counts once.
+    counts once. ``retry`` lists the missing values, by ``(query id, feature name)``, that may be
+    there if they are computed again, as after a failed call to a judge.
 
     Raises:
         FeatureError: the values have another shape, or a query or feature is named twice.
@@ -71,6 +72,7 @@ class FeatureTable:
     facts: Mapping[str, Facts] = field(default_factory=dict)
     clusters: Mapping[str, str] = field(default_factory=dict)
     repeats: NDArray[np.float64] | None = None
+    retry: frozenset[tuple[str, str]] = frozenset()
 
     def __post_init__(self) -> None:
         if self.values.shape != (len(self.query_ids), len(self.features)):
@@ -169,6 +171,7 @@ class FeatureTable:
             values=self.values[places],
             repeats=None if self.repeats is None else self.repeats[:, places],
             reasons={key: why for key, why in self.reasons.items() if key[0] in members},
+            retry=frozenset(key for key in self.retry if key[0] in members),
             clusters={id_: name for id_, name in self.clusters.items() if id_ in members},
         )
 
@@ -184,6 +187,7 @@ class FeatureTable:
             repeats=None if self.repeats is None else self.repeats[:, :, places],
             values=self.values[:, places],
             reasons={key: why for key, why in self.reasons.items() if key[1] in features},
+            retry=frozenset(key for key in self.retry if key[1] in features),
             facts={name: fact for name, fact in self.facts.items() if name in features},
         )
 

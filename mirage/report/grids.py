@@ -161,12 +161,18 @@ def _row(place: int, part: _Behind, axes: Sequence[str], metrics: Sequence[str])
     for axis in axes:
         name = label(cell.settings.get(axis, "") or "-")
         cells.append(tag("td", tag("bdi", name), class_="name", data_v=name.casefold()))
-    if cell.failure:
-        why = tag("bdi", cut(cell.failure, 300)[0])
-        cells.append(tag("td", "failed: ", why, class_="error", colspan=str(max(len(metrics), 1))))
-    else:
-        cells += [_score(cell.scores.get(metric)) for metric in metrics]
+    if cell.failure and not cell.scores:
+        cells.append(_failed(cell, columns=max(len(metrics), 1)))
+        return tag("tr", cells)
+    for metric in metrics:
+        missing = bool(cell.failure) and metric not in cell.scores
+        cells.append(_failed(cell) if missing else _score(cell.scores.get(metric)))
     return tag("tr", cells)
+
+
+def _failed(cell: Cell, columns: int = 1) -> Element:
+    why = tag("bdi", cut(cell.failure, 300)[0])
+    return tag("td", "failed: ", why, class_="error", colspan=str(columns))
 
 
 def _score(score: Score | None) -> Element:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import json
 import shutil
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +23,7 @@ from llm_server import ChatServer, Reply
 
 import mirage
 from mirage import Pipeline
-from mirage.benchmarking import Grid, ResultStore
+from mirage.benchmarking import Grid, ResultStore, ResultTable
 from mirage.corpus import Corpus
 from mirage.dataset import MirageDataset
 from mirage.errors import SettingError, UnknownNameError
@@ -257,6 +260,104 @@ def test_a_judge_that_names_no_label_is_counted_and_shown(tmp_path: Path, chat: 
     asked = len(chat.requests)
     grid.run(limit=3, progress=False)
     assert len(chat.requests) == asked  # the cache has what they said
+
+
+JUDGE = {
+    "retriever": "  retriever: [bm25]",
+    "show_k": "  show_k: [2]",
+    "metrics": 'metrics: [qa_match, llm_eval, "R@5"]\nllm_eval: {judge: chat}',
+}
+
+
+def judging(*failing: str) -> Callable[[Mapping[str, Any]], Reply | str]:
+    """Return what an LLM says that answers and judges, and fails to judge some questions."""
+    queries = MirageDataset.bundled("sw")
+    lost = [queries[query_id].text for query_id in failing]
+
+    def answer(request: Mapping[str, Any]) -> Reply | str:
+        text = request["messages"][0]["content"]
+        if "Judge the text" not in text:
+            return last_passage(request)
+        if any(question in text for question in lost):
+            return Reply(status=400, text="the judge is out of order")
+        return "[[yes]]" if len(text) % 3 else "[[no]]"
+
+    return answer
+
+
+def judged(requests: list[dict[str, Any]]) -> list[str]:
+    texts = [request["messages"][0]["content"] for request in requests]
+    return [text for text in texts if "Judge the text" in text]
+
+
+@pytest.mark.parametrize("scale", ["binary", "graded"])
+def test_a_grid_with_a_judge_runs_twice_and_asks_again_only_what_failed(
+    tmp_path: Path, chat: ChatServer, scale: str
+) -> None:
+    metrics = JUDGE["metrics"].replace("judge: chat", f"judge: chat, scale: {scale}")
+    path = grid_file(tmp_path, chat.url, **JUDGE | {"metrics": metrics})
+    chat.answer = judging("q02", "q05")
+    first = Grid.read(path).run(progress=False)
+    assert [cell.failure for cell in first] == [""] * len(first)
+    # Ten of the bundled queries have no short answer, and two are not judged.
+    assert first[0].scores["llm_eval"][2:] == (28, 0, 12)
+    before = len(judged(chat.requests))
+    second = Grid.read(path).run(progress=False)
+    assert second.to_json() == first.to_json()
+    again = judged(chat.requests)[before:]
+    texts = [MirageDataset.bundled("sw")[query_id].text for query_id in ("q02", "q05")]
+    assert again
+    assert all(any(text in prompt for text in texts) for prompt in again)
+    chat.answer = judging()
+    healed = Grid.read(path).run(progress=False)
+    assert {cell.scores["llm_eval"].n for cell in healed} == {30}
+    assert Grid.read(path).plan()["score"].items == 0
+
+
+@pytest.mark.slow
+def test_a_grid_with_a_judge_that_is_killed_ends_in_one_table(
+    tmp_path: Path, chat: ChatServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reply = judging("q02", "q05")
+
+    def slowly(request: Mapping[str, Any]) -> Reply:
+        made = reply(request)
+        return replace(made if isinstance(made, Reply) else Reply(text=made), delay=0.01)
+
+    chat.answer = slowly
+    part, whole = tmp_path / "part", tmp_path / "whole"
+    for folder in (part, whole):
+        folder.mkdir()
+    path = grid_file(part, chat.url, **JUDGE)
+    for moment in np.random.default_rng(1).uniform(1.0, 3.0, 4):
+        with start(path) as process:
+            time.sleep(moment)
+            process.send_signal(signal.SIGKILL)
+    table = finished(start(path))
+    assert finished(start(path)) == table
+    monkeypatch.setenv("MIRAGE_CACHE", str(tmp_path / "other"))
+    assert finished(start(grid_file(whole, chat.url, **JUDGE))) == table
+
+
+def test_a_cell_of_which_one_metric_fails_keeps_its_other_numbers(
+    tmp_path: Path, chat: ChatServer
+) -> None:
+    metrics = 'metrics: [qa_match, fluency, "R@5"]'  # no LLM is named for fluency
+    path = grid_file(tmp_path, chat.url, metrics=metrics, retriever="  retriever: [bm25, flat]",
+                     show_k="  show_k: [2]")  # fmt: skip
+    table = Grid.read(path).run(limit=12, progress=False)
+    for cell in table:
+        assert "'fluency' needs a model" in cell.failure
+        assert set(cell.scores) == {"qa_match", "R@5"}
+        assert cell.scores["R@5"].n > 8
+    text = str(table)
+    assert "failed" in text
+    assert f"{table[0].scores['R@5'].mean:.3f}" in text
+    again = ResultTable.from_json(table.to_json())
+    assert [cell.failure for cell in again] == [cell.failure for cell in table]
+    assert len(table.compare("R@5")) == 1
+    rows = list(csv.DictReader(io.StringIO(table.to_csv())))
+    assert [row["metric"] for row in rows if row["failure"]] == ["fluency"] * 2
 
 
 def test_a_plan_tells_what_is_asked_before_it_is(tmp_path: Path, chat: ChatServer) -> None:
