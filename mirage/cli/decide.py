@@ -59,7 +59,8 @@ def decide(
     ] = False,
     language: Annotated[str | None, option("CODE", "Of sentences that do not name theirs.")] = None,
     positive: Annotated[
-        str, option("LABEL", "The label that a high score speaks for.")
+        str,
+        option("LABEL", "The label that a good score speaks for: a high one, or as it declares."),
     ] = "Supported",
     dataset: Annotated[
         Path | None, option("FILE", "Take SENTENCES for responses to these queries (JSON Lines).")
@@ -190,7 +191,7 @@ def _cheap(texts: list[str] | None) -> Score | list[Score]:
 def _plan(judged: Cascade, sentences: int, unsure: int, estimate: Estimate | None) -> str:
     rest = f"{unsure} of {sentences} sentences are left"
     to = "for people" if estimate is None else f"for an LLM: {estimate}"
-    return f"{judged.abstaining}\n{rest} {to}"
+    return f"{judged}\n{rest} {to}"
 
 
 def _write(decisions: Iterable[Decision], file: Path | None) -> None:

@@ -39,7 +39,8 @@ def metaeval(
     ] = None,
     language: Annotated[str | None, option("CODE", "Of sentences that do not name theirs.")] = None,
     positive: Annotated[
-        str, option("LABEL", "The label that a high score speaks for.")
+        str,
+        option("LABEL", "The label that a good score speaks for: a high one, or as it declares."),
     ] = "Supported",
     task: Annotated[
         str, option("TASK", "Of MEMERAG: faithfulness, or relevance.")

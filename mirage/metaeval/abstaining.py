@@ -18,9 +18,10 @@ from numpy.typing import ArrayLike
 from mirage._base.arrays import Bools, Floats, Ints
 from mirage.dataset import Cluster
 from mirage.errors import JudgmentError, SettingError
+from mirage.features.base import Facts
 from mirage.llm.estimates import Estimate
 from mirage.metaeval._gold import clusters_of_sentences
-from mirage.metaeval.judges import JudgeLike, Score, SentenceJudge, ask, name_of
+from mirage.metaeval.judges import JudgeLike, Opinion, Score, SentenceJudge, ask, name_of
 from mirage.metaeval.labels import LabelledSentences
 from mirage.metaeval.llm_judge import LLMSentenceJudge
 from mirage.metaeval.prompts import LABELS
@@ -269,13 +270,13 @@ def _error(wrong: Bools, positive: Bools, decided: Bools, balanced: bool) -> flo
 
 
 class Decision(NamedTuple):
-    """What became of one sentence in a cascade.
+    """The label of one sentence in a cascade, and who gave it.
 
     Attributes:
         sentence: the sentence.
         label: its label; ``None`` where nobody gave one.
         by: who gave it: the name of the score, or of the costly judge; empty where nobody did.
-        score: what the cheap score says, NaN where it says nothing.
+        score: the cheap score, in its own units; NaN if it has none.
     """
 
     sentence: AnswerSentence
@@ -296,9 +297,12 @@ class Cascade:
         cheap: the score.
         costly: who decides where the score is not sure: an LLM, people, a function; ``None``
             leaves that without a label.
-        abstaining: how sure is sure.
+        abstaining: decides by scores of which a high one is positive. A score that is better when
+            lower is turned round before: 0.2 of 0 to 1 becomes 0.8.
         positive: the label of a high score.
         negative: the other label.
+        direction: which values of the score speak for the positive label, in words; empty if the
+            score declares that the higher ones do.
     """
 
     name: str
@@ -307,16 +311,24 @@ class Cascade:
     abstaining: AbstainingJudge
     positive: str
     negative: str
+    direction: str = ""
+
+    def __str__(self) -> str:
+        return "\n".join(filter(None, (str(self.abstaining), self.direction)))
 
     def scored(self, sentences: Sequence[AnswerSentence]) -> tuple[Decision, ...]:
-        """What the score decides by itself, and what it leaves; nobody is asked."""
+        """Return what the score decides by itself, and what it leaves; nobody is asked."""
         sentences = list(sentences)
-        scores = _scores(self.cheap, sentences)
+        opinion, evidence = _scored(self.cheap, sentences)
+        scores = opinion.reading.turned(evidence)
         name, labels = name_of(self.cheap), {1.0: self.positive, 0.0: self.negative}
         return tuple(
             Decision(sentence, labels.get(said), name if said in labels else "", number)
             for sentence, said, number in zip(
-                sentences, self.abstaining.decide(scores).tolist(), scores.tolist(), strict=True
+                sentences,
+                self.abstaining.decide(evidence).tolist(),
+                scores.tolist(),
+                strict=True,
             )
         )
 
@@ -384,7 +396,8 @@ def cascade(
 
     Args:
         cheap: a score, a feature or its name, a function of a sentence that returns floats. The
-            threshold from which it speaks for the positive label is the score's own, or else 0.5.
+            threshold from which it speaks for the positive label is the score's own, or else 0.5;
+            its direction is the one that it declares, or else higher is assumed to be better.
             Those in a list, or one there whose threshold is not known, become one probability: a
             logistic regression that weighs both labels alike. What calibrates it are scores of
             each fifth of the clusters by the other four; what decides is fitted to all.
@@ -417,20 +430,21 @@ def cascade(
     clusters = clusters_of_sentences(decided, cluster)
     if isinstance(cheap, Sequence) and not isinstance(cheap, str):
         cheap, scores = _combined(cheap, decided, positive, clusters, seed)
+        threshold, direction = 0.5, ""
     else:
-        scores = _scores(cheap, decided.sentences)
-    threshold = cheap.threshold if isinstance(cheap, Score) else None
+        opinion, scores = _scored(cheap, decided.sentences)
+        threshold, direction = _turned_threshold(opinion), opinion.note(decided.positive)
     abstaining = AbstainingJudge.calibrate(
         scores,
         positive,
         risk=risk,
         confidence=confidence,
         clusters=clusters.tolist(),
-        threshold=0.5 if threshold is None else threshold,
+        threshold=threshold,
         balanced=balanced,
     )
     name = f"{name_of(cheap)}, else {_name(costly)}"
-    return Cascade(name, cheap, costly, abstaining, decided.positive, others[0])
+    return Cascade(name, cheap, costly, abstaining, decided.positive, others[0], direction)
 
 
 def _combined(
@@ -445,7 +459,7 @@ def _combined(
         raise SettingError("there is no score to combine; name a feature, such as support_lexical")
 
     def columns(sentences: Sequence[AnswerSentence]) -> Floats:
-        return np.column_stack([_scores(part, sentences) for part in parts])
+        return np.column_stack([_scored(part, sentences)[1] for part in parts])
 
     X = columns(labelled.sentences)
     place = np.random.default_rng(seed).permutation(int(clusters.max()) + 1)
@@ -455,7 +469,10 @@ def _combined(
             scores[own] = _fitted(X[~own], positive[~own], labelled.source)(X[own])
     probabilities = _fitted(X, positive, labelled.source)
     name = " + ".join(map(name_of, parts))
-    return Score(name, lambda new: probabilities(columns(new)).tolist(), threshold=0.5), scores
+    combined = Score(
+        name, lambda new: probabilities(columns(new)).tolist(), 0.5, Facts("higher", 0, 1)
+    )
+    return combined, scores
 
 
 def _fitted(X: Floats, positive: Bools, source: str) -> Callable[[Floats], Floats]:
@@ -482,11 +499,33 @@ def _fitted(X: Floats, positive: Bools, source: str) -> Callable[[Floats], Float
     return probabilities
 
 
-def _scores(judge: JudgeLike, sentences: Sequence[AnswerSentence]) -> Floats:
+def _scored(judge: JudgeLike, sentences: Sequence[AnswerSentence]) -> tuple[Opinion, Floats]:
+    """Have a judge score sentences; return also the scores turned so that a high one is positive.
+
+    Raises:
+        JudgmentError: the judge gives labels and no scores.
+    """
     opinion = ask(judge, sentences)
-    if opinion.scores is None:
+    evidence = opinion.evidence
+    if evidence is None:
         raise JudgmentError(
             f"judge {opinion.name!r} names labels and says not how sure it is; give a score, such "
             "as the share of its repeated answers that say the same"
         )
-    return opinion.scores
+    return opinion, evidence
+
+
+def _turned_threshold(opinion: Opinion) -> float:
+    """Return the threshold of a score, 0.5 by default, turned as its scores are.
+
+    Raises:
+        JudgmentError: the direction depends on the language, and with it the threshold.
+    """
+    threshold = 0.5 if opinion.threshold is None else opinion.threshold
+    limits = opinion.reading.turned(np.full(len(opinion.reading.lower), threshold))
+    if np.ptp(limits) > 0:
+        raise JudgmentError(
+            f"score {opinion.name!r} is better when lower in one language and when higher in "
+            "another, so that no threshold suits both; give labels in one language"
+        )
+    return float(limits[0])

@@ -47,8 +47,8 @@ class CorrectedShare(NamedTuple):
 
     Attributes:
         judge: its name.
-        said: what the judge says by itself: the mean of its scores, or the share from its threshold
-            on or with the positive label.
+        said: what the judge says by itself: the mean of its scores, or the share that its threshold
+            or its labels call positive. Scores that are better when lower are turned round.
         corrected: what labels make of it; see :class:`~mirage.statistics.PoweredMean`.
     """
 
@@ -63,6 +63,7 @@ class CorrectedShares(Rows[CorrectedShare]):
 
     sentences: int
     level: float
+    notes: tuple[str, ...] = ()
 
     def __getitem__(self, judge: str) -> CorrectedShare:
         for row in self:
@@ -98,7 +99,10 @@ class CorrectedShares(Rows[CorrectedShare]):
                 header,
                 tuple(rows),
                 (False,) * len(rows),
-                tuple(dict.fromkeys(row.corrected.why for row in self if row.corrected.why)),
+                (
+                    *dict.fromkeys(row.corrected.why for row in self if row.corrected.why),
+                    *self.notes,
+                ),
                 name=0,
             )
         )
@@ -144,14 +148,14 @@ def corrected_share(
     rows = []
     for opinion, score in zip(opinions, scores, strict=True):
         corrected = powered_mean(labels, score, cluster=cluster, level=level)
-        shown = score if opinion.threshold is None else score >= opinion.threshold
-        said = float(np.mean(shown[~np.isnan(score)]))
+        said = float(np.mean(_positive_parts(opinion, score)[~np.isnan(score)]))
         rows.append(CorrectedShare(opinion.name, said, corrected))
     if len(scores) > 1:
         together = cross_predicted(np.stack(scores, axis=1), labels, cluster, seed=seed)
         corrected = powered_mean(labels, together, cluster=cluster, level=level)
         rows.append(CorrectedShare(TOGETHER, corrected.predicted, corrected))
-    return CorrectedShares(tuple(rows), len(sentences), level)
+    notes = tuple(filter(None, (opinion.note(labelled.positive) for opinion in opinions)))
+    return CorrectedShares(tuple(rows), len(sentences), level, notes)
 
 
 class Transfer(NamedTuple):
@@ -161,10 +165,13 @@ class Transfer(NamedTuple):
         judge: its name.
         sentences: with a label and a score.
         queries: that they are on.
-        roc_auc: how often a positive sentence has the higher score.
+        roc_auc: how often a positive sentence has the better score: the higher one, or the lower
+            one if the feature declares that lower is better.
         interval: of that; NaN where there are too few queries or labels of either kind.
         known: the same on MEMERAG's labels, by language; empty where that was not measured.
         gate: whether the labels show that it tells them apart: the interval is above 0.5.
+        direction: which scores speak for the positive label, in words; empty if the feature
+            declares that the higher ones do.
     """
 
     judge: str
@@ -174,15 +181,18 @@ class Transfer(NamedTuple):
     interval: Interval
     known: tuple[tuple[str, float], ...]
     gate: bool
+    direction: str = ""
 
     @property
     def advice(self) -> str:
-        """What to do with it, in words."""
+        """Whether to gate on the feature, in words."""
         low, high = self.interval
         if np.isnan(low):
             return "do not gate on it: too few labels to tell"
         if not self.gate:
-            return "do not gate on it: no better than chance, as far as these labels tell"
+            chance = "do not gate on it: no better than chance, as far as these labels tell"
+            other_way = "; its other values agree better: is its direction right?"
+            return chance + (other_way if high < 0.5 else "")
         known = [area for _, area in self.known]
         if known and high < min(known):
             return "tells them apart, less than it did on MEMERAG"
@@ -214,6 +224,7 @@ class TransferCard(Rows[Transfer]):
                 "upper": row.interval[1],
                 "gate": row.gate,
                 "advice": row.advice,
+                "direction": row.direction,
             }
             for row in self
         )
@@ -230,7 +241,8 @@ class TransferCard(Rows[Transfer]):
             )
             for row in self
         )
-        notes = tuple(f"{row.judge}: {row.advice}" for row in self)
+        advice = (f"{row.judge}: {row.advice}" for row in self)
+        notes = (*advice, *(row.direction for row in self if row.direction))
         title = f"How features agree with {self.source}"
         return to_text(Table(title, header, rows, (False,) * len(rows), notes, name=0))
 
@@ -243,7 +255,9 @@ def transfer_card(
     Labels of one's own, some hundred or more, say whether a feature is worth a gate on these data:
     it is not where the interval of its area under the ROC curve
     (:func:`mirage.statistics.classification.roc_auc_interval`) reaches down to 0.5. What is known
-    of MEMERAG's labels is ``benchmarks/metaeval.py``'s.
+    of MEMERAG's labels is ``benchmarks/metaeval.py``'s. If a feature is better when lower, the area
+    is that of its lower values. A score that declares no direction is taken to be better when
+    higher, and the card says so.
 
     Args:
         labelled: your labels.
@@ -268,19 +282,21 @@ def transfer_card(
     rows = []
     for judge in _several(judges):
         opinion = ask(judge, decided.sentences)
-        if opinion.scores is None:
+        evidence = opinion.evidence
+        if evidence is None:
             raise JudgmentError(f"judge {opinion.name!r} names labels; a card is of scores")
-        known = ~np.isnan(opinion.scores)
-        interval = roc_auc_interval(opinion.scores, positive, cluster, level=level)
+        known = ~np.isnan(evidence)
+        interval = roc_auc_interval(evidence, positive, cluster, level=level)
         rows.append(
             Transfer(
                 opinion.name,
                 int(np.count_nonzero(known)),
                 len(np.unique(cluster[known])),
-                roc_auc(opinion.scores, positive),
+                roc_auc(evidence, positive),
                 interval,
                 tuple(_known(opinion.name)),
                 bool(interval[0] > 0.5),
+                opinion.note(labelled.positive),
             )
         )
     return TransferCard(tuple(rows), labelled.source, level)
@@ -295,10 +311,18 @@ def _several(judges: JudgeLike | Iterable[JudgeLike]) -> list[JudgeLike]:
     return several
 
 
+def _positive_parts(opinion: Opinion, scores: Floats) -> Floats:
+    """Return how far the judge calls each sentence positive: 0 or 1 if it has a threshold."""
+    if opinion.threshold is None:
+        return scores
+    limits = opinion.reading.turned(np.full(len(scores), opinion.threshold))
+    return np.asarray(scores >= limits, dtype=np.float64)
+
+
 def _scores(opinion: Opinion, positive: str) -> Floats:
-    """What a judge says of each sentence as a number, NaN where it says nothing."""
-    if opinion.scores is not None:
-        return opinion.scores
+    """Return a number for each sentence, high for the positive label; NaN if there is none."""
+    if opinion.evidence is not None:
+        return opinion.evidence
     labels: Sequence[str | None] = opinion.labels or ()
     return np.array([np.nan if label is None else float(label == positive) for label in labels])
 

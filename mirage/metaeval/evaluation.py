@@ -40,6 +40,8 @@ def evaluate(
     A score (a feature, or a function that returns floats) without a threshold gets one by
     cross-validation: queries are dealt into five folds, and the sentences of one are held against
     the threshold with the best balanced accuracy, in the mean of the languages, on the other four.
+    If a feature is better when lower, a lower score speaks for the positive label; a score that
+    declares no direction is taken to be better when higher, and the table says so.
 
     Args:
         labelled: the sentences and their labels.
@@ -102,7 +104,7 @@ def evaluate(
         source: ThresholdSource | None = None
         if opinion.scores is not None:
             source = "cross-validation" if opinion.threshold is None else "given"
-        scores = opinion.scores, thresholds, source
+        scores = opinion.scores, thresholds, source, opinion.reading
         results.append(JudgeResult(opinion.name, figures, own, *scores, truth))
     return MetaEvaluation(tuple(results), truth, right, drawn, level)
 
@@ -113,8 +115,9 @@ def evaluate(
 def _labels(
     opinion: Opinion, truth: Truth, seed: int
 ) -> tuple[tuple[str | None, ...], Floats | None]:
-    """The label that a judge gives each sentence, and the threshold if it gives scores."""
-    if opinion.scores is None:
+    """Return the label that a judge gives each sentence, and the thresholds of its scores."""
+    evidence = opinion.evidence
+    if evidence is None:
         labels = opinion.labels or ()
         if any(labels) and not {*labels} & {*truth.names}:
             others = sorted({label for label in labels if label})
@@ -124,19 +127,19 @@ def _labels(
                 "have it use the same names"
             )
         return labels, None
-    thresholds = np.full(len(truth), opinion.threshold or 0.0)
+    limits = opinion.reading.turned(np.full(len(truth), opinion.threshold or 0.0))
     if opinion.threshold is None:
         where = truth.positive(opinion.name), truth.language, truth.cluster
         try:
-            thresholds = cl.cross_validated_thresholds(opinion.scores, *where, seed=seed)
+            limits = cl.cross_validated_thresholds(evidence, *where, seed=seed)
         except JudgmentError as error:
             raise JudgmentError(f"score {opinion.name!r}: {error}") from None
     (negative,) = {*truth.names} - {truth.labelled.positive}
     labels = tuple(
-        None if np.isnan(value) else truth.labelled.positive if value >= threshold else negative
-        for value, threshold in zip(opinion.scores, thresholds, strict=True)
+        None if np.isnan(value) else truth.labelled.positive if value >= limit else negative
+        for value, limit in zip(evidence, limits, strict=True)
     )
-    return labels, thresholds
+    return labels, opinion.reading.turned(limits)
 
 
 # Figures ------------------------------------------------------------------------------------------
@@ -158,8 +161,8 @@ def _figures(
         recall = cl.recalls(tallies)[:, column]
         names = [truth.names[label] for label in np.unique(truth.label[here]).tolist()]
         area = np.nan
-        if opinion.scores is not None:
-            area = cl.roc_auc(opinion.scores[here], truth.positive(opinion.name)[here])
+        if opinion.evidence is not None:
+            area = cl.roc_auc(opinion.evidence[here], truth.positive(opinion.name)[here])
         rows[code] = JudgeFigures(
             judge=opinion.name,
             language=code,

@@ -15,10 +15,10 @@ from typing import NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 
-from mirage._base.arrays import Floats
+from mirage._base.arrays import Bools, Floats
 from mirage.errors import FeatureError, JudgmentError, SettingError
-from mirage.features.base import Answered, Feature, NotComputed
-from mirage.features.registry import feature
+from mirage.features.base import Answered, Facts, Feature, NotComputed
+from mirage.features.registry import facts, feature
 from mirage.metaeval.sentences import AnswerSentence
 from mirage.models import Response
 from mirage.text import ParsedResponse, Sentence
@@ -26,6 +26,7 @@ from mirage.text import ParsedResponse, Sentence
 __all__ = [
     "JudgeLike",
     "Opinion",
+    "Reading",
     "Score",
     "SentenceJudge",
     "as_response",
@@ -33,6 +34,9 @@ __all__ = [
     "name_of",
     "score",
 ]
+
+
+_UNDECLARED = Facts()
 
 
 @runtime_checkable
@@ -54,19 +58,25 @@ class SentenceJudge(Protocol):
 
 @dataclass(frozen=True)
 class Score:
-    """A number a sentence, of which a high one speaks for the positive label.
+    """A number for each sentence, from which a threshold makes labels.
+
+    ``facts.direction`` declares which numbers speak for the positive label: the higher or the
+    lower ones. With any other direction the higher ones are assumed to, and results say so.
 
     Attributes:
         name: what tables call it.
         function: the numbers of many sentences; ``None``, NaN or
             :class:`~mirage.features.NotComputed` where there is none, which counts as wrong.
-        threshold: from which number on the positive label is named. It should be known from other
-            data than those it is measured on. ``None``: chosen by cross-validation.
+        threshold: the number at which the positive label begins; that number itself is positive.
+            It should be known from other data than those it is measured on. ``None``: chosen by
+            cross-validation.
+        facts: direction and range of the numbers, as features declare them.
     """
 
     name: str
     function: Callable[[Sequence[AnswerSentence]], Sequence[float | NotComputed | None]]
     threshold: float | None = None
+    facts: Facts = _UNDECLARED
 
     def __post_init__(self) -> None:
         if self.threshold is not None and not math.isfinite(self.threshold):
@@ -76,7 +86,8 @@ class Score:
 JudgeLike = SentenceJudge | Score | Feature | str | Callable[[AnswerSentence], "str | float | None"]
 """A judge, a score, a feature or its name, or a function of a sentence.
 
-A function that returns floats is a score; one that returns labels is a judge.
+A function that returns floats is a score; one that returns labels is a judge. A function declares
+which of its numbers are the good ones in an attribute ``facts`` (:class:`mirage.features.Facts`).
 """
 
 
@@ -86,28 +97,37 @@ def score(
     *,
     name: str = "",
 ) -> Score:
-    """A feature or a function as a score.
+    """Make a score from a feature or a function.
+
+    The score takes its direction from the ``facts`` of the feature or the function: if lower is
+    better, a lower number speaks for the positive label.
 
     A feature gets each sentence as a response of its own (:func:`as_response`), so that
-    ``support_lexical`` measures how far the cited passages carry it. What a feature has no value
-    for, such as ``answer_bleu`` without a reference, has no score.
+    ``support_lexical`` measures how far the cited passages carry it. A sentence for which the
+    feature has no value, such as ``answer_bleu`` without a reference, has no score.
 
     Args:
         of: a feature, the name of one, or a function of a sentence.
-        threshold: from which score on a sentence gets the positive label; by default it is chosen
-            by cross-validation.
+        threshold: the number at which the positive label begins, in the feature's own units; by
+            default it is chosen by cross-validation.
         name: what tables call it; by default the feature's or the function's own name.
 
     Raises:
         UnknownNameError: there is no feature of this name.
-        FeatureError: the feature needs an LLM, which a name cannot say.
+        FeatureError: the feature needs an LLM, which a name cannot say; or ``facts`` is not a
+            :class:`~mirage.features.Facts`.
     """
     if isinstance(of, str):
         of = feature(of)
     if isinstance(of, Feature):
-        return Score(name or of.name, partial(_feature_scores, of), threshold)
-    each = of
-    return Score(name or name_of(of), lambda sentences: list(map(each, sentences)), threshold)
+        return Score(name or of.name, partial(_feature_scores, of), threshold, facts(of))
+    each, own_name = of, name or name_of(of)
+    return Score(
+        own_name,
+        lambda sentences: list(map(each, sentences)),
+        threshold,
+        _declared_facts(each, own_name),
+    )
 
 
 def as_response(sentence: AnswerSentence) -> Answered:
@@ -130,13 +150,76 @@ def as_response(sentence: AnswerSentence) -> Answered:
     return Answered(sentence.query, response, parsed)
 
 
+@dataclass(frozen=True, eq=False)
+class Reading:
+    """How the numbers of a score are read: which of them speak for the positive label.
+
+    Attributes:
+        facts: direction and range of the numbers.
+        lower: for each sentence, whether a lower number speaks for the positive label.
+    """
+
+    facts: Facts
+    lower: Bools
+
+    @classmethod
+    def of(cls, facts: Facts, sentences: Sequence[AnswerSentence]) -> Reading:
+        """Return the reading of a score on these sentences, each in the direction of its language.
+
+        If there is no direction, higher numbers are assumed to speak for the positive label.
+        """
+        codes = (sentence.query.language for sentence in sentences)
+        lower = [facts.higher_is_better(code) is False for code in codes]
+        return cls(facts, np.array(lower, dtype=bool))
+
+    def turned(self, values: Floats) -> Floats:
+        """Turn the numbers round where lower is better, so that a high one is positive.
+
+        Numbers stay in their range if it is finite, and change their sign otherwise. Turning twice
+        gives the numbers back.
+        """
+        ends = self.facts.low + self.facts.high
+        offset = ends if math.isfinite(self.facts.low) and math.isfinite(self.facts.high) else 0.0
+        return np.where(self.lower, offset - values, values)
+
+    def select(self, rows: Bools) -> Reading:
+        """Return the reading of some of the sentences."""
+        return Reading(self.facts, self.lower[rows])
+
+    @property
+    def mixed(self) -> bool:
+        """Whether lower numbers are better in one language, and higher ones in another."""
+        return bool(self.lower.any() and not self.lower.all())
+
+    def note(self, name: str, positive: str) -> str:
+        """Describe the direction for tables; empty if the score declares that higher is better."""
+        directions = {self.facts.direction, *self.facts.direction_by_language.values()}
+        if self.mixed:
+            return f"{name}: its direction depends on the language"
+        if self.lower.any():
+            return f"{name}: a lower value speaks for {positive!r}"
+        if directions <= {"higher", "lower"}:
+            return ""
+        return f"{name} declares no direction: a higher value was assumed to speak for {positive!r}"
+
+
 class Opinion(NamedTuple):
     """What a judge said of each sentence: labels, or scores with the threshold given for them."""
 
     name: str
     labels: tuple[str | None, ...] | None
     scores: Floats | None
+    reading: Reading
     threshold: float | None = None
+
+    @property
+    def evidence(self) -> Floats | None:
+        """The scores, turned so that a high one speaks for the positive label."""
+        return None if self.scores is None else self.reading.turned(self.scores)
+
+    def note(self, positive: str) -> str:
+        """Describe the direction of the scores; empty if there is nothing to say."""
+        return "" if self.scores is None else self.reading.note(self.name, positive)
 
 
 def ask(judge: JudgeLike, sentences: Sequence[AnswerSentence]) -> Opinion:
@@ -157,8 +240,11 @@ def ask(judge: JudgeLike, sentences: Sequence[AnswerSentence]) -> Opinion:
         )
     some_float = any(isinstance(v, Real) and not isinstance(v, Integral) for v in values)
     if isinstance(judge, Score) or (some_float and not isinstance(judge, SentenceJudge)):
-        return Opinion(name, None, _numbers(values, name, sentences), threshold)
-    return Opinion(name, _labels(values, name, sentences), None)
+        declared = judge.facts if isinstance(judge, Score) else _declared_facts(judge, name)
+        reading = Reading.of(declared, sentences)
+        return Opinion(name, None, _numbers(values, name, sentences), reading, threshold)
+    labels = _labels(values, name, sentences)
+    return Opinion(name, labels, None, Reading.of(_UNDECLARED, sentences))
 
 
 def name_of(judge: JudgeLike) -> str:
@@ -173,6 +259,16 @@ def name_of(judge: JudgeLike) -> str:
             "feature or its name, or a function of a sentence"
         )
     return str(getattr(judge, "__name__", type(judge).__name__))
+
+
+def _declared_facts(function: object, name: str) -> Facts:
+    """Return what a function declares of its numbers, nothing by default."""
+    declared = getattr(function, "facts", None)
+    if declared is None or isinstance(declared, Facts):
+        return declared or _UNDECLARED
+    raise FeatureError(
+        f"score {name!r} declares {declared!r} as its facts; make it mirage.features.Facts"
+    )
 
 
 def _feature_scores(

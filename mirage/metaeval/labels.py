@@ -47,7 +47,7 @@ class LabelledSentences:
         labels: for each sentence its labels, one an annotator.
         fine: likewise its fine-grained labels; empty where there are none, and a label is the
             empty text where an annotator gave none.
-        positive: the label that a high score speaks for.
+        positive: the label that a good score speaks for.
         undecided: labels that say nothing; no judge is measured on them.
         source: what to call the sentences in tables.
     """
@@ -135,7 +135,7 @@ class LabelledSentences:
         Args:
             path: the file.
             language: of all sentences that do not name one.
-            positive: the label that a high score speaks for.
+            positive: the label that a good score speaks for.
 
         Raises:
             DatasetError: names the file, the line and the field.
@@ -216,7 +216,7 @@ class LabelledSentences:
 
         Args:
             names: the new name of each label that gets one.
-            positive: the label, by its new name, that a high score speaks for.
+            positive: the label, by its new name, that a good score speaks for.
 
         Raises:
             UnknownNameError: there is no such label.

@@ -14,6 +14,7 @@ from mirage.errors import JudgmentError, SettingError, UnknownNameError
 from mirage.metaeval._gold import MEAN, Truth
 from mirage.metaeval.comparisons import Comparisons, Unit, compare
 from mirage.metaeval.fine_errors import FineErrors, fine_errors
+from mirage.metaeval.judges import Reading
 from mirage.models import HumanAgreement
 from mirage.statistics import classification as cl
 from mirage.statistics.bootstrap import Interval
@@ -42,8 +43,8 @@ class JudgeFigures(NamedTuple):
             queries within each language; NaN with fewer than 14 queries in one.
         recall: of each label; the mean of the languages that have it.
         invalid: sentences to which the judge gave no label, or none of these; they count as wrong.
-        roc_auc: area under the ROC curve of a score, over the sentences that have one; the mean of
-            the languages'. NaN for a judge that names labels.
+        roc_auc: area under the ROC curve of a score, in the score's direction, over the sentences
+            that have one; the mean of the languages'. NaN for a judge that names labels.
     """
 
     judge: str
@@ -69,6 +70,7 @@ class JudgeResult:
         scores: the scores behind the labels; ``None`` for a judge that names labels.
         thresholds: the threshold that each sentence's score was held against.
         threshold_source: where the thresholds come from; ``None`` for a judge that names labels.
+        reading: which scores speak for the positive label.
     """
 
     name: str
@@ -77,6 +79,7 @@ class JudgeResult:
     scores: Floats | None
     thresholds: Floats | None
     threshold_source: ThresholdSource | None
+    reading: Reading
     truth: Truth
 
     def __getitem__(self, language: str) -> JudgeFigures:
@@ -98,6 +101,16 @@ class JudgeResult:
             return f"threshold {low:.4g}, given"
         span = f"{low:.4g}" if low == high else f"{low:.4g} to {high:.4g}"
         return f"threshold {span}, cross-validated over queries in {cl.FOLDS} folds"
+
+    @property
+    def direction(self) -> str:
+        """Which scores speak for the positive label, in words.
+
+        Empty if the judge declares that higher scores do, or if it names labels.
+        """
+        if self.scores is None:
+            return ""
+        return self.reading.note(self.name, self.truth.labelled.positive)
 
     def agreement(self, task: str = "faithfulness", source: str = "") -> tuple[HumanAgreement, ...]:
         """The balanced accuracies as records, one a language: what a leaderboard can carry.
@@ -129,15 +142,27 @@ class JudgeResult:
         threshold is of use for other data.
 
         Raises:
-            JudgmentError: the judge names labels and has no scores.
+            JudgmentError: the judge names labels and has no scores, or its direction depends on
+                the language and ``language`` is the mean of several.
             UnknownNameError: there is no sentence in this language.
         """
-        rows, scores, positive = self._scored(language)
+        rows, evidence, positive = self._scored(language)
+        reading = self.reading.select(rows)
+        if reading.mixed:
+            raise JudgmentError(
+                f"score {self.name!r} is better when lower in one language and when higher in "
+                "another, so that no threshold suits both; ask for one language"
+            )
         weights = cl.sentence_weights(self.truth.language[rows], self.truth.label[rows])
-        return cl.best_threshold(scores, positive, weights)
+        best = cl.best_threshold(evidence, positive, weights)
+        value = reading.turned(np.full(len(evidence), best.value))[0]
+        return best._replace(value=float(value))
 
     def calibration(self, language: str = MEAN, *, bins: int = 10) -> cl.Calibration:
-        """How far the scores are probabilities of the positive label; all sentences count alike.
+        """Measure how far the scores are probabilities of the positive label.
+
+        All sentences weigh the same. A score that is better when lower counts as the probability
+        of the other label.
 
         Args:
             language: of the sentences; by default all.
@@ -147,14 +172,14 @@ class JudgeResult:
             JudgmentError: the judge names labels and has no scores, or one lies outside [0, 1].
             UnknownNameError: there is no sentence in this language.
         """
-        _, scores, positive = self._scored(language)
-        return cl.calibration(scores, positive, bins=bins)
+        _, evidence, positive = self._scored(language)
+        return cl.calibration(evidence, positive, bins=bins)
 
     def _scored(self, language: str) -> tuple[Bools, Floats, Bools]:
         if self.scores is None:
             raise JudgmentError(f"judge {self.name!r} names labels; it has no scores")
-        rows = self.truth.rows(language)
-        return rows, self.scores[rows], self.truth.positive(self.name)[rows]
+        rows, evidence = self.truth.rows(language), self.reading.turned(self.scores)
+        return rows, evidence[rows], self.truth.positive(self.name)[rows]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -294,6 +319,8 @@ class MetaEvaluation:
         for result in self.judges:
             if result.threshold:
                 yield f"{result.name}: {result.threshold}"
+            if result.direction:
+                yield result.direction
 
 
 def _known(interval: Interval) -> tuple[float, float] | None:
