@@ -6,13 +6,16 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import pytest
+from llm_server import ChatServer
 
 from mirage import (
+    LLM,
     Corpus,
     FeatureSuite,
     GenerationError,
     Leaderboard,
     MirageDataset,
+    OpenAIGenerator,
     Passage,
     Pipeline,
     Query,
@@ -23,7 +26,8 @@ from mirage import (
 )
 from mirage.arena._prompt import judge_question
 from mirage.errors import DatasetError, SettingError
-from mirage.retrieval import HybridRetriever, OracleRetriever, RetrievalRun, RunRetriever
+from mirage.generation import RagPrompt
+from mirage.retrieval import BM25, HybridRetriever, OracleRetriever, RetrievalRun, RunRetriever
 
 DATASET = MirageDataset.bundled("en")[:8]
 PASSAGES = {
@@ -220,3 +224,23 @@ def test_failures_are_failures(oracle: OracleRetriever) -> None:
     assert [response.error for response in run.failed] == ["RuntimeError: out of order"]
     with pytest.raises(GenerationError, match="failed on all"):
         respond(Pipeline(None, generator=lambda _: 1 / 0), DATASET, progress=False)
+
+
+def test_a_prompt_in_a_pipeline_shows_passages_in_rank_order(
+    corpus: Corpus, server: ChatServer
+) -> None:
+    def run(show_k: int, prompt: RagPrompt | None = None) -> Run:
+        llm = LLM("m", base_url=server.url, cache=False)
+        generator = OpenAIGenerator(llm, prompt=prompt)
+        return Pipeline(BM25.build(corpus), generator=generator, show_k=show_k).run(
+            DATASET, progress=False
+        )
+
+    found = Pipeline(BM25.build(corpus), show_k=5).retrieve(DATASET)
+    ranked = [found[query.id].passage_ids[:5] for query in DATASET]
+    assert [response.shown for response in run(5)] == ranked
+    assert [response.shown for response in run(5, RagPrompt(seed=3))] == ranked
+    assert [response.shown for response in run(5, RagPrompt(order="shuffled"))] != ranked
+    # A generator that reads the first passage alone gives one answer, however many are shown.
+    first = [[r.shown[0] for r in run(k) if r.shown] for k in (2, 5)]
+    assert first[0] == first[1]

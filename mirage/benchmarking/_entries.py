@@ -108,13 +108,15 @@ class Entry(BaseModel):
     """One entry: its fields are settings.
 
     ``FREE`` are those that change how fast something is done, and not what comes of it. ``RETRIES``
-    says whether it is worth trying again what failed before.
+    says whether it is worth trying again what failed before. ``PROMPTED`` says whether a generator
+    takes a prompt.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True, protected_namespaces=())
 
     FREE: ClassVar[frozenset[str]] = frozenset()
     RETRIES: ClassVar[bool] = True
+    PROMPTED: ClassVar[bool] = False
 
     def at(self, settings: Mapping[str, str]) -> Self:
         """The entry of one cell."""
@@ -559,6 +561,8 @@ ProcessorEntry = SentencePrunerEntry
 class ShortAnswerPromptEntry(Entry):
     """A prompt for short answers; see :class:`mirage.generation.ShortAnswerPrompt`."""
 
+    order: ClassVar[Literal["rank"]] = "rank"
+
     kind: Literal["short-answer"]
     language: str = "query"
     reply_in_language: bool = True
@@ -577,12 +581,20 @@ class RagPromptEntry(Entry):
     """The benchmark's prompt, with reasons and citations; see :class:`mirage.RagPrompt`."""
 
     kind: Literal["rag"]
+    order: Literal["rank", "shuffled"] = "rank"
     passage_tokens: Positive | None = None
     context_tokens: Positive | None = None
     answer_tokens: Positive | None = None
 
+    def key(self) -> dict[str, Any]:
+        """Return its settings; ``shuffled`` is left out, which older stores do not name."""
+        plain = super().key()
+        if self.order == "shuffled":
+            del plain["order"]
+        return plain
+
     def make(self, seed: int) -> PromptMaker:
-        """The prompt, which shuffles passages by the seed."""
+        """Return the prompt; the seed is that of the shuffle."""
         from mirage.generation import RagPrompt
 
         return RagPrompt(seed=seed, **self.model_dump(exclude={"kind"}, exclude_none=True))
@@ -593,6 +605,8 @@ PromptEntry = Annotated[ShortAnswerPromptEntry | RagPromptEntry, Field(discrimin
 
 class OpenAIEntry(LLMEntry):
     """An LLM behind an endpoint; see :class:`mirage.OpenAIGenerator`."""
+
+    PROMPTED = True
 
     kind: Literal["openai"]
 
@@ -606,6 +620,7 @@ class OpenAIEntry(LLMEntry):
 class TransformersEntry(Entry):
     """A local model; see :class:`mirage.TransformersGenerator`."""
 
+    PROMPTED = True
     FREE = frozenset({"device", "batch_size"})
 
     kind: Literal["transformers"]

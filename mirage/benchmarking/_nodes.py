@@ -13,6 +13,9 @@ from mirage.features.registry import DEFINITIONS, canonical_name, facts
 
 __all__ = ["Nodes", "Settings", "is_feature"]
 
+DEFAULT_ORDER = "rank"
+"""How a generator without a prompt in the file orders passages; see :class:`mirage.RagPrompt`."""
+
 Settings = Mapping[str, str]
 """The settings of one cell, by axis."""
 
@@ -139,9 +142,28 @@ class Nodes:
         if cell["retriever"] != NONE:
             shown = self.rank(cell) if cell["processor"] == NONE else self.process(cell)
             settings |= _depth(cell)
+            if entry.PROMPTED and prompt == NONE:
+                settings["prompt"] = {"order": DEFAULT_ORDER}
             name = f"{generator} on {dataset} from {shown.name.replace(f' for {dataset}', '')}"
             inputs = (shown,)
         return Node("generate", name, settings, inputs, entry, dataset)
+
+    def passage_order(self, cell: Settings) -> str | None:
+        """Return how the prompt of a cell orders passages; ``None`` if it shows none of ours."""
+        generator, prompt = cell["generator"], cell["prompt"]
+        if NONE in (generator, cell["retriever"]):
+            return None
+        if not self.config.generators[generator].PROMPTED:
+            return None
+        order = DEFAULT_ORDER if prompt == NONE else self.config.prompts[prompt].order
+        return f"shuffled (seed {self.config.seed})" if order == "shuffled" else "in rank order"
+
+    def order_notes(self, cells: Iterable[Settings]) -> list[str]:
+        """Return notes that say how the prompts of some cells order passages."""
+        orders = {cell["prompt"]: order for cell in cells if (order := self.passage_order(cell))}
+        if len(set(orders.values())) == 1:
+            return [f"prompts show passages {next(iter(orders.values()))}"]
+        return [f"prompt {name} shows passages {order}" for name, order in orders.items()]
 
     def score(self, cell: Settings, metrics: Iterable[str], responses: str) -> Node:
         """Features of a cell's responses.

@@ -293,9 +293,10 @@ class Grid:
                     cell = Cell(settings, failure=str(error))
                 cells.append(cell)
                 bar.update()
-        notes = (f"{node}: {why}" for node, why in runner.shortfalls())
+        shortfalls = (f"{node}: {why}" for node, why in runner.shortfalls())
+        notes = (*runner.nodes.order_notes(self.cells), *shortfalls)
         plain = tuple(map(self._plain, cells))
-        return ResultTable(self.name, plain, self.config.metrics, tuple(notes))
+        return ResultTable(self.name, plain, self.config.metrics, notes)
 
     def plan(
         self, store: ResultStore | str | Path | None = None, *, limit: int | None = None

@@ -144,7 +144,8 @@ def make_plan(
     for cell in cells:
         planner.add(cell)
     rows = tuple(planner.rows.values())
-    notes = ["calls and tokens are at most so many: answers in the cache cost nothing"]
+    notes = nodes.order_notes(cells)
+    notes.append("calls and tokens are at most so many: answers in the cache cost nothing")
     if any(row.seconds is None for row in rows):
         notes.append("?: such steps have not been done here yet; --limit 20 tells more")
     return Plan(config.name, len(cells), rows, planner.stored, tuple(notes))

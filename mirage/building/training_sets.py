@@ -10,7 +10,7 @@ from mirage._base.files import read_rows, validated, write_records
 from mirage.building.evaluation_sets import reason_counts
 from mirage.dataset import MirageDataset
 from mirage.errors import DatasetError, GenerationError
-from mirage.generation.prompts import PromptMaker, RagPrompt
+from mirage.generation.prompts import PromptMaker, RagPrompt, prompt_for
 from mirage.generation.responses import respond
 from mirage.llm import Message
 from mirage.models import EVALUATION_ONLY, Passage, Query, Record, Response, Run
@@ -143,7 +143,8 @@ def build_training_set(
         teacher: responses to ``relevant_only(dataset)``. One that does not say which passages it
             was shown counts positions in that dataset's order.
         prompt: makes the prompts to train on, which should be those the model will be asked; by
-            default ``RagPrompt()``, which shuffles the passages by its ``seed``.
+            default ``RagPrompt()``, which shuffles the passages by its ``seed`` unless a retriever
+            ranked them.
 
     Raises:
         DatasetError: no query shows a relevant passage, the run is in another language, the
@@ -154,7 +155,7 @@ def build_training_set(
     """
     check_trainable(dataset)
     bare = relevant_only(dataset)
-    prompt = prompt or RagPrompt()
+    prompt = prompt_for(dataset, prompt or RagPrompt())
     examples: list[TrainingExample] = []
     omitted: dict[str, OmitReason] = {
         query.id: "no relevant passage" for query in dataset if not _relevant(query)

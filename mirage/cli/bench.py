@@ -52,9 +52,17 @@ def plan(
 
     Steps and their items, calls, tokens, money, time and disk.
     """
-    told = _grid(grid).plan(store, limit=limit)
-    plain = {row.step: vars(row) for row in (*told, told.total)}
-    out_either(told, {"cells": told.cells, "stored": told.stored, "steps": plain}, as_json)
+    made = _grid(grid).plan(store, limit=limit)
+    out_either(
+        made,
+        {
+            "cells": made.cells,
+            "stored": made.stored,
+            "steps": {row.step: vars(row) for row in (*made, made.total)},
+            "notes": made.notes,
+        },
+        as_json,
+    )
 
 
 @commands.command(

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from copy import copy
-from functools import reduce
+from functools import partial, reduce
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 from mirage.dataset import MirageDataset
 from mirage.errors import GenerationError, LLMError, SettingError
 from mirage.generation.base import answered, run_concurrently
-from mirage.generation.prompts import ANSWER_TOKENS, PromptMaker, RagPrompt
+from mirage.generation.prompts import ANSWER_TOKENS, PromptMaker, RagPrompt, prompt_for
 from mirage.llm import LLM
 from mirage.llm.endpoints import checked_url, tls
 from mirage.llm.limits import MOST_BYTES, PACKING, limited
@@ -82,16 +82,17 @@ class OpenAIGenerator:
         self, dataset: MirageDataset, *, out: str | Path | None = None, progress: bool = True
     ) -> Run:
         """As :meth:`mirage.Generator.run`."""
-        return run_concurrently(
-            self.name, dataset, self._connect, self.llm.concurrency, out, progress
-        )
+        connect = partial(self._connect, prompt_for(dataset, self.prompt))
+        return run_concurrently(self.name, dataset, connect, self.llm.concurrency, out, progress)
 
     @asynccontextmanager
-    async def _connect(self) -> AsyncIterator[Callable[[Query], Awaitable[Response]]]:
+    async def _connect(
+        self, make_prompt: PromptMaker
+    ) -> AsyncIterator[Callable[[Query], Awaitable[Response]]]:
         async with self.llm.connect() as connection:
 
             async def answer(query: Query) -> Response:
-                prompt = self.prompt(query)
+                prompt = make_prompt(query)
                 completion = await connection.ask(prompt.messages, sample=self._sample)
                 return answered(query, completion.text, prompt.shown)
 

@@ -14,7 +14,13 @@ from mirage.dataset import MirageDataset
 from mirage.errors import GenerationError, SettingError, missing_package
 from mirage.generation.base import answered, run_in_batches
 from mirage.generation.chat import own_prompt, plain_messages, prompt_ids
-from mirage.generation.prompts import ANSWER_TOKENS, Prompt, PromptMaker, query_seed
+from mirage.generation.prompts import (
+    ANSWER_TOKENS,
+    Prompt,
+    PromptMaker,
+    prompt_for,
+    query_seed,
+)
 from mirage.models import Query, Response, Run
 
 __all__ = ["TransformersGenerator", "VLLMGenerator"]
@@ -126,11 +132,12 @@ class TransformersGenerator:
         self, dataset: MirageDataset, *, out: str | Path | None = None, progress: bool = True
     ) -> Run:
         """As :meth:`mirage.Generator.run`."""
-        return run_in_batches(self.name, dataset, self._answer, self.batch_size, out, progress)
+        answer = partial(self._answer, prompt_for(dataset, self.prompt))
+        return run_in_batches(self.name, dataset, answer, self.batch_size, out, progress)
 
-    def _answer(self, queries: Sequence[Query]) -> list[Response]:
+    def _answer(self, make_prompt: PromptMaker, queries: Sequence[Query]) -> list[Response]:
         torch = self._torch
-        prompts = [self.prompt(query) for query in queries]
+        prompts = [make_prompt(query) for query in queries]
         rows = [prompt_ids(prompt.messages, self.tokenizer) for prompt in prompts]
         config = self._config()
         # Padded by hand, so that the tokenizer, which may be the caller's, stays as it is.
@@ -259,10 +266,11 @@ class VLLMGenerator:
         self, dataset: MirageDataset, *, out: str | Path | None = None, progress: bool = True
     ) -> Run:
         """As :meth:`mirage.Generator.run`."""
-        return run_in_batches(self.name, dataset, self._answer, self.batch_size, out, progress)
+        answer = partial(self._answer, prompt_for(dataset, self.prompt))
+        return run_in_batches(self.name, dataset, answer, self.batch_size, out, progress)
 
-    def _answer(self, queries: Sequence[Query]) -> list[Response]:
-        prompts = [self.prompt(query) for query in queries]
+    def _answer(self, make_prompt: PromptMaker, queries: Sequence[Query]) -> list[Response]:
+        prompts = [make_prompt(query) for query in queries]
         params = [
             self._vllm.SamplingParams(
                 temperature=self.temperature,

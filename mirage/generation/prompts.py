@@ -10,9 +10,10 @@ import random
 import unicodedata
 from bisect import bisect_right
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import NamedTuple
+from dataclasses import dataclass, replace
+from typing import Literal, NamedTuple
 
+from mirage.dataset import MirageDataset
 from mirage.errors import GenerationError, SettingError
 from mirage.languages import Language
 from mirage.llm import Message, estimate_tokens
@@ -22,11 +23,13 @@ from mirage.models import Passage, Query
 __all__ = [
     "ANSWER_TOKENS",
     "CONTEXT_TOKENS",
+    "Order",
     "Prompt",
     "PromptMaker",
     "RagPrompt",
     "fitted",
     "passage_entry",
+    "prompt_for",
     "query_seed",
     "room",
 ]
@@ -36,6 +39,9 @@ CONTEXT_TOKENS = 8192
 
 ANSWER_TOKENS = 1024
 """The tokens of an answer, at most, by default."""
+
+Order = Literal["auto", "rank", "shuffled"]
+"""How a prompt orders the passages of a query."""
 
 _TEMPLATE_TOKENS = 64  # what a chat template puts around a message, and more
 _JOINER = "\u200d"
@@ -82,19 +88,23 @@ class RagPrompt:
     are marked in such a way that none can end its own mark.
 
     Args:
-        seed: shuffles the passages of each query, whatever other queries there are; ``None``
-            leaves them in the query's order.
+        seed: Seed of the shuffle. The order depends on the seed and the query's id, not on other
+            queries. ``None`` never shuffles.
         passage_tokens: the tokens of a passage to show, at most; the rest is cut off.
         context_tokens: the tokens of prompt and answer together, at most. Passages that do not fit
             are left out whole, from the last one on.
         answer_tokens: how many of them are for the answer.
         count: how many tokens a text has.
+        order: Order of the passages. ``"rank"`` keeps the order of the query, ``"shuffled"``
+            shuffles by ``seed``, as MIRAGE-Bench does. The default, ``"auto"``, shuffles the
+            passages of a dataset and keeps the order of those that a retriever ranked, as in a
+            :class:`~mirage.Pipeline`.
 
     Calling it raises :class:`~mirage.errors.GenerationError` where the query alone does not fit,
     or where none of its passages does.
 
     Raises:
-        SettingError: the answer leaves nothing of the context.
+        SettingError: the answer leaves nothing of the context, or a shuffle has no seed.
     """
 
     seed: int | None = 0
@@ -102,19 +112,33 @@ class RagPrompt:
     context_tokens: int = CONTEXT_TOKENS
     answer_tokens: int = ANSWER_TOKENS
     count: Callable[[str], int] = estimate_tokens
+    order: Order = "auto"
 
     def __post_init__(self) -> None:
         room(self.context_tokens, self.answer_tokens, self.passage_tokens)
+        if self.order == "shuffled" and self.seed is None:
+            raise SettingError("order='shuffled' needs a seed; seed=None never shuffles")
 
     def __call__(self, query: Query) -> Prompt:
-        """The prompt for a query."""
+        """Return the prompt for a query."""
         passages = list(query.passages)
-        if self.seed is not None:
+        if self.order != "rank" and self.seed is not None:
             random.Random(query_seed(self.seed, query)).shuffle(passages)
         space = room(self.context_tokens, self.answer_tokens, self.passage_tokens)
         return fitted(
             query, passages, lambda p: _text(query, p), self.passage_tokens, space, self.count
         )
+
+
+def prompt_for(dataset: MirageDataset, prompt: PromptMaker) -> PromptMaker:
+    """Return the prompt for the queries of a dataset.
+
+    If a retriever ranked the passages, a :class:`RagPrompt` of order ``"auto"`` keeps their order.
+    Any other prompt is returned unchanged.
+    """
+    if dataset.retrieved and isinstance(prompt, RagPrompt) and prompt.order == "auto":
+        return replace(prompt, order="rank")
+    return prompt
 
 
 def room(context_tokens: int, answer_tokens: int, passage_tokens: int) -> int:

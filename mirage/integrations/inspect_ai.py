@@ -43,6 +43,7 @@ from mirage.dataset import MirageDataset
 from mirage.errors import DatasetError, missing_package
 from mirage.features import FeatureSuite
 from mirage.generation import PromptMaker, RagPrompt
+from mirage.generation.prompts import prompt_for
 from mirage.integrations._contexts import dataset_of, score, suite_of, wanted_names
 from mirage.languages import Language
 from mirage.models import Query, Response, Run
@@ -109,7 +110,8 @@ def samples(dataset: MirageDataset, prompt: PromptMaker | None = None) -> list[S
     It has no target; :func:`feature_scorer` knows by the sample's id what is right.
     """
     queries = dataset.without_gold()
-    prompts = zip(queries, map(prompt or RagPrompt(), queries), strict=True)
+    ask = prompt_for(dataset, prompt or RagPrompt())
+    prompts = zip(queries, map(ask, queries), strict=True)
     return [
         Sample(
             id=query.id,

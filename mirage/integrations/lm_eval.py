@@ -47,7 +47,7 @@ from mirage.dataset import MirageDataset
 from mirage.errors import DatasetError, missing_package
 from mirage.features import FeatureSuite
 from mirage.generation import PromptMaker, RagPrompt
-from mirage.generation.prompts import ANSWER_TOKENS
+from mirage.generation.prompts import ANSWER_TOKENS, prompt_for
 from mirage.integrations._contexts import dataset_of, score, suite_of
 from mirage.languages import Language
 from mirage.models import Query, Response, Run
@@ -119,7 +119,8 @@ def _config(
     prompt: PromptMaker,
     metadata: Mapping[str, Any],
 ) -> dict[str, Any]:
-    docs = datasets.Dataset.from_list([_doc(query, prompt) for query in dataset.without_gold()])
+    ask = prompt_for(dataset, prompt)
+    docs = datasets.Dataset.from_list([_doc(query, ask) for query in dataset.without_gold()])
 
     def process_results(doc: Doc, results: Sequence[str]) -> dict[str, float]:
         query = dataset[doc["query_id"]]

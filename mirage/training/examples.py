@@ -16,7 +16,7 @@ from mirage.building.training_sets import (
 )
 from mirage.dataset import MirageDataset
 from mirage.errors import DatasetError, GenerationError, UnknownNameError
-from mirage.generation.prompts import PromptMaker, RagPrompt
+from mirage.generation.prompts import PromptMaker, RagPrompt, prompt_for
 from mirage.generation.short_answers import ShortAnswerPrompt
 from mirage.models import Query
 from mirage.text import tokenize
@@ -71,7 +71,8 @@ def training_examples(
         elif query.reference is None:
             example = "no answer"
         else:
-            example = example_of(query, query.reference, query.passage_ids, prompt or RagPrompt())
+            ask = prompt_for(dataset, prompt or RagPrompt())
+            example = example_of(query, query.reference, query.passage_ids, ask)
         if isinstance(example, TrainingExample):
             examples.append(example)
         else:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import re
 import shutil
 import signal
 import subprocess
@@ -24,6 +25,7 @@ from llm_server import ChatServer, Reply
 import mirage
 from mirage import Pipeline
 from mirage.benchmarking import Grid, ResultStore, ResultTable
+from mirage.benchmarking._nodes import Nodes
 from mirage.corpus import Corpus
 from mirage.dataset import MirageDataset
 from mirage.errors import SettingError, UnknownNameError
@@ -31,6 +33,7 @@ from mirage.features import FeatureSuite
 from mirage.generation import OpenAIGenerator, ShortAnswerPrompt
 from mirage.llm import LLM, Budget
 from mirage.retrieval import BM25, evaluate
+from mirage.text import parse
 
 PROGRAM = """
 import sys
@@ -360,6 +363,76 @@ def test_a_cell_of_which_one_metric_fails_keeps_its_other_numbers(
     assert [row["metric"] for row in rows if row["failure"]] == ["fluency"] * 2
 
 
+ORDERS = """\
+prompts:
+  cited: {kind: rag}
+  mixed: {kind: rag, order: shuffled}
+"""
+
+
+def shown_ids(request: Mapping[str, Any]) -> list[str]:
+    """Return the ids of the passages that a prompt for cited answers shows, in its order."""
+    heads = re.findall(r"^\[(\S+#\d+)\]", request["messages"][0]["content"], re.MULTILINE)
+    return [str(id_) for id_ in heads]
+
+
+def test_prompts_of_a_grid_show_passages_in_rank_order_unless_a_shuffle_is_asked_for(
+    tmp_path: Path, chat: ChatServer
+) -> None:
+    chat.answer = lambda request: f"##Reason: [2]\n##Answer: {shown_ids(request)[1]} [2]."
+    path = grid_file(tmp_path, chat.url, retriever="  retriever: [bm25]", show_k="  show_k: [5]",
+                     prompt="  prompt: [none, cited, mixed]")  # fmt: skip
+    text = path.read_text().replace("prompts:\n", ORDERS)
+    path.write_text(text.replace("  short: {kind: short-answer}\n", ""))
+    grid = Grid.read(path)
+    table = grid.run(limit=12, progress=False)
+    assert [cell.failure for cell in table] == [""] * 3
+    ranked = grid.shown({"prompt": "cited"}, limit=12, progress=False)
+    orders = {
+        cell.settings["prompt"]: [response.shown for response in run or ()]
+        for cell, run in zip(table, grid.runs(limit=12), strict=True)
+    }
+    in_rank_order = [query.passage_ids for query in ranked]
+    assert orders["none"] == orders["cited"] == in_rank_order
+    assert sum(a == b for a, b in zip(orders["mixed"], in_rank_order, strict=True)) <= 2
+    assert [sorted(ids) for ids in orders["mixed"] if ids] == [sorted(i) for i in in_rank_order]
+    # A citation counts positions in the prompt that was sent.
+    for run in grid.runs(limit=12):
+        for response in run or ():
+            assert response.text is not None
+            assert response.shown is not None
+            cited = parse(response.text, "sw", response.shown).citations
+            assert cited == (response.shown[1],)
+            assert response.shown[1] in response.text
+    notes = (
+        "prompt none shows passages in rank order",
+        "prompt cited shows passages in rank order",
+        "prompt mixed shows passages shuffled (seed 0)",
+    )
+    assert table.notes == notes
+    assert grid.plan().notes[:3] == notes
+
+
+def test_responses_to_shuffled_passages_are_not_taken_for_those_in_rank_order(
+    tmp_path: Path, chat: ChatServer
+) -> None:
+    path = grid_file(tmp_path, chat.url, prompt="  prompt: [mixed, cited, none]")
+    text = path.read_text().replace("prompts:\n", ORDERS)
+    path.write_text(text.replace("  short: {kind: short-answer}\n", ""))
+    grid = Grid.read(path)
+    nodes = Nodes(grid.config)
+    cell = dict(next(cell for cell in grid.cells if cell["retriever"] == "bm25"))
+    mixed, cited, none = (
+        nodes.generate(cell | {"prompt": name}) for name in grid.config.grid.prompt
+    )
+    # What a store of an earlier version holds under these keys was shuffled.
+    assert mixed.settings["prompt"] == {
+        "kind": "rag", "passage_tokens": None, "context_tokens": None, "answer_tokens": None
+    }  # fmt: skip
+    assert none.settings["prompt"] is not None
+    assert len({mixed.key, cited.key, none.key}) == 3
+
+
 def test_a_plan_tells_what_is_asked_before_it_is(tmp_path: Path, chat: ChatServer) -> None:
     priced = (
         "  chat: {kind: openai, model: chat, max_tokens: 64, price: [1, 10], cache: false, "
@@ -408,10 +481,11 @@ def test_what_a_reranker_left_as_it_was_is_told_and_tried_again(
     grid = Grid.read(path)
     table = grid.run(limit=3, progress=False)
     assert [cell.failure for cell in table] == ["", ""]
-    (note,) = table.notes
+    order, note = table.notes
+    assert order == "prompts show passages in rank order"
     assert "1 queries keep the order that they had" in note
     down = False
-    assert not grid.run(limit=3, progress=False).notes
+    assert grid.run(limit=3, progress=False).notes == (order,)
     asked = [request["query"] for request in chat.requests if "documents" in request]
     first, second, _ = MirageDataset.bundled("sw")[:3]
     assert asked.count(first.text) == 2  # 50 passages, in two parts

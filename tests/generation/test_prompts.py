@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from mirage.dataset import MirageDataset
 from mirage.errors import GenerationError, SettingError
 from mirage.generation import RagPrompt
+from mirage.generation.prompts import prompt_for
 from mirage.languages import LANGUAGES
 from mirage.llm import estimate_tokens
 from mirage.models import Passage, Query
@@ -67,6 +68,18 @@ def test_shown_is_the_order_of_the_text() -> None:
         assert [id_ for id_, *_ in passages_of(prompt.messages[0]["content"])] == list(prompt.shown)
         assert sorted(prompt.shown) == sorted(MANY.passage_ids)
     assert RagPrompt(seed=None)(MANY).shown == MANY.passage_ids
+
+
+def test_passages_that_a_retriever_ranked_keep_their_order_unless_a_shuffle_is_asked_for() -> None:
+    own, ranked = MirageDataset([MANY]), MirageDataset([MANY], retrieved=True)
+    assert prompt_for(own, RagPrompt())(MANY) == RagPrompt(seed=0)(MANY)
+    assert RagPrompt()(MANY).shown != MANY.passage_ids
+    assert prompt_for(ranked, RagPrompt())(MANY).shown == MANY.passage_ids
+    shuffled = prompt_for(ranked, RagPrompt(order="shuffled"))
+    assert shuffled(MANY) == RagPrompt()(MANY)
+    assert RagPrompt(order="rank")(MANY).shown == MANY.passage_ids
+    with pytest.raises(SettingError, match="needs a seed"):
+        RagPrompt(order="shuffled", seed=None)
 
 
 def test_order_depends_on_seed_and_query_id_alone() -> None:
