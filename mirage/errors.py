@@ -7,6 +7,7 @@ wrong, where (file and line, model, query id), and what to do about it.
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
@@ -29,8 +30,41 @@ __all__ = [
 ]
 
 
+_MOST = 1000  # characters of a message
+_MARK = " […] "
+_LONG_WORD = re.compile(r"\S{161,}")
+
+
+def shorten_message(text: str) -> str:
+    """Return a message of at most 1,000 characters.
+
+    Messages quote ids and texts of others, which may be of any length. Long words lose their middle
+    first. If that is not enough, so does the message: its start says where, its end what to do.
+
+    >>> shorten_message("passage 'p1' is ranked twice")
+    "passage 'p1' is ranked twice"
+    >>> len(shorten_message("x" * 100_000))
+    145
+    """
+    if len(text) <= _MOST:
+        return text
+    text = _LONG_WORD.sub(lambda word: f"{word[0][:100]}{_MARK}{word[0][-40:]}", text)
+    if len(text) <= _MOST:
+        return text
+    start = 6 * _MOST // 10
+    return f"{text[:start]}{_MARK}{text[start + len(_MARK) - _MOST :]}"
+
+
 class MirageError(Exception):
-    """Base class of every error that this library raises on purpose."""
+    """Base class of every error that this library raises on purpose.
+
+    Its message has at most 1,000 characters: long ids and texts in it are shortened.
+    """
+
+    def __init__(self, *args: object) -> None:
+        super().__init__(
+            *(shorten_message(value) if isinstance(value, str) else value for value in args)
+        )
 
 
 class DatasetError(MirageError, ValueError):
@@ -156,12 +190,15 @@ class UnknownNameError(MirageError, KeyError, ValueError):
         return type(self), (self.kind, self.name, self.known), {"args": self.args}
 
 
+_COMPARED = 200  # characters of names: comparing takes time by the product of their lengths
+
+
 def _nearest(name: str, known: tuple[str, ...], least: float = 0.4) -> str | None:
-    """The name most like it, the first of several: by ``q1`` one means ``q01``, not ``q31``."""
-    alike = difflib.SequenceMatcher(b=name)
+    """Return the name most like it, the first of several: ``q1`` means ``q01``, not ``q31``."""
+    alike = difflib.SequenceMatcher(b=name[:_COMPARED])
 
     def likeness(other: str) -> float:
-        alike.set_seq1(other)
+        alike.set_seq1(other[:_COMPARED])
         return alike.ratio()
 
     best = max(known, key=likeness, default=None)

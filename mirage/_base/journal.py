@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import stat
 from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
@@ -11,7 +12,8 @@ from typing import IO, Generic, Self, TypeVar
 
 from pydantic import BaseModel
 
-from mirage._base.files import read_rows, validated, write_records, writing
+from mirage._base.files import open_append, read_rows, validated, write_records, writing
+from mirage._base.inputs import limit_of, too_large
 from mirage._base.logs import logger
 from mirage.errors import DatasetError
 
@@ -78,36 +80,30 @@ class Journal(Generic[R]):
             ) from None
 
     def finish(self, records: Iterable[R]) -> None:
-        """Replace the file, in one step, by these records in this order; no more can be added.
+        """Replace the file in one step by these records in this order; no more can be added.
 
         Raises:
             DatasetError: the file cannot be written; it then stays as it was.
         """
         if self.path is None or self._file is None:
             return
-        target = Path(os.path.realpath(self.path))  # of a link, what it leads to
-        whole = target.with_name(target.name + ".new")
-        try:
-            with writing(self.path):
-                write_records(records, whole)
-                # The lock goes last: who had it earlier would add to a file that is replaced.
-                os.replace(whole, target)
-                self._file.close()
-        except BaseException:
-            with suppress(OSError):
-                whole.unlink(missing_ok=True)
-            raise
+        write_records(records, self.path)
+        # The lock goes last: who had it earlier would add to a file that is replaced.
+        self._file.close()
 
 
 def _locked(path: Path) -> IO[bytes]:
-    """The file, open for appending, while nobody else can do the same."""
+    """Open the file for appending while nobody else can do the same."""
     import portalocker
 
     with writing(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         while True:
-            file = path.open("a+b", buffering=0)  # else closing would write again what failed
+            file = open_append(Path(os.path.realpath(path)))
             try:
+                mode = os.fstat(file.fileno()).st_mode
+                if not stat.S_ISREG(mode):
+                    raise DatasetError(f"{path}: is a device or a pipe; name a file")
                 portalocker.lock(file, portalocker.LOCK_EX | portalocker.LOCK_NB)
                 if path.exists() and os.path.samestat(os.fstat(file.fileno()), path.stat()):
                     return file
@@ -129,7 +125,9 @@ def _append(file: IO[bytes], line: bytes) -> None:
 
 
 def _mend_last_line(file: IO[bytes], path: Path) -> None:
-    """Make the file end with a line: a record that was cut short is dropped, any other ended."""
+    """Make the file end with a line: drop a record that was cut short, and end any other."""
+    if os.fstat(file.fileno()).st_size > limit_of("file"):
+        raise too_large(path)
     file.seek(0)
     content = file.read()
     if content.endswith(b"\0"):

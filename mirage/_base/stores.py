@@ -17,7 +17,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mirage._base.files import writing
+from mirage._base.files import (
+    check_name,
+    delete_temporaries,
+    make_folder,
+    open_append,
+    replace_file,
+    write_text,
+    writing,
+)
 from mirage.errors import DatasetError
 
 __all__ = [
@@ -52,10 +60,7 @@ def write_manifest(folder: Path, kind: str, fields: Mapping[str, Any]) -> None:
                 os.fsync(file.fileno())
         sizes = {path.name: path.stat().st_size for path in paths}
         manifest = {"kind": kind, **fields, "files": sizes}
-        with (folder / MANIFEST).open("w", encoding="utf-8") as text:
-            text.write(json.dumps(manifest, indent=2) + "\n")
-            text.flush()
-            os.fsync(text.fileno())
+    write_text(folder / MANIFEST, json.dumps(manifest, indent=2) + "\n", follow=False)
 
 
 def read_manifest(folder: Path, kind: str, fields: Iterable[str]) -> dict[str, Any]:
@@ -77,6 +82,7 @@ def read_manifest(folder: Path, kind: str, fields: Iterable[str]) -> dict[str, A
     if not {*fields, "files"} <= manifest.keys() or not isinstance(manifest["files"], dict):
         raise DatasetError(f"{path} lacks what a {kind} of this version says; build it anew")
     for name, size in manifest["files"].items():
+        check_name(name, f"{path}: the file")
         file = folder / name
         with _intact(path):
             found = file.stat().st_size if file.is_file() else None
@@ -137,7 +143,7 @@ def locked(path: Path, *, wait: bool = False) -> Iterator[None]:
 
     with writing(path):
         path.parent.mkdir(parents=True, exist_ok=True)
-        file = path.open("a")
+        file = open_append(path)
     with file:
         try:
             portalocker.lock(file, flags)
@@ -155,7 +161,7 @@ def save_array(path: Path, array: NDArray[Any]) -> None:
         DatasetError: it cannot be written; by itself numpy says nothing of a full disk.
     """
     header = np.lib.format.header_data_from_array_1_0(array)
-    with writing(path), path.open("wb") as file:
+    with replace_file(path, follow=False) as file:
         np.lib.format.write_array_header_1_0(file, header)
         file.write(array.data)
 
@@ -249,8 +255,8 @@ def build_folder(
     part = place.with_name(f".{place.name}.{key[:16]}.part")
     with locked(place.with_name(f".{place.name}.lock"), wait=wait):
         if not (_is_whole(place, kind, key) if whole is None else whole()):
-            with writing(part):
-                part.mkdir(parents=True, exist_ok=True)
+            make_folder(part)
+            delete_temporaries(part)
             fill(part)
             move_into_place(part, place)
     return place, lambda _: None

@@ -23,6 +23,7 @@ from pydantic import (
     model_validator,
 )
 
+from mirage._base.inputs import files_below
 from mirage.errors import DatasetError, SettingError
 from mirage.languages import Language
 
@@ -69,7 +70,7 @@ def fingerprint(path: Path) -> str:
     Raises:
         DatasetError: it cannot be read.
     """
-    files = [path] if path.is_file() else sorted(p for p in path.rglob("*") if p.is_file())
+    files = [path] if path.is_file() else files_below(path, lambda _: True)
     digest = hashlib.sha256()
     try:
         for each in files:

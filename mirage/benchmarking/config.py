@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal, Self, get_args, get_origin
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
-from mirage._base.files import check_path
+from mirage._base.inputs import read_text
 from mirage.benchmarking._entries import (
     FOLDER,
     CorpusEntry,
@@ -214,15 +214,10 @@ def read_config(path: str | Path) -> GridConfig:
     import yaml
 
     path = Path(path)
-    check_path(path)
+    text = read_text(path, "settings")
     try:
-        text = path.read_text(encoding="utf-8-sig")
         node = yaml.compose(text, Loader=yaml.SafeLoader)
         plain = yaml.safe_load(text)
-    except OSError as error:
-        raise DatasetError(f"{path}: cannot be read ({error.strerror})") from None
-    except UnicodeDecodeError:
-        raise DatasetError(f"{path}: not UTF-8; save the file as UTF-8") from None
     except yaml.YAMLError as error:
         raise DatasetError(f"{path}{_place(error)}: not YAML ({_problem(error)})") from None
     if not isinstance(plain, dict):

@@ -7,6 +7,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from mirage._base.files import check_name
 from mirage._base.progress import progress_bar
 from mirage.benchmarking._nodes import Nodes, Settings
 from mirage.benchmarking._running import Runner
@@ -86,8 +87,15 @@ class Grid:
         return {name: self.config.datasets[name].dataset() for name in names}
 
     def store(self, folder: str | Path | None = None) -> ResultStore:
-        """Where steps are kept; by default beside the file."""
-        return ResultStore(self.folder / f"{self.name}.store" if folder is None else folder)
+        """Return the store of the grid's steps, by default ``NAME.store`` beside the file.
+
+        Raises:
+            DatasetError: the grid's name would lead to another folder.
+        """
+        if folder is None:
+            check_name(self.name, "the grid's name")
+            folder = self.folder / f"{self.name}.store"
+        return ResultStore(folder)
 
     def run(
         self,

@@ -13,7 +13,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from mirage._base.files import writing
+from mirage._base.files import check_name, writing
 from mirage._base.stores import MANIFEST, build_folder, read_manifest, write_manifest
 from mirage.errors import DatasetError
 
@@ -107,6 +107,7 @@ class ResultStore:
         try:
             manifest = read_manifest(place, KIND, ("key", "sha256", "seconds", "total"))
             for name, digest in manifest["sha256"].items():
+                check_name(name, f"{place / MANIFEST}: the file")
                 if _digest(place / name) != digest:
                     raise DatasetError(f"{place / name} is not as it was written")
         except DatasetError as error:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from mirage._base.files import replacing
+from mirage._base.files import write_text
 from mirage._base.tables import Printed, Table, frame_of
 from mirage.benchmarking import _rendering as rendering
 from mirage.benchmarking.cells import AXES, Cell, Score, axes_of, differing_axes
@@ -233,5 +233,4 @@ class ResultTable(Printed, Sequence[Cell]):
         if path.suffix.lower() not in forms:
             raise SettingError(f"{path}: a table is written to a file in {', '.join(forms)}")
         text = forms[path.suffix.lower()]()
-        with replacing(path) as part:
-            part.write_text(text.rstrip("\n") + "\n", encoding="utf-8", newline="\n")
+        write_text(path, text.rstrip("\n") + "\n")

@@ -7,7 +7,8 @@ import io
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
-from mirage._base.files import read_rows, replacing, validated, write_records
+from mirage._base.files import read_rows, validated, write_bytes, write_records
+from mirage._base.inputs import read_text
 from mirage._base.journal import Journal
 from mirage._base.logs import logger
 from mirage.building.askable import Askable, askable_passages, corpus_of
@@ -222,8 +223,7 @@ def write_sheet(rows: Iterable[SheetRow], path: str | Path) -> None:
     if place.exists():
         raise DatasetError(f"{place}: is there already, and may be filled in; name another file")
     if place.suffix.lower() != ".csv":
-        with replacing(place) as part:
-            write_records(rows, part)
+        write_records(rows, place)
         return
     table = io.StringIO()
     writer = csv.DictWriter(table, _COLUMNS, lineterminator="\n")
@@ -232,9 +232,8 @@ def write_sheet(rows: Iterable[SheetRow], path: str | Path) -> None:
         cells = {name: getattr(row, name) for name in _COLUMNS}
         forms = {name: "\n".join(" | ".join(each) for each in cells[name]) for name in _FORMS}
         writer.writerow(cells | forms | {"passages": "\n".join(row.passages)})
-    with replacing(place) as part:
-        # With a mark at its start, without which Excel takes UTF-8 for something else.
-        part.write_text(table.getvalue(), encoding="utf-8-sig", newline="")
+    # With a mark at its start, without which Excel takes UTF-8 for something else.
+    write_bytes(place, table.getvalue().encode("utf-8-sig"))
 
 
 def read_sheet(path: str | Path) -> tuple[SheetRow, ...]:
@@ -248,13 +247,7 @@ def read_sheet(path: str | Path) -> tuple[SheetRow, ...]:
     place = Path(path)
     if place.suffix.lower() != ".csv":
         return tuple(validated(SheetRow, row, where) for where, row in read_rows(place))
-    try:
-        text = place.read_bytes().decode("utf-8-sig")
-    except UnicodeDecodeError:
-        raise DatasetError(f"{place}: not UTF-8; save the file as UTF-8") from None
-    except OSError as error:
-        raise DatasetError(f"{place}: cannot be read ({error.strerror})") from None
-    table = csv.DictReader(io.StringIO(text, newline=""))
+    table = csv.DictReader(io.StringIO(read_text(place), newline=""))
     rows, blank = [], 0
     for number, cells in enumerate(table, 1):
         where = f"{place}, row {number}"

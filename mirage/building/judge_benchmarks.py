@@ -14,9 +14,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, get_args
-from urllib.parse import quote
 
-from mirage._base.files import replacing, writing
+from mirage._base.files import file_name, write_text, writing
+from mirage._base.inputs import read_bytes
 from mirage._base.journal import Journal
 from mirage._base.tables import Table, to_text
 from mirage.building.evaluation_sets import reason_counts
@@ -102,7 +102,7 @@ class JudgeBenchmark:
         """
         place = Path(path)
         text = "".join(f"{row.model_dump_json(exclude_defaults=True)}\n" for row in self.sentences)
-        if place.exists() and place.read_bytes() != text.encode():
+        if place.exists() and read_bytes(place) != text.encode():
             raise DatasetError(
                 f"{place}: this file is there already and says something else; it may hold labels, "
                 "or a former state of the benchmark: move it away, and build again"
@@ -237,7 +237,7 @@ def _answers(
     """Every model's answers to all questions, kept in a file a model."""
     _keep_queries(dataset, folder / "queries.jsonl")
     # Names such as meta/llama-3 hold a slash.
-    files = {name: folder / "runs" / f"{quote(name, safe=' ')}.jsonl" for name in models}
+    files = {name: folder / "runs" / f"{file_name(name)}.jsonl" for name in models}
     return {
         name: respond(model, dataset, name, out=files[name], progress=progress)
         for name, model in models.items()
@@ -268,5 +268,4 @@ def _write(path: Path, text: str) -> None:
     """Write a file in one step, so that none is left half written."""
     with writing(path):
         path.parent.mkdir(parents=True, exist_ok=True)
-    with replacing(path) as part:
-        part.write_text(text, encoding="utf-8", newline="\n")
+    write_text(path, text)

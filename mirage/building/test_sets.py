@@ -14,7 +14,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, TypeVar, get_args
 
-from mirage._base.files import json_object, lines, read_rows, validated, write_records, writing
+from mirage._base.files import (
+    json_object,
+    lines,
+    read_rows,
+    refuse_link,
+    validated,
+    write_records,
+    writing,
+)
 from mirage._base.journal import Journal
 from mirage._base.tables import Table, to_text
 from mirage.building.askable import Askable, askable_passages, corpus_of
@@ -222,8 +230,14 @@ class ItemSet:
 
 
 def beside(path: Path, what: str) -> Path:
-    """The file of a dataset that holds something else of it: ``tests.rejected.jsonl``."""
-    return path.with_name(f"{path.stem}.{what}.jsonl")
+    """Return the file of a dataset that holds something else of it: ``tests.rejected.jsonl``.
+
+    Raises:
+        DatasetError: it is a symbolic link.
+    """
+    place = path.with_name(f"{path.stem}.{what}.jsonl")
+    refuse_link(place)
+    return place
 
 
 # The plan -----------------------------------------------------------------------------------------

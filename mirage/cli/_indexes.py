@@ -65,17 +65,19 @@ def write_encoder(folder: Path, kind: str, encoder: Model) -> None:
     """Note beside an index which model made it."""
     is_folder = Path(encoder.model).is_dir()
     model = str(Path(encoder.model).resolve()) if is_folder else encoder.model
-    from mirage._base.files import replacing
+    from mirage._base.files import write_text
 
-    with replacing(_note(folder, kind)) as part:
-        part.write_text(json.dumps(encoder._replace(model=model)._asdict()) + "\n")
+    facts = json.dumps(encoder._replace(model=model)._asdict())
+    write_text(_note(folder, kind), facts + "\n", follow=False)
 
 
 def _encoder(folder: Path, kind: str) -> Model:
+    from mirage._base.inputs import read_text
+
     path = _note(folder, kind)
     try:
-        facts = json.loads(path.read_text())
-    except (OSError, ValueError):
+        facts = json.loads(read_text(path, "settings"))
+    except ValueError:
         facts = None
     model = facts.get("model") if isinstance(facts, dict) else None
     if not isinstance(model, str):

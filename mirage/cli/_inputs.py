@@ -51,14 +51,21 @@ _FILES: list[Path] = []  # what stood on standard input
 
 
 def _standard_input() -> Path:
-    """A file with what stands on standard input; it is gone when the command ends."""
+    """Return a file with the content of standard input; it is gone when the command ends."""
     from tempfile import mkdtemp
+
+    from mirage._base.inputs import chunks
 
     if _FILES:
         raise MirageError("standard input (-) can be read once only; give a file for the other")
     path = Path(mkdtemp(prefix="mirage-")) / "stdin.jsonl"
     _FILES.append(path)
-    path.write_bytes(sys.stdin.buffer.read())
+    try:
+        content = chunks(sys.stdin.buffer, "standard input")
+        with path.open("xb") as file:  # in a folder of its own
+            file.writelines(content)
+    except OSError as error:
+        raise MirageError(f"standard input cannot be read ({error.strerror})") from error
     return path
 
 

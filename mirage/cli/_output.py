@@ -9,20 +9,25 @@ import re
 import sys
 import textwrap
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import typer
 
 from mirage.cli._inputs import named
+from mirage.errors import shorten_message
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
 
 __all__ = [
+    "drop_output",
+    "open_streams",
     "out",
     "out_either",
     "out_json",
+    "output_error",
     "print_records",
     "say",
     "say_plainly",
@@ -66,9 +71,14 @@ def summarise(text: str, plain: Any, file: Path | None, as_json: bool) -> None:
 
 
 def say(text: str, label: str = "", colour: str = "red") -> None:
-    """Print what is no result, on standard error, after a coloured label."""
+    """Print a message on standard error, after a coloured label.
+
+    A standard error that is full or closed takes nothing, which ends no command.
+    """
     start = typer.style(label, fg=colour, bold=True) + " " if label else ""
-    typer.echo(start + _CONTROLS.sub(" ", named(text)), err=True, color=_color())
+    message = start + _CONTROLS.sub(" ", named(shorten_message(text)))
+    with suppress(OSError, ValueError):
+        typer.echo(message, err=True, color=_color())
 
 
 def wrapped(text: str, indent: str = "") -> str:
@@ -83,8 +93,43 @@ def wrapped(text: str, indent: str = "") -> str:
     )
 
 
+def open_streams() -> None:
+    """Give the program standard streams that it was started without.
+
+    Otherwise the first files that it opens would take their numbers, and be taken for them. Using a
+    stream that was closed fails, as it does for other programs; messages go nowhere.
+    """
+    for name, mode, flags in (
+        ("stdin", "r", os.O_WRONLY),
+        ("stdout", "w", os.O_RDONLY),
+        ("stderr", "w", os.O_WRONLY),
+    ):
+        if getattr(sys, name) is None:
+            stream = os.fdopen(os.open(os.devnull, flags), mode, encoding="utf-8")
+            setattr(sys, name, stream)
+
+
+def output_error() -> str | None:
+    """Return why standard output takes nothing more; None if it does.
+
+    What could not be written is dropped then, or else the interpreter would try again at its end.
+    """
+    try:
+        sys.stdout.flush()
+    except OSError as error:
+        drop_output()
+        return f"standard output: cannot be written ({error.strerror})"
+    return None
+
+
+def drop_output() -> None:
+    """Let standard output take what is left, and pass it on to nobody."""
+    with suppress(OSError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
 def say_plainly() -> None:
-    """Let what an output cannot encode show as an escape, and not end the command."""
+    """Show what an output cannot encode as an escape."""
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace")

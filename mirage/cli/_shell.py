@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import errno
 import logging
-import os
 import sys
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, NoReturn
@@ -15,7 +15,7 @@ import typer
 from typer.core import TyperGroup
 
 from mirage.cli._inputs import forget_standard_input
-from mirage.cli._output import out, say, say_plainly
+from mirage.cli._output import drop_output, open_streams, out, output_error, say, say_plainly
 from mirage.errors import GenerationError, MirageError, NoJudgmentError
 
 __all__ = [
@@ -42,8 +42,24 @@ class _Warnings(logging.Handler):
         say(record.getMessage(), "warning:", "yellow")
 
 
+_NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
+_SQLITE_NO_ROOM = (10, 13)  # SQLITE_IOERR, SQLITE_FULL
+
+
 class Shell(TyperGroup):
-    """Turns what goes wrong in a command into one message and an exit status."""
+    """A program that turns what goes wrong in a command into one message and an exit status."""
+
+    def main(self, *args: Any, **settings: Any) -> Any:
+        """Run the program, and end it if its output takes nothing more."""
+        open_streams()
+        try:
+            return super().main(*args, **settings)
+        except OSError:
+            reason = output_error()
+            if reason is None:
+                raise
+            say(reason, "error:")
+            sys.exit(FELL_SHORT)
 
     def invoke(self, ctx: Any) -> Any:
         """Run the command."""
@@ -54,26 +70,36 @@ class Shell(TyperGroup):
         except (GenerationError, NoJudgmentError) as error:  # whoever was asked gave nothing
             fall_short([str(error)])
         except MirageError as error:
-            _error(str(error))
+            _error(str(error), FELL_SHORT if _is_no_room(error) else BAD_INPUT)
         except KeyboardInterrupt:
             raise typer.Exit(INTERRUPTED) from None
         except BrokenPipeError:
-            # Who reads has seen enough. The interpreter must not try to write the rest at its end.
-            with suppress(OSError, ValueError):
-                os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            drop_output()  # who reads has seen enough
             raise typer.Exit(BROKEN_PIPE) from None
         except OSError as error:
             if error.filename is None:
                 raise
-            _error(f"{error.filename}: {error.strerror}")
+            status = FELL_SHORT if _is_no_room(error) else BAD_INPUT
+            _error(f"{error.filename}: {error.strerror}", status)
         finally:
             logger.removeHandler(handler)
             forget_standard_input()
 
 
-def _error(message: str) -> NoReturn:
+def _error(message: str, status: int) -> NoReturn:
     say(message, "error:")
-    raise typer.Exit(BAD_INPUT)
+    raise typer.Exit(status)
+
+
+def _is_no_room(error: BaseException | None) -> bool:
+    """Return whether an error comes from a disk that is full or broken, and not from the input."""
+    while error is not None:
+        if isinstance(error, OSError) and error.errno in _NO_ROOM:
+            return True
+        if getattr(error, "sqlite_errorcode", 0) & 0xFF in _SQLITE_NO_ROOM:
+            return True
+        error = error.__cause__ or error.__context__
+    return False
 
 
 # Commands -----------------------------------------------------------------------------------------
@@ -134,9 +160,8 @@ def main(
 ) -> None:
     """Rank retrieval-augmented generation systems in 18 languages, offline.
 
-    Exit status: 0 what was asked for holds, 1 it fell short or nobody answered, 2 the input was
-    bad, or `mirage check` or `mirage drift` cannot
-    tell.
+    Exit status: 0 what was asked for holds, 1 it fell short, nobody answered or an output cannot
+    be written, 2 the input was bad, or `mirage check` or `mirage drift` cannot tell.
     """
     say_plainly()
 

@@ -66,6 +66,7 @@ def check(
     Ends with status 1 where it is worse, 0 where it is no worse than the margin, and 2 where the
     queries are too few to tell. Another wording is no regression, unless --feature asks for it.
     """
+    from mirage._base.files import write_text
     from mirage.testing import FellShortError, History, comments, what_would_tell
     from mirage.testing.regressions import check_compared, compared, measured, told
 
@@ -82,9 +83,9 @@ def check(
     unclear = runs.comparison.verdict == "cannot tell"
     more = what_would_tell(runs.comparison) if unclear else None
     if comment is not None:
-        _write(comments.comment(runs, allow_failed=allow_failed, more=more), comment)
+        write_text(comment, comments.comment(runs, allow_failed=allow_failed, more=more))
     if junit is not None:
-        _write(comments.junit(runs, allow_failed=allow_failed), junit)
+        write_text(junit, comments.junit(runs, allow_failed=allow_failed))
     try:
         comparison = check_compared(runs, "pass", allow_failed)
     except FellShortError as error:
@@ -103,10 +104,6 @@ def check(
         out_either(told(comparison, more), plain, as_json)
         if more is not None:
             end(cannot_tell)
-
-
-def _write(text: str, file: Path) -> None:
-    file.write_text(text, encoding="utf-8", newline="\n")
 
 
 def _plain(change: Change) -> dict[str, Any]:

@@ -6,7 +6,6 @@ from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NamedTuple
-from urllib.parse import quote
 
 from mirage.cli import _options as options
 from mirage.cli._inputs import file_of, is_language, place_of
@@ -195,11 +194,13 @@ def convert(
 
 
 def _file_names(runs: Sequence[Run]) -> list[str]:
-    """A name for the file of each run, without slashes, and no two the same."""
-    plain = [run.model.replace("/", "_") for run in runs]
+    """Return a name for the file of each run, without slashes, and no two the same."""
+    from mirage._base.files import file_name
+
+    plain = [file_name(run.model.replace("/", "_")) for run in runs]
     count = Counter(plain)
     return [
-        name if count[name] == 1 else quote(run.model, safe=" ")
+        name if count[name] == 1 else file_name(run.model)
         for run, name in zip(runs, plain, strict=True)
     ]
 

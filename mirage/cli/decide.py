@@ -195,7 +195,7 @@ def _plan(judged: Cascade, sentences: int, unsure: int, estimate: Estimate | Non
 
 
 def _write(decisions: Iterable[Decision], file: Path | None) -> None:
-    from mirage._base.files import replacing
+    from mirage._base.files import write_text
 
     rows = (
         {
@@ -212,6 +212,4 @@ def _write(decisions: Iterable[Decision], file: Path | None) -> None:
         for row in rows:
             out_json(row)
         return
-    with replacing(file) as part:
-        lines = (json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
-        part.write_text("".join(lines), encoding="utf-8", newline="\n")
+    write_text(file, "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows))

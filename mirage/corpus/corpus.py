@@ -17,7 +17,7 @@ from typing import NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from mirage._base.files import writing
+from mirage._base.files import replace_file, writing
 from mirage._base.stores import (
     check_place,
     mapped_array,
@@ -309,9 +309,8 @@ def _write(passages: Iterable[Passage], folder: Path, language: str | None) -> N
     digest, hashes = hashlib.sha256(), array("Q")
     offsets, id_ends = array("q", [0]), array("q", [0])
     with (
-        writing(folder),
-        (folder / PASSAGES).open("wb") as file,
-        (folder / IDS).open("wb") as ids,
+        replace_file(folder / PASSAGES, follow=False) as file,
+        replace_file(folder / IDS, follow=False) as ids,
     ):
         for passage in passages:
             line = _line(passage)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import glob
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from mirage._base.files import table_rows, validated
+from mirage._base.inputs import files_below, matching_files, read_text
 from mirage._base.rows import PASSAGE_NAMES
 from mirage.corpus.chunking import Spans, Unit, chunk
 from mirage.errors import DatasetError
@@ -87,12 +87,10 @@ def files(source: str | Path) -> tuple[list[Path], Path]:
         paths, root = [path], path.parent
         _check(path)
     elif path.is_dir():
-        known = TEXT + ROWS
-        paths = [p for p in path.rglob("*") if p.is_file() and p.name.lower().endswith(known)]
+        paths = files_below(path, lambda each: each.name.lower().endswith(TEXT + ROWS))
         root = path
     else:
-        paths = [p for p in map(Path, glob.glob(str(source), recursive=True)) if p.is_file()]
-        root = _without_wildcards(path)
+        paths, root = matching_files(path)
         for each in paths:
             _check(each)
     if not paths:
@@ -100,7 +98,7 @@ def files(source: str | Path) -> tuple[list[Path], Path]:
             f"{source}: no documents here; a file, a folder or a pattern of files that end in "
             f"{', '.join(TEXT + ROWS)}"
         )
-    return sorted(paths), root
+    return paths, root
 
 
 def _check(path: Path) -> None:
@@ -111,19 +109,8 @@ def _check(path: Path) -> None:
         )
 
 
-def _without_wildcards(pattern: Path) -> Path:
-    parts = pattern.parts
-    plain = next((i for i, part in enumerate(parts) if glob.has_magic(part)), len(parts) - 1)
-    return Path(*parts[:plain])
-
-
 def _document(path: Path, root: Path) -> Passage:
-    try:
-        text = path.read_text(encoding="utf-8-sig")
-    except UnicodeDecodeError:
-        raise DatasetError(f"{path}: not UTF-8; save the file as UTF-8") from None
-    except OSError as error:
-        raise DatasetError(f"{path}: cannot be read ({error.strerror})") from None
+    text = read_text(path)
     heading = next((line.lstrip("# ") for line in text.split("\n") if line.startswith("# ")), "")
     return Passage(
         id=path.relative_to(root).as_posix(), text=text, title=heading.strip() or path.stem

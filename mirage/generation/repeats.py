@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TypeVar
 
-from mirage._base.files import write_records
+from mirage._base.files import refuse_link, write_records
 from mirage._base.journal import Journal
 from mirage.dataset import MirageDataset
 from mirage.errors import DatasetError, SettingError
@@ -109,12 +109,13 @@ def _parts(journal: Journal[Response], times: int) -> list[Path | None]:
     parts: list[Path | None] = []
     for number in range(times):
         part = whole.with_name(f"{whole.name}.repeat-{number}")
+        refuse_link(part)
         earlier = [
             response.model_copy(update={"repeat": 0})
             for response in journal.earlier
             if response.repeat == number
         ]
         if earlier and not part.exists():
-            write_records(earlier, part)
+            write_records(earlier, part, follow=False)
         parts.append(part)
     return parts

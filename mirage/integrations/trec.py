@@ -28,7 +28,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from mirage._base.files import write_records, writing
+from mirage._base.files import write_records, write_text, writing
 from mirage.dataset import MirageDataset
 from mirage.errors import DatasetError
 from mirage.features.base import answered
@@ -206,7 +206,7 @@ def write_dataset(dataset: MirageDataset, folder: str | Path) -> None:
     text = "".join(f"{query.id}\t{query.text}\n" for query in dataset)
     with writing(folder):
         folder.mkdir(parents=True, exist_ok=True)
-        (folder / "topics.tsv").write_text(text, encoding="utf-8", newline="\n")
+    write_text(folder / "topics.tsv", text)
     write_qrels(qrels(dataset), folder / "qrels.txt")
     write_records(passages.values(), folder / "passages.jsonl")
 
@@ -221,5 +221,4 @@ def _write(rows: Iterable[tuple[str, ...]], path: Path) -> None:
                 "blanks; use ids and a tag without any"
             )
         text.append(" ".join(fields) + "\n")
-    with writing(path):
-        path.write_text("".join(text), encoding="utf-8", newline="\n")
+    write_text(path, "".join(text))

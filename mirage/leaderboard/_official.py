@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from mirage._base.files import write_text
 from mirage._base.logs import logger
 from mirage.arena import BradleyTerry, Judgments
 from mirage.dataset import MirageDataset
@@ -361,7 +362,7 @@ def _made(
     }
     try:
         _store(folder, ranker, provenance)
-    except OSError as error:
+    except (OSError, MirageError) as error:
         _LOG.warning("%s: the surrogate cannot be kept (%s)", folder, error)
     # From the artifact, which has fewer digits: so later calls will say the same.
     return _kept(folder) or (ranker, provenance)
@@ -374,6 +375,6 @@ def _store(folder: Path, ranker: SurrogateRanker, provenance: Mapping[str, Any])
         new.mkdir()
         ranker.save(new / ARTIFACT)
         text = json.dumps(provenance, indent=1, ensure_ascii=False)
-        (new / PROVENANCE).write_text(text + "\n", encoding="utf-8")
+        write_text(new / PROVENANCE, text + "\n")
         shutil.rmtree(folder, ignore_errors=True)  # one that could not be read
         new.rename(folder)

@@ -15,7 +15,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
-from mirage._base.files import check_path
+from mirage._base.files import open_append
+from mirage._base.inputs import check_path
 from mirage._base.logs import logger
 from mirage.errors import DatasetError, SettingError
 
@@ -170,7 +171,7 @@ class Cache:
         """While no other process opens the file or sets it aside."""
         import portalocker
 
-        with open(f"{self.path}.lock", "ab") as file:
+        with open_append(Path(f"{self.path}.lock")) as file:
             portalocker.lock(file, portalocker.LOCK_EX)
             yield  # to close the file is to unlock it
 

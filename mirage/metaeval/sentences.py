@@ -10,7 +10,7 @@ from typing import Annotated, Any, NamedTuple, Self
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, model_validator
 
-from mirage._base.files import read_rows, replacing, validated
+from mirage._base.files import read_rows, replace_file, validated
 from mirage._base.rows import is_missing
 from mirage.dataset import MirageDataset
 from mirage.errors import DatasetError
@@ -90,7 +90,7 @@ def write_sentences(sentences: Iterable[AnswerSentence], path: str | Path) -> No
     Raises:
         DatasetError: the file cannot be written.
     """
-    with replacing(Path(path)) as part, part.open("w", encoding="utf-8", newline="\n") as file:
+    with replace_file(Path(path)) as file:
         for sentence in sentences:
             query = sentence.query
             row: dict[str, Any] = {
@@ -103,7 +103,7 @@ def write_sentences(sentences: Iterable[AnswerSentence], path: str | Path) -> No
             }
             row |= {} if sentence.citations is None else {"citations": sentence.citations}
             row |= {} if query.cluster is None else {"cluster": query.cluster}
-            file.write(json.dumps(row, ensure_ascii=False) + "\n")
+            file.write(json.dumps(row, ensure_ascii=False).encode() + b"\n")
 
 
 _Texts = tuple[tuple[str, ...], ...]  # for each sentence one an annotator

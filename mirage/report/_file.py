@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import Any
 from xml.etree.ElementTree import Element
 
-from mirage.errors import MirageError
+from mirage._base.files import write_text
+from mirage.errors import DatasetError, MirageError
 from mirage.report import _elements as elements
 from mirage.report._elements import tag
 
@@ -21,12 +22,9 @@ def save(page: str, path: str | Path) -> None:
         MirageError: it cannot be written.
     """
     try:
-        Path(path).write_text(page, encoding="utf-8", newline="\n")
-    except OSError as error:
-        raise MirageError(
-            f"{path}: the report cannot be written ({error.strerror}); name a file in a folder "
-            "that exists"
-        ) from None
+        write_text(Path(path), page)
+    except DatasetError as error:
+        raise MirageError(f"{error}; name a file in a folder that exists") from error
 
 
 def whole(

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 
-from mirage._base.files import replacing
+from mirage._base.files import write_bytes
 from mirage._base.progress import progress_bar
 from mirage.corpus import Corpus
 from mirage.errors import during
@@ -49,8 +49,7 @@ def fill_shards(
     encoding = (executor or LocalExecutor()).map(Once(partial(_same, work)), shards)
     with progress_bar(len(corpus), "passages encoded", progress, done=there) as bar:
         for number, encoded in encoding:
-            with replacing(paths[missing[number]]) as part:
-                part.write_bytes(encoded)
+            write_bytes(paths[missing[number]], encoded, follow=False)
             bar.update(len(_rows(corpus, missing[number])))
     return list(paths.values())
 

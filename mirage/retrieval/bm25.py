@@ -13,7 +13,7 @@ from typing import NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from mirage._base.files import replacing, writing
+from mirage._base.files import replace_file, writing
 from mirage._base.progress import progress_bar
 from mirage._base.stores import (
     build_folder,
@@ -325,8 +325,8 @@ def _make_shard(folders: Sequence[Path], shards: Path, start: int, language: str
         frequencies.astype(np.int32),
         lengths,
     )
-    with replacing(_shard_path(shards, start)) as part:
-        np.savez(part, **shard._asdict())
+    with replace_file(_shard_path(shards, start), follow=False) as file:
+        np.savez(file, **shard._asdict())
     return start
 
 

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import gzip
 import math
 import re
-import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import nullcontext
 from pathlib import Path
-from typing import IO, Any, NamedTuple, Self, cast
+from typing import NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mirage._base.files import replacing
+from mirage._base.files import packing, replace_file
+from mirage._base.inputs import byte_lines, decode
 from mirage.errors import DatasetError, SettingError, UnknownNameError
 
 __all__ = ["NO_HITS", "Hits", "RetrievalRun", "document_of"]
@@ -100,8 +100,10 @@ class RetrievalRun(Mapping[str, Hits]):
                 it, or the file cannot be written.
         """
         lines = self.lines(tag=tag)
-        with replacing(Path(path)) as part, _opened(part, "wt") as file:
-            file.writelines(f"{line}\n" for line in lines)
+        place = Path(path)
+        pack = packing if place.suffix == ".gz" else nullcontext
+        with replace_file(place) as file, pack(file) as content:
+            content.writelines(f"{line}\n".encode() for line in lines)
 
     def lines(self, *, tag: str = "") -> Iterator[str]:
         """The lines of a run file, as :meth:`write` writes them; ``tag`` names what ranked.
@@ -232,40 +234,28 @@ def _ordered(found: Iterable[tuple[str, float]]) -> Hits:
 _Row = tuple[float, int, str, int]
 
 
-def _opened(path: Path, mode: str) -> IO[Any]:
-    opened: Any = gzip.open if path.suffix == ".gz" else open
-    return cast("IO[Any]", opened(path, mode, encoding="utf-8", newline="\n"))
-
-
 def _rows(path: Path) -> tuple[dict[str, list[_Row]], str]:
     """Minus score, rank, passage id and number of each line, by query id; and the tag."""
     rows: dict[str, list[_Row]] = {}
     tag = "run"
-    try:
-        with _opened(path, "rt") as file:
-            for number, line in enumerate(file, 1):
-                fields = line.rstrip("\n").split("\t") if "\t" in line else line.split()
-                if len(fields) == 6:
-                    query_id, _, passage_id, rank, score, tag = fields
-                    try:
-                        row = (-float(score), int(rank), passage_id, number)
-                    except ValueError:
-                        raise _no_line(path, number, line) from None
-                    if not math.isfinite(row[0]):
-                        raise DatasetError(
-                            f"{path}, line {number}: score {score!r} is not a finite number"
-                        )
-                    of_query = rows.get(query_id)
-                    if of_query is None:
-                        rows[query_id] = [row]
-                    else:
-                        of_query.append(row)
-                elif line.strip():
-                    raise _no_line(path, number, line)
-    except UnicodeDecodeError:
-        raise DatasetError(f"{path}: not UTF-8; save the file as UTF-8") from None
-    except (OSError, EOFError, zlib.error) as error:
-        raise DatasetError(f"{path}: cannot be read ({error})") from None
+    for number, content in byte_lines(path, whole=True):
+        line = decode(content, f"{path}, line {number}", first=False)
+        fields = line.rstrip("\n").split("\t") if "\t" in line else line.split()
+        if len(fields) == 6:
+            query_id, _, passage_id, rank, score, tag = fields
+            try:
+                row = (-float(score), int(rank), passage_id, number)
+            except ValueError:
+                raise _no_line(path, number, line) from None
+            if not math.isfinite(row[0]):
+                raise DatasetError(f"{path}, line {number}: score {score!r} is not a finite number")
+            of_query = rows.get(query_id)
+            if of_query is None:
+                rows[query_id] = [row]
+            else:
+                of_query.append(row)
+        elif line.strip():
+            raise _no_line(path, number, line)
     return rows, tag.strip() or "run"
 
 

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from mirage._base.files import read_rows, validated, writing
+from mirage._base.files import read_rows, replace_file, validated
 from mirage.dataset import MirageDataset
 from mirage.errors import DatasetError
 from mirage.languages import Language
@@ -47,7 +47,7 @@ class Memerag(NamedTuple):
 
         Their label is the factuality, and ``fine`` its finer labels where there are any.
         """
-        with writing(Path(path)), Path(path).open("w", encoding="utf-8", newline="\n") as file:
+        with replace_file(Path(path)) as file:
             for sentence in self.sentences:
                 query = self.dataset[sentence.query_id]
                 row = {
@@ -59,7 +59,7 @@ class Memerag(NamedTuple):
                     "label": sentence.factuality,
                     **({"fine": sentence.fine} if any(sentence.fine) else {}),
                 }
-                file.write(json.dumps(row, ensure_ascii=False) + "\n")
+                file.write(json.dumps(row, ensure_ascii=False).encode() + b"\n")
 
 
 def load(path: str | Path, language: str) -> Memerag:

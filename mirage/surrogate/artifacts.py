@@ -24,7 +24,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mirage._base.files import writing
+from mirage._base.files import replace_file, write_text
+from mirage._base.inputs import limit_of, too_large
 from mirage.arena import Judgments
 from mirage.errors import ArtifactError, DatasetError, MissingPackageError
 from mirage.features import Facts
@@ -87,23 +88,24 @@ def write(path: str | os.PathLike[str], artifact: Artifact) -> None:
     """
     payload = _packed(artifact)
     try:
-        with writing(Path(path)), open(path, "wb") as file:
+        with replace_file(Path(path)) as file:
             np.savez_compressed(file, allow_pickle=False, **payload)
     except DatasetError as error:
-        raise ArtifactError(str(error)) from None
+        raise ArtifactError(str(error)) from error
 
 
 def write_joblib(path: str | os.PathLike[str], artifact: Artifact) -> None:
     """Write an artifact that ships, compressed; the same artifact gives the same bytes."""
     import joblib
 
-    joblib.dump(_packed(artifact), Path(path), compress=("zlib", 9))
+    with replace_file(Path(path)) as file:
+        joblib.dump(_packed(artifact), file, compress=("zlib", 9))
 
 
 def write_manifest(folder: Path) -> None:
     """Write the SHA-256 of every artifact that is to ship from a folder beside them."""
     digests = {path.name: _digest(path.read_bytes()) for path in sorted(folder.glob("*.joblib"))}
-    (folder / MANIFEST).write_text(json.dumps(digests, indent=1) + "\n", encoding="utf-8")
+    write_text(folder / MANIFEST, json.dumps(digests, indent=1) + "\n")
 
 
 def _packed(artifact: Artifact) -> dict[str, Any]:
@@ -251,6 +253,8 @@ def _shipped() -> dict[str, str]:
 def _content(path: Path) -> bytes:
     if not path.is_file():
         raise ArtifactError(f"{path}: no such file")
+    if path.stat().st_size > limit_of("file"):
+        raise ArtifactError(str(too_large(path)))
     try:
         return path.read_bytes()
     except OSError as error:

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from mirage._base.files import replacing
+from mirage._base.stores import locked
 from mirage.dataset import MirageDataset, read_run, write_run
 from mirage.errors import DatasetError
 from mirage.generation import ModelLike, respond
@@ -90,11 +88,10 @@ class Runs:
         if self._shared is None:
             return respond(system, dataset, model, repeats=repeats, out=out, progress=False)
         done = self._shared / file
-        with _alone(done):
+        with locked(done.with_suffix(".lock"), wait=True):
             if not done.exists():
                 run = respond(system, dataset, model, repeats=repeats, out=out, progress=False)
-                with replacing(done) as part:  # for a worker may be killed
-                    write_run(run, part)
+                write_run(run, done)
             return read_run(done, language=dataset.language, model=model)
 
     def _cached(self, file: str) -> Path:
@@ -111,14 +108,3 @@ def _file_name(name: str, dataset: MirageDataset, repeats: int | None) -> str:
     asked = f"{name}\n{fingerprint(dataset)}" + (f"\n{repeats}" if repeats else "")
     digest = hashlib.sha256(asked.encode()).hexdigest()[:16]
     return f"{re.sub(r'[^A-Za-z0-9._-]+', '-', name)[:40]}-{digest}.jsonl"
-
-
-@contextmanager
-def _alone(path: Path) -> Iterator[None]:
-    """While no other process is in here for the same file."""
-    import portalocker
-
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with path.with_suffix(".lock").open("a") as file:
-        portalocker.lock(file, portalocker.LOCK_EX)
-        yield

@@ -13,7 +13,8 @@ from typing import Annotated, Literal
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field
 
-from mirage._base.files import validated, writing
+from mirage._base.files import validated, write_text
+from mirage._base.inputs import read_text
 from mirage.benchmarking import Cell
 from mirage.dataset import MirageDataset
 from mirage.errors import DatasetError, FeatureError, UnknownNameError
@@ -127,8 +128,7 @@ def save_baseline(
         FeatureError: a feature fails.
     """
     baseline = baseline_of(system, on=on, suite=suite, model=model, lower_is_better=lower_is_better)
-    with writing(Path(path)):
-        Path(path).write_text(to_text(baseline), encoding="utf-8", newline="\n")
+    write_text(Path(path), to_text(baseline))
     return read_baseline(path)
 
 
@@ -182,15 +182,9 @@ def read_baseline(path: str | Path) -> Baseline:
     Raises:
         DatasetError: there is no such file, or it is no baseline; names the field that is wrong.
     """
-    try:
-        text = Path(path).read_text(encoding="utf-8")
-    except OSError as error:
-        raise DatasetError(
-            f"{path}: cannot be read ({error.strerror}); save_baseline writes it"
-        ) from None
-    except ValueError as error:
-        raise DatasetError(f"{path}: not JSON ({error})") from None
-    return from_text(text, str(path))
+    if not Path(path).exists():
+        raise DatasetError(f"{path}: no such file; save_baseline writes it")
+    return from_text(read_text(Path(path)), str(path))
 
 
 def versions() -> dict[str, str]:

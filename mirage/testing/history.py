@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from mirage._base.files import check_path
+from mirage._base.inputs import check_path
 from mirage._base.stores import locked
 from mirage.errors import DatasetError, UnknownNameError
 from mirage.testing.baseline import Baseline, from_text, to_text

@@ -10,7 +10,7 @@ from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from mirage._base.files import replacing
+from mirage._base.files import file_name, write_text
 from mirage.dataset import MirageDataset, write_run
 from mirage.errors import MirageError, SettingError
 from mirage.models import Run
@@ -53,7 +53,7 @@ def score_tests(
     if not path.is_file():
         raise MirageError(f"{path}: no such file of tests")
     with tempfile.TemporaryDirectory(prefix="mirage-") as folder:
-        responses = Path(folder) / f"{run.model.replace('/', '-') or 'run'}.jsonl"
+        responses = Path(folder) / f"{file_name(run.model.replace('/', '-')) or 'run'}.jsonl"
 
         def falling(mutant: Run) -> tuple[str, ...]:
             write_run(mutant, responses)
@@ -136,8 +136,7 @@ def write_tests(
     folder = Path(file).absolute().parent
     own = None if queries is None else _seen_from(folder, queries)
     text = _file(bounds, score, run, _seen_from(folder, responses), dataset.language, own)
-    with replacing(Path(file)) as part:
-        part.write_text(text, encoding="utf-8")
+    write_text(Path(file), text)
     return score
 
 

@@ -15,7 +15,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, get_args
 
-from mirage._base.files import writing
+from mirage._base.files import write_text, writing
 from mirage._base.packages import package
 from mirage._base.progress import progress_bar
 from mirage._base.stores import MANIFEST, build_folder, read_manifest, write_manifest
@@ -152,7 +152,7 @@ def finetune(
         facts = {"key": key, **tuning, "too_long": too_long, **_circumstances(evaluation)}
         with writing(part):
             (part / MANIFEST).unlink(missing_ok=True)
-            (part / _LOSSES).write_text(json.dumps(losses) + "\n", encoding="utf-8")
+        write_text(part / _LOSSES, json.dumps(losses) + "\n", follow=False)
         write_manifest(part, KIND, facts)
 
     build_folder(place, KIND, key, fill)
