@@ -18,11 +18,12 @@ from pathlib import Path
 import numpy as np
 
 from mirage import FeatureTable, MirageDataset, MultilingualRanking, Ranking, SurrogateRanker
+from mirage.errors import install_command
 from mirage.languages import LANGUAGES
 from mirage.models import Passage, Query, Response, Run
 from mirage.ranking import Entry, Evidence
 from mirage.report import write
-from mirage.statistics.ranks import rank_intervals, ranks
+from mirage.statistics.ranks import confidences_by_draws, rank_intervals_by_confidence, ranks
 
 MODELS, QUERIES, PASSAGES = 19, 100, 10
 PASSAGE, RESPONSE = 600, 900
@@ -105,7 +106,7 @@ def ranking(code: str) -> Ranking:
             names,
             logits,
             *np.quantile(draws, [0.025, 0.975], axis=0),
-            map(tuple, rank_intervals(draws).tolist()),
+            map(tuple, rank_intervals_by_confidence(confidences_by_draws(draws)).tolist()),
             strict=True,
         )
     ]
@@ -150,7 +151,7 @@ def main() -> None:
         try:
             times = opened(path)
         except ImportError:
-            print("not opened: this needs playwright (pip install 'mirage-rag[browser]')")
+            print(f"not opened: this needs playwright ({install_command('browser')})")
         else:
             print(f"opens in {np.median(times):.0f} ms, at most {max(times):.0f} ms, of 5 times")
 

@@ -1,4 +1,4 @@
-"""Docstrings refer to objects as Sphinx does (``:class:`~mirage.Query```); here that is a link."""
+"""Docstrings for the documentation: Sphinx roles become code, notes to tools are left out."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import re
 
 import griffe
 
+_FOR_PYTEST = re.compile(r"\n*^PYTEST_DONT_REWRITE:.*?(?=\n\n|\Z)", re.DOTALL | re.MULTILINE)
 _ROLE = re.compile(r":(?:class|func|meth|attr|data|mod):`(?:[^`<]*<)?(~?)([\w.]+)>?`")
 
 
@@ -15,9 +16,10 @@ def _link(match: re.Match[str]) -> str:
 
 
 class Roles(griffe.Extension):
-    """Writes roles as code."""
+    """Rewrites the docstrings of all objects."""
 
     def on_object(self, *, obj: griffe.Object, **_: object) -> None:
         """Rewrite the docstring of each object."""
         if obj.docstring:
-            obj.docstring.value = _ROLE.sub(_link, obj.docstring.value).replace("``", "`")
+            text = _FOR_PYTEST.sub("", obj.docstring.value)
+            obj.docstring.value = _ROLE.sub(_link, text).replace("``", "`")

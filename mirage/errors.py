@@ -125,10 +125,25 @@ class MissingPackageError(MirageError, ImportError):
     """A part needs packages of an extra that is not installed; names the pip command."""
 
 
+DISTRIBUTION = "mirage-rag"
+SOURCE = "git+https://github.com/mirage-rag/mirage"
+"""Where pip installs the library from, as long as it is not published on PyPI."""
+
+
+def install_command(extra: str = "") -> str:
+    """Return the pip command that installs this library, with one of its extras if named.
+
+    >>> install_command("hub")
+    "pip install 'mirage-rag[hub] @ git+https://github.com/mirage-rag/mirage'"
+    """
+    extras = f"[{extra}]" if extra else ""
+    return f"pip install '{DISTRIBUTION}{extras} @ {SOURCE}'"
+
+
 def missing_package(package: str, extra: str) -> MissingPackageError:
-    """The error for a package that an extra of this library would install."""
+    """Return the error for a missing package that an extra of this library installs."""
     return MissingPackageError(
-        f"this needs the package {package}; install it with: pip install 'mirage-rag[{extra}]'"
+        f"this needs the package {package}; install it with: {install_command(extra)}"
     )
 
 

@@ -26,6 +26,7 @@ from typer.testing import CliRunner
 
 from mirage import Leaderboard, MirageDataset
 from mirage.cli import app
+from mirage.errors import install_command
 from mirage.features import DEFINITIONS, facts
 
 ROOT = Path(__file__).parents[1]
@@ -248,3 +249,13 @@ def test_every_feature_has_an_entry() -> None:
     text = (ROOT / "docs" / "guides" / "feature.md").read_text(encoding="utf-8")
     named = re.findall(r"`([^`]+)`", " ".join(re.findall(r"^### .*", text, re.MULTILINE)))
     assert set(named) == {entry.example for entry in LISTED}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=IDS)
+def test_a_page_installs_the_package_from_where_it_is_published(page: Path) -> None:
+    text = page.read_text(encoding="utf-8")
+    requirements = re.findall(r"""pip install[^\n]*?(mirage-rag[^'"\n]*)""", text)
+    for requirement in requirements:
+        extra = re.match(r"mirage-rag(?:\[([\w,-]+)\])?", requirement)
+        assert extra is not None
+        assert f"'{requirement}'" in install_command(extra[1] or "")

@@ -7,7 +7,7 @@ import pickle
 import pytest
 
 import mirage.errors
-from mirage.errors import MirageError, UnknownNameError
+from mirage.errors import MirageError, UnknownNameError, install_command
 from mirage.languages import Language
 
 
@@ -38,3 +38,9 @@ def test_an_unknown_name_survives_the_way_between_processes() -> None:
     again = pickle.loads(pickle.dumps(caught.value))
     assert str(again) == str(caught.value) == "unknown language 'Kiswahili'; did you mean 'sw'?"
     assert again.known == caught.value.known
+
+
+def test_the_install_command_names_a_source_that_exists_before_the_package_is_on_pypi() -> None:
+    source = "git+https://github.com/mirage-rag/mirage"
+    assert install_command() == f"pip install 'mirage-rag @ {source}'"
+    assert install_command("hub") == f"pip install 'mirage-rag[hub] @ {source}'"

@@ -363,7 +363,7 @@ def test_without_the_extra_the_error_names_it(
     copy: Path, monkeypatch: pytest.MonkeyPatch, package: str, on_disk: bool
 ) -> None:
     monkeypatch.setitem(sys.modules, package, None)  # as if it were not installed
-    with pytest.raises(MissingPackageError, match=r"pip install 'mirage-rag\[hub\]'"):
+    with pytest.raises(MissingPackageError, match=r"pip install 'mirage-rag\[hub\] @ git"):
         MirageDataset.from_hub(CODE, path=copy if on_disk else None)
 
 

@@ -12,10 +12,10 @@ from mirage.cli import _options as options
 from mirage.cli._llms import ask_for_models
 from mirage.cli._output import out_either, wrapped
 from mirage.cli._shell import app, example, fall_short, option
+from mirage.errors import DISTRIBUTION, install_command
 
 __all__ = ["doctor"]
 
-DISTRIBUTION = "mirage-rag"
 FOR_DEVELOPERS = ("test", "dev", "docs", "browser", "real-models")
 
 
@@ -51,7 +51,7 @@ def doctor(
     }
     out_either(_text(facts), facts, as_json)
     missing = [
-        f"the package {package} is missing: install {DISTRIBUTION} again"
+        f"the package {package} is missing; install it again with: {install_command()}"
         for package, version in facts["packages"].items()
         if version is None
     ]
@@ -86,7 +86,7 @@ def _version(package: str) -> str | None:
 
 
 def _extra(name: str, packages: dict[str, str | None]) -> dict[str, Any]:
-    command = f"pip install '{DISTRIBUTION}[{name}]'" if None in packages.values() else None
+    command = install_command(name) if None in packages.values() else None
     return {"packages": packages, "install": command}
 
 

@@ -52,7 +52,7 @@ def ray_executor(
             take in it.
         gpus: GPUs that a worker with something to load has for itself; a part of one, such as 0.5,
             shares it.
-        init: what else ``ray.init`` takes, such as ``runtime_env={"pip": ["mirage-rag[neural]"]}``
+        init: what else ``ray.init`` takes, such as ``runtime_env={"pip": ["polars"]}``
             or ``num_cpus=2``.
 
     Raises:

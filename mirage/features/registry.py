@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from functools import lru_cache, partial
 from types import MappingProxyType
 
-from mirage.errors import FeatureError, UnknownNameError
+from mirage.errors import FeatureError, UnknownNameError, install_command
 from mirage.features import (
     abstention,
     answers,
@@ -169,7 +169,7 @@ def feature(name: str) -> Feature:
         raise UnknownNameError("feature", name, [entry.example for entry in DEFINITIONS.values()])
     if entry.facts.models:
         model, extra = MODELS[entry.facts.models[0]]
-        install = f"; it needs: pip install 'mirage-rag[{extra}]'" if extra else ""
+        install = f"; it needs: {install_command(extra)}" if extra else ""
         raise FeatureError(
             f"feature {name!r} is computed by a model, which a name cannot say: write "
             f"mirage.features.{entry.function.__name__}({model}) instead{install}"

@@ -8,7 +8,7 @@
     table = FeatureSuite.offline("sw").score(dataset, run)
     assert dataset_from(to_datasets(dataset)) == dataset
     assert run_from(to_datasets(run)) == run
-    print(to_datasets(table).to_pandas(), table_from(to_datasets(table)))
+    print(to_datasets(table), table_from(to_datasets(table)))
 
 The columns are those of :mod:`mirage.integrations`, with their types also where no row has a
 value. Needs the extra ``hub``.

@@ -13,7 +13,8 @@
         context=["The Nile is the longest."],
     )
     dataset, run = read([case], language="en", model="my-rag")
-    print(FeatureSuite(["citation_recall@10", "support_lexical"]).score(dataset, run).to_pandas())
+    table = FeatureSuite(["citation_recall@10", "support_lexical"]).score(dataset, run)
+    print(dict(zip(table.features, table.mean().tolist())))
 
     metric = FeatureMetric("citation_recall@10", language="en", threshold=0.6)
     metric.measure(case)  # also: assert_test(case, [metric])

@@ -19,9 +19,11 @@ feature that could not be computed is NaN, which inspect_ai counts as unscored, 
 score says why. For the bundled data from the command line, and to score a log anew::
 
     inspect eval mirage/bundled -T language=sw --model openai/gpt-4o
-    inspect score LOG --scorer mirage/feature_scorer -S dataset=bundled-sw
-    inspect score LOG --scorer mirage/feature_scorer -S language=sw -S features=citation_map@10
+    inspect score LOG --scorer mirage/feature_scorer -S dataset=bundled-sw \\
+        --action append --overwrite
 
+Without ``--action`` and ``--overwrite``, inspect_ai asks on standard input what to do with the
+scores that the log has, so a CI job would wait for an answer.
 The scorer has to be named: inspect_ai logs its name without the package, and finds none by that.
 
 What responses are measured by (the reference, which passages are relevant, short answers) is with

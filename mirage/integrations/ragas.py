@@ -11,7 +11,8 @@
         response="It is the Nile [2].",
     )
     dataset, run = read(EvaluationDataset([sample]), language="en", model="my-rag")
-    print(FeatureSuite(["citation_recall@10", "support_lexical"]).score(dataset, run).to_pandas())
+    table = FeatureSuite(["citation_recall@10", "support_lexical"]).score(dataset, run)
+    print(dict(zip(table.features, table.mean().tolist())))
 
     metric = FeatureMetric("citation_recall@10", language="en")
     print(metric.single_turn_score(sample))  # also: evaluate(..., metrics=[metric])

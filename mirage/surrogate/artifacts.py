@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 from mirage._base.files import replace_file, write_text
 from mirage._base.inputs import limit_of, too_large
 from mirage.arena import Judgments
-from mirage.errors import ArtifactError, DatasetError, MissingPackageError
+from mirage.errors import ArtifactError, DatasetError, MissingPackageError, install_command
 from mirage.features import Facts
 from mirage.languages import LANGUAGES, Language
 from mirage.surrogate.model import Candidate, Recipe
@@ -189,7 +189,7 @@ def read_pretrained(code: str) -> Artifact:
     name = f"{Language.of(code).code}.joblib"
     content, fault = _checked(name)
     if fault:
-        raise ArtifactError(f"{fault}: install mirage-rag again")
+        raise ArtifactError(f"{fault}; install the package again with: {install_command()}")
     return _opened(name, content, _pickled)
 
 
@@ -244,8 +244,8 @@ def _shipped() -> dict[str, str]:
         digests = json.loads((PRETRAINED / MANIFEST).read_text("utf-8"))
     except (OSError, ValueError) as error:
         raise ArtifactError(
-            f"{MANIFEST} of the surrogates that ship cannot be read ({error}): install "
-            "mirage-rag again"
+            f"{MANIFEST} of the surrogates that ship cannot be read ({error}); install "
+            f"the package again with: {install_command()}"
         ) from None
     return {str(name): str(digest) for name, digest in digests.items()}
 

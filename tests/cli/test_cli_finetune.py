@@ -15,7 +15,7 @@ from mirage.retrieval import RetrievalRun
 from mirage.sources import memerag
 from mirage.training import training_examples
 
-WHY = "needs the extra 'finetune': pip install 'mirage-rag[finetune]'"
+WHY = "needs the extra 'finetune'"
 DATASET = MirageDataset.bundled("en")
 GRID = """
 name: small

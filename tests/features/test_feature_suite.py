@@ -206,7 +206,7 @@ def test_facts_that_cannot_be(settings: dict[str, Any], message: str) -> None:
 def test_a_name_cannot_say_which_model_computes_it(name: str, instead: str) -> None:
     with pytest.raises(FeatureError, match=re.escape(f"write mirage.features.{instead}")) as caught:
         FeatureSuite([name])
-    assert ("'mirage-rag[neural]'" in str(caught.value)) == ("pip" in instead)
+    assert ("'mirage-rag[neural] @ git" in str(caught.value)) == ("pip" in instead)
 
 
 def test_values_lie_in_the_range_that_is_said(english: MirageDataset) -> None:

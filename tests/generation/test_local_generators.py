@@ -20,7 +20,7 @@ from mirage.errors import GenerationError, MissingPackageError, SettingError
 from mirage.generation import Prompt, RagPrompt
 from mirage.models import Passage, Query
 
-WHY = "needs the extra 'neural': pip install 'mirage-rag[neural]'"
+WHY = "needs the extra 'neural'"
 
 # Of very different lengths, so that most of a batch is padding for some.
 QUERIES = MirageDataset(

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import importlib
-import itertools
 import sys
-import textwrap
 import warnings
 
 import pytest
+from adapter_example import run_example
 
 from mirage.errors import MissingPackageError
 from mirage.integrations import frames
@@ -24,13 +23,6 @@ EXTRAS = {
 NEEDS = {**{name: name for name in EXTRAS}, "frames": "polars", "trec": "ir_measures"}
 
 
-def example(docstring: str) -> str:
-    """The first indented block of a module's docstring."""
-    lines = itertools.dropwhile(lambda line: not line.startswith("    "), docstring.split("\n"))
-    block = itertools.takewhile(lambda line: not line or line.startswith("    "), lines)
-    return textwrap.dedent("\n".join(block))
-
-
 @pytest.mark.filterwarnings("ignore")  # of the harnesses
 @pytest.mark.parametrize("name", NEEDS)
 def test_the_example_runs(name: str, capsys: pytest.CaptureFixture[str]) -> None:
@@ -38,9 +30,7 @@ def test_the_example_runs(name: str, capsys: pytest.CaptureFixture[str]) -> None
         warnings.simplefilter("ignore")
         pytest.importorskip(NEEDS[name], reason=f"{NEEDS[name]} is not installed")
         module = importlib.import_module(f"mirage.integrations.{name}")
-    code = example(module.__doc__ or "")
-    assert f"mirage.integrations.{name}" in code or f"integrations import {name}" in code
-    exec(compile(code, f"example of {name}", "exec"), {})
+    run_example(module)
     assert capsys.readouterr().out.strip()
 
 

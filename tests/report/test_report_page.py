@@ -374,7 +374,7 @@ def test_a_plot_without_matplotlib_says_what_to_install(monkeypatch: pytest.Monk
 
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     rankings = MultilingualRanking({"sw": Leaderboard.published("sw")})
-    with pytest.raises(MirageError, match=r"pip install 'mirage-rag\[report\]'"):
+    with pytest.raises(MirageError, match=r"pip install 'mirage-rag\[report\] @ git"):
         plot_ranks(rankings)
 
 

@@ -42,7 +42,7 @@ from mirage.training import (
 )
 from mirage.training.tuning import token_rows
 
-WHY = "needs the extra 'finetune': pip install 'mirage-rag[finetune]'"
+WHY = "needs the extra 'finetune'"
 for name in ("torch", "trl", "peft"):
     pytest.importorskip(name, reason=WHY)
 
@@ -396,7 +396,7 @@ def test_wrong_settings_are_said(
             quick(base, out)
     with monkeypatch.context() as patch:
         patch.setitem(sys.modules, "peft", None)
-        with pytest.raises(MissingPackageError, match=r"peft; .* 'mirage-rag\[finetune\]'"):
+        with pytest.raises(MissingPackageError, match=r"peft; .* 'mirage-rag\[finetune\] @ git"):
             TransformersGenerator(tuned.folder)
     with pytest.raises(UnknownNameError, match="did you mean 'lora'"):
         quick(base, out, method="lorra")

@@ -162,6 +162,6 @@ def test_what_is_not_installed_is_said(
 ) -> None:
     for each in PACKAGES:
         monkeypatch.setitem(sys.modules, each, None if each == name else ModuleType(each))
-    told = rf"needs the package {name}; .*pip install 'mirage-rag\[finetune\]'"
+    told = rf"needs the package {name}; .*pip install 'mirage-rag\[finetune\] @ git"
     with pytest.raises(MissingPackageError, match=told):
         finetune(training_examples(QUERIES).examples, tmp_path, tmp_path / "out")
