@@ -256,7 +256,7 @@ def test_the_bundled_task_is_found_by_its_name() -> None:
     assert tuple(results(log)) == FeatureSuite.offline().names
 
 
-def test_the_command_that_the_guide_gives_scores_a_log_anew(tmp_path: Path) -> None:
+def test_the_command_that_the_guide_gives_scores_a_log_anew() -> None:
     if registry_info(feature_scorer).name == "feature_scorer":
         pytest.skip("inspect_ai gives no name of a package to what is installed in place")
     guide = Path(__file__).parents[2] / "docs" / "guides" / "harnesses.md"

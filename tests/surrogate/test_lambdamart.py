@@ -118,7 +118,9 @@ def test_several_languages_share_one_ranker() -> None:
 def test_without_the_extra_the_error_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "lightgbm", None)
     tables, boot = arena(tournaments=3)
-    with pytest.raises(MissingPackageError, match=r"lightgbm.*pip install 'mirage-rag\[ltr\] @ git"):
+    with pytest.raises(
+        MissingPackageError, match=r"lightgbm.*pip install 'mirage-rag\[ltr\] @ git"
+    ):
         SurrogateRanker("lambdamart").fit(tables, boot)
 
 
