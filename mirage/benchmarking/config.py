@@ -12,8 +12,10 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 from mirage._base.inputs import read_text
 from mirage.benchmarking._entries import (
     FOLDER,
+    UNTRUSTED,
     CorpusEntry,
     DatasetEntry,
+    EndpointEntry,
     Entry,
     GeneratorEntry,
     ModelName,
@@ -161,6 +163,16 @@ class GridConfig(BaseModel):
     level: Literal["passage", "document"] = "passage"
     seed: int = 0
 
+    @property
+    def endpoints(self) -> dict[str, EndpointEntry]:
+        """The entries that may send a key, by section and name."""
+        return {
+            f"{section}.{name}": entry
+            for section in ("rewriters", "retrievers", "rerankers", "generators")
+            for name, entry in getattr(self, section).items()
+            if isinstance(entry, EndpointEntry)
+        }
+
     @model_validator(mode="after")
     def _names_what_is_there(self) -> Self:
         for section in SECTIONS.values():
@@ -202,11 +214,15 @@ class GridConfig(BaseModel):
 # Reading ------------------------------------------------------------------------------------------
 
 
-def read_config(path: str | Path) -> GridConfig:
-    """What the YAML file of a grid says; paths in it are relative to its folder.
+def read_config(path: str | Path, *, trust: bool = False) -> GridConfig:
+    """Read the YAML file of a grid; paths in it are relative to its folder.
 
     Nothing in the file is run: tags that would make Python objects are errors, and so are keys that
     mean nothing.
+
+    Args:
+        path: The file.
+        trust: Send the keys that the file names to the addresses that it names.
 
     Raises:
         DatasetError: names the file, the line, and what is wrong there.
@@ -224,7 +240,8 @@ def read_config(path: str | Path) -> GridConfig:
         raise DatasetError(f"{path}: a grid is a mapping with name, datasets, grid and metrics")
     lines = dict(_lines(path, node, ()))
     try:
-        return GridConfig.model_validate(plain, context={FOLDER: path.resolve().parent})
+        context = {FOLDER: path.resolve().parent, UNTRUSTED: None if trust else path}
+        return GridConfig.model_validate(plain, context=context)
     except ValidationError as error:
         raise DatasetError(_told(path, error, lines, plain)) from None
 

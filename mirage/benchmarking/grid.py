@@ -55,13 +55,19 @@ class Grid:
         self.folder = Path(folder)
 
     @classmethod
-    def read(cls, path: str | Path) -> Grid:
-        """The grid of a YAML file; paths in it are relative to its folder.
+    def read(cls, path: str | Path, *, trust: bool = False) -> Grid:
+        """Read the grid of a YAML file; paths in it are relative to its folder.
+
+        Args:
+            path: The file.
+            trust: Send the keys that the file names to the addresses that it names. By default the
+                key in ``OPENAI_API_KEY`` goes to OpenAI and to the host of ``OPENAI_BASE_URL``,
+                and a grid that would send any other key anywhere is not run.
 
         Raises:
             DatasetError: names the file, the line, and what is wrong there.
         """
-        return cls(read_config(path), Path(path).parent)
+        return cls(read_config(path, trust=trust), Path(path).parent)
 
     @property
     def name(self) -> str:
@@ -121,7 +127,8 @@ class Grid:
             progress: show bars, by cell and by step.
 
         Raises:
-            SettingError: ``limit`` is below 1.
+            SettingError: ``limit`` is below 1, or a key would go to an address that the file names
+                and that it does not belong to.
             DatasetError: a dataset cannot be read.
         """
         runner = self._runner(store, limit, budget=budget, executor=executor, progress=progress)
@@ -347,6 +354,9 @@ class Grid:
     ) -> Runner:
         if limit is not None and limit < 1:
             raise SettingError(f"a grid is run on 1 query or more, not {limit}")
+        if not done:
+            for entry in self.config.endpoints.values():
+                entry.check_key()
         place = store if isinstance(store, ResultStore) else self.store(store)
         nodes = Nodes(self.config)
         return Runner(

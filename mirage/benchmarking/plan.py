@@ -17,6 +17,7 @@ from mirage.corpus import Corpus
 from mirage.errors import MirageError
 from mirage.generation import RagPrompt
 from mirage.llm import estimate_tokens
+from mirage.llm.keys import KeyUse
 
 if TYPE_CHECKING:
     from mirage.models import Passage
@@ -75,6 +76,7 @@ class Plan(Printed):
         rows: the steps, in their order.
         stored: bytes that the store holds.
         notes: how to read it.
+        keys: Which keys would be sent to which hosts.
     """
 
     name: str
@@ -82,6 +84,7 @@ class Plan(Printed):
     rows: tuple[PlanRow, ...]
     stored: int
     notes: tuple[str, ...] = ()
+    keys: tuple[KeyUse, ...] = ()
 
     def __iter__(self) -> Iterator[PlanRow]:
         return iter(self.rows)
@@ -148,7 +151,9 @@ def make_plan(
     notes.append("calls and tokens are at most so many: answers in the cache cost nothing")
     if any(row.seconds is None for row in rows):
         notes.append("?: such steps have not been done here yet; --limit 20 tells more")
-    return Plan(config.name, len(cells), rows, planner.stored, tuple(notes))
+    keys = dict.fromkeys(use for entry in config.endpoints.values() for use in entry.key_uses)
+    notes += map(str, keys)
+    return Plan(config.name, len(cells), rows, planner.stored, tuple(notes), tuple(keys))
 
 
 class _Planner:

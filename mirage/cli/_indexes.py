@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from mirage.cli._inputs import place_of
 from mirage.cli._llms import llms_of
@@ -43,21 +43,44 @@ class Model(NamedTuple):
     base_url: str | Sequence[str] | None = None
 
 
-LLMOf = Callable[[Model], "LLM"]
-"""How a model at an endpoint is asked."""
+class LLMOf(Protocol):
+    """Makes the client of a model at an endpoint."""
+
+    def __call__(self, model: Model, file: Path | None = None) -> LLM:
+        """Return the client; ``file`` is the file that names the endpoint, if one does."""
 
 
-def asking(key_from: str | None, **settings: Any) -> LLMOf:
-    """Asks models at endpoints as the options of a command say."""
-    return lambda encoder: llms_of([encoder.model], encoder.base_url, key_from, **settings)[0]
+def asking(key_from: str | None, *, trust: bool = False, **settings: Any) -> LLMOf:
+    """Return a function that makes clients as the options of a command say.
+
+    Args:
+        key_from: The environment variable with the key.
+        trust: Whether the key may go to an endpoint that a file names.
+        settings: Of every client; see :func:`mirage.cli._llms.llms_of`.
+    """
+
+    def llm_of(model: Model, file: Path | None = None) -> LLM:
+        if file is not None and key_from is not None and not trust:
+            from mirage.llm.keys import check_key
+
+            check_key(key_from, model.base_url, file, typed=True)
+        return llms_of([model.model], model.base_url, key_from, **settings)[0]
+
+    return llm_of
 
 
-def embedder_of(encoder: Model, llm_of: LLMOf) -> Embedder:
-    """The embedder of a dense index."""
+def embedder_of(encoder: Model, llm_of: LLMOf, file: Path | None = None) -> Embedder:
+    """Return the embedder of a dense index.
+
+    Args:
+        encoder: The model.
+        llm_of: Makes its client if it is at an endpoint.
+        file: The file that names the endpoint; ``None`` if the user typed it.
+    """
     from mirage import neural
 
     if encoder.base_url is not None:
-        return neural.EndpointEmbedder(llm_of(encoder))
+        return neural.EndpointEmbedder(llm_of(encoder, file))
     return neural.embedder_of(encoder.model)
 
 
@@ -85,7 +108,10 @@ def _encoder(folder: Path, kind: str) -> Model:
             f"{path}: does not say which model made the {kind} index; repeat `mirage index` with "
             f"{_ADDED_BY[kind]}"
         )
-    return Model(model, facts.get("base_url"))
+    base_url = facts.get("base_url")
+    if base_url is not None and not (isinstance(base_url, str) and base_url):
+        raise DatasetError(f"{path}: base_url is the address of an endpoint, not {base_url!r}")
+    return Model(model, base_url)
 
 
 def _note(folder: Path, kind: str) -> Path:
@@ -132,7 +158,8 @@ def dense_of(folder: Path, corpus: Corpus, llm_of: LLMOf) -> DenseRetriever:
     from mirage.retrieval import DenseRetriever
 
     _check_added(folder, "dense")
-    embedder = embedder_of(_encoder(folder, "dense"), llm_of)
+    encoder = _encoder(folder, "dense")
+    embedder = embedder_of(encoder, llm_of, _note(folder, "dense"))
     return DenseRetriever.open(folder / "dense", corpus, embedder)
 
 

@@ -70,6 +70,13 @@ OfQueries = Annotated[
 Jobs = Annotated[int, option("N", "Processes to use; -1 is one a core.")]
 Seed = Annotated[int, option("N", "Of everything random.")]
 Trust = Annotated[bool, flag("Read a surrogate that is none of those that ship.", "--trust")]
+TrustKeys = Annotated[
+    bool,
+    flag(
+        "Send keys to the addresses that the file names; only for a file that you trust.",
+        "--trust",
+    ),
+]
 Validate = Annotated[bool, flag("Also predict models that are held out.", "--validate")]
 
 # What is printed ----------------------------------------------------------------------------------

@@ -46,23 +46,26 @@ Table = Annotated[
     epilog=example("mirage bench plan mkqa.yaml", "mirage bench plan mkqa.yaml --limit 50")
 )
 def plan(
-    grid: GridFile, store: Store = None, limit: Limit = None, as_json: options.Json = False
+    grid: GridFile,
+    store: Store = None,
+    limit: Limit = None,
+    trust: options.TrustKeys = False,
+    as_json: options.Json = False,
 ) -> None:
-    """Say what is left to do, and what it will take, before anything is spent.
+    """Show what is left to do, and what it will take, before anything is spent.
 
-    Steps and their items, calls, tokens, money, time and disk.
+    Steps and their items, calls, tokens, money, time and disk; and which keys would go to which
+    hosts.
     """
-    made = _grid(grid).plan(store, limit=limit)
-    out_either(
-        made,
-        {
-            "cells": made.cells,
-            "stored": made.stored,
-            "steps": {row.step: vars(row) for row in (*made, made.total)},
-            "notes": made.notes,
-        },
-        as_json,
-    )
+    planned = _grid(grid, trust).plan(store, limit=limit)
+    plain = {
+        "cells": planned.cells,
+        "stored": planned.stored,
+        "steps": {row.step: vars(row) for row in (*planned, planned.total)},
+        "notes": planned.notes,
+        "keys": [use._asdict() for use in planned.keys],
+    }
+    out_either(planned, plain, as_json)
 
 
 @commands.command(
@@ -88,6 +91,7 @@ def run(
     history: File = None,
     commit: Sha = None,
     label: Label = "",
+    trust: options.TrustKeys = False,
     as_json: options.Json = False,
 ) -> None:
     """Do what has not been done, and print the table.
@@ -97,7 +101,7 @@ def run(
     """
     check_folder(file)
     check_history(history, commit, label)
-    read = _grid(grid)
+    read = _grid(grid, trust)
     with keeping(read.store(store).folder, cached=True), _executor(executor) as workers:
         table = read.run(store, limit=limit, budget=budget_of(budget), executor=workers)
     if history is not None:
@@ -171,10 +175,10 @@ def report(
     out_either(f"{file}: {len(table)} cells", {"file": file, "cells": len(table)}, as_json)
 
 
-def _grid(path: Path) -> Grid:
+def _grid(path: Path, trust: bool = False) -> Grid:
     from mirage.benchmarking import Grid
 
-    return Grid.read(file_of(path))
+    return Grid.read(file_of(path), trust=trust)
 
 
 @contextmanager

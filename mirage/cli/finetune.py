@@ -100,6 +100,7 @@ def finetune(
     ] = None,
     save_every: Annotated[int, option("N", "Steps between checkpoints.", min=1)] = 100,
     seed: options.Seed = 0,
+    trust: options.TrustKeys = False,
     as_json: options.SummaryJson = False,
 ) -> None:
     """Fine-tune a language model, by TRL and PEFT (extra finetune).
@@ -128,7 +129,7 @@ def finetune(
         if grid:
             from mirage.benchmarking import Grid
 
-            dataset = Grid.read(source).shown(named_texts("--cell", cell or ()))
+            dataset = Grid.read(source, trust=trust).shown(named_texts("--cell", cell or ()))
         else:
             dataset = _shown(_dataset(source, language), run, index, k)
         examples, omitted = _examples(dataset, model, target, tuning, seed)

@@ -57,6 +57,7 @@ def rerank(
     base_url: options.BaseUrl = None,
     language: options.OfQueries = None,
     key_from: options.KeyFrom = None,
+    trust: options.TrustKeys = False,
     max_tokens: options.MaxTokens = 1024,
     concurrency: options.Concurrency = 8,
     budget: options.Budget = None,
@@ -87,6 +88,7 @@ def rerank(
     check_folder(file)
     ask = asking(
         key_from,
+        trust=trust,
         max_tokens=max_tokens,
         concurrency=concurrency,
         cache=cache,

@@ -39,6 +39,7 @@ def retrieve(
     ] = None,
     language: options.OfQueries = None,
     key_from: options.KeyFrom = None,
+    trust: options.TrustKeys = False,
     concurrency: options.Concurrency = 8,
     budget: options.Budget = None,
     price: options.Price = None,
@@ -52,7 +53,9 @@ def retrieve(
     corpus = corpus_of(index)
     asked = queries_of(queries, language or corpus.language)
     check_folder(file)
-    ask = asking(key_from, budget=budget, price=price, concurrency=concurrency, cache=cache)
+    ask = asking(
+        key_from, trust=trust, budget=budget, price=price, concurrency=concurrency, cache=cache
+    )
     retriever = retriever_of(index, corpus, by or [default_kind(index)], ask)
     run = retriever.retrieve(asked, k)
     without = [query_id for query_id, hits in run.items() if not hits.passage_ids]

@@ -15,7 +15,7 @@ from dataclasses import asdict, dataclass
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, Literal, NamedTuple, TypeVar, cast
-from urllib.parse import quote, urlsplit
+from urllib.parse import quote
 
 from mirage.errors import BudgetError, LLMError, SettingError
 from mirage.executors.base import driver_host
@@ -24,6 +24,7 @@ from mirage.llm._sharing import Account, Copy, SharedBudget, SharedCache, Shared
 from mirage.llm.budget import Budget, Hold, Price, Usage
 from mirage.llm.cache import Cache, default_cache_path
 from mirage.llm.endpoints import checked_url, tls
+from mirage.llm.keys import KEY_VARIABLE, default_address, is_openai
 from mirage.llm.limits import MOST_BYTES, PACKING, limited
 from mirage.llm.retries import Reach, Retries, TransientError, decoded, transient_status
 from mirage.llm.secrets import Secrets
@@ -44,7 +45,6 @@ _DOCUMENTS: Mapping[RerankForm, str] = {"jina": "documents", "tei": "texts"}
 Message = Mapping[str, str]
 """One message of a chat: ``{"role": "user", "content": "..."}``."""
 
-_OPENAI = "https://api.openai.com/v1"
 _LIMITS = ("max_tokens", "max_completion_tokens")
 _OURS = ("model", "messages", "stream", "n")  # what parameters may not set
 _OF_CHATS = (*_LIMITS, "temperature")  # what means nothing where embeddings are asked for
@@ -172,17 +172,17 @@ class LLM:
             raise SettingError("Azure has no default endpoint: give base_url=")
         self.model = model
         self._own = base_url is None  # the endpoint is the environment's own
-        endpoint = base_url or os.environ.get("OPENAI_BASE_URL") or _OPENAI
+        endpoint = base_url or default_address()
         given = [endpoint] if isinstance(endpoint, str) else endpoint
         urls = [checked_url(url).rstrip("/") for url in given]
         self.endpoints: tuple[str, ...] = tuple(dict.fromkeys(urls))
         self.endpoint: str = self.endpoints[0]
         if api_key is None and self._own:
-            api_key = os.environ.get("OPENAI_API_KEY")
+            api_key = os.environ.get(KEY_VARIABLE)
         self._secrets = Secrets(api_key or None, headers or {})
         self._azure = azure_api_version
         # OpenAI has renamed the parameter; other servers know the old name.
-        limit = "max_completion_tokens" if _is_openai(self.endpoint) else "max_tokens"
+        limit = "max_completion_tokens" if is_openai(self.endpoint) else "max_tokens"
         self.parameters: dict[str, Any] = _parameters(
             temperature, limit, max_tokens, parameters or {}
         )
@@ -237,7 +237,7 @@ class LLM:
         Raises:
             LLMError: there is no key for OpenAI.
         """
-        if self._secrets.key is None and not self._secrets.headers and _is_openai(self.endpoint):
+        if self._secrets.key is None and not self._secrets.headers and is_openai(self.endpoint):
             how = "set OPENAI_API_KEY, or give api_key=" if self._own else "give api_key="
             raise LLMError(f"no key for {self.endpoint}: {how}")
         with self._secrets.out_of_logs():
@@ -741,11 +741,6 @@ def _status_error(error: APIStatusError, secrets: Secrets) -> TransientError | L
 
 
 # Settings -----------------------------------------------------------------------------------------
-
-
-def _is_openai(endpoint: str) -> bool:
-    host = urlsplit(endpoint).hostname or ""
-    return host == "api.openai.com" or host.endswith(".api.openai.com")
 
 
 def _parameters(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable
 from functools import cache
 from importlib import import_module
@@ -13,6 +14,8 @@ from mirage._base.logs import visible
 from mirage.errors import SettingError
 
 __all__ = ["checked_url", "short", "tls"]
+
+_UNSAFE = re.compile(r"[^\w.:%-]")  # in a host; letters may be of any script
 
 _SHOWN = 300  # characters of a server's own message to show
 
@@ -35,7 +38,10 @@ def checked_url(url: str) -> str:
             "an endpoint's address holds no password and no query, which would end up in logs and "
             "errors: send them in a header, with headers=, or as api_key="
         )
-    if parts.scheme not in ("http", "https") or not parts.netloc:
+    host = parts.hostname or ""
+    # The HTTP client reads such a host otherwise than this function does.
+    is_plain = not _UNSAFE.search(host) and (":" in host or "%" not in host)
+    if parts.scheme not in ("http", "https") or not host or not is_plain:
         raise wrong
     return url
 

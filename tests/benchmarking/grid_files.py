@@ -17,7 +17,7 @@ retrievers:
   flat: {{kind: bm25, b: 0.1, k1: 1.5}}
   both: {{kind: rrf, of: [bm25, flat], depth: 20}}
 generators:
-  chat: {{kind: openai, model: chat, base_url: "{url}", api_key: "${{ENV:GRID_KEY}}"}}
+  chat: {{kind: openai, model: chat, base_url: "{url}"}}
 prompts:
   short: {{kind: short-answer}}
 grid:

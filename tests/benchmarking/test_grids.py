@@ -550,7 +550,9 @@ def test_the_oracle_passes_over_queries_without_qrels(tmp_path: Path, chat: Chat
 
 
 def test_a_key_is_in_no_file(tmp_path: Path, chat: ChatServer) -> None:
-    Grid.read(grid_file(tmp_path, chat.url)).run(limit=2, progress=False)
+    entry = f'{{kind: openai, model: chat, base_url: "{chat.url}", api_key: "${{ENV:GRID_KEY}}"}}'
+    keyed = f"  chat: {entry}"
+    Grid.read(grid_file(tmp_path, chat=keyed), trust=True).run(limit=2, progress=False)
     assert chat.headers[0]["authorization"] == "Bearer sk-of-the-grid"
     for path in tmp_path.rglob("*"):
         assert path.is_dir() or b"sk-of-the-grid" not in path.read_bytes()

@@ -1,0 +1,125 @@
+"""Which key may be sent to which address."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from pathlib import Path
+from typing import NamedTuple
+from urllib.parse import urlsplit
+
+from mirage.errors import SettingError
+from mirage.llm.endpoints import checked_url
+
+__all__ = [
+    "KEY_VARIABLE",
+    "KeyUse",
+    "check_key",
+    "default_address",
+    "is_openai",
+    "key_uses",
+    "origin_of",
+]
+
+KEY_VARIABLE = "OPENAI_API_KEY"
+"""The environment variable whose key is sent to the default address."""
+
+_OPENAI = "https://api.openai.com/v1"
+_PORTS = {"http": 80, "https": 443}
+
+
+class KeyUse(NamedTuple):
+    """A key and an address that would receive it.
+
+    Attributes:
+        variable: The environment variable that holds the key.
+        host: The address without its path: scheme, host and, if it is not the default, port.
+        trusted: Whether the key may be sent there without ``--trust``.
+    """
+
+    variable: str
+    host: str
+    trusted: bool
+
+    def __str__(self) -> str:
+        note = "" if self.trusted else ", if the file is trusted (--trust)"
+        return f"the key in {self.variable} goes to {self.host}{note}"
+
+
+def default_address() -> str:
+    """Return ``OPENAI_BASE_URL`` of the environment, or the address of OpenAI."""
+    return os.environ.get("OPENAI_BASE_URL") or _OPENAI
+
+
+def origin_of(url: str) -> str:
+    """Return scheme, host and port of an address.
+
+    The port is left out if it is the default of the scheme. The host is in lower case.
+
+    Raises:
+        SettingError: if the address is not valid.
+    """
+    parts = urlsplit(checked_url(url))
+    host = (parts.hostname or "").rstrip(".")
+    host = f"[{host}]" if ":" in host else host
+    port = "" if parts.port in (None, _PORTS[parts.scheme]) else f":{parts.port}"
+    return f"{parts.scheme}://{host}{port}"
+
+
+def is_openai(url: str) -> bool:
+    """Return whether an address is OpenAI's, reached over an encrypted connection."""
+    scheme, _, host = origin_of(url).partition("://")
+    return scheme == "https" and (host == "api.openai.com" or host.endswith(".api.openai.com"))
+
+
+def key_uses(
+    variable: str | None, urls: str | Iterable[str] | None, *, typed: bool = False
+) -> tuple[KeyUse, ...]:
+    """Return which addresses that a file names would receive which key.
+
+    A key belongs to the address that it was given for. ``OPENAI_API_KEY`` belongs to OpenAI and to
+    the host of ``OPENAI_BASE_URL``, and so does a variable that the user typed without an address.
+    Any other address or variable that a file names needs the user's trust. Scheme and port are
+    part of the host: a key for ``https://host`` does not go to ``http://host``.
+
+    Args:
+        variable: The variable with the key. ``None`` is the default: without an address,
+            ``OPENAI_API_KEY`` if it is set, and with one no key.
+        urls: The address or addresses in the file, ``None`` for the default address.
+        typed: Whether the user typed the variable, as opposed to the file naming it.
+    """
+    if variable is None:
+        if urls is not None or not os.environ.get(KEY_VARIABLE):
+            return ()
+        variable = KEY_VARIABLE
+    is_own = typed or variable == KEY_VARIABLE
+    addresses = [default_address()] if urls is None else [urls] if isinstance(urls, str) else urls
+    home = origin_of(default_address())
+    return tuple(
+        KeyUse(variable, origin_of(url), is_own and (is_openai(url) or origin_of(url) == home))
+        for url in addresses
+    )
+
+
+def check_key(
+    variable: str | None, urls: str | Iterable[str] | None, file: Path, *, typed: bool = False
+) -> None:
+    """Refuse to send a key to an address that a file names, unless the key belongs there.
+
+    Args:
+        variable: As in :func:`key_uses`.
+        urls: As in :func:`key_uses`.
+        file: The file that names the address or the variable.
+        typed: As in :func:`key_uses`.
+
+    Raises:
+        SettingError: if the key does not belong to one of the addresses; names the file, the host,
+            the variable and the option that allows it.
+    """
+    for use in key_uses(variable, urls, typed=typed):
+        if not use.trusted:
+            what = "the address" if typed else "this variable and address"
+            raise SettingError(
+                f"{file}: the key in {use.variable} would go to {use.host}, but {what} comes from "
+                "this file; if you trust the file, pass --trust (trust=True in Python)"
+            )
