@@ -88,8 +88,12 @@ def _passages(
             if text.document_id != text.id:
                 yield text
                 continue
-            pieces = list(chunk((text,), size, overlap=overlap))
-            yield from pieces if len(pieces) > 2 else [text] if pieces else []
+            # Without its structure, so that the length alone decides.
+            windows = list(chunk((Passage(id=text.id, text=text.text),), size, overlap=overlap))
+            if len(windows) > 2:
+                yield from chunk((text,), size, overlap=overlap)
+            elif windows:
+                yield text
 
 
 class Askable(NamedTuple):

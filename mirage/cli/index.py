@@ -30,7 +30,10 @@ UNITS = ("word", "character")
 def index(
     documents: Annotated[
         list[Path],
-        argument("DOCUMENTS", "Folders or files: text, Markdown, JSON Lines, Parquet."),
+        argument(
+            "DOCUMENTS",
+            "Folders or files: text, Markdown, RST, HTML, PDF, Word, JSON Lines, Parquet.",
+        ),
     ],
     place: Annotated[Path, argument("OUT", "The folder to write the corpus and its index to.")],
     language: Annotated[

@@ -21,7 +21,9 @@ if TYPE_CHECKING:
 Documents = Annotated[
     list[Path],
     argument(
-        "DOCUMENTS", "Folders or files: text, Markdown, JSON Lines, Parquet; or a corpus' folder."
+        "DOCUMENTS",
+        "Folders or files: text, Markdown, RST, HTML, PDF, Word, JSON Lines, Parquet; or a "
+        "corpus' folder.",
     ),
 ]
 OfDocuments = Annotated[str, option("CODE", "Of the documents and the questions.")]

@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Literal
 
+from mirage.corpus._structure import Layout
 from mirage.errors import SettingError
 from mirage.models import Passage
 from mirage.text.tokens import UNSPACED
@@ -34,9 +35,14 @@ def chunk(
     """Cut documents into passages of at most ``size`` units, in order.
 
     The passages of a document ``d`` are ``d#0``, ``d#1``, ...: their ids depend on that document
-    alone, not on which others there are or in which order. Texts are pieces of the document's text
-    as it stands there, so that nothing is joined by blanks where a language writes none. A document
-    without a unit gives no passage.
+    alone. Texts are slices of the document's text, so that nothing is joined by blanks in languages
+    that write none. A document without units gives no passage.
+
+    Documents that :func:`~mirage.corpus.read_documents` read from Markdown, HTML and the like are
+    cut by their structure. A code block, a table or a list item is cut only if it is longer than
+    ``size``, and then between lines if possible. A heading stays with what follows it, and ends a
+    passage that is at least half full. The title of a passage is the path of headings that all of
+    it is under, such as ``Handbook > Leave``.
 
     Args:
         documents: whole texts, each with its id and title.
@@ -46,8 +52,9 @@ def chunk(
             ``character``: whatever is no blank; or a function that gives the spans of a text's
             units, such as ``lambda text: tokenizer(text, return_offsets_mapping=True,
             add_special_tokens=False)["offset_mapping"]`` of a fast tokenizer of transformers.
-        overlap: units that a passage repeats from the one before it.
-        title: whether each passage carries the title of its document.
+        overlap: units that a passage repeats from the one before it; fewer if the repetition would
+            begin within code, a table or a list item, and none after a heading.
+        title: whether each passage carries a title.
 
     Raises:
         SettingError: ``size`` is below 1, ``overlap`` is not below it, or there is no such unit.
@@ -75,14 +82,17 @@ def _spans(unit: str) -> Spans:
 def _passages(
     document: Passage, spans: Sequence[tuple[int, int]], size: int, overlap: int, title: bool
 ) -> Iterator[Passage]:
-    starts = range(0, max(1, len(spans) - overlap), size - overlap) if spans else ()
-    for number, start in enumerate(starts):
-        # Up to the next unit, so that what stands between two is lost nowhere.
-        end = spans[start + size][0] if start + size < len(spans) else len(document.text)
-        begin = spans[start][0] if start else 0
+    layout = Layout.of(document, spans)
+    start = number = 0
+    while start < len(spans):
+        end = layout.end_of(start, size)
         yield Passage(
             id=f"{document.id}#{number}",
-            text=document.text[begin:end].strip(),
-            title=document.title if title else "",
+            text=layout.text_of(start, end),
+            title=layout.title_of(start, end, document.title) if title else "",
             document=document.id if "#" in document.id else None,
         )
+        if end == len(spans):
+            return
+        start = layout.resume(start, end, overlap)
+        number += 1

@@ -1,24 +1,30 @@
-"""Documents from files: folders of text, JSON Lines, Parquet."""
+"""Documents from files: folders of text, HTML, PDF, Word, JSON Lines, Parquet."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from mirage._base.files import table_rows, validated
-from mirage._base.inputs import files_below, matching_files, read_text
+from mirage._base.inputs import files_below, matching_files, read_bytes
+from mirage._base.logs import logger
 from mirage._base.rows import PASSAGE_NAMES
+from mirage.corpus._formats import FORMATS, parse_file
+from mirage.corpus._structure import assemble
 from mirage.corpus.chunking import Spans, Unit, chunk
 from mirage.errors import DatasetError
 from mirage.models import Passage
 
-__all__ = ["CHUNK", "files", "is_text", "read_documents", "read_file", "read_passages"]
+__all__ = ["CHUNK", "files", "is_text", "read_documents", "read_passages"]
+
+_LOG = logger("mirage.corpus")
 
 CHUNK = 100
 """Words a passage that text files are cut into."""
 
-TEXT = (".txt", ".text", ".md", ".markdown", ".rst")
+TEXT = tuple(FORMATS)
 """Endings of files that are one document each."""
 
 ROWS = (".jsonl", ".jsonl.gz", ".ndjson", ".parquet")
@@ -26,27 +32,34 @@ ROWS = (".jsonl", ".jsonl.gz", ".ndjson", ".parquet")
 
 
 def read_documents(source: str | Path) -> Iterator[Passage]:
-    """Documents or passages of a file, of a folder, or of all files that a pattern matches.
+    """Read the documents or passages of a file, a folder, or all files that match a pattern.
 
-    A text file (``.txt``, ``.md``, ``.rst`` and the like) is one document: its id is its path below
-    the folder, its title a Markdown file's first heading, or else its name. Of JSON Lines
-    (``.jsonl``, ``.jsonl.gz``) and Parquet a row is one, with ``id`` (or ``_id``, ``docid``,
-    ``wikipedia_id``), ``text`` (or ``contents``, ``content``, ``body``; KILT's list of paragraphs
-    is joined) and ``title``; other fields are passed over. Files come in the order of their names.
+    A file of plain text (``.txt``), Markdown (``.md``), reStructuredText (``.rst``), HTML
+    (``.html``), PDF (``.pdf``) or Word (``.docx``) is one document. Its id is its path below the
+    folder. Its title is its first heading of level 1, else the title in its metadata, else its
+    name. Text that a browser or Word hides is left out.
+
+    Each row of JSON Lines (``.jsonl``, ``.jsonl.gz``) and Parquet is a document, with ``id`` (or
+    ``_id``, ``docid``, ``wikipedia_id``), ``text`` (or ``contents``, ``content``, ``body``; KILT's
+    list of paragraphs is joined) and ``title``; other fields are ignored.
+
+    Files come in the order of their names. Files of other formats in a folder, and PDF pages
+    without text, are skipped with a warning that counts them.
 
     Raises:
-        DatasetError: there is no such file, a file has another ending, or is not UTF-8, or a row
-            lacks an id or a text; names the file and the line.
-        MissingPackageError: Parquet needs the extra ``retrieval``.
+        DatasetError: there is no such file, a file has another ending, is damaged, encrypted or not
+            UTF-8, or a row lacks an id or a text; names the file and the line.
+        MissingPackageError: Parquet needs the extra ``retrieval``; RST, HTML, PDF and Word need the
+            extra ``documents``.
     """
-    paths, root = files(source)
-    return (document for path in paths for document in read_file(path, root))
+    paths, root = _sources(source)
+    return (document for path in paths for document in _read(path, root, len(paths) == 1))
 
 
 def read_passages(
     source: str | Path, size: int = CHUNK, unit: Unit | Spans = "word", *, overlap: int = 0
 ) -> Iterator[Passage]:
-    """What :func:`read_documents` reads, text files cut into passages by :func:`chunk`.
+    """Read documents as :func:`read_documents` does and cut them into passages by :func:`chunk`.
 
     Rows of JSON Lines and Parquet are passages as they are.
 
@@ -58,26 +71,60 @@ def read_passages(
 
     Raises:
         DatasetError: as :func:`read_documents`.
+        MissingPackageError: as :func:`read_documents`.
         SettingError: as :func:`chunk`.
     """
-    paths, root = files(source)
+    paths, root = _sources(source)
     for path in paths:
-        documents = read_file(path, root)
+        documents = _read(path, root, len(paths) == 1)
         yield from chunk(documents, size, unit, overlap=overlap) if is_text(path) else documents
 
 
-def read_file(path: Path, root: Path) -> Iterator[Passage]:
-    """The documents of one file, whose path below ``root`` is the id of a text."""
-    if is_text(path):
-        yield _document(path, root)
-    else:
-        for where, row in table_rows(path):
-            yield _passage(row, where)
+def _read(path: Path, root: Path, is_alone: bool) -> Iterator[Passage]:
+    """Yield the documents of one file, whose path below ``root`` is the id of a text."""
+    if not is_text(path):
+        yield from (_passage(row, where) for where, row in table_rows(path))
+        return
+    parsed = parse_file(path, read_bytes(path))
+    if parsed.problem and not parsed.blocks and is_alone:
+        raise DatasetError(f"{path}: {parsed.problem}")
+    if parsed.problem:
+        _LOG.warning("%s: skipped what has %s", path, parsed.problem)
+    if parsed.blocks:
+        yield assemble(path.relative_to(root).as_posix(), parsed, path.stem)
 
 
 def is_text(path: Path) -> bool:
-    """Whether a file is one document, by its ending."""
+    """Return whether a file is one document, by its ending."""
     return path.name.lower().endswith(TEXT)
+
+
+def _sources(source: str | Path) -> tuple[list[Path], Path]:
+    """Return the files of a source, and warn of those in a folder that are not read."""
+    paths, root = files(source)
+    if Path(source).is_dir():
+        skipped = Counter(
+            path.suffix.lower() or "no ending"
+            for path in Path(source).rglob("*")
+            if path.is_file() and not _is_hidden(path.relative_to(source)) and not _is_read(path)
+        )
+        if skipped:
+            counts = ", ".join(f"{ending} ({n})" for ending, n in skipped.most_common())
+            _LOG.warning(
+                "%s: skipped %d files of formats that are not read: %s",
+                source,
+                skipped.total(),
+                counts,
+            )
+    return paths, root
+
+
+def _is_read(path: Path) -> bool:
+    return path.name.lower().endswith(TEXT + ROWS)
+
+
+def _is_hidden(path: Path) -> bool:
+    return any(part.startswith(".") for part in path.parts)
 
 
 def files(source: str | Path) -> tuple[list[Path], Path]:
@@ -105,16 +152,9 @@ def _check(path: Path) -> None:
     # A file that is named may be JSON Lines called .json, as KILT's knowledge source is.
     if not path.name.lower().endswith((*TEXT, *ROWS, ".json")):
         raise DatasetError(
-            f"{path}: documents are files that end in {', '.join(TEXT + ROWS)}; convert it to text"
+            f"{path}: documents are files that end in {', '.join(TEXT + ROWS)}; convert it to one "
+            "of these"
         )
-
-
-def _document(path: Path, root: Path) -> Passage:
-    text = read_text(path)
-    heading = next((line.lstrip("# ") for line in text.split("\n") if line.startswith("# ")), "")
-    return Passage(
-        id=path.relative_to(root).as_posix(), text=text, title=heading.strip() or path.stem
-    )
 
 
 def _passage(row: Mapping[str, Any], where: str) -> Passage:

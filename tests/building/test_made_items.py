@@ -20,6 +20,7 @@ from mirage.building import (
     ItemSet,
     askable_passages,
     build_test_set,
+    corpus_of,
     duplicate_of,
     faults_in,
     query_of,
@@ -202,6 +203,13 @@ def test_passages_are_spread_over_documents_and_copies_are_passed_over() -> None
     first = [passage.document_id for passage in told.passages[:6]]
     assert len(set(first)) == 6
     assert (told.documents, told.askable_documents) == (9, 6)
+
+
+def test_short_documents_with_many_headings_stay_whole(tmp_path: Path) -> None:
+    sections = "\n\n".join(f"## Part {n}\n\n" + f"word{n} " * 30 for n in range(5))
+    (tmp_path / "a.md").write_text(f"# A\n\n{sections}\n")
+    assert [passage.id for passage in corpus_of(tmp_path, "en")] == ["a.md"]
+    assert len(corpus_of(tmp_path, "en", size=50)) == 5
 
 
 # With an LLM

@@ -1,0 +1,52 @@
+"""PDF, by pypdf."""
+
+from __future__ import annotations
+
+import io
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from mirage.corpus._structure import Block, Parsed
+from mirage.errors import DatasetError, needing
+
+__all__ = ["parse"]
+
+
+def parse(content: bytes) -> Parsed:
+    """Return one block of text per page.
+
+    Raises:
+        DatasetError: The file is encrypted or damaged.
+        MissingPackageError: The extra ``documents`` is not installed.
+    """
+    with needing("pypdf", "documents"):
+        from pypdf import PasswordType, PdfReader
+
+    with _without_remarks():
+        reader = PdfReader(io.BytesIO(content))
+        # Many files are encrypted with an empty password, to forbid printing.
+        if reader.is_encrypted and reader.decrypt("") == PasswordType.NOT_DECRYPTED:
+            raise DatasetError("encrypted; save it without a password")
+        pages = [page.extract_text().strip() for page in reader.pages]
+        title = str(getattr(reader.metadata, "title", None) or "")
+    blocks = [Block(page) for page in pages if page]
+    empty = len(pages) - len(blocks)
+    problem = (
+        f"no text on {empty} of {len(pages)} pages, which may be scans; run OCR on the file"
+        if empty
+        else ""
+    )
+    return Parsed(blocks, title, problem)
+
+
+@contextmanager
+def _without_remarks() -> Iterator[None]:
+    """Keep pypdf from logging what it repairs."""
+    logger = logging.getLogger("pypdf")
+    level = logger.level
+    logger.setLevel(logging.CRITICAL)
+    try:
+        yield
+    finally:
+        logger.setLevel(level)

@@ -1,0 +1,188 @@
+"""The parts of a document that a passage should not cut: headings, code, tables, list items."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterable, Sequence
+from itertools import takewhile
+from typing import Literal, NamedTuple, Self
+
+from pydantic import Field
+
+from mirage.models import Passage
+
+__all__ = ["Block", "BlockKind", "Document", "Layout", "Parsed", "Part", "assemble"]
+
+BlockKind = Literal["text", "heading", "code", "table", "item"]
+"""The kind of a block. Running text may be cut anywhere, the others only if they do not fit."""
+
+TITLE_LENGTH = 200
+"""The longest title and heading, in characters; longer ones are cut."""
+
+SEPARATOR = " > "
+"""Separates the headings in the title of a passage."""
+
+
+class Block(NamedTuple):
+    """A block as a parser returns it.
+
+    Attributes:
+        text: The text, with its markup if the format is read as source.
+        kind: The kind of block.
+        level: The depth of a heading, from 1.
+        title: The text of a heading without markup, if it has any.
+    """
+
+    text: str
+    kind: BlockKind = "text"
+    level: int = 0
+    title: str = ""
+
+
+class Parsed(NamedTuple):
+    """The content of a file.
+
+    Attributes:
+        blocks: The blocks in reading order.
+        title: The title in the metadata of the file, if there is one.
+        problem: Content that could not be read, such as scanned pages.
+    """
+
+    blocks: Sequence[Block]
+    title: str = ""
+    problem: str = ""
+
+
+class Part(NamedTuple):
+    """A block of a document: its span in the text, and the headings above it."""
+
+    start: int
+    end: int
+    kind: BlockKind
+    path: tuple[str, ...]
+
+
+class Document(Passage):
+    """A whole text together with its structure."""
+
+    parts: tuple[Part, ...] = Field(default=(), exclude=True, repr=False)
+
+
+def assemble(id_: str, parsed: Parsed, fallback_title: str) -> Document:
+    """Return the document that consists of the blocks of a file.
+
+    The title is the first heading of level 1, else the title in the metadata, else
+    ``fallback_title``.
+    """
+    heading = next((b for b in parsed.blocks if b.kind == "heading" and b.level == 1), None)
+    candidates = (_heading_title(heading) if heading else "", _as_title(parsed.title))
+    title = next(filter(None, candidates), fallback_title)
+    root = () if heading else (title,)
+    pieces: list[str] = []
+    parts: list[Part] = []
+    headings: list[tuple[int, str]] = []
+    length, previous = 0, None
+    for block in parsed.blocks:
+        if block.kind == "heading":
+            while headings and headings[-1][0] >= block.level:
+                headings.pop()
+            headings.append((block.level, _heading_title(block)))
+        gap = "" if previous is None else "\n" if block.kind == previous == "item" else "\n\n"
+        start = length + len(gap)
+        pieces += [gap, block.text]
+        length = start + len(block.text)
+        path = (*root, *(text for _, text in headings if text)) or (title,)
+        parts.append(Part(start, length, block.kind, path))
+        previous = block.kind
+    return Document(id=id_, text="".join(pieces), title=title, parts=tuple(parts))
+
+
+def _heading_title(heading: Block) -> str:
+    return _as_title(heading.title or heading.text)
+
+
+def _as_title(text: str) -> str:
+    return " ".join(text[: 4 * TITLE_LENGTH].split())[:TITLE_LENGTH].strip()
+
+
+class Layout:
+    """The positions between the units of a text at which passages may begin and end.
+
+    Args:
+        text: The text of the document.
+        starts: The offset of each unit, in order.
+        parts: The structure; without one, passages may be cut everywhere.
+    """
+
+    def __init__(self, text: str, starts: Sequence[int], parts: Sequence[Part]) -> None:
+        self._text, self._starts, self._parts = text, starts, parts
+        self._first_units = [bisect_left(starts, part.start) for part in parts]
+        self._is_inside = bytearray(len(starts) + 1)
+        self._is_heading = bytearray(len(starts) + 1)
+        for part, first in zip(parts, self._first_units, strict=True):
+            self._add(part, first)
+
+    @classmethod
+    def of(cls, document: Passage, spans: Sequence[tuple[int, int]]) -> Self:
+        """Return the layout of a document whose units have these spans."""
+        parts = document.parts if isinstance(document, Document) else ()
+        return cls(document.text, [start for start, _ in spans], parts)
+
+    def _add(self, part: Part, first: int) -> None:
+        last = bisect_left(self._starts, part.end)
+        if part.kind == "text" or last == first:
+            return
+        for unit in range(first + 1, last):
+            self._is_inside[unit] = 1
+        if part.kind == "heading":
+            self._is_heading[first] = 1
+            self._is_inside[last] = 1  # A heading stays with what follows it.
+
+    def end_of(self, start: int, size: int) -> int:
+        """Return the unit before which a passage that begins at ``start`` ends.
+
+        A passage that is at least half full ends before a heading.
+        """
+        limit = min(start + size, len(self._starts))
+        for unit in range(start + max(1, -(-size // 2)), limit):
+            if self._is_heading[unit] and not self._is_inside[unit]:
+                return unit
+        if limit == len(self._starts):
+            return limit
+        # Backwards, so that a passage is as long as possible.
+        candidates = range(limit, start, -1)
+        whole = next((unit for unit in candidates if not self._is_inside[unit]), None)
+        return whole or next(filter(self._begins_line, candidates), limit)
+
+    def resume(self, start: int, end: int, overlap: int) -> int:
+        """Return the unit with which the passage after ``start`` to ``end`` begins."""
+        if self._is_heading[end]:
+            return end
+        earliest = max(end - overlap, start + 1)
+        return next((u for u in range(earliest, end) if not self._is_inside[u]), end)
+
+    def _begins_line(self, unit: int) -> bool:
+        between = self._text[self._starts[unit - 1] : self._starts[unit]]
+        return "\n" in between
+
+    def text_of(self, start: int, end: int) -> str:
+        """Return the text from one unit to another, with the indentation of its first line."""
+        begin = self._starts[start] if start else 0
+        stop = self._starts[end] if end < len(self._starts) else len(self._text)
+        if not self._parts:
+            return self._text[begin:stop].strip()
+        line = self._text.rfind("\n", 0, begin) + 1
+        if not self._text[line:begin].strip():
+            begin = line
+        return self._text[begin:stop].strip("\n").rstrip()
+
+    def title_of(self, start: int, end: int, title: str) -> str:
+        """Return the headings that everything between two units has in common."""
+        first = max(0, bisect_left(self._first_units, start + 1) - 1)
+        last = max(first + 1, bisect_left(self._first_units, end))
+        return SEPARATOR.join(_common(part.path for part in self._parts[first:last])) or title
+
+
+def _common(paths: Iterable[tuple[str, ...]]) -> tuple[str, ...]:
+    levels = zip(*paths, strict=False)
+    return tuple(level[0] for level in takewhile(lambda level: len({*level}) == 1, levels))
