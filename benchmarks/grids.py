@@ -125,7 +125,7 @@ def main() -> None:
                     holds(cell.scores["m"].interval, mean)
                     for cell, mean in zip(made, means, strict=True)
                 )
-                gaps = made.compare("m", baseline={"retriever": "0"}, permutations=1)
+                gaps = made.compare("m", baseline={"retriever": "0"}, permutations=400)
                 held.setdefault("difference", []).extend(
                     holds(
                         row.interval,

@@ -15,7 +15,7 @@ from mirage.benchmarking import _rendering as rendering
 from mirage.benchmarking.cells import Cell, axes_of, differing_axes
 from mirage.errors import SettingError, UnknownNameError
 from mirage.statistics.bootstrap import Interval
-from mirage.statistics.clusters import cluster_codes
+from mirage.statistics.clusters import FEWEST_FOR_MEANS, cluster_codes
 from mirage.statistics.paired import PairedMean, paired_means
 from mirage.statistics.permutation import holm
 
@@ -45,8 +45,8 @@ class CellDifference(NamedTuple):
         baseline: the other.
         difference: of the means over the queries that both are measured on, the one minus the
             other.
-        interval: its lower and upper end; NaN where the two differ on fewer than ten clusters of
-            queries.
+        interval: Its lower and upper end, which hold 0 if and only if ``p`` is above 1 minus the
+            level; NaN if the two share fewer than ten clusters of queries, or differ on none.
         p: chance of so large a difference, of either sign, if the two cells are alike.
         corrected: the same, corrected for the number of rows (Holm).
         n: the queries.
@@ -114,18 +114,27 @@ class CellComparisons(Printed, Rows[CellDifference]):
         columns["Holm"] = [f"{row.corrected:.4f}" for row in self]
         columns[""] = [row.mark for row in self]
         columns["n"] = [str(row.n) for row in self]
-        note = (
-            f"In brackets: {100 * self.level:g} % intervals. p: permutations that swap what two "
-            f"cells got for a query; Holm: corrected for {len(self)} comparisons; * 0.05, ** 0.01, "
-            "*** 0.001."
-        )
+        notes = [
+            "p: permutations that swap what two cells got for a query; Holm: p corrected for "
+            f"{len(self)} comparisons; * 0.05, ** 0.01, *** 0.001 by Holm."
+        ]
+        if any(not np.isnan(row.interval[0]) for row in self):
+            level, alpha = f"{100 * self.level:g} %", f"{1 - self.level:.4g}"
+            notes.append(
+                f"In brackets: the {level} interval of each difference by itself. It holds 0 if "
+                f"and only if p, without Holm's correction, is above {alpha}."
+            )
+        if any(np.isnan(row.interval[0]) for row in self):
+            notes.append(
+                f"No interval: fewer than {FEWEST_FOR_MEANS} clusters of queries, or no difference."
+            )
         of = "" if "metric" in columns or not cells else f" of {self.rows[0].metric}"
         base = ", ".join(f"{axis}: {value}" for axis, value in self.baseline.items())
         table = Table(
             f"{self.name}: differences{of}" + (f" from {base}" if base else ""),
             tuple(columns),
             tuple(zip(*columns.values(), strict=True)),
-            notes=(note, *self.notes),
+            notes=(*notes, *self.notes),
             name=texts - 1,
             texts=tuple(range(texts - 1)),
         )

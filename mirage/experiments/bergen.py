@@ -23,7 +23,7 @@ from mirage.experiments.results import Line, Result
 from mirage.statistics import mean_tau
 from mirage.statistics.bootstrap import NO_INTERVAL, Interval
 from mirage.statistics.clusters import cluster_codes
-from mirage.statistics.paired import gap_interval
+from mirage.statistics.paired import paired_means
 from mirage.statistics.ranks import kendall_tau
 
 __all__ = [
@@ -289,7 +289,8 @@ def _mean_gain(pairs: Sequence[tuple[Cell, Cell]], metric: str) -> tuple[float, 
     if not by_query:
         return math.nan, NO_INTERVAL
     means = np.array([np.mean(some) for some in by_query.values()])
-    return float(means.mean()), gap_interval(means, cluster_codes([*by_query], clusters))
+    (row,) = paired_means(means[:, None], cluster_codes([*by_query], clusters))
+    return row.mean, row.interval
 
 
 # Retrieval and answers (Figures 4, 6 and 7, Table 7) ----------------------------------------------

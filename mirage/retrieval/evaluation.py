@@ -73,7 +73,8 @@ class RetrievalDifference(NamedTuple):
     Attributes:
         measure: its name.
         difference: of the means over the queries that both are measured on, first minus second.
-        interval: its lower and upper end; NaN where the runs differ on fewer than ten queries.
+        interval: Its lower and upper end, which hold 0 if and only if ``p`` is above 1 minus the
+            level; NaN if the runs share fewer than ten clusters of queries, or differ on none.
         p: chance of so large a difference, of either sign, if the two runs are alike.
         corrected: the same, corrected for the number of measures (Holm).
         n: the queries.

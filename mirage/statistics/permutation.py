@@ -11,9 +11,10 @@ Genetics and Molecular Biology 9, 39).
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from mirage._base.arrays import Floats, Ints
 from mirage.errors import SettingError
@@ -22,11 +23,17 @@ __all__ = [
     "exchange_p_values",
     "holm",
     "permutation_p_values",
+    "sign_flip_tests",
     "single_step_p_values",
     "without_skew",
 ]
 
+Flips = NDArray[np.bool_]
+"""Which units are swapped, ``(ways, units)``."""
+
 _BLOCK = 1000  # permutations at a time
+_COLUMNS = 64  # comparisons at a time, of which all permutations are in memory
+_FEWEST_WAYS = 2000  # of which an interval is a quantile
 
 
 def permutation_p_values(
@@ -66,6 +73,129 @@ def permutation_p_values(
     farther = sum(_as_far(sums, units) for sums in _sums_by_chance(units, signs, permutations))
     p[~few] = (1 + farther) / (1 + permutations)
     return p
+
+
+class SignFlipTests(NamedTuple):
+    """P-values and interval ends of paired differences, each ``(comparisons,)``."""
+
+    p: Floats
+    low: Floats
+    high: Floats
+
+
+def sign_flip_tests(
+    differences: Floats,
+    sizes: Floats,
+    *,
+    level: float = 0.95,
+    permutations: int = 10_000,
+    seed: int = 0,
+) -> SignFlipTests:
+    """Return two-sided p-values of paired differences and the intervals that belong to them.
+
+    P-values are those of :func:`permutation_p_values`. An interval holds every mean that the same
+    test does not reject when it is subtracted from the differences, so that it holds 0 if and only
+    if p is above ``1 - level``. Its ends are quantiles of the means of random subsets of units
+    (Hartigan 1969, Using Subsample Values as Typical Values, Journal of the American Statistical
+    Association 64, 1303-1317). Two queries without a difference are added as one unit: they leave p
+    as it is, and keep an interval open if all differences are equal (as Agresti & Min 2005,
+    Statistics in Medicine 24, 729-740, add half a pair to each cell).
+
+    Args:
+        differences: Sum of the differences of each unit, ``(units, comparisons)``.
+        sizes: Number of queries of each unit, ``(units, comparisons)``.
+        level: Confidence level of the intervals.
+        permutations: Number of swaps to draw, if there are more.
+        seed: Random seed.
+
+    Raises:
+        SettingError: ``permutations`` is below 1.
+    """
+    if permutations < 1:
+        raise SettingError(f"a permutation test takes 1 permutation or more, not {permutations}")
+    columns = differences.shape[1]
+    tests = SignFlipTests(np.ones(columns), np.full(columns, -np.inf), np.full(columns, np.inf))
+    differing = np.count_nonzero(differences, axis=0)
+    few = 2.0 ** np.minimum(differing, 62) <= permutations
+    rows = max(permutations, _FEWEST_WAYS) + _FEWEST_WAYS
+    rng = np.random.default_rng([seed, 1])
+    others = rng.random((rows if few.any() else 0, len(differences) + 1)) < 0.5
+    for column in np.flatnonzero(few & (differing > 0)).tolist():
+        places = np.flatnonzero(differences[:, column])
+        ways = (np.arange(2 ** len(places))[:, None] >> np.arange(len(places)) & 1).astype(bool)
+        ways = np.tile(ways, (-(-_FEWEST_WAYS // len(ways)), 1))
+        flips = others[: len(ways)].copy()
+        flips[:, places] = ways
+        units, counts = _with_two_equal(differences[:, [column]], sizes[:, [column]])
+        ends = _subset_means(flips, units, counts)
+        _read_off(tests, np.array([column]), units, ends, level)
+    many = np.flatnonzero(~few)
+    used = np.flatnonzero(differences[:, many].any(axis=1))
+    for start in range(0, len(many), _COLUMNS):
+        chosen = many[start : start + _COLUMNS]
+        units, counts = _with_two_equal(differences[:, chosen], sizes[:, chosen])
+        blocks = _drawn_flips(len(units), used, permutations, seed)
+        drawn = [_subset_means(flips, units, counts) for flips in blocks]
+        same = np.full((1, len(chosen)), np.inf)  # no swap counts as one of the ways
+        lower = np.concatenate([-same, *(low for low, _ in drawn)])
+        upper = np.concatenate([same, *(high for _, high in drawn)])
+        _read_off(tests, chosen, units, (lower, upper), level)
+    return tests
+
+
+def _with_two_equal(differences: Floats, sizes: Floats) -> tuple[Floats, Floats]:
+    """Return sums and sizes of units, with a last one of two units' size and no difference."""
+    mean_size = sizes.sum(axis=0) / np.maximum(np.count_nonzero(sizes, axis=0), 1)
+    none = np.zeros((1, differences.shape[1]))
+    return np.concatenate([differences, none]), np.concatenate([sizes, 2 * mean_size[None]])
+
+
+def _drawn_flips(
+    units: int, used: Ints, permutations: int, seed: int
+) -> Iterator[NDArray[np.bool_]]:
+    """Draw which units are swapped, ``(ways, units)``, block by block.
+
+    Those of the ``used`` units are the draws of :func:`permutation_p_values`.
+    """
+    rng, others = np.random.default_rng(seed), np.random.default_rng([seed, 1])
+    size = -(-len(used) // 8)
+    for start in range(0, permutations, _BLOCK):
+        rows = min(_BLOCK, permutations - start)
+        bits = np.frombuffer(rng.bytes(rows * size), dtype=np.uint8).reshape(rows, size)
+        flips = others.random((rows, units)) < 0.5
+        flips[:, used] = np.unpackbits(bits, axis=1, count=len(used))
+        yield flips
+
+
+def _subset_means(flips: Flips, units: Floats, sizes: Floats) -> tuple[Floats, Floats]:
+    """Return the lower and the higher mean of the swapped units and the others, per way."""
+    signs = flips.astype(np.float64)
+    swapped, counts = signs @ units, signs @ sizes
+    rest = units.sum(axis=0) - swapped
+    rounding = 5e-10 * np.abs(units).sum(axis=0)
+    means = []
+    for sums, queries in ((swapped, counts), (rest, sizes.sum(axis=0) - counts)):
+        exact = np.where(np.abs(sums) <= rounding, 0.0, sums)
+        means.append((exact, queries > 0.5, np.maximum(queries, 0.5)))
+    lower = [np.where(there, sums / n, -np.inf) for sums, there, n in means]
+    upper = [np.where(there, sums / n, np.inf) for sums, there, n in means]
+    return np.minimum(*lower), np.maximum(*upper)
+
+
+def _read_off(
+    tests: SignFlipTests, columns: Ints, units: Floats, ends: tuple[Floats, Floats], level: float
+) -> None:
+    """Set p-values and interval ends of some columns from the subset means of all ways."""
+    lower, upper = ends
+    ways = len(lower)
+    positive = units.sum(axis=0) >= 0
+    as_far = np.where(positive, (lower <= 0).sum(axis=0), (upper >= 0).sum(axis=0))
+    tests.p[columns] = as_far / ways
+    rank = int((1 - level) * ways + 1e-9)
+    if rank >= ways:
+        return
+    tests.low[columns] = np.partition(lower, rank, axis=0)[rank]
+    tests.high[columns] = -np.partition(-upper, rank, axis=0)[rank]
 
 
 def _as_far(sums: Floats, units: Floats) -> Floats:

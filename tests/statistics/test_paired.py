@@ -48,3 +48,44 @@ def test_intervals_of_few_queries_hold(better: float, worse: float) -> None:
     ends = np.array([gap_interval(row, np.arange(20)) for row in gaps])
     low, high = ends[~np.isnan(ends[:, 0])].T
     assert np.mean((low <= better - worse) & (better - worse <= high)) > 0.93
+
+
+def random_gaps(rng: np.random.Generator) -> np.ndarray:
+    """Return differences of many shapes: labels, shares, skewed, with gaps, or nearly all 0."""
+    size = int(rng.integers(10, 60))
+    shapes = (
+        rng.choice([1.0, -1.0, 0.0], size, p=[0.3, 0.15, 0.55]),
+        rng.choice([1.0, 0.0], size, p=[0.1, 0.9]),
+        rng.normal(rng.choice([0.0, 0.3]), 1, size),
+        rng.lognormal(0, 1, size) - rng.choice([0.5, 1.6]),
+        np.where(rng.random(size) < 0.05, -1.0, 0.05),
+        np.where(rng.random(size) < 0.2, np.nan, rng.normal(0.2, 0.5, size)),
+    )
+    return shapes[int(rng.integers(len(shapes)))]
+
+
+def test_an_interval_holds_0_exactly_if_p_is_above_its_level() -> None:
+    rng = np.random.default_rng(5)
+    decided = 0
+    for number in range(300):
+        gaps = random_gaps(rng)
+        codes = np.arange(len(gaps)) // int(rng.integers(1, 3))
+        level = float(rng.choice([0.8, 0.95, 0.99]))
+        (row,) = paired_means(gaps[:, None], codes, level=level, permutations=999, seed=number)
+        low, high = row.interval
+        if np.isnan(low):
+            continue
+        assert low <= row.mean <= high
+        assert (low <= 0 <= high) == (row.p > 1 - level + 1e-12)
+        decided += row.p <= 1 - level
+    assert decided > 50
+
+
+def test_many_columns_have_the_p_values_of_one_permutation_test() -> None:
+    rng = np.random.default_rng(6)
+    gaps = np.stack([rng.choice([1.0, -1.0, 0.0], 40) for _ in range(80)], axis=1)
+    gaps[12:, :5] = 0.0  # few differ: all ways to swap are gone through
+    rows = paired_means(gaps, np.arange(40), permutations=2000, seed=3)
+    np.testing.assert_allclose(
+        [row.p for row in rows], permutation_p_values(gaps, permutations=2000, seed=3)
+    )
