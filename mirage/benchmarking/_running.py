@@ -387,7 +387,7 @@ class Runner:
     def _scored(self, cell: Settings, names: Sequence[str]) -> dict[str, NDArray[np.float64]]:
         """Features that ask the same models."""
         _, manifest = self._generated(cell)
-        node = self.nodes.score(cell, names, manifest["sha256"][RESPONSES])
+        node = self.nodes.score(cell, names, manifest["files"][RESPONSES]["sha256"])
 
         def score(queries: Sequence[Query]) -> Iterable[Scored]:
             suite = FeatureSuite([self._feature(name) for name in names])

@@ -187,7 +187,7 @@ class _Planner:
             self._walk(generated, cell)
             manifest = self._manifest(generated)
             # What is scored is known once it is there: until then its place is its cell's.
-            responses = manifest["sha256"][RESPONSES] if manifest else generated.key
+            responses = manifest["files"][RESPONSES]["sha256"] if manifest else generated.key
             for group in self.nodes.groups:
                 self._walk(self.nodes.score(cell, group, responses), cell)
 

@@ -1,4 +1,4 @@
-"""Passages on disk, opened without being read."""
+"""Passages on disk."""
 
 from __future__ import annotations
 
@@ -17,8 +17,12 @@ from typing import NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from mirage._base.arrays import are_ends, is_permutation
 from mirage._base.files import replace_file, writing
 from mirage._base.stores import (
+    MANIFEST,
+    ArrayType,
+    FieldTypes,
     check_place,
     mapped_array,
     mapped_bytes,
@@ -30,7 +34,7 @@ from mirage._base.stores import (
 )
 from mirage.corpus.documents import CHUNK, read_passages
 from mirage.errors import DatasetError, SettingError, UnknownNameError
-from mirage.languages import Language
+from mirage.languages import LANGUAGES, Language
 from mirage.models import Passage
 
 __all__ = ["Corpus"]
@@ -41,17 +45,20 @@ PASSAGES, OFFSETS = "passages.jsonl", "offsets.npy"
 IDS, ID_ENDS = "ids.txt", "id_ends.npy"
 HASHES, ROWS = "hashes.npy", "rows.npy"
 
+_NEEDED = {name for name, field in Passage.model_fields.items() if field.is_required()}
+_FIELDS: FieldTypes = {"format": int, "language": (str, type(None)), "fingerprint": str}
+
 Integers = NDArray[np.int64]
 
 
 class Corpus:
-    """Passages in a folder on disk, looked up by id or by row; none is in memory until asked for.
+    """Passages in a folder on disk, looked up by id or by row; a passage is read when needed.
 
     Build one with :meth:`build`, open it again with :meth:`open`. ``a + b`` is the corpus of the
     passages of both, with no copy made: rows of ``b`` come behind those of ``a``.
 
-    The folder holds the passages as JSON Lines, where each begins, the hashes of their ids in
-    order, and a manifest with the size of each file and the SHA-256 of the passages, which is the
+    The folder holds the passages as JSON Lines, where each begins, the sorted hashes of their ids,
+    and a manifest with the size and the SHA-256 of each file; the SHA-256 of the passages is the
     corpus's :attr:`fingerprint`.
 
     Args:
@@ -106,7 +113,7 @@ class Corpus:
         if folder is None:
             place, goes_with = temporary("corpus")
             _write(passages, place, code)
-            corpus = cls.open(place)
+            corpus = cls.open(place, verify=False)
             goes_with(corpus)
             return corpus
         folder = Path(folder)
@@ -120,16 +127,22 @@ class Corpus:
                 move_into_place(part, folder)
         finally:
             shutil.rmtree(part, ignore_errors=True)
-        return cls.open(folder)
+        return cls.open(folder, verify=False)
 
     @classmethod
-    def open(cls, *folders: str | Path) -> Self:
-        """Open a corpus, or several as their sum; no passage is read.
+    def open(cls, *folders: str | Path, verify: bool = True) -> Self:
+        """Open a corpus, or several as their sum.
+
+        Args:
+            folders: The folders that :meth:`build` wrote.
+            verify: Check the SHA-256 of every file, which reads them all once (about a second per
+                GB). If false, opening checks the sizes of files, and reads no passage.
 
         Raises:
-            DatasetError: there is none, or a file of it is missing or has been cut short; names it.
+            DatasetError: There is no corpus, or a file of it is missing or damaged; the message
+                names the file.
         """
-        return cls([_Part.open(Path(folder)) for folder in folders])
+        return cls([_Part.open(Path(folder), verify=verify) for folder in folders])
 
     def __add__(self, other: Corpus) -> Corpus:
         return Corpus([*self._parts, *other._parts], (self, other))
@@ -257,48 +270,93 @@ class _Part(NamedTuple):
     rows: Integers
 
     @classmethod
-    def open(cls, folder: Path) -> Self:
-        manifest = read_manifest(folder, KIND, ("format", "language", "fingerprint"))
+    def open(cls, folder: Path, *, verify: bool = True) -> Self:
+        files = (PASSAGES, IDS, OFFSETS, ID_ENDS, HASHES, ROWS)
+        manifest = read_manifest(folder, KIND, _FIELDS, files=files, verify=verify)
         if manifest["format"] != FORMAT:
             raise DatasetError(f"{folder} is a {KIND} of another format; build it anew")
-        arrays = (mapped_array(folder / name) for name in (OFFSETS, ID_ENDS, HASHES, ROWS))
-        return cls(
+        hashes = mapped_array(folder / HASHES, ArrayType(np.uint64))
+        ends = ArrayType(np.int64, (len(hashes) + 1,))
+        part = cls(
             folder,
             manifest["language"],
             manifest["fingerprint"],
             mapped_bytes(folder / PASSAGES),
             mapped_bytes(folder / IDS),
-            *arrays,
+            mapped_array(folder / OFFSETS, ends),
+            mapped_array(folder / ID_ENDS, ends),
+            hashes,
+            mapped_array(folder / ROWS, ArrayType(np.int64, hashes.shape)),
+        )
+        if part.fingerprint != manifest["files"][PASSAGES]["sha256"]:
+            raise part._damaged(f"{MANIFEST}, fingerprint")
+        if part.language is not None and part.language not in LANGUAGES:
+            raise part._damaged(f"{MANIFEST}, language")
+        if verify:
+            part._check_arrays()
+        return part
+
+    def _check_arrays(self) -> None:
+        """Check that the files fit together.
+
+        Raises:
+            DatasetError: One does not; the message names it.
+        """
+        faults = {
+            OFFSETS: not are_ends(self.offsets, len(self.text)),
+            ID_ENDS: not are_ends(self.id_ends, len(self.ids)),
+            HASHES: bool((self.hashes[1:] < self.hashes[:-1]).any()),
+            ROWS: not is_permutation(self.rows),
+        }
+        for name, fault in faults.items():
+            if fault:
+                raise self._damaged(name)
+
+    def _damaged(self, name: str) -> DatasetError:
+        return DatasetError(
+            f"{self.folder / name}: damaged; delete {self.folder} and build the corpus anew"
         )
 
     def ids_at(self, rows: Integers) -> list[str]:
         spans = zip(self.id_ends[rows].tolist(), self.id_ends[rows + 1].tolist(), strict=True)
-        return [self.ids[begin:end].decode("utf-8", "surrogatepass") for begin, end in spans]
+        try:
+            return [self.ids[begin:end].decode("utf-8", "surrogatepass") for begin, end in spans]
+        except ValueError:
+            raise self._damaged(IDS) from None
 
     def id_at(self, row: int) -> str:
         return self.ids_at(np.array([row]))[0]
 
     def passage(self, row: int) -> Passage:
         begin, end = self.offsets[row : row + 2]
-        where = f"{self.folder / PASSAGES}, line {row + 1}"
         try:
-            return Passage.model_construct(**json.loads(self.text[begin:end]))
-        except (ValueError, TypeError):
-            raise DatasetError(f"{where}: damaged; build the corpus anew") from None
+            fields = json.loads(self.text[begin:end])
+        except (ValueError, RecursionError):
+            fields = None
+        passage = _passage(fields)
+        if passage is None or passage.id != self.id_at(row):
+            raise self._damaged(f"{PASSAGES}, line {row + 1}")
+        return passage
 
     def row(self, passage_id: str) -> int | None:
         digest = _hash(passage_id)
         place = int(np.searchsorted(self.hashes, digest))
         while place < len(self.hashes) and self.hashes[place] == digest:
-            row = int(self.rows[place])
+            row = self._row_at(place)
             if self.id_at(row) == passage_id:
                 return row
             place += 1
         return None
 
+    def _row_at(self, place: int) -> int:
+        row = int(self.rows[place])
+        if not 0 <= row < len(self.rows):
+            raise self._damaged(ROWS)
+        return row
+
     def ids_of(self, digest: np.uint64) -> set[str]:
         places = np.flatnonzero(self.hashes == digest)
-        return {self.id_at(int(self.rows[place])) for place in places}
+        return {self.id_at(self._row_at(int(place))) for place in places}
 
 
 # Files --------------------------------------------------------------------------------------------
@@ -343,7 +401,7 @@ def _check_unique(folder: Path, hashes: NDArray[np.uint64]) -> None:
     twice = np.unique(hashes[:-1][hashes[:-1] == hashes[1:]])
     if not len(twice):
         return
-    part = _Part.open(folder)
+    part = _Part.open(folder, verify=False)
     for digest in twice:
         places = np.flatnonzero(part.hashes == digest)
         if len(part.ids_of(digest)) < len(places):
@@ -355,12 +413,25 @@ def _check_unique(folder: Path, hashes: NDArray[np.uint64]) -> None:
 
 
 def _same(part: Path, folder: Path) -> bool:
-    """Whether a folder holds the corpus that a part is, whole."""
+    """Return whether a folder holds the same corpus as a part, undamaged."""
     try:
-        old, new = _Part.open(folder), _Part.open(part)
+        old, new = _Part.open(folder), _Part.open(part, verify=False)
     except DatasetError:
         return False
     return (old.fingerprint, old.language) == (new.fingerprint, new.language)
+
+
+def _passage(fields: object) -> Passage | None:
+    """Return a passage of these fields, or ``None`` if they are not those of a passage.
+
+    Validating each passage by pydantic would take longer than reading it.
+    """
+    names = Passage.model_fields.keys()
+    if not isinstance(fields, dict) or not _NEEDED <= fields.keys() <= names:
+        return None
+    if not all(isinstance(value, str) for value in fields.values()):
+        return None
+    return Passage.model_construct(**fields)
 
 
 def _hash(passage_id: str) -> int:

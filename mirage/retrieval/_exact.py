@@ -9,9 +9,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from mirage._base.stores import read_array
+from mirage._base.stores import ArrayType, mapped_array, read_array
+from mirage.errors import DatasetError
 
-__all__ = ["Nearest", "nearest", "products", "unit"]
+__all__ = ["Nearest", "Shard", "nearest", "products", "unit"]
 
 _TOGETHER = 1024  # questions that are multiplied with a block at a time
 _PAIRS = 4096  # products that are computed in float64 at a time
@@ -19,6 +20,46 @@ _PAIRS = 4096  # products that are computed in float64 at a time
 Vectors = NDArray[Any]
 Floats = NDArray[np.float64]
 Rows = NDArray[np.int64]
+
+
+class Shard(NamedTuple):
+    """A file of vectors in float16.
+
+    Attributes:
+        path: The file.
+        rows: The number of vectors.
+        dimensions: The number of dimensions of each; ``None`` if unknown.
+    """
+
+    path: Path
+    rows: int
+    dimensions: int | None
+
+    @property
+    def _type(self) -> ArrayType:
+        return ArrayType(np.float16, (self.rows, self.dimensions))
+
+    def read(self) -> NDArray[np.float16]:
+        """Read all vectors.
+
+        Raises:
+            DatasetError: The file is damaged, or a number is not finite.
+        """
+        vectors = read_array(self.path, self._type)
+        if not np.isfinite(vectors).all():
+            raise DatasetError(
+                f"{self.path}: damaged (a number is not finite); delete {self.path.parent} and "
+                "build it anew"
+            )
+        return vectors
+
+    def map(self) -> NDArray[np.float16]:
+        """Map the vectors into memory.
+
+        Raises:
+            DatasetError: The file is damaged.
+        """
+        return mapped_array(self.path, self._type)
 
 
 class Nearest(NamedTuple):
@@ -51,17 +92,20 @@ def products(vectors: Vectors, questions: Floats) -> Floats:
     return np.concatenate(parts) if parts else np.zeros(0)
 
 
-def nearest(shards: Sequence[Path], questions: Floats, k: int, longest: float) -> list[Nearest]:
-    """The ``k`` vectors with the highest dot product with each question.
+def nearest(shards: Sequence[Shard], questions: Floats, k: int, longest: float) -> list[Nearest]:
+    """Return the ``k`` vectors with the highest dot product with each question.
 
-    Blocks are multiplied in float32, which says what can be among the highest, and the products of
-    these are computed anew in float64; so the result is the one of float64 throughout.
+    Blocks are multiplied in float32 to find the candidates, whose products are then computed in
+    float64. The result is the one of float64 throughout.
 
     Args:
-        shards: files of vectors, a row each, one after the other.
-        questions: vectors, a row each.
-        k: how many to find, at least 1.
-        longest: no vector has a greater length.
+        shards: The vectors, in order.
+        questions: Vectors, one in each row.
+        k: The number of vectors to find, at least 1.
+        longest: A length that no vector exceeds.
+
+    Raises:
+        DatasetError: A shard is damaged.
     """
     from threadpoolctl import threadpool_limits
 
@@ -71,8 +115,8 @@ def nearest(shards: Sequence[Path], questions: Floats, k: int, longest: float) -
         start = 0
         # Threads that share so small a block mostly wait for each other.
         with threadpool_limits(1, "blas"):
-            for path in shards:
-                block = read_array(path).astype(np.float32)
+            for shard in shards:
+                block = shard.read().astype(np.float32)
                 search.take(block, start)
                 start += len(block)
         found += search.found()

@@ -13,15 +13,20 @@ from mirage.errors import during
 from mirage.executors import Executor, LocalExecutor, Once
 from mirage.models import Passage
 
-__all__ = ["SHARD", "fill_shards", "shard_starts"]
+__all__ = ["SHARD", "fill_shards", "shard_rows", "shard_starts"]
 
 SHARD = 1024
 """Passages a shard."""
 
 
 def shard_starts(size: int) -> range:
-    """The first row of each shard of so many passages."""
+    """Return the first row of each shard of so many passages."""
     return range(0, size, SHARD)
+
+
+def shard_rows(corpus: Corpus, start: int) -> range:
+    """Return the rows of the passages in the shard that begins at a row."""
+    return range(start, min(start + SHARD, len(corpus)))
 
 
 def fill_shards(
@@ -43,19 +48,15 @@ def fill_shards(
     """
     paths = {start: folder / f"{start:012}{suffix}" for start in shard_starts(len(corpus))}
     missing = [start for start, path in paths.items() if not path.is_file()]
-    there = sum(len(_rows(corpus, start)) for start in paths.keys() - missing)
-    shards = ([corpus.at(row) for row in _rows(corpus, start)] for start in missing)
+    there = sum(len(shard_rows(corpus, start)) for start in paths.keys() - missing)
+    shards = ([corpus.at(row) for row in shard_rows(corpus, start)] for start in missing)
     work = partial(_encoded, encode, repr(embedder), str(corpus))
     encoding = (executor or LocalExecutor()).map(Once(partial(_same, work)), shards)
     with progress_bar(len(corpus), "passages encoded", progress, done=there) as bar:
         for number, encoded in encoding:
             write_bytes(paths[missing[number]], encoded, follow=False)
-            bar.update(len(_rows(corpus, missing[number])))
+            bar.update(len(shard_rows(corpus, missing[number])))
     return list(paths.values())
-
-
-def _rows(corpus: Corpus, start: int) -> range:
-    return range(start, min(start + SHARD, len(corpus)))
 
 
 def _same(work: Callable[[Sequence[Passage]], bytes]) -> Callable[[Sequence[Passage]], bytes]:

@@ -13,11 +13,15 @@ from typing import NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from mirage._base.arrays import are_ends, are_within
 from mirage._base.files import replace_file, writing
 from mirage._base.progress import progress_bar
 from mirage._base.stores import (
+    ArrayType,
+    FieldTypes,
     build_folder,
     mapped_array,
+    read_arrays,
     read_manifest,
     save_array,
     write_manifest,
@@ -43,6 +47,15 @@ COMPILED = 100_000_000
 
 Scores = NDArray[np.float32]
 
+_FIELDS: FieldTypes = {
+    "format": int,
+    "key": str,
+    "language": (str, type(None)),
+    "k1": (int, float),
+    "b": (int, float),
+}
+_FILES = tuple(f"{name}.npy" for name in ("terms", *Columns._fields))
+
 
 class Hit(NamedTuple):
     """A passage that was found, with its score."""
@@ -63,13 +76,14 @@ class BM25:
 
     the form of Lucene in Kamphuis et al. 2020. These numbers are computed when the index is built,
     as bm25s (Lù 2024, arXiv 2407.03618) has them; a question adds up a few columns. Equal scores
-    stand in the order of the corpus. Build one with :meth:`build`, open it with :meth:`open`.
+    stand in the order of the corpus. Build one with :meth:`build`, open it with :meth:`open`, where
+    ``verify`` is explained.
     """
 
     name = "BM25"
 
-    def __init__(self, folder: Path, corpus: Corpus) -> None:
-        manifest = read_manifest(folder, KIND, ("format", "key", "language", "k1", "b"))
+    def __init__(self, folder: Path, corpus: Corpus, *, verify: bool = True) -> None:
+        manifest = read_manifest(folder, KIND, _FIELDS, files=_FILES, verify=verify)
         if manifest["format"] != FORMAT:
             raise DatasetError(f"{folder} is a {KIND} of another format; build it anew")
         self.folder: Path = folder
@@ -81,10 +95,30 @@ class BM25:
             raise DatasetError(
                 f"{folder} is an index of another corpus than {corpus}; build it anew"
             )
-        names = ("terms", *Columns._fields)
-        self._terms, *columns = (mapped_array(folder / f"{name}.npy") for name in names)
-        self._columns = Columns(*columns)
+        self._terms, self._columns = self._arrays()
         self._add = adding(self._columns)
+
+    def _arrays(self) -> tuple[NDArray[np.uint64], Columns]:
+        """Return the hashes of the terms, and their columns.
+
+        Raises:
+            DatasetError: A file does not hold what it must; the message names it.
+        """
+        paths = {name: self.folder / f"{name}.npy" for name in ("terms", *Columns._fields)}
+        terms = mapped_array(paths["terms"], ArrayType(np.uint64))
+        starts = mapped_array(paths["starts"], ArrayType(np.int64, (len(terms) + 1,)))
+        rows = mapped_array(paths["rows"], ArrayType(np.int32))
+        impacts = mapped_array(paths["impacts"], ArrayType(np.float32, rows.shape))
+        faults = {
+            "terms": not len(terms) or bool((terms[1:] <= terms[:-1]).any()),
+            "starts": not are_ends(starts, len(rows)),
+        }
+        for name, fault in faults.items():
+            if fault:
+                raise DatasetError(
+                    f"{paths[name]}: damaged; delete {self.folder} and build the {KIND} anew"
+                )
+        return terms, Columns(starts, rows, impacts)
 
     @classmethod
     def build(
@@ -133,19 +167,25 @@ class BM25:
         place, goes_with = build_folder(
             folder, KIND, key, lambda part: _build(corpus, part, manifest, n_jobs, progress)
         )
-        index = cls(place, corpus)
+        index = cls(place, corpus, verify=False)
         goes_with(index)
         return index
 
     @classmethod
-    def open(cls, folder: str | Path, corpus: Corpus) -> Self:
-        """Open an index; its files are mapped into memory and read as questions need them.
+    def open(cls, folder: str | Path, corpus: Corpus, *, verify: bool = True) -> Self:
+        """Open an index; its files are mapped into memory, and read when questions need them.
+
+        Args:
+            folder: The folder that :meth:`build` wrote.
+            corpus: The corpus that it was built from.
+            verify: Check the SHA-256 of every file, which reads them all once (about a second per
+                GB). If false, a flipped bit can change scores unnoticed.
 
         Raises:
-            DatasetError: there is none, a file of it is missing or has been cut short, or it is an
-                index of another corpus.
+            DatasetError: There is no index, a file of it is missing or damaged, or it is an index
+                of another corpus.
         """
-        return cls(Path(folder), corpus)
+        return cls(Path(folder), corpus, verify=verify)
 
     @property
     def fingerprint(self) -> str:
@@ -265,6 +305,15 @@ class _Shard(NamedTuple):
     """How many terms each passage has."""
 
 
+_SHARD_TYPES = {
+    "terms": ArrayType(np.uint64),
+    "counts": ArrayType(np.int64),
+    "rows": ArrayType(np.int32),
+    "frequencies": ArrayType(np.int32),
+    "lengths": ArrayType(np.int32),
+}
+
+
 def _build(
     corpus: Corpus, folder: Path, manifest: dict[str, object], n_jobs: int, progress: bool
 ) -> None:
@@ -279,7 +328,8 @@ def _build(
     with progress_bar(len(corpus), "passages indexed", progress) as bar:
         for start in _made(corpus, shards, starts, language, n_jobs):
             bar.update(min(SHARD, len(corpus) - start))
-    _merge([_read_shard(shards, start) for start in starts], folder, float(k1), float(b))
+    read = [_read_shard(shards, start, min(start + SHARD, len(corpus))) for start in starts]
+    _merge(read, folder, float(k1), float(b))
     shutil.rmtree(shards)
     write_manifest(folder, KIND, manifest)
 
@@ -303,7 +353,7 @@ def _shard_path(shards: Path, start: int) -> Path:
 
 def _make_shard(folders: Sequence[Path], shards: Path, start: int, language: str | None) -> int:
     """Write the terms of the passages from a row on."""
-    corpus = Corpus.open(*folders)
+    corpus = Corpus.open(*folders, verify=False)  # by the process that sends the work
     stop = min(start + SHARD, len(corpus))
     numbers: dict[str, int] = {}
     tokens = [
@@ -330,16 +380,34 @@ def _make_shard(folders: Sequence[Path], shards: Path, start: int, language: str
     return start
 
 
-def _read_shard(shards: Path, start: int) -> _Shard:
+def _read_shard(shards: Path, start: int, stop: int) -> _Shard:
+    """Read the terms of the passages from a row to another.
+
+    Raises:
+        DatasetError: The file is damaged, and has been deleted.
+    """
     path = _shard_path(shards, start)
     try:
-        with np.load(path) as file:
-            return _Shard(*(file[name] for name in _Shard._fields))
-    except (OSError, ValueError, KeyError) as error:
+        shard = _Shard(**read_arrays(path, _SHARD_TYPES))
+    except DatasetError:
+        shard = None
+    if shard is None or not _is_sound(shard, start, stop):
         path.unlink(missing_ok=True)
-        raise DatasetError(
-            f"{path} was damaged ({error}) and is deleted; build again to go on"
-        ) from None
+        raise DatasetError(f"{path} was damaged and is deleted; build again to go on")
+    return shard
+
+
+def _is_sound(shard: _Shard, start: int, stop: int) -> bool:
+    return (
+        len(shard.counts) == len(shard.terms)
+        and not (shard.terms[1:] <= shard.terms[:-1]).any()
+        and are_within(shard.counts - 1, stop - start)
+        and shard.counts.sum() == len(shard.rows) == len(shard.frequencies)
+        and are_within(shard.rows - start, stop - start)
+        and bool((shard.frequencies > 0).all())
+        and len(shard.lengths) == stop - start
+        and bool((shard.lengths >= 0).all())
+    )
 
 
 def _merge(shards: Sequence[_Shard], folder: Path, k1: float, b: float) -> None:

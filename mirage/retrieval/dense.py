@@ -15,12 +15,11 @@ from numpy.typing import NDArray
 
 from mirage._base.files import writing
 from mirage._base.gaps import NotComputed
-from mirage._base.packages import package
 from mirage._base.stores import (
+    MANIFEST,
+    FieldTypes,
     array_bytes,
     build_folder,
-    mapped_array,
-    read_array,
     read_manifest,
     write_manifest,
 )
@@ -29,7 +28,8 @@ from mirage.errors import DatasetError, NeuralError, SettingError, during
 from mirage.executors import Executor
 from mirage.models import Passage, Query
 from mirage.neural import Embedder, SentenceEmbedder, embed
-from mirage.retrieval._exact import Nearest, nearest, products, unit
+from mirage.retrieval._exact import Nearest, Shard, nearest, products, unit
+from mirage.retrieval._graph import open_graph, write_graph
 from mirage.retrieval._shards import SHARD, fill_shards, shard_starts
 from mirage.retrieval.run import Hits, RetrievalRun
 
@@ -42,9 +42,16 @@ SUFFIX, GRAPH = ".npy", "graph.usearch"
 Similarity = Literal["cosine", "dot"]
 Search = Literal["exact", "hnsw"]
 
-_SETTINGS = ("format", "key", "vectors", "query_prefix", "passage_prefix", "similarity", "index")
-_FIELDS = (*_SETTINGS, "longest", "dimensions")
-_GONE = (OSError, RuntimeError, ValueError)  # what usearch raises for a file that is no graph
+_SETTINGS: FieldTypes = {
+    "format": int,
+    "key": str,
+    "vectors": str,
+    "query_prefix": str,
+    "passage_prefix": str,
+    "similarity": str,
+    "index": str,
+}
+_FIELDS: FieldTypes = {**_SETTINGS, "longest": (int, float), "dimensions": int}
 
 
 class DenseRetriever:
@@ -56,16 +63,30 @@ class DenseRetriever:
     of float64. Equal scores stand in the order of the corpus. For many millions of passages
     ``index="hnsw"`` searches a graph instead (Malkov and Yashunin 2018, arXiv 1603.09320, by
     usearch, extra ``retrieval``), which may miss some. Build one with :meth:`build`, open it with
-    :meth:`open`. It is a :class:`~mirage.retrieval.Reranker` too, which reads the vectors that it
-    has.
+    :meth:`open`, where ``verify`` is explained. It is a :class:`~mirage.retrieval.Reranker` too,
+    which reads the vectors that it has.
     """
 
     name = "dense"
 
-    def __init__(self, folder: Path, corpus: Corpus, embedder: Embedder) -> None:
-        manifest = read_manifest(folder, KIND, _FIELDS)
+    def __init__(
+        self, folder: Path, corpus: Corpus, embedder: Embedder, *, verify: bool = True
+    ) -> None:
+        names = [path.name for path in _shard_paths(folder, corpus)]
+        manifest = read_manifest(folder, KIND, _FIELDS, files=names, verify=verify)
         if manifest["format"] != FORMAT:
             raise DatasetError(f"{folder} is a {KIND} of another format; build it anew")
+        if (
+            manifest["similarity"] not in get_args(Similarity)
+            or manifest["index"] not in get_args(Search)
+            or (manifest["index"] == "hnsw" and GRAPH not in manifest["files"])
+            or manifest["dimensions"] < 1
+            or manifest["key"]
+            != _digest(manifest["vectors"], manifest["query_prefix"], manifest["index"])
+        ):
+            raise DatasetError(
+                f"{folder / MANIFEST}: damaged; delete {folder} and build the {KIND} anew"
+            )
         self.folder: Path = folder
         self.corpus: Corpus = corpus
         self.embedder: Embedder = embedder
@@ -77,8 +98,7 @@ class DenseRetriever:
         self._longest = float(manifest["longest"])
         self._dimensions = int(manifest["dimensions"])
         self._vectors_key: str = manifest["vectors"]
-        starts = shard_starts(len(corpus))
-        self._shards = [folder / f"{start:012}{SUFFIX}" for start in starts]
+        self._shards = _shards_of(_shard_paths(folder, corpus), len(corpus), self._dimensions)
 
     @classmethod
     def build(
@@ -150,28 +170,45 @@ class DenseRetriever:
             if folder is not None:
                 _take_vectors(Path(folder), part, vectors_key)
             encode = encoder.shard
-            shards = fill_shards(corpus, part, SUFFIX, encode, embedder, progress, executor)
-            longest, dimensions = _measured(shards)
+            paths = fill_shards(corpus, part, SUFFIX, encode, embedder, progress, executor)
+            longest, dimensions = _measure(_shards_of(paths, len(corpus), None))
             if index == "hnsw":
-                _write_graph(shards, part / GRAPH, dimensions, n_jobs)
+                shards = _shards_of(paths, len(corpus), dimensions)
+                write_graph(shards, part / GRAPH, dimensions, n_jobs)
             more = {"longest": longest, "dimensions": dimensions}
             write_manifest(part, KIND, settings | more)
 
         place, goes_with = build_folder(folder, KIND, key, fill)
-        retriever = cls(place, corpus, embedder)
+        retriever = cls(place, corpus, embedder, verify=False)
         goes_with(retriever)
         return retriever
 
     @classmethod
-    def open(cls, folder: str | Path, corpus: Corpus, embedder: Embedder | str | Path) -> Self:
-        """Open an index; its files are read as questions need them.
+    def open(
+        cls,
+        folder: str | Path,
+        corpus: Corpus,
+        embedder: Embedder | str | Path,
+        *,
+        verify: bool = True,
+    ) -> Self:
+        """Open an index; its files are read when questions need them.
+
+        The structure of a graph is checked in any case, before the first search.
+
+        Args:
+            folder: The folder that :meth:`build` wrote.
+            corpus: The corpus that it was built from.
+            embedder: The embedder that made its vectors.
+            verify: Check the SHA-256 of every file, which reads them all once (about a second per
+                GB). If false, a flipped bit can change scores unnoticed.
 
         Raises:
-            DatasetError: there is none, a file of it is missing or has been cut short, or it is an
-                index of another corpus or by another embedder.
-            SettingError: the embedder has no ``fingerprint``.
+            DatasetError: There is no index, a file of it is missing or damaged, or it is an index
+                of another corpus or by another embedder.
+            SettingError: The embedder has no ``fingerprint``.
         """
-        retriever = cls(Path(folder), corpus, _as_embedder(embedder))
+        retriever = cls(Path(folder), corpus, _as_embedder(embedder), verify=verify)
         prints = corpus.fingerprint, _fingerprint(retriever.embedder, folder)
         key = _vectors_key(*prints, retriever.passage_prefix, retriever.similarity)
         if retriever._vectors_key != key:
@@ -260,20 +297,18 @@ class DenseRetriever:
 
     @cached_property
     def _graph(self) -> Any:
-        path = self.folder / GRAPH
-        try:
-            graph = package("usearch.index", "retrieval").Index.restore(str(path), view=True)
-        except _GONE as error:
-            raise DatasetError(f"{path}: damaged ({error}); build it anew") from None
-        if graph is None or len(graph) != len(self):
-            raise DatasetError(f"{path}: damaged; build it anew")
-        return graph
+        return open_graph(self.folder / GRAPH, len(self), self._dimensions)
 
     def _products(self, question: NDArray[np.float64], rows: NDArray[np.int64]) -> Any:
-        """The score of each of these rows."""
+        """Return the score of each of these rows."""
         if not len(rows):
             return np.zeros(0)
-        vectors = np.array([mapped_array(self._shards[row // SHARD])[row % SHARD] for row in rows])
+        vectors = np.array([self._shards[row // SHARD].map()[row % SHARD] for row in rows])
+        if not np.isfinite(vectors).all():
+            raise DatasetError(
+                f"{self.folder}: damaged (a vector is not finite); delete it and build the {KIND} "
+                "anew"
+            )
         return products(vectors, np.broadcast_to(question, vectors.shape))
 
     def _hits(self, found: Nearest) -> Hits:
@@ -362,12 +397,12 @@ def _digest(*facts: object) -> str:
 
 
 def _take_vectors(whole: Path, part: Path, vectors_key: str) -> None:
-    """Take the shards of a whole index with the same vectors, of which other settings differ."""
+    """Copy the shards of a whole index that has the same vectors, and other settings."""
     try:
         if read_manifest(whole, KIND, _FIELDS)["vectors"] != vectors_key:
             return
     except DatasetError:
-        return  # none, or a damaged one
+        return  # there is none, or it is damaged
     for path in whole.glob(f"*{SUFFIX}"):
         target = part / path.name
         if not target.exists():
@@ -378,31 +413,33 @@ def _take_vectors(whole: Path, part: Path, vectors_key: str) -> None:
                     shutil.copyfile(path, target)
 
 
-def _measured(shards: Sequence[Path]) -> tuple[float, int]:
-    """The greatest length of a vector, and how many numbers each has.
+def _shard_paths(folder: Path, corpus: Corpus) -> list[Path]:
+    return [folder / f"{start:012}{SUFFIX}" for start in shard_starts(len(corpus))]
+
+
+def _shards_of(paths: Sequence[Path], size: int, dimensions: int | None) -> list[Shard]:
+    """Return the shards of an index with so many passages."""
+    return [
+        Shard(path, min(SHARD, size - start), dimensions)
+        for path, start in zip(paths, shard_starts(size), strict=True)
+    ]
+
+
+def _measure(shards: Sequence[Shard]) -> tuple[float, int]:
+    """Return the greatest length of a vector, and the number of dimensions of all.
 
     Raises:
-        DatasetError: a shard is damaged, and deleted therefore.
+        DatasetError: A shard is damaged, and has been deleted.
     """
-    longest, dimensions = 0.0, 0
-    for path in shards:
+    longest, dimensions = 0.0, None
+    for shard in shards:
         try:
-            block = read_array(path).astype(np.float64)
-            dimensions = dimensions or block.shape[1]
-            if block.shape[1] != dimensions:
-                raise DatasetError(f"{path}: {block.shape[1]} numbers a vector, not {dimensions}")
+            block = shard._replace(dimensions=dimensions).read().astype(np.float64)
         except DatasetError as error:
-            path.unlink()
-            raise DatasetError(f"{error}; it is deleted: build again to go on") from None
+            shard.path.unlink()
+            message = str(error).partition(";")[0]
+            raise DatasetError(f"{message}; it is deleted: build again to go on") from None
+        dimensions = block.shape[1]
         longest = max(longest, float(np.linalg.norm(block, axis=1).max()))
+    assert dimensions is not None  # a corpus has a passage
     return longest, dimensions
-
-
-def _write_graph(shards: Sequence[Path], path: Path, dimensions: int, threads: int) -> None:
-    graph = package("usearch.index", "retrieval").Index(ndim=dimensions, metric="ip", dtype="f16")
-    for number, shard in enumerate(shards):
-        block = read_array(shard)
-        rows = np.arange(len(block), dtype=np.uint64) + number * SHARD
-        graph.add(rows, block, threads=threads)
-    with writing(path):
-        graph.save(str(path))

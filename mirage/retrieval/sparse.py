@@ -8,18 +8,25 @@ import json
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
-from zipfile import BadZipFile
 
 import numpy as np
 
-from mirage._base.stores import build_folder, read_manifest, write_manifest
+from mirage._base.arrays import are_ends, are_within
+from mirage._base.stores import (
+    ArrayType,
+    FieldTypes,
+    build_folder,
+    read_arrays,
+    read_manifest,
+    write_manifest,
+)
 from mirage.corpus import Corpus
 from mirage.errors import DatasetError, SettingError, during
 from mirage.executors import Executor
 from mirage.models import Passage, Query
 from mirage.neural import SparseEmbedder
 from mirage.retrieval._exact import Nearest
-from mirage.retrieval._shards import fill_shards, shard_starts
+from mirage.retrieval._shards import fill_shards, shard_rows, shard_starts
 from mirage.retrieval.run import Hits, RetrievalRun
 
 if TYPE_CHECKING:
@@ -31,6 +38,13 @@ KIND = "sparse index"
 FORMAT = 1
 SUFFIX = ".npz"
 
+_FIELDS: FieldTypes = {"format": int, "key": str}
+_ARRAYS = {
+    "indices": ArrayType(np.int32),
+    "data": ArrayType(np.float32),
+    "shape": ArrayType(np.int64, (2,)),
+}
+
 
 class SparseRetriever:
     """Finds passages by the terms that a learned sparse model gives them, from an index on disk.
@@ -39,13 +53,19 @@ class SparseRetriever:
     for a question and for a passage, written or not, and the score is the sum of the products.
     Passages that share no term with the question are not found; equal scores stand in the order of
     the corpus. Weights are kept as SciPy's sparse matrices, and a shard of them is in memory at a
-    time. Build one with :meth:`build`, open it with :meth:`open`; both take the ``embedder``.
+    time. Build one with :meth:`build`, open it with :meth:`open`; both take the ``embedder``,
+    and :meth:`open` explains ``verify``.
     """
 
     name = "sparse"
 
-    def __init__(self, folder: Path, corpus: Corpus, embedder: SparseEmbedder) -> None:
-        manifest = read_manifest(folder, KIND, ("format", "key"))
+    def __init__(
+        self, folder: Path, corpus: Corpus, embedder: SparseEmbedder, *, verify: bool = True
+    ) -> None:
+        starts = shard_starts(len(corpus))
+        self._shards = {start: folder / f"{start:012}{SUFFIX}" for start in starts}
+        names = [path.name for path in self._shards.values()]
+        manifest = read_manifest(folder, KIND, _FIELDS, files=names, verify=verify)
         if manifest["format"] != FORMAT:
             raise DatasetError(f"{folder} is a {KIND} of another format; build it anew")
         self.folder, self.corpus, self.embedder = folder, corpus, embedder
@@ -55,8 +75,6 @@ class SparseRetriever:
                 f"{folder} is an index of another corpus than {corpus}, or by another model than "
                 f"{embedder!r}; build it anew"
             )
-        starts = shard_starts(len(corpus))
-        self._shards = {start: folder / f"{start:012}{SUFFIX}" for start in starts}
 
     @classmethod
     def build(
@@ -95,39 +113,48 @@ class SparseRetriever:
         key = _key(corpus, model)
 
         def shard(passages: Sequence[Passage]) -> bytes:
-            from scipy.sparse import save_npz
-
-            file = io.BytesIO()
             weights = model.passages([passage.titled_text for passage in passages])
-            save_npz(file, weights, compressed=False)
-            return file.getvalue()
+            return _shard_bytes(weights)
 
         def fill(part: Path) -> None:
-            for path in fill_shards(corpus, part, SUFFIX, shard, model, progress, executor):
-                _read(path)
+            paths = fill_shards(corpus, part, SUFFIX, shard, model, progress, executor)
+            for start, path in zip(shard_starts(len(corpus)), paths, strict=True):
+                try:
+                    _read(path, len(shard_rows(corpus, start)))
+                except DatasetError as error:
+                    path.unlink()
+                    message = str(error).partition(";")[0]
+                    raise DatasetError(f"{message}; it is deleted: build again to go on") from None
             write_manifest(part, KIND, {"format": FORMAT, "key": key})
 
         place, goes_with = build_folder(folder, KIND, key, fill)
-        retriever = cls(place, corpus, model)
+        retriever = cls(place, corpus, model, verify=False)
         goes_with(retriever)
         return retriever
 
     @classmethod
     def open(
-        cls, folder: str | Path, corpus: Corpus, embedder: SparseEmbedder | str | Path
+        cls,
+        folder: str | Path,
+        corpus: Corpus,
+        embedder: SparseEmbedder | str | Path,
+        *,
+        verify: bool = True,
     ) -> Self:
-        """Open an index; its files are read as questions need them.
+        """Open an index; its files are read when questions need them.
 
         Args:
-            folder: where it is.
-            corpus: the passages that it was built of.
-            embedder: the model that it was built by.
+            folder: The folder that :meth:`build` wrote.
+            corpus: The corpus that it was built from.
+            embedder: The model that made its weights.
+            verify: Check the SHA-256 of every file, which reads them all once (about a second per
+                GB). If false, only sizes are checked.
 
         Raises:
-            DatasetError: there is none, a file of it is missing or has been cut short, or it is an
-                index of another corpus or by another model.
+            DatasetError: There is no index, a file of it is missing or damaged, or it is an index
+                of another corpus or by another model.
         """
-        return cls(Path(folder), corpus, _as_embedder(embedder))
+        return cls(Path(folder), corpus, _as_embedder(embedder), verify=verify)
 
     def __len__(self) -> int:
         return len(self.corpus)
@@ -136,11 +163,12 @@ class SparseRetriever:
         return f"SparseRetriever({len(self)} passages, {self.embedder!r})"
 
     def retrieve(self, queries: Iterable[Query], k: int) -> RetrievalRun:
-        """The best ``k`` passages for each query; see :class:`mirage.retrieval.Retriever`.
+        """Return the best ``k`` passages for each query; see :class:`mirage.retrieval.Retriever`.
 
         Raises:
             SettingError: ``k`` is below 1.
-            NeuralError: the model fails on a question.
+            NeuralError: The model fails on a question.
+            DatasetError: A file of the index is damaged.
         """
         if k < 1:
             raise SettingError(f"a search gives 1 passage or more, not {k}")
@@ -149,7 +177,8 @@ class SparseRetriever:
             questions = self.embedder.queries([query.text for query in asked]).T.tocsc()
         best = [Nearest(np.zeros(0, np.int64), np.zeros(0))] * len(asked)
         for start, path in self._shards.items():
-            products = (_read(path) @ questions).tocsc()
+            weights = _read(path, len(shard_rows(self.corpus, start)), questions.shape[0])
+            products = (weights @ questions).tocsc()
             for i, (rows, scores) in enumerate(best):
                 column = slice(products.indptr[i], products.indptr[i + 1])
                 found = products.indices[column].astype(np.int64) + start
@@ -178,18 +207,44 @@ def _key(corpus: Corpus, embedder: SparseEmbedder) -> str:
     return hashlib.sha256(facts.encode()).hexdigest()
 
 
-def _read(path: Path) -> csr_array:
-    """A shard.
+def _shard_bytes(weights: csr_array) -> bytes:
+    """Return the content of the file of a shard."""
+    file = io.BytesIO()
+    np.savez(
+        file,
+        indices=weights.indices.astype(np.int32),
+        indptr=weights.indptr.astype(np.int32),
+        data=weights.data.astype(np.float32),
+        shape=np.array(weights.shape, np.int64),
+    )
+    return file.getvalue()
+
+
+def _read(path: Path, rows: int, terms: int | None = None) -> csr_array:
+    """Read a shard; SciPy follows its numbers without checking them.
+
+    Args:
+        path: The file.
+        rows: The number of passages.
+        terms: The size of the vocabulary; ``None`` if unknown.
 
     Raises:
-        DatasetError: it is damaged, and deleted therefore.
+        DatasetError: The file is damaged.
     """
-    from scipy.sparse import csr_array, load_npz
+    from scipy.sparse import csr_array
 
-    try:
-        return csr_array(load_npz(path))
-    except (OSError, ValueError, KeyError, EOFError, BadZipFile) as error:
-        path.unlink(missing_ok=True)
-        raise DatasetError(
-            f"{path} was damaged ({error}) and is deleted; build the {KIND} again"
-        ) from None
+    arrays = read_arrays(path, _ARRAYS | {"indptr": ArrayType(np.int32, (rows + 1,))})
+    indices, indptr, data = arrays["indices"], arrays["indptr"], arrays["data"]
+    shape = arrays["shape"].tolist()
+    sound = (
+        shape[0] == rows
+        and 0 < shape[1] <= np.iinfo(np.int32).max
+        and terms in (None, shape[1])
+        and len(indices) == len(data)
+        and are_ends(indptr, len(indices))
+        and are_within(indices, shape[1])
+        and bool(np.isfinite(data).all())
+    )
+    if not sound:
+        raise DatasetError(f"{path}: damaged; delete {path.parent} and build the {KIND} anew")
+    return csr_array((data, indices, indptr), shape=shape)

@@ -18,7 +18,7 @@ from typing import Any, Literal, NamedTuple, get_args
 from mirage._base.files import write_text, writing
 from mirage._base.packages import package
 from mirage._base.progress import progress_bar
-from mirage._base.stores import MANIFEST, build_folder, read_manifest, write_manifest
+from mirage._base.stores import MANIFEST, build_folder, read_manifest, stored_key, write_manifest
 from mirage.building.training_sets import TrainingExample, TrainingSet
 from mirage.dataset import MirageDataset
 from mirage.errors import (
@@ -156,7 +156,7 @@ def finetune(
         write_manifest(part, KIND, facts)
 
     build_folder(place, KIND, key, fill)
-    too_long = read_manifest(place, KIND, ("too_long",))["too_long"]
+    too_long = read_manifest(place, KIND, {"too_long": list}, verify=False)["too_long"]
     losses = json.loads((place / _LOSSES).read_text(encoding="utf-8"))
     return FineTuned(place, tuple(losses), len(examples) - len(too_long), tuple(too_long))
 
@@ -251,8 +251,8 @@ def _check_machine(method: str) -> None:
 
 
 def _check_free(folder: Path, key: str) -> None:
-    """Refuse to replace a model that was made otherwise, which may have taken days."""
-    if _is_whole(folder) and read_manifest(folder, KIND, ("key",))["key"] != key:
+    """Refuse to replace a model made with other data or settings, which may have taken days."""
+    if stored_key(folder, KIND) not in (None, key):
         raise DatasetError(
             f"{folder} holds a model fine-tuned on other data or with other settings, as its "
             f"{MANIFEST} says; choose another folder"
@@ -261,7 +261,7 @@ def _check_free(folder: Path, key: str) -> None:
 
 def _is_whole(folder: Path) -> bool:
     try:
-        return bool(read_manifest(folder, KIND, ("key",)))
+        return bool(read_manifest(folder, KIND, {"key": str}))
     except DatasetError:
         return False
 

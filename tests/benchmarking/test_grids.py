@@ -563,7 +563,7 @@ def test_a_damaged_step_names_its_file(tmp_path: Path, chat: ChatServer) -> None
     grid.run(limit=3, progress=False)
     responses = next(tmp_path.glob("small.store/generate/*/responses.jsonl"))
     whole = responses.read_bytes()
-    for broken, message in ((whole[:-9], "bytes in place of"), (whole.swapcase(), "not as it was")):
+    for broken, message in ((whole[:-9], "bytes in place of"), (whole.swapcase(), "is damaged")):
         responses.write_bytes(broken)
         lost = [cell.failure for cell in grid.run(limit=3, progress=False) if cell.failure]
         assert len(lost) == 1

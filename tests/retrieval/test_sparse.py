@@ -105,8 +105,11 @@ def test_a_damaged_shard_and_a_model_that_is_none_are_named(
     index = SparseRetriever.build(corpus, tmp_path / "i", embedder=embedder, progress=False)
     path = tmp_path / "i" / "000000000000.npz"
     path.write_bytes(b"x" * path.stat().st_size)
-    with pytest.raises(DatasetError, match=r"000000000000\.npz was damaged"):
+    with pytest.raises(DatasetError, match=r"000000000000\.npz: damaged"):
         index.retrieve(QUERIES, 1)
+    assert path.exists()
+    with pytest.raises(DatasetError, match=r"000000000000\.npz is damaged"):
+        SparseRetriever.open(tmp_path / "i", corpus, embedder)
     with pytest.raises(NeuralError, match="cannot be loaded"):
         SparseEmbedder(tmp_path)
     with pytest.raises(SettingError, match="batch_size=0"):
