@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, SupportsIndex, overload
 
 from mirage._base.files import parse_rows, read_rows, validated, write_records
+from mirage._base.quoting import utf8_text
 from mirage._base.tables import Table, to_html
 from mirage.errors import DatasetError, UnknownNameError
 from mirage.languages import Language
@@ -136,7 +137,7 @@ class MirageDataset(Sequence[Query]):
             queries[query.id] = query
         if not queries:
             raise DatasetError(f"{path}: no query in this file")
-        return cls(queries.values(), name=path.stem)
+        return cls(queries.values(), name=utf8_text(path.stem))
 
     def to_jsonl(self, path: str | Path) -> None:
         """Write one query a line; :meth:`from_jsonl` reads back an equal dataset.
@@ -173,7 +174,7 @@ class MirageDataset(Sequence[Query]):
         queries = list(trec.queries(Path(topics), Path(qrels), texts, code))
         if not queries:
             raise DatasetError(f"{topics}: no query in this file")
-        return cls(queries, name=Path(topics).stem)
+        return cls(queries, name=utf8_text(Path(topics).stem))
 
     @classmethod
     def from_qa(
@@ -208,7 +209,7 @@ class MirageDataset(Sequence[Query]):
             queries[query.id] = query
         if not queries:
             raise DatasetError(f"{path}: no query in this file")
-        return cls(queries.values(), name=Path(path).name.partition(".")[0])
+        return cls(queries.values(), name=utf8_text(Path(path).name.partition(".")[0]))
 
     @classmethod
     def from_hub(
@@ -422,7 +423,9 @@ def read_run(path: str | Path, *, language: str, model: str = "") -> Run:
         responses[key] = response
     if not responses:
         raise DatasetError(f"{path}: no response in this file")
-    return Run(model=model or path.stem, language=code, responses=tuple(responses.values()))
+    return Run(
+        model=model or utf8_text(path.stem), language=code, responses=tuple(responses.values())
+    )
 
 
 def write_run(run: Run, path: str | Path) -> None:

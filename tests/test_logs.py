@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mirage import MirageDataset, respond
-from mirage._base.logs import logger, visible
+from mirage._base.logs import logger
+from mirage._base.quoting import visible
 from mirage.models import Query
 
 HOSTILE = "\x1b[2J\x1b]0;owned\x07\x9b1m\u202egnp.exe\r"

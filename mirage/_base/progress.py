@@ -6,21 +6,23 @@ import sys
 import warnings
 from typing import Any
 
+from mirage._base.quoting import one_line
+
 __all__ = ["progress_bar"]
 
 
 def progress_bar(total: int, what: str, progress: bool, *, done: int = 0) -> Any:
-    """A bar of tqdm on stderr, if ``progress`` is true and that is a terminal; or in a notebook."""
+    """Return a bar of tqdm: on stderr if that is a terminal, or in a notebook."""
     if progress and _in_notebook():
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # without ipywidgets it is a bar of text
             from tqdm.auto import tqdm as bar
 
-        return bar(total=total, initial=done, desc=what)
+        return bar(total=total, initial=done, desc=one_line(what))
     from tqdm import tqdm
 
     # None: on a terminal only.
-    return tqdm(total=total, initial=done, desc=what, disable=None if progress else True)
+    return tqdm(total=total, initial=done, desc=one_line(what), disable=None if progress else True)
 
 
 def _in_notebook() -> bool:

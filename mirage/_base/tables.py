@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import html
 import math
-import re
 import unicodedata
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -14,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from rich.cells import cell_len
 
+from mirage._base.quoting import html_text, latex, markdown, markdown_cell, one_line
 from mirage.errors import needing
 
 if TYPE_CHECKING:
@@ -40,7 +39,7 @@ WIDTH = 80
 """Columns of a terminal that a plain-text table fits."""
 
 GAP = "  "
-JOINERS = "\u200c\u200d"  # part of how Persian and Indic words are written
+JOINERS = "\u200c\u200d"  # at the end of a name that is cut, they join nothing
 
 STYLE = (
     ".mirage-ranking td, .mirage-ranking th {padding: 0.15em 0.7em; text-align: right} "
@@ -161,7 +160,10 @@ def ranked_cells(
 
 
 def to_text(table: Table) -> str:
-    """The table for a terminal of 80 columns, whatever scripts it holds; ``*`` marks rows."""
+    """Return the table for a terminal of 80 columns; ``*`` marks rows.
+
+    Hidden characters of names, titles and notes are escapes (:mod:`mirage._base.quoting`).
+    """
     marks = [" ", *("*" if marked else " " for marked in table.marks)]
     columns = [_column(table, j) for j in range(len(table.header))]
     lines = [
@@ -173,22 +175,26 @@ def to_text(table: Table) -> str:
 
 
 def to_markdown(table: Table) -> str:
-    """The table in GitHub's Markdown; marked rows have their names in bold."""
+    """Return the table in GitHub's Markdown; marked rows have their names in bold.
+
+    Names, titles and notes mark up, link and mention nothing.
+    """
     left = {table.name, *table.texts}
     rule = tuple(":--" if j in left else "--:" for j in range(len(table.header)))
-    rows = [table.header, rule]
+    rows = [tuple(map(markdown_cell, table.header)), rule]
     for cells, marked in zip(table.rows, table.marks, strict=True):
-        shown = [_markdown(cell) if j in left else cell for j, cell in enumerate(cells)]
-        if marked:
-            shown[table.name] = f"**{shown[table.name]}**"
-        rows.append(tuple(shown))
+        quoted = list(map(markdown_cell, cells))
+        name = quoted[table.name].strip()
+        if marked and name:
+            quoted[table.name] = f"**{name}**"
+        rows.append(tuple(quoted))
     lines = ["| " + " | ".join(row) + " |" for row in rows]
-    paragraphs = [_markdown(table.title), "\n".join(lines), *map(_markdown, table.notes)]
+    paragraphs = [markdown(table.title), "\n".join(lines), *map(markdown, table.notes)]
     return "\n\n".join(filter(None, paragraphs))
 
 
 def to_html(table: Table) -> str:
-    """The table as one HTML element that needs no other; names keep their own direction."""
+    """Return the table as one HTML element; names keep their own direction."""
     left = {table.name, *table.texts}
     head = "".join(_html_cell("th", cell, j in left) for j, cell in enumerate(table.header))
     body = "".join(
@@ -206,14 +212,14 @@ def to_html(table: Table) -> str:
 
 
 def to_latex(table: Table) -> str:
-    """The table for LaTeX's package booktabs, in a ``table`` with the title as its caption.
+    """Return a ``table`` for LaTeX's package booktabs, with the title as its caption.
 
-    Notes stand below it as comments.
+    Notes are comments above it.
     """
     left = {table.name, *table.texts}
     columns = "".join("l" if j in left else "r" for j in range(len(table.header)))
     rows = [
-        tuple(_latex(cell, j not in left) for j, cell in enumerate(cells))
+        tuple(latex(cell, number=j not in left) for j, cell in enumerate(cells))
         for cells in (table.header, *table.rows)
     ]
     for row, marked in enumerate(table.marks, 1):
@@ -221,10 +227,10 @@ def to_latex(table: Table) -> str:
         bold = f"\\textbf{{{cells[table.name]}}}" if marked else cells[table.name]
         rows[row] = (*cells[: table.name], bold, *cells[table.name + 1 :])
     head, *body = (" & ".join(row) + r" \\" for row in rows)
-    caption = [f"\\caption{{{_latex(table.title)}}}"] if table.title else []
+    caption = [f"\\caption{{{latex(table.title)}}}"] if table.title else []
     return "\n".join(
         [
-            *(f"% {_clean(note)}" for note in table.notes),
+            *(f"% {one_line(note)}" for note in table.notes),
             r"\begin{table}",
             *caption,
             f"\\begin{{tabular}}{{{columns}}}",
@@ -250,10 +256,11 @@ def parts(table: Table) -> tuple[Table, ...]:
     """
     left = sorted({table.name, *table.texts})
     right = [j for j in range(len(table.header)) if j not in left]
-    widths = [max(_width(row[j]) for row in (table.header, *table.rows)) for j in right]
+    widths = [max(_width(one_line(row[j])) for row in (table.header, *table.rows)) for j in right]
     room = WIDTH - 1
     taken = sum(
-        max(_width(_clean(row[j])) for row in (table.header, *table.rows)) + len(GAP) for j in left
+        max(_width(one_line(row[j])) for row in (table.header, *table.rows)) + len(GAP)
+        for j in left
     )
     if widths and taken + max(widths) + len(GAP) > room and len(left) > 1:
         return parts(_numbered(table, left))
@@ -300,14 +307,16 @@ def _numbered(table: Table, left: list[int]) -> Table:
 
 def _column(table: Table, j: int) -> list[str]:
     """The padded cells of a column, header first."""
-    cells = [_clean(table.header[j]), *(_clean(row[j]) for row in table.rows)]
+    cells = [one_line(row[j]) for row in (table.header, *table.rows)]
     width = max(map(_width, cells))
     if j != table.name and j not in table.texts:
         return [" " * (width - _width(cell)) + cell for cell in cells]
     if j in table.texts:
         return [_isolated(cell) + " " * (width - _width(cell)) for cell in cells]
     others = [k for k in range(len(table.header)) if k != j]
-    taken = sum(max(_width(row[k]) for row in (table.header, *table.rows)) for k in others)
+    taken = sum(
+        max(_width(one_line(row[k])) for row in (table.header, *table.rows)) for k in others
+    )
     room = WIDTH - 1 - len(GAP) * len(table.header) - taken
     width = min(width, room)
     cut = [_cut(cell, width) for cell in cells]
@@ -322,20 +331,12 @@ def _cut(text: str, width: int) -> str:
         if _width(start + c) > width - 1:
             break
         start += c
-    return start.rstrip() + "…"
+    return start.rstrip().rstrip(JOINERS) + "…"
 
 
 def _width(text: str) -> int:
     """Columns of a terminal; unlike rich, most give vowel signs that stand beside a letter one."""
     return cell_len(text) + sum(unicodedata.category(c) == "Mc" for c in text)
-
-
-def _clean(text: str) -> str:
-    """One line of visible characters: control, line-end and direction characters are blanks."""
-    return "".join(
-        " " if unicodedata.category(c) in ("Cc", "Cf", "Cs", "Zl", "Zp") and c not in JOINERS else c
-        for c in text
-    )
 
 
 def _isolated(text: str) -> str:
@@ -350,7 +351,7 @@ def _leftward(text: str) -> bool:
 def _wrapped(note: str) -> Iterator[str]:
     """The lines of a note, broken at blanks; the second and later ones are indented."""
     line = ""
-    for word in _clean(note).split():
+    for word in one_line(note).split():
         if line.strip() and _width(line) + 1 + _width(word) > WIDTH:
             yield _isolated_words(line)
             line = GAP + _cut(word, WIDTH - len(GAP))
@@ -365,34 +366,11 @@ def _isolated_words(line: str) -> str:
     return " ".join(_isolated(" ".join(words)) for _, words in runs)
 
 
-# Markup -------------------------------------------------------------------------------------------
-
-
-def _markdown(text: str) -> str:
-    return re.sub(r"([\\`*_\[\]<>|~&])", r"\\\1", _clean(text))
-
-
-_LATEX = {
-    "\\": r"\textbackslash{}",
-    "~": r"\textasciitilde{}",
-    "^": r"\textasciicircum{}",
-    "|": r"\textbar{}",
-    "<": r"\textless{}",
-    ">": r"\textgreater{}",
-    "[": "{[}",
-    "]": "{]}",
-    **{sign: f"\\{sign}" for sign in "&%$#_{}"},
-}
-
-
-def _latex(text: str, number: bool = False) -> str:
-    """The text as LaTeX; a bracket is in braces, since one behind a line end is an option."""
-    escaped = "".join(_LATEX.get(c, c) for c in _clean(text))
-    return re.sub(r"(?<![\w.])-(?=\d)", "$-$", escaped) if number else escaped
+# HTML ---------------------------------------------------------------------------------------------
 
 
 def _html(text: str) -> str:
-    return f"<bdi>{html.escape(_clean(text))}</bdi>"
+    return f"<bdi>{html_text(text)}</bdi>"
 
 
 def _html_cell(tag: str, text: str, name: bool) -> str:

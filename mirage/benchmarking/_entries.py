@@ -25,6 +25,7 @@ from pydantic import (
 )
 
 from mirage._base.inputs import files_below
+from mirage._base.quoting import utf8_text
 from mirage.errors import DatasetError, SettingError
 from mirage.languages import Language
 from mirage.llm.keys import KeyUse, check_key, key_uses
@@ -714,7 +715,7 @@ class _Replay:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self.name = path.stem
+        self.name = utf8_text(path.stem)
 
     def run(
         self, dataset: MirageDataset, *, out: str | Path | None = None, progress: bool = True

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import html
-import io
 import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
@@ -13,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from mirage._base.files import validated
+from mirage._base.quoting import csv_text, html_text
 from mirage._base.tables import Table, to_html
 from mirage.benchmarking.cells import Cell, Score, differing_axes
 from mirage.errors import DatasetError
@@ -140,7 +138,7 @@ def page(table: Table) -> str:
     return (
         '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
-        f"<title>{html.escape(table.title)}</title></head><body>{to_html(table)}"
+        f"<title>{html_text(table.title)}</title></head><body>{to_html(table)}"
         "</body></html>"
     )
 
@@ -167,13 +165,8 @@ def columns(
 
 
 def to_csv(by_name: Mapping[str, Sequence[Any]]) -> str:
-    """Columns as comma-separated values; blank where a number is NaN."""
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(by_name)
-    for row in zip(*by_name.values(), strict=True):
-        writer.writerow("" if isinstance(x, float) and math.isnan(x) else x for x in row)
-    return text.getvalue()
+    """Return columns as comma-separated values; a number that is NaN is blank."""
+    return csv_text(list(by_name), zip(*by_name.values(), strict=True))
 
 
 # JSON ---------------------------------------------------------------------------------------------

@@ -173,7 +173,11 @@ class ResultTable(Printed, Sequence[Cell]):
         return (rendering.shown(self.name, self.cells, self.axes, self.metrics, self.notes),)
 
     def to_csv(self) -> str:
-        """The table as comma-separated values: a line a cell and metric, numbers in full."""
+        """Return the table as CSV: one line per cell and metric, numbers in full.
+
+        A name that a spreadsheet program would take for a formula, such as ``=1+1``, has an
+        apostrophe in front.
+        """
         return rendering.to_csv(self._columns)
 
     def to_pandas(self) -> pd.DataFrame:

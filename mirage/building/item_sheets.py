@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
@@ -11,6 +9,7 @@ from mirage._base.files import read_rows, validated, write_bytes, write_records
 from mirage._base.inputs import read_text
 from mirage._base.journal import Journal
 from mirage._base.logs import logger
+from mirage._base.quoting import csv_text, read_csv
 from mirage.building.askable import Askable, askable_passages, corpus_of
 from mirage.building.item_checks import Draft, Fault, ItemKind
 from mirage.building.item_questions import Asker, Slot, Told
@@ -208,16 +207,18 @@ _FORMS = ("answers", "wrong_answers")
 
 
 def write_sheet(rows: Iterable[SheetRow], path: str | Path) -> None:
-    """Write a sheet: CSV for a name that ends so, for tables programs, and JSON Lines else.
+    """Write a sheet: CSV, for spreadsheet programs, if the name ends in it, and else JSON Lines.
 
-    In CSV an answer stands on a line of its cell, its forms parted by ``|``.
+    In CSV each line of a cell is one answer, whose forms are separated by ``|``. A text that a
+    spreadsheet program would take for a formula, such as ``=1+1``, has an apostrophe in front, also
+    behind a semicolon, a tab or a line end; :func:`read_sheet` removes it.
 
     Args:
-        rows: the sheet.
-        path: the file to write.
+        rows: The rows of the sheet.
+        path: The file to write.
 
     Raises:
-        DatasetError: it cannot be written, or is there already: it may be filled in.
+        DatasetError: The file cannot be written, or exists already: it may be filled in.
     """
     place = Path(path)
     if place.exists():
@@ -225,15 +226,15 @@ def write_sheet(rows: Iterable[SheetRow], path: str | Path) -> None:
     if place.suffix.lower() != ".csv":
         write_records(rows, place)
         return
-    table = io.StringIO()
-    writer = csv.DictWriter(table, _COLUMNS, lineterminator="\n")
-    writer.writeheader()
-    for row in rows:
-        cells = {name: getattr(row, name) for name in _COLUMNS}
-        forms = {name: "\n".join(" | ".join(each) for each in cells[name]) for name in _FORMS}
-        writer.writerow(cells | forms | {"passages": "\n".join(row.passages)})
-    # With a mark at its start, without which Excel takes UTF-8 for something else.
-    write_bytes(place, table.getvalue().encode("utf-8-sig"))
+    text = csv_text(_COLUMNS, map(_cells, rows))
+    # Excel reads UTF-8 as such only behind a byte order mark.
+    write_bytes(place, text.encode("utf-8-sig"))
+
+
+def _cells(row: SheetRow) -> list[str]:
+    cells = {name: getattr(row, name) for name in _COLUMNS}
+    forms = {name: "\n".join(" | ".join(each) for each in cells[name]) for name in _FORMS}
+    return list((cells | forms | {"passages": "\n".join(row.passages)}).values())
 
 
 def read_sheet(path: str | Path) -> tuple[SheetRow, ...]:
@@ -242,20 +243,19 @@ def read_sheet(path: str | Path) -> tuple[SheetRow, ...]:
     Rows of a CSV file whose cells are all empty are skipped; a warning says how many there were.
 
     Raises:
-        DatasetError: it cannot be read; names the row and the field.
+        DatasetError: The file cannot be read; the message names the row and the field.
     """
     place = Path(path)
     if place.suffix.lower() != ".csv":
         return tuple(validated(SheetRow, row, where) for where, row in read_rows(place))
-    table = csv.DictReader(io.StringIO(read_text(place), newline=""))
     rows, blank = [], 0
-    for number, cells in enumerate(table, 1):
+    for number, cells in enumerate(read_csv(read_text(place), str(place)), 1):
         where = f"{place}, row {number}"
-        if not any(_has_text(cell) for cell in cells.values()):
+        if not any(cell.strip() for cell in cells.values()):
             blank += 1
             continue
         try:
-            known = {name: cells[name] or "" for name in _COLUMNS}
+            known = {name: cells[name] for name in _COLUMNS}
         except KeyError as error:
             raise DatasetError(f"{where}: there is no column {error}") from None
         forms = {
@@ -271,8 +271,3 @@ def read_sheet(path: str | Path) -> tuple[SheetRow, ...]:
     if blank:
         _LOG.warning("%s: skipped %d blank rows", place, blank)
     return tuple(rows)
-
-
-def _has_text(cell: str | list[str] | None) -> bool:
-    # csv gathers cells beyond the last column in a list, and gives None for those that lack.
-    return bool("".join(cell or ()).strip())

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
+from mirage._base.quoting import shell_word
 from mirage.cli._inputs import place_of
 from mirage.cli._llms import llms_of
 from mirage.errors import DatasetError, UnknownNameError
@@ -123,7 +124,9 @@ def corpus_of(folder: Path) -> Corpus:
     from mirage.corpus import Corpus
 
     if place_of(folder).is_dir() and not (folder / "corpus").is_dir():
-        raise DatasetError(f"{folder}: is no index; `mirage index DOCUMENTS {folder}` makes one")
+        raise DatasetError(
+            f"{folder}: is no index; `mirage index DOCUMENTS {shell_word(str(folder))}` makes one"
+        )
     return Corpus.open(folder / "corpus")
 
 
@@ -166,6 +169,6 @@ def dense_of(folder: Path, corpus: Corpus, llm_of: LLMOf) -> DenseRetriever:
 def _check_added(folder: Path, kind: str) -> None:
     if not (folder / kind).is_dir():
         raise DatasetError(
-            f"{folder}: has no {kind} index; `mirage index DOCUMENTS {folder} {_ADDED_BY[kind]} "
-            "MODEL` adds one"
+            f"{folder}: has no {kind} index; `mirage index DOCUMENTS {shell_word(str(folder))} "
+            f"{_ADDED_BY[kind]} MODEL` adds one"
         )

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from mirage._base.quoting import utf8_text
 from mirage.errors import ArtifactError, DatasetError, MirageError, UnknownNameError
 
 if TYPE_CHECKING:
@@ -172,7 +173,9 @@ def run_names(paths: Sequence[Path], names: Sequence[str] | None) -> list[str]:
             f"there are {len(names)} names for {len(paths)} files of responses; give --name once "
             "a file, or not at all"
         )
-    models = list(names or ("stdin" if str(path) == STDIN else path.stem for path in paths))
+    models = list(
+        names or ("stdin" if str(path) == STDIN else utf8_text(path.stem) for path in paths)
+    )
     twice = next((name for name in models if models.count(name) > 1), None)
     if twice is not None:
         raise MirageError(f"two models are called {twice!r}; give --name once a file")

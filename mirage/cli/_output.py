@@ -1,4 +1,8 @@
-"""What commands print: results on standard output, everything else on standard error."""
+"""Output of commands: results on standard output, everything else on standard error.
+
+Nothing else in this package writes to either. Names, ids and texts reach a terminal as
+:mod:`mirage._base.quoting` shows them.
+"""
 
 from __future__ import annotations
 
@@ -15,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+from mirage._base.quoting import json_text, visible
 from mirage.cli._inputs import named
 from mirage.errors import shorten_message
 
@@ -27,6 +32,8 @@ __all__ = [
     "out",
     "out_either",
     "out_json",
+    "out_json_text",
+    "out_record",
     "output_error",
     "print_records",
     "say",
@@ -35,21 +42,52 @@ __all__ = [
     "wrapped",
 ]
 
-_CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+# A name that tables set apart because it runs from right to left, so that it moves no other text.
+_ISOLATED = re.compile("\u2068([^\u2066-\u2069\n]*)\u2069")
 
 
-def out(text: object) -> None:
-    """Print a result."""
-    typer.echo(named(str(text)), color=_color())
+def out(text: object, *, bold_marked: bool = False) -> None:
+    """Print a result for people.
+
+    Args:
+        text: The result.
+        bold_marked: Print the lines that begin with ``*`` in bold, which shows on terminals only.
+    """
+    lines = _visible(named(str(text))).split("\n")
+    if bold_marked:
+        lines = [typer.style(line, bold=True) if line.startswith("*") else line for line in lines]
+    typer.echo("\n".join(lines), color=_color())
 
 
 def out_json(value: Any) -> None:
-    """Print a result as one line of JSON; what is not a number there is null."""
-    out(json.dumps(_plain(value), ensure_ascii=False, allow_nan=False))
+    """Print a result as one line of JSON; numbers that are not finite are null."""
+    out_json_text(json.dumps(_plain(value), ensure_ascii=False, allow_nan=False))
+
+
+def out_record(line: str) -> None:
+    """Print a line of a format without escapes, such as a run file of TREC.
+
+    A pipe or a file gets the line as it is, since another program reads it. On a terminal hidden
+    characters are escapes.
+    """
+    line = named(line)
+    typer.echo(visible(line) if sys.stdout.isatty() else line, color=True)
+
+
+def out_json_text(text: str) -> None:
+    """Print a line of JSON; characters that a terminal would obey or hide are escapes."""
+    typer.echo(json_text(named(text), sys.stdout.encoding or "utf-8"), color=_color())
+
+
+def _visible(text: str) -> str:
+    parts = _ISOLATED.split(text)  # texts around isolated names, and every second one a name
+    parts[::2] = map(visible, parts[::2])
+    parts[1::2] = [f"\u2068{visible(name)}\u2069" for name in parts[1::2]]
+    return "".join(parts)
 
 
 def out_either(text: object, plain: Any, as_json: bool) -> None:
-    """Print a result for people, or the same for machines."""
+    """Print a result as text, or as JSON for other programs."""
     if as_json:
         out_json(plain)
     else:
@@ -57,9 +95,9 @@ def out_either(text: object, plain: Any, as_json: bool) -> None:
 
 
 def print_records(records: Iterable[BaseModel]) -> None:
-    """Print records as JSON Lines, as files of them are written."""
+    """Print records as JSON Lines, as in files of them."""
     for record in records:
-        out(record.model_dump_json(exclude_defaults=True))
+        out_json_text(record.model_dump_json(exclude_defaults=True))
 
 
 def summarise(text: str, plain: Any, file: Path | None, as_json: bool) -> None:
@@ -76,7 +114,7 @@ def say(text: str, label: str = "", colour: str = "red") -> None:
     A standard error that is full or closed takes nothing, which ends no command.
     """
     start = typer.style(label, fg=colour, bold=True) + " " if label else ""
-    message = start + _CONTROLS.sub(" ", named(shorten_message(text)))
+    message = start + visible(named(shorten_message(text)))
     with suppress(OSError, ValueError):
         typer.echo(message, err=True, color=_color())
 

@@ -14,6 +14,7 @@ from typing import Annotated, Any, NoReturn
 import typer
 from typer.core import TyperGroup
 
+from mirage._base.quoting import visible
 from mirage.cli._inputs import forget_standard_input
 from mirage.cli._output import drop_output, open_streams, out, output_error, say, say_plainly
 from mirage.errors import GenerationError, MirageError, NoJudgmentError
@@ -42,6 +43,17 @@ class _Warnings(logging.Handler):
         say(record.getMessage(), "warning:", "yellow")
 
 
+@contextmanager
+def _visible_usage_errors() -> Iterator[None]:
+    """Quote what the parser's own errors repeat of the command line, such as a file's name."""
+    try:
+        yield
+    except Exception as error:
+        if hasattr(error, "format_message") and hasattr(error, "message"):
+            error.message = visible(error.message)
+        raise
+
+
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 _SQLITE_NO_ROOM = (10, 13)  # SQLITE_IOERR, SQLITE_FULL
 
@@ -61,8 +73,17 @@ class Shell(TyperGroup):
             say(reason, "error:")
             sys.exit(FELL_SHORT)
 
+    def make_context(self, *args: Any, **settings: Any) -> Any:
+        """Parse the options of the program itself."""
+        with _visible_usage_errors():
+            return super().make_context(*args, **settings)
+
     def invoke(self, ctx: Any) -> Any:
         """Run the command."""
+        with _visible_usage_errors():
+            return self._invoke(ctx)
+
+    def _invoke(self, ctx: Any) -> Any:
         logger, handler = logging.getLogger("mirage"), _Warnings(logging.WARNING)
         logger.addHandler(handler)
         try:

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
+from mirage._base.quoting import utf8_text
 from mirage.cli import _options as options
 from mirage.cli._indexes import corpus_of
 from mirage.cli._inputs import (
@@ -188,7 +189,7 @@ def _dataset(source: str, language: str | None) -> MirageDataset:
     queries = queries_of(source, language)
     if isinstance(queries, MirageDataset):
         return queries
-    return MirageDataset(queries, name=Path(source).stem)
+    return MirageDataset(queries, name=utf8_text(Path(source).stem))
 
 
 def _is_training_set(path: Path) -> bool:

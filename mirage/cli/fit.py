@@ -7,7 +7,7 @@ from typing import Annotated
 
 from mirage.cli import _options as options
 from mirage.cli._inputs import check_folder, file_of
-from mirage.cli._output import out
+from mirage.cli._output import out, out_json_text
 from mirage.cli._shell import app, argument, example, option
 
 __all__ = ["fit"]
@@ -61,4 +61,7 @@ def fit(
     )
     if page is not None:
         write(ranking, page)
-    out(ranking.to_json() if as_json else ranking)
+    if as_json:
+        out_json_text(ranking.to_json())
+    else:
+        out(ranking)

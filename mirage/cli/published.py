@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from mirage.cli import _options as options
-from mirage.cli._output import out
+from mirage.cli._output import out, out_json_text
 from mirage.cli._shell import app, example
 
 __all__ = ["published"]
@@ -15,4 +15,7 @@ def published(language: options.Language, as_json: options.Json = False) -> None
     from mirage.leaderboard import Leaderboard
 
     ranking = Leaderboard.published(language)
-    out(ranking.to_json() if as_json else ranking)
+    if as_json:
+        out_json_text(ranking.to_json())
+    else:
+        out(ranking)

@@ -6,7 +6,7 @@ from typing import Annotated
 
 from mirage.cli import _options as options
 from mirage.cli._inputs import dataset_of
-from mirage.cli._output import out, out_json
+from mirage.cli._output import out_json, out_json_text
 from mirage.cli._shell import app, example, flag
 
 __all__ = ["queries"]
@@ -30,4 +30,4 @@ def queries(
         out_json([query.model_dump(exclude=gold) for query in dataset])
         return
     for query in dataset:
-        out(query.model_dump_json(exclude=gold))
+        out_json_text(query.model_dump_json(exclude=gold))

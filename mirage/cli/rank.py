@@ -6,14 +6,12 @@ from dataclasses import asdict
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
 from mirage.cli import _options as options
 from mirage.cli._history import File, Label, Sha, check_history, commit_of
 from mirage.cli._inputs import check_folder, file_of, leaderboard_of, ranked, run_names, runs_of
 from mirage.cli._llms import llms_of, naming_models
 from mirage.cli._logs import NO_PLACE, drift_plain, log_plain, log_text, logs_of, measured_logs
-from mirage.cli._output import out, out_either, say, wrapped
+from mirage.cli._output import out, out_either, out_json_text, say, wrapped
 from mirage.cli._shell import app, example, fall_short, flag, keeping, option, shortfalls
 from mirage.errors import MirageError, UnknownNameError
 
@@ -140,7 +138,10 @@ def rank(
                 out=file,
                 n_jobs=jobs,
             )
-    out(ranking.to_json() if as_json else _emphasised(str(ranking)))
+    if as_json:
+        out_json_text(ranking.to_json())
+    else:
+        out(ranking, bold_marked=True)
     if history is not None:
         from mirage.testing import History
         from mirage.testing.baseline import baseline_of
@@ -196,10 +197,3 @@ def _check_judging(judge: list[str] | None, *settings: object) -> None:
             "--judgments, --until-width, --until-against, --out, --dry-run and --both-orders go "
             "with --judge"
         )
-
-
-def _emphasised(text: str) -> str:
-    """A table with the rows that it marks in bold, which shows on terminals only."""
-    return "\n".join(
-        typer.style(line, bold=True) if line.startswith("*") else line for line in text.split("\n")
-    )

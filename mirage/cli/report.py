@@ -7,7 +7,7 @@ from typing import Annotated
 
 from mirage.cli import _options as options
 from mirage.cli._inputs import check_folder, file_of, leaderboard_of, ranked
-from mirage.cli._output import out
+from mirage.cli._output import out, out_json_text
 from mirage.cli._shell import app, example, option
 
 __all__ = ["report"]
@@ -43,4 +43,7 @@ def report(
     if votes is not None:
         judges = measure_judges(read_votes(file_of(votes)), board.dataset, runs)
     write(ranking, file, judges=judges)
-    out(ranking.to_json() if as_json else f"{file}: written")
+    if as_json:
+        out_json_text(ranking.to_json())
+    else:
+        out(f"{file}: written")

@@ -9,7 +9,7 @@ from mirage.cli import _options as options
 from mirage.cli._indexes import Model, asking, corpus_of, dense_of
 from mirage.cli._inputs import check_folder, file_of, queries_of
 from mirage.cli._llms import naming_models
-from mirage.cli._output import out, summarise
+from mirage.cli._output import out_record, summarise
 from mirage.cli._shell import app, argument, example, option
 from mirage.errors import DatasetError, MirageError, UnknownNameError
 
@@ -113,7 +113,7 @@ def rerank(
         reranked = reranker.rerank(found, corpus, asked, depth)
     if file is None:
         for line in reranked.lines():
-            out(line)
+            out_record(line)
     else:
         reranked.write(file)
     kept = len(getattr(reranker, "failures", ()))

@@ -8,7 +8,7 @@ from typing import Annotated
 from mirage.cli import _options as options
 from mirage.cli._indexes import asking, corpus_of, default_kind, retriever_of
 from mirage.cli._inputs import check_folder, queries_of
-from mirage.cli._output import out, summarise
+from mirage.cli._output import out_record, summarise
 from mirage.cli._shell import app, example, option
 
 __all__ = ["retrieve"]
@@ -61,7 +61,7 @@ def retrieve(
     without = [query_id for query_id, hits in run.items() if not hits.passage_ids]
     if file is None:
         for line in run.lines():
-            out(line)
+            out_record(line)
     else:
         run.write(file)
     text = f"{run.name}: {len(run)} queries, up to {k} passages each, {len(without)} without a hit"

@@ -10,7 +10,7 @@ from importlib import import_module
 from ssl import SSLContext
 from urllib.parse import urlsplit
 
-from mirage._base.logs import visible
+from mirage._base.quoting import visible
 from mirage.errors import SettingError
 
 __all__ = ["checked_url", "short", "tls"]

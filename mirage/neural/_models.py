@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from mirage._base.packages import package
+from mirage._base.quoting import shell_word
 from mirage.errors import NeuralError
 from mirage.executors.base import driver_host
 
@@ -66,7 +67,7 @@ def attempt(name: str, load: Callable[[], Any]) -> Any:
         raise NeuralError(
             f"model {name!r} cannot be loaded ({why}); give a model's name on the Hugging Face hub "
             "or a folder that holds one. Without a network, fetch it beforehand where there is "
-            f"one (hf download {name}) and bring the folder"
+            f"one (hf download {shell_word(name)}) and bring the folder"
         ) from error
 
 

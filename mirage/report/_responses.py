@@ -15,12 +15,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from mirage._base.quoting import script_json
 from mirage.arena import Judgments
 from mirage.dataset import MirageDataset
 from mirage.features import FeatureTable, Span, answered, spans
 from mirage.languages import LANGUAGES, Language
 from mirage.models import Query, Response, Run
-from mirage.report._elements import cut, label, rounded, written
+from mirage.report._elements import cut, label, rounded
 from mirage.retrieval import RetrievalRun
 from mirage.text import parse
 
@@ -302,7 +303,7 @@ def _shared(item: Excerpt, sampling: Sampling) -> Iterator[tuple[tuple[str, ...]
 
 
 def _size(text: str, most: int) -> int:
-    return len(written(text[:most]).encode())
+    return len(script_json(text[:most]).encode())
 
 
 def _with_text(item: Excerpt, sampling: Sampling) -> set[str]:

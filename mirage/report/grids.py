@@ -11,11 +11,12 @@ from xml.etree.ElementTree import Element
 
 import numpy as np
 
+from mirage._base.quoting import script_json
 from mirage.benchmarking import Cell, ResultTable, Score
 from mirage.dataset import MirageDataset
 from mirage.errors import SettingError, UnknownNameError
 from mirage.models import Query, Response, Run
-from mirage.report._elements import Child, cut, label, rounded, tag, written
+from mirage.report._elements import Child, cut, label, rounded, tag
 from mirage.report._file import save, whole
 from mirage.report._responses import (
     SAMPLINGS,
@@ -79,7 +80,7 @@ def render_grid(
     for sampling in SAMPLINGS:
         sampling = sampling._replace(all_passages=True)
         data = _data(table, behind, sampling)
-        if len(written(data)) <= MOST_BYTES:
+        if len(script_json(data)) <= MOST_BYTES:
             break
     words = f"{len(table)} cells, {len(table.metrics)} metrics"
     navigation = tag("nav", tag("ul", tag("li", tag("a", "Table", href="#table"))))

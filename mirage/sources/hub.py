@@ -15,7 +15,6 @@ import glob
 import hashlib
 import math
 import re
-import shlex
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from importlib import import_module
@@ -27,6 +26,7 @@ from numpy.typing import NDArray
 
 from mirage._base.files import validated
 from mirage._base.logs import logger
+from mirage._base.quoting import shell_word
 from mirage.errors import DatasetError, UnknownNameError, needing
 from mirage.languages import Language
 from mirage.models import Judgment, Passage, Query, Response, Run, Verdict
@@ -145,10 +145,10 @@ def _files(folder: Path, code: str) -> tuple[Path, ...]:
 
 
 def _command(name: str, code: str, revision: str | None, folder: str) -> str:
-    option = f" --revision {revision}" if revision else ""
+    option = f" --revision {shell_word(revision)}" if revision else ""
     return (
         f"hf download {name} --repo-type dataset{option} --include '{code}/*' "
-        f"--local-dir {shlex.quote(folder)}"
+        f"--local-dir {shell_word(folder)}"
     )
 
 

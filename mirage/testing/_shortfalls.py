@@ -9,6 +9,7 @@ from typing import NamedTuple, ParamSpec, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from mirage._base.quoting import visible
 from mirage._base.tables import Table, to_text
 from mirage.dataset import MirageDataset
 from mirage.errors import MirageError
@@ -80,8 +81,8 @@ def fell_short(
 
 
 def undecided(text: str) -> FellShortError:
-    """What an assertion that nobody can decide says, where that is to fail."""
-    return FellShortError(text)
+    """Return the error of an assertion that the queries cannot decide."""
+    return FellShortError(visible(text))
 
 
 def worst(findings: Sequence[Finding], about: str, dataset: MirageDataset, run: Run) -> list[str]:

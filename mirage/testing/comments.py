@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import hashlib
-import re
 from xml.etree import ElementTree
 
 import numpy as np
 
+from mirage._base.quoting import xml_text
 from mirage._base.tables import Table, to_markdown
 from mirage.dataset import MirageDataset
 from mirage.statistics.paired import gap_interval
@@ -18,22 +18,20 @@ from mirage.testing.regressions import Compared, lost_queries, summary, worse_th
 __all__ = ["comment", "junit"]
 
 _MOST = 10  # queries to show
-# What GitHub and GitLab turn into mentions, references and links; a comment in it stops them.
-_ACTIVE = re.compile(r"[@#!$%](?=\w)|:(?=//)|(?<=www)(?=\.)", re.IGNORECASE)
-_NO_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
 def comment(runs: Compared, *, allow_failed: int = 0, more: More | None = None) -> str:
-    """Markdown for a pull request: verdict, before and after, and the worst queries.
+    """Return Markdown for a pull request: verdict, before and after, and the worst queries.
 
     Its first line is the same for every comparison of one model on one dataset, and no other: by it
-    a later run finds the comment that it is to replace. Names, ids and texts are shown as they are,
-    and mention, link and mark up nothing. The same comparison gives the same text.
+    a later run finds the comment that it is to replace. Names, ids and texts mention, link and mark
+    up nothing on GitHub and GitLab. The same comparison gives the same text.
 
     Args:
-        runs: what :func:`mirage.testing.regressions.compared` returned.
-        allow_failed: queries that may be lost.
-        more: what would tell, where nobody can (:func:`mirage.testing.what_would_tell`).
+        runs: Return value of :func:`mirage.testing.regressions.compared`.
+        allow_failed: Number of queries that may be lost.
+        more: Return value of :func:`mirage.testing.what_would_tell`, if the comparison is
+            inconclusive.
     """
     comparison = runs.comparison
     lost = lost_queries(runs)
@@ -64,25 +62,26 @@ def comment(runs: Compared, *, allow_failed: int = 0, more: More | None = None) 
         _listed("Queries without a value that they had", lost, runs.dataset),
         _listed("Worst queries", findings, runs.dataset),
     ]
-    text = _ACTIVE.sub(r"\g<0><!-- -->", "\n\n".join(filter(None, parts)))
+    text = "\n\n".join(filter(None, parts))
     verdict = _verdict(runs, lost, allow_failed)
     return f"{marker(runs)}\n### Mirage: {verdict}\n\n{text}\n"
 
 
 def marker(runs: Compared) -> str:
-    """The first line of a comment, which tells it from others."""
+    """Return the first line of a comment, which identifies its model and dataset."""
     about = f"{runs.run.model}\n{runs.dataset.name}\n{runs.baseline.table.language}"
     return f"<!-- mirage check {hashlib.sha256(about.encode()).hexdigest()[:16]} -->"
 
 
 def junit(runs: Compared, *, allow_failed: int = 0) -> str:
-    """JUnit XML of a comparison, a test case a feature, and one for queries that were lost.
+    """Return JUnit XML of a comparison: a test case per feature, and one for lost queries.
 
-    A feature that is worse has failed, one of which more than the margin may be lost is skipped.
+    A feature that is worse has failed. A feature is skipped if it may have lost more than the
+    margin.
 
     Args:
-        runs: what :func:`mirage.testing.regressions.compared` returned.
-        allow_failed: queries that may be lost.
+        runs: Return value of :func:`mirage.testing.regressions.compared`.
+        allow_failed: Number of queries that may be lost.
     """
     comparison = runs.comparison
     worse = {change.feature for change in comparison.regressed(comparison.alpha)}
@@ -96,33 +95,28 @@ def junit(runs: Compared, *, allow_failed: int = 0) -> str:
         "errors": "0",
         "skipped": str(len(unclear)),
     }
-    suite = ElementTree.Element("testsuite", {key: _xml(value) for key, value in cases.items()})
+    suite = ElementTree.Element("testsuite", {key: xml_text(value) for key, value in cases.items()})
     for change in comparison.compared:
         case = _case(suite, runs, change.feature)
         said = f"{change.before:.6f} to {change.after:.6f}, p {change.p:.4f}"
         if change.feature in worse:
             findings = worse_than_before(comparison, [change.feature], runs.dataset, runs.run)
             failure = ElementTree.SubElement(case, "failure", {"message": f"worse: {said}"})
-            failure.text = _xml("\n".join(f"{id_}: {why}" for id_, why in findings[:_MOST]))
+            failure.text = xml_text("\n".join(f"{id_}: {why}" for id_, why in findings[:_MOST]))
         elif change.feature in unclear:
             at_most = f"cannot tell: up to {change.lost_at_most:.3f} may be lost"
             ElementTree.SubElement(case, "skipped", {"message": at_most})
     case = _case(suite, runs, "queries that were lost")
     if fell:
         failure = ElementTree.SubElement(case, "failure", {"message": f"{len(lost)} queries"})
-        failure.text = _xml("\n".join(f"{id_}: {why}" for id_, why in lost[:_MOST]))
+        failure.text = xml_text("\n".join(f"{id_}: {why}" for id_, why in lost[:_MOST]))
     ElementTree.indent(suite)
     return ElementTree.tostring(suite, encoding="unicode", xml_declaration=False) + "\n"
 
 
 def _case(suite: ElementTree.Element, runs: Compared, name: str) -> ElementTree.Element:
     about = {"classname": f"mirage.{runs.dataset.name}", "name": name}
-    return ElementTree.SubElement(suite, "testcase", {k: _xml(v) for k, v in about.items()})
-
-
-def _xml(text: str) -> str:
-    """The text without characters that XML cannot hold (XML 1.0, section 2.2)."""
-    return _NO_XML.sub("\ufffd", text)
+    return ElementTree.SubElement(suite, "testcase", {k: xml_text(v) for k, v in about.items()})
 
 
 def _verdict(runs: Compared, lost: list[Finding], allow_failed: int) -> str:

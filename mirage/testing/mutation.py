@@ -17,6 +17,7 @@ from typing import NamedTuple
 import numpy as np
 
 from mirage._base.arrays import Floats
+from mirage._base.quoting import python_literal
 from mirage._base.tables import Table, to_text
 from mirage.dataset import MirageDataset
 from mirage.errors import FeatureError, SettingError, UnknownNameError
@@ -337,7 +338,8 @@ class Bound(NamedTuple):
         """The assertion as Python, about ``run``; ``on`` is what stands for the queries."""
         given = {"ge": self.ge, "le": self.le}
         limits = [f"{side}={value:g}" for side, value in given.items() if value is not None]
-        return f'assert_feature(run, "{self.feature}", {", ".join([*limits, *_on(on)])})'
+        arguments = ", ".join([*limits, *_on(on)])
+        return f"assert_feature(run, {python_literal(self.feature)}, {arguments})"
 
 
 def _on(on: str) -> list[str]:

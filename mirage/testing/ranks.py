@@ -7,7 +7,7 @@ import warnings
 
 import numpy as np
 
-from mirage._base.logs import visible
+from mirage._base.quoting import visible
 from mirage.dataset import MirageDataset
 from mirage.errors import DatasetError, SettingError
 from mirage.features import facts

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mirage._base.files import file_name, write_text
+from mirage._base.quoting import python_literal
 from mirage.dataset import MirageDataset, write_run
 from mirage.errors import MirageError, SettingError
 from mirage.models import Run
@@ -116,19 +117,23 @@ def write_tests(
 ) -> MutationScore:
     """Write a pytest file that passes on the responses, with its mutation score in its header.
 
+    The names of files and of the model are in string literals of the file and nowhere else, so that
+    no name runs as code.
+
     Args:
-        file: what is written; an older one is replaced.
-        dataset: what was asked.
-        run: the responses.
-        responses: the file with them, which the tests read.
-        queries: the file of the dataset, which the tests read; by default they take the bundled
+        file: The file to write; an existing one is replaced.
+        dataset: The queries.
+        run: The responses.
+        responses: The file with the responses, which the tests read.
+        queries: The file of the dataset, which the tests read; by default they take the bundled
             queries of its language.
-        kinds: which kinds of fault; all by default.
-        shares: of the queries that can have a fault, how many have it.
-        seed: of what is drawn.
+        kinds: Kinds of fault to try; all by default.
+        shares: For each share, a mutant has the fault on this share of the queries that can have
+            it.
+        seed: Random seed.
 
     Raises:
-        SettingError: no fault breaks any bound, so that there is nothing to write.
+        SettingError: No fault breaks any bound, so that there is nothing to write.
     """
     bounds, score = suggested_bounds(dataset, run, kinds=kinds, shares=shares, seed=seed)
     if not bounds:
@@ -155,13 +160,15 @@ def _file(
     language: str,
     queries: str | None,
 ) -> str:
-    asked = f'MirageDataset.from_jsonl(HERE / "{queries}")' if queries else f'"{language}"'
+    asked = python_literal(language)
+    if queries is not None:
+        asked = f"MirageDataset.from_jsonl(HERE / {python_literal(queries)})"
     imports = ["from mirage import MirageDataset"] if queries else []
     return "\n".join(
         [
-            f'"""What holds of the answers in {responses}: written by `mirage tests write`.',
+            '"""Tests of the answers of a RAG system, written by `mirage tests write`.',
             "",
-            "Mutation score, of kinds of fault that break a test where they are done:",
+            "Mutation score, the share of the kinds of fault that break a test:",
             *(f"- {score.counted(share)} on {_queries(share)}" for share in score.shares),
             *_missed(score),
             '"""',
@@ -174,13 +181,14 @@ def _file(
             "from mirage.testing import assert_feature",
             "",
             "HERE = Path(__file__).parent",
-            f'RAG = HERE / "{responses}"  # or your system: a function from a query to text',
+            "# Or your system: a function from a query to text.",
+            f"RAG = HERE / {python_literal(responses)}",
             f"QUERIES = {asked}",
             "",
             "",
             "@pytest.fixture",
             "def run(mirage_run):",
-            f'    return mirage_run(RAG, "{run.model}", on=QUERIES)',
+            f"    return mirage_run(RAG, {python_literal(run.model)}, on=QUERIES)",
             "",
             "",
             "# A mean may move by a tenth of its range; support by a quarter, length by ten times,",
@@ -213,8 +221,10 @@ def _lines(bound: Bound, score: MutationScore) -> list[str]:
     most = list(dict.fromkeys(kinds))
     named = ", ".join(most[:2]) + (", ..." if len(most) > 2 else "")
     given = {"ge": bound.ge, "le": bound.le}
-    limits = ", ".join(f'"{side}": {value:g}' for side, value in given.items() if value is not None)
+    limits = ", ".join(
+        f"{python_literal(side)}: {value:g}" for side, value in given.items() if value is not None
+    )
     return [
         f"        # {bound.why}: {named}",
-        f'        ("{bound.feature}", {{{limits}}}),',
+        f"        ({python_literal(bound.feature)}, {{{limits}}}),",
     ]

@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from mirage._base.quoting import read_csv
 from mirage.benchmarking import Cell, ResultTable, Score
 from mirage.errors import DatasetError, SettingError, UnknownNameError
 
@@ -94,7 +95,20 @@ def test_markup_is_escaped() -> None:
     assert r"\toprule" in latex
     assert latex.count(r"\\") == 3
     assert "<b>" not in table._repr_html_()
-    assert "A\\&B\\_{1} \\[50%\\]" in table.to_markdown()
+    assert r"A\&B\_{1} [50%] \~^\\ ``<b>$x#\|`*``" in table.to_markdown()
+
+
+def test_no_name_of_a_grid_is_a_formula() -> None:
+    names = ("=1+1", "@SUM(A1)", "\t=1", "a;-1")
+    cells = [
+        Cell({"retriever": name, "=axis": "b"}, {"-m": Score(-0.5, (-0.7, -0.3), 9)}, failure=name)
+        for name in names
+    ]
+    text = ResultTable("a", tuple(cells), ("-m",)).to_csv()
+    for row in csv.reader(io.StringIO(text)):
+        for cell in row:
+            assert cell in ("-0.5", "-0.7", "-0.3") or cell[:1] not in ("=", "-", "@", "\t")
+    assert [row["retriever"] for row in read_csv(text)] == list(names)
 
 
 def test_it_is_read_back_as_it_was(table: ResultTable) -> None:

@@ -10,8 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from reading import Reader
 
+from mirage._base.quoting import html_characters, script_json
 from mirage.report._drawing import Scale
-from mirage.report._elements import clean, cut, data, document, label, tag, written
+from mirage.report._elements import cut, data, document, label, tag
 
 ANY_TEXT = st.text(st.characters(exclude_categories=()), max_size=200)
 
@@ -21,8 +22,8 @@ def assert_harmless(text: str) -> None:
     page.encode("utf-8")
     read = Reader(page)
     assert read.tags == ["p", "bdi"]
-    assert read.attributes == {"data-v": clean(text)}
-    assert read.text.strip() == clean(text).strip()
+    assert read.attributes == {"data-v": html_characters(text)}
+    assert read.text.strip() == html_characters(text).strip()
 
 
 @pytest.mark.parametrize("text", STRINGS, ids=range(len(STRINGS)))
@@ -41,13 +42,13 @@ def test_no_text_ends_a_block_of_json(text: str) -> None:
     page = document(data({"x": [text]}, "data"))
     assert page.count("<") == 3  # the doctype, and the tags of the script
     inside = page.split(">", 2)[2].rpartition("</script>")[0]
-    assert json.loads(inside) == {"x": [json.loads(written(text))]}
+    assert json.loads(inside) == {"x": [json.loads(script_json(text))]}
     page.encode("utf-8")
 
 
 @given(st.text(st.characters(exclude_categories=("Cs", "Cc", "Cn")), max_size=100))
 def test_json_says_what_it_was_given(text: str) -> None:
-    assert json.loads(written(text)) == text
+    assert json.loads(script_json(text)) == text
 
 
 def test_text_keeps_its_place_among_elements() -> None:
@@ -56,15 +57,16 @@ def test_text_keeps_its_place_among_elements() -> None:
 
 
 def test_control_characters_are_shown_and_what_is_no_character_is_replaced() -> None:
-    assert clean("a\x00b\x1bc\x7f\n\t") == "a␀b␛c␡\n\t"
-    assert clean("a\ud800b\ufffe") == "a\ufffdb\ufffd"
-    assert clean("\ud83d\ude00") == "😀"  # two halves of one character
+    assert html_characters("a\x00b\x1bc\x7f\n\t") == "a␀b␛c␡\n\t"
+    assert html_characters("a\ud800b\ufffe") == "a\ufffdb\ufffd"
+    assert html_characters("\ud83d\ude00") == "😀"  # two halves of one character
 
 
 def test_a_name_is_one_line_that_can_be_seen() -> None:
-    assert label("two\nlines\u202e") == "two lines"
-    assert label("\u200b") == r"'\u200b'"
-    assert label("") == "''"
+    assert label("two\nlines\u202e") == r"two lines\u202e"
+    assert label("\u200b") == r"\u200b"
+    assert label("") == '""'
+    assert label("\u00a0") == r'"\xa0"'
     assert label("می\u200cخواهم") == "می\u200cخواهم"
     assert len(label("x" * 1000)) == 120
     assert label("x" * 1000).endswith("…")

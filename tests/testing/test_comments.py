@@ -7,6 +7,7 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
+from live_markup import COMMONMARK, GITHUB, GITLAB, Page, outside_code
 
 from mirage.dataset import MirageDataset
 from mirage.models import Query, Response, Run
@@ -14,7 +15,10 @@ from mirage.testing import More, save_baseline
 from mirage.testing.comments import comment, junit
 from mirage.testing.regressions import Compared, compared
 
-HOSTILE = "<img src=x> @octocat #12 https://evil.example | `x` **b** [l](u)\n# big \x00 -->"
+HOSTILE = (
+    '# <img src=x> @octocat #12 GH-1 4f2c91a :tada: %"next" https://evil.example | `x` **b** [l](u)'
+    "\n# big \x00\u202e --> $x$ [[wiki]]"
+)
 DATASET = MirageDataset(
     [
         Query(
@@ -57,7 +61,7 @@ def test_a_comment_says_what_got_lost(against: Callable[[Run], Compared]) -> Non
     later = run(lambda i: right(i) if i > 11 else "##Answer: It is Elsewhere.")
     text = comment(against(later))
     assert "### Mirage: worse" in text
-    assert "| **answer\\_match** | 1.000 | 0.700 | -0.300 | [-" in text
+    assert r"| **answer\_match** | 1.000 | 0.700 | -0.300 | [-" in text
     assert "lost “Town0”" in text
     assert text.count("| Which town? |") == text.count("lost “Town") == 10
     assert text == comment(against(later))
@@ -80,13 +84,15 @@ def test_hostile_strings_mark_up_nothing(against: Callable[[Run], Compared]) -> 
     text = comment(runs)
     assert "### Mirage: queries lost" in text
     assert "queries lost" not in comment(runs, allow_failed=1)
-    body = text.split("\n", 1)[1].replace("<!-- -->", "")
-    for sign in ("<img", "<b>", "[l]", "**b**", "`x`", "\x00"):
-        assert sign not in body.replace("\\" + sign[0], "")
-    for sign in ("@octocat", "@team", "#12", "https://"):
-        assert sign not in text
-        assert sign in body
-    assert not [line for line in text.split("\n") if line.startswith("# ")]
+    first, heading, body = text.split("\n", 2)
+    assert (first.startswith("<!-- mirage check "), heading) == (True, "### Mirage: queries lost")
+    for outside in outside_code(body):
+        assert GITHUB.search(outside) is None, outside
+        assert GITLAB.search(outside) is None, outside
+    shown = " ".join(Page(COMMONMARK.render(body)).blocks)
+    assert r"# <img src=x> @octocat #12 GH-1 4f2c91a :tada: %" in shown
+    assert r"[l](u) # big \x00\u202e --> $x$ [[wiki]]" in shown
+    assert "q3 @team <b>" in shown
 
 
 def test_junit_has_a_case_a_feature(against: Callable[[Run], Compared]) -> None:
@@ -98,7 +104,8 @@ def test_junit_has_a_case_a_feature(against: Callable[[Run], Compared]) -> None:
     feature, lost = suite.findall("testcase")
     assert feature.get("name") == "answer_match"
     assert "q0: " in (feature.findtext("failure") or "")
-    assert "q3 @team <b>: failed: down <img" in (lost.findtext("failure") or "")
+    assert "q3 @team <b>: failed: down # <img" in (lost.findtext("failure") or "")
+    assert r"big \x00\u202e -->" in (lost.findtext("failure") or "")
     few = against(run(lambda i: right(i) if i > 2 else "##Answer: It is Elsewhere."))
     suite = ElementTree.fromstring(junit(few))
     assert (suite.get("failures"), suite.get("skipped")) == ("0", "1")

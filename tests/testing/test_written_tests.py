@@ -1,0 +1,111 @@
+"""Files of tests that are written: names in them are names, and never code."""
+
+from __future__ import annotations
+
+import ast
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from test_mutation import own
+
+from mirage import MirageDataset, Run
+from mirage.dataset import write_run
+from mirage.testing import Bound, MutationScore, suites, write_tests
+
+INJECTION = 'a" if __import__("os").system("touch PWNED") else "b.jsonl'
+NAMES = (
+    INJECTION,
+    "a' if __import__('os').system('touch PWNED') else 'b.jsonl",
+    'a""" + str(__import__("os").system("touch PWNED")) + """b.jsonl',
+    'a"""\nimport os\nos.system("touch PWNED")\n"""b.jsonl',
+    "a\nimport os; os.system('touch PWNED')\n.jsonl",
+    "a\r# .jsonl",
+    '"',
+    "'",
+    '"""',
+    "a\\.jsonl",
+    "a\\",
+    "a\\N{BULLET}\\x41\\u0041.jsonl",
+    "# -*- coding: utf-7 -*-.jsonl",
+    "{__file__}%s.jsonl",
+    "a\x0c\x0b\x1cb.jsonl",
+    "\ufeffa\u2028b\u2029c\x85.jsonl",
+    "\u202elnosj.a\x9b31m\x1b[2J.jsonl",
+    "می\u200cخواهم 日本語 🏴\U000e0067\U000e007f.jsonl",
+    os.fsdecode(b"a\xff\xed\xa0\x80.jsonl"),
+)
+
+
+@pytest.fixture
+def bounds(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Bounds that are not measured anew for each name."""
+    score = MutationScore((), {}, ())
+    suggested = (Bound("citation_recall@10", "the cited passages are relevant", ge=0.5),), score
+    monkeypatch.setattr(suites, "suggested_bounds", lambda *_, **__: suggested)
+
+
+def names_of(file: Path) -> dict[str, Any]:
+    """What a file of tests defines when it runs."""
+    names: dict[str, Any] = {"__file__": str(file)}
+    exec(compile(file.read_bytes(), str(file), "exec"), names)
+    return names
+
+
+def without_names(file: Path) -> str:
+    """The file as code, in which every string behind its docstring is the same."""
+    tree = ast.parse(file.read_bytes())
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str):
+            node.value = "a"
+    return ast.dump(tree)
+
+
+@pytest.mark.usefixtures("bounds")
+@pytest.mark.parametrize("name", NAMES, ids=range(len(NAMES)))
+def test_a_written_file_reads_the_named_files_and_runs_nothing(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    dataset, run = own(4)
+    plain, file = tmp_path / "test_plain.py", tmp_path / "test_written.py"
+    write_tests(plain, dataset, run, tmp_path / "r.jsonl", tmp_path / "q.jsonl")
+    responses, queries = tmp_path / name, tmp_path / f"q{name}"
+    write_run(run, responses)
+    dataset.to_jsonl(queries)
+    model = name.encode("utf-8", "backslashreplace").decode()
+    write_tests(file, dataset, run.model_copy(update={"model": model}), responses, queries)
+    assert without_names(file) == without_names(plain)
+    names = names_of(file)
+    assert names["RAG"] == responses
+    assert names["QUERIES"].query_ids == dataset.query_ids
+    (asked,) = (names["run"].__wrapped__(lambda *args, **_: args[1:]),)
+    assert asked == (model,)
+    assert sorted(tmp_path.iterdir()) == sorted([plain, file, responses, queries])
+
+
+@pytest.mark.usefixtures("bounds")
+def test_pytest_collects_no_code_from_a_name(tmp_path: Path) -> None:
+    dataset, run = own(4)
+    responses, queries = tmp_path / INJECTION, tmp_path / f"q{INJECTION}"
+    write_run(run, responses)
+    dataset.to_jsonl(queries)
+    write_tests(tmp_path / "test_it.py", dataset, named(run, INJECTION), responses, queries)
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "test_it.py"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout
+    assert not (tmp_path / "PWNED").exists()
+
+
+def named(run: Run, model: str) -> Run:
+    return run.model_copy(update={"model": model})
+
+
+def test_a_file_whose_name_is_not_unicode_has_a_name_that_is(tmp_path: Path) -> None:
+    path = tmp_path / os.fsdecode(b"a\xff.jsonl")
+    dataset, _ = own(4)
+    dataset.to_jsonl(path)
+    assert MirageDataset.from_jsonl(path).name == r"a\udcff"
