@@ -101,7 +101,7 @@ def index(
         raise MirageError("--base-url, --query-prefix and --passage-prefix go with --encoder")
     # Models first: what is wrong with them is known before the work is done.
     made_by = Model(encoder or "", base_url)
-    # Nothing is cached: the index holds the vectors.
+    # The index holds the vectors, and its build keeps them until then: no cache is needed.
     ask = asking(key_from, budget=budget, price=price, concurrency=concurrency, cache=False)
     embedder = embedder_of(made_by, ask) if encoder else None
     weigher = SparseEmbedder(sparse) if sparse else None

@@ -68,15 +68,16 @@ class _Desk:
         self._listener = Listener((host, 0), backlog=128)
         self.address: tuple[str, int] = self._listener.address
         self._accounts: dict[int, Account] = {}
-        self._numbers: dict[int, int] = {}
+        self._numbers: dict[tuple[int, int], int] = {}
         self._under_way: Counter[int] = Counter()
         self._lock = threading.Lock()
         threading.Thread(target=self._listen, daemon=True, name="mirage: LLMs").start()
 
     def number_of(self, account: Account, owner: object) -> int:
-        """What copies call an account; the same for all that count for one ``owner``."""
+        """Return the number of an account, one for each ``owner`` and cache."""
         with self._lock:
-            number = self._numbers.setdefault(id(owner), len(self._numbers))
+            key = id(owner), id(account.cache)
+            number = self._numbers.setdefault(key, len(self._numbers))
             # The owner is part of the account, so that nothing else gets its id.
             self._accounts.setdefault(number, account)
         return number

@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 from mirage._base.gaps import NotComputed
 from mirage._base.packages import package
 from mirage.errors import NeuralError, SettingError
-from mirage.llm import LLM, embed_all
+from mirage.llm import LLM, Cache, embed_all
+from mirage.llm.questions import harmless
 from mirage.neural._models import (
     attempt,
     encodable,
@@ -289,6 +290,21 @@ class EndpointEmbedder:
     def fingerprint(self) -> str:
         """Of the endpoint, the model's name and settings, and the prompt."""
         return self.llm.embedding_digest(self.prompt).hex()
+
+    def keeping(self, cache: Cache) -> EndpointEmbedder:
+        """Return an embedder whose vectors are kept in a cache as they come.
+
+        It is this one if its LLM has a cache already. Budget and usage are shared.
+        """
+        if self.llm.cache is not None:
+            return self
+        llm = self.llm.with_parameters()
+        llm.cache = cache
+        return EndpointEmbedder(llm, prompt=self.prompt)
+
+    def forget(self, texts: Iterable[str], cache: Cache) -> None:
+        """Delete the vectors of texts from the cache of :meth:`keeping`."""
+        cache.forget(self.llm.embedding_digest(harmless(self.prompt + text)) for text in texts)
 
     def __call__(self, texts: Sequence[str], /) -> list[list[float] | NotComputed]:
         """The vector of each text, or why there is none.

@@ -37,10 +37,12 @@ def fill_shards(
     embedder: object,
     progress: bool,
     executor: Executor | None = None,
+    written: Callable[[Sequence[Passage]], None] | None = None,
 ) -> list[Path]:
-    """Write the shards that are missing, as ``encode`` gives them; the paths of all of them.
+    """Write the shards that are missing, as ``encode`` gives them; return the paths of all of them.
 
     Passages are read here, and shards are written here; an executor's workers only encode.
+    ``written`` is called with the passages of each shard once the shard is on the disk.
 
     Raises:
         DatasetError: a shard cannot be written; names it.
@@ -55,6 +57,8 @@ def fill_shards(
     with progress_bar(len(corpus), "passages encoded", progress, done=there) as bar:
         for number, encoded in encoding:
             write_bytes(paths[missing[number]], encoded, follow=False)
+            if written is not None:
+                written([corpus.at(row) for row in shard_rows(corpus, missing[number])])
             bar.update(len(shard_rows(corpus, missing[number])))
     return list(paths.values())
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import hashlib
 import json
 import shutil
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal, Self, get_args
@@ -26,8 +27,9 @@ from mirage._base.stores import (
 from mirage.corpus import Corpus
 from mirage.errors import DatasetError, NeuralError, SettingError, during
 from mirage.executors import Executor
+from mirage.llm import Cache
 from mirage.models import Passage, Query
-from mirage.neural import Embedder, SentenceEmbedder, embed
+from mirage.neural import Embedder, EndpointEmbedder, SentenceEmbedder, embed
 from mirage.retrieval._exact import Nearest, Shard, nearest, products, unit
 from mirage.retrieval._graph import open_graph, write_graph
 from mirage.retrieval._shards import SHARD, fill_shards, shard_starts
@@ -37,7 +39,7 @@ __all__ = ["DenseRetriever"]
 
 KIND = "dense index"
 FORMAT = 1
-SUFFIX, GRAPH = ".npy", "graph.usearch"
+SUFFIX, GRAPH, ANSWERS = ".npy", "graph.usearch", "answers.sqlite"
 
 Similarity = Literal["cosine", "dot"]
 Search = Literal["exact", "hnsw"]
@@ -164,13 +166,22 @@ class DenseRetriever:
         key = _digest(vectors_key, before_query, index)
         values = FORMAT, key, vectors_key, before_query, before_passage, similarity, index
         settings = dict(zip(_SETTINGS, values, strict=True))
-        encoder = _Encoder(embedder, before_passage, similarity)
 
         def fill(part: Path) -> None:
             if folder is not None:
                 _take_vectors(Path(folder), part, vectors_key)
-            encode = encoder.shard
-            paths = fill_shards(corpus, part, SUFFIX, encode, embedder, progress, executor)
+            with _keeping_vectors(embedder, part) as (keeper, forget):
+                encoder = _Encoder(keeper, before_passage, similarity)
+                paths = fill_shards(
+                    corpus,
+                    part,
+                    SUFFIX,
+                    encoder.shard,
+                    embedder,
+                    progress,
+                    executor,
+                    written=lambda passages: forget(encoder.texts(passages)),
+                )
             longest, dimensions = _measure(_shards_of(paths, len(corpus), None))
             if index == "hnsw":
                 shards = _shards_of(paths, len(corpus), dimensions)
@@ -326,10 +337,14 @@ class _Encoder:
         """The file of the vectors of these passages, a row each."""
         return array_bytes(self._vectors(passages))
 
+    def texts(self, passages: Iterable[Passage]) -> list[str]:
+        """Return what is embedded of passages: their texts that are not empty."""
+        texts = (passage.titled_text for passage in passages)
+        return [self.prefix + text for text in texts if text]
+
     def _vectors(self, passages: Sequence[Passage]) -> NDArray[np.float16]:
         texts = [passage.titled_text for passage in passages]
-        some = [self.prefix + text for text in texts if text]
-        rows = iter(embed(self.embedder, some, self.dimensions))
+        rows = iter(embed(self.embedder, self.texts(passages), self.dimensions))
         vectors = [next(rows) if text else None for text in texts]
         for passage, vector in zip(passages, vectors, strict=True):
             if isinstance(vector, NotComputed):
@@ -394,6 +409,26 @@ def _digest(*facts: object) -> str:
 
 
 # Building -----------------------------------------------------------------------------------------
+
+
+@contextmanager
+def _keeping_vectors(
+    embedder: Embedder, folder: Path
+) -> Iterator[tuple[Embedder, Callable[[Sequence[str]], None]]]:
+    """Yield an embedder that loses no answer of an endpoint if the process is killed.
+
+    Answers are kept in a file in the folder until their shard is written, unless the LLM has a
+    cache of its own. The second value deletes the answers to some texts. The file is deleted at
+    the end, and stays if the work fails.
+    """
+    cache = Cache(folder / ANSWERS)
+    if isinstance(embedder, EndpointEmbedder) and embedder.llm.cache is None:
+        yield embedder.keeping(cache), lambda texts: embedder.forget(texts, cache)
+    else:
+        yield embedder, lambda _: None
+    cache.close()
+    for path in folder.glob(f"{ANSWERS}*"):
+        path.unlink()
 
 
 def _take_vectors(whole: Path, part: Path, vectors_key: str) -> None:
