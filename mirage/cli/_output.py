@@ -34,7 +34,6 @@ __all__ = [
     "out_json",
     "out_json_text",
     "out_record",
-    "output_error",
     "print_records",
     "say",
     "say_plainly",
@@ -147,21 +146,8 @@ def open_streams() -> None:
             setattr(sys, name, stream)
 
 
-def output_error() -> str | None:
-    """Return why standard output takes nothing more; None if it does.
-
-    What could not be written is dropped then, or else the interpreter would try again at its end.
-    """
-    try:
-        sys.stdout.flush()
-    except OSError as error:
-        drop_output()
-        return f"standard output: cannot be written ({error.strerror})"
-    return None
-
-
 def drop_output() -> None:
-    """Let standard output take what is left, and pass it on to nobody."""
+    """Lead standard output nowhere, or else the interpreter would write the rest at its end."""
     with suppress(OSError, ValueError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 

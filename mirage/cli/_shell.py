@@ -16,7 +16,7 @@ from typer.core import TyperGroup
 
 from mirage._base.quoting import visible
 from mirage.cli._inputs import forget_standard_input
-from mirage.cli._output import drop_output, open_streams, out, output_error, say, say_plainly
+from mirage.cli._output import drop_output, open_streams, out, say, say_plainly
 from mirage.errors import GenerationError, MirageError, NoJudgmentError
 
 __all__ = [
@@ -62,15 +62,20 @@ class Shell(TyperGroup):
     """A program that turns what goes wrong in a command into one message and an exit status."""
 
     def main(self, *args: Any, **settings: Any) -> Any:
-        """Run the program, and end it if its output takes nothing more."""
+        """Run the program, and end it if standard output takes nothing more."""
         open_streams()
         try:
             return super().main(*args, **settings)
-        except OSError:
-            reason = output_error()
-            if reason is None:
+        except OSError as error:
+            # Files that cannot be written are errors of ours.
+            if error.filename is not None or error.errno not in (*_NO_ROOM, errno.EBADF):
                 raise
-            say(reason, "error:")
+            drop_output()
+            say(
+                f"an output cannot be written ({error.strerror}); is the disk full, or what "
+                "standard output leads to?",
+                "error:",
+            )
             sys.exit(FELL_SHORT)
 
     def make_context(self, *args: Any, **settings: Any) -> Any:

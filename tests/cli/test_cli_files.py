@@ -1,0 +1,399 @@
+"""What commands do on a full disk, with streams that are full or closed, and with endless input."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import os
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+from command_line import LANGUAGE, PROGRAM, commands, first_passage, json_lines, mirage, responses
+from full_disk import disk_of
+from llm_server import ChatServer
+from tiny_models import cross_encoder
+
+from mirage.dataset import MirageDataset
+from mirage.retrieval import RetrievalRun
+
+DATASET = MirageDataset.bundled(LANGUAGE)
+GRID = """\
+name: gold
+datasets:
+  sw: {form: bundled, language: sw}
+corpora:
+  sw: {dataset: sw, language: sw}
+retrievers:
+  bm25: {kind: bm25}
+generators:
+  gold: {kind: oracle-answer}
+grid:
+  dataset: sw
+  corpus: sw
+  retriever: [none, bm25]
+  generator: gold
+metrics: [qa_match]
+"""
+
+
+class Inputs(NamedTuple):
+    """Files that commands read."""
+
+    folder: Path
+    server: str
+
+    def __getitem__(self, name: str) -> Path:  # type: ignore[override]
+        return self.folder / name
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Inputs]:
+    """Inputs of all commands, made by commands."""
+    folder = tmp_path_factory.mktemp("inputs")
+    responses(folder / "good.jsonl")
+    responses(folder / "bad.jsonl", first_passage)
+    DATASET.to_jsonl(folder / "queries.jsonl")
+    handbook = folder / "handbook"
+    handbook.mkdir()
+    for number, query in enumerate(DATASET):
+        text = "\n\n".join(passage.text for passage in query.passages)
+        (handbook / f"{number}.md").write_text(f"# {query.passages[0].title}\n\n{text}\n")
+    votes = [
+        {"query_id": query.id, "model_a": a, "model_b": b, "verdict": "ab"[number % 2]}
+        for number, query in enumerate(DATASET)
+        for a, b in pairwise(["good", "bad", "worst", "good"])
+    ]
+    json_lines(folder / "judgments.jsonl", votes)
+    rows = [
+        {
+            "query": query.text,
+            "language": LANGUAGE,
+            "passages": [query.passages[0].text],
+            "sentence": (query.passages[0].text, "Mbwa wawili walilala.")[kind],
+            "label": ("Supported", "Not Supported")[kind],
+        }
+        for query in DATASET
+        for kind in (0, 1)
+    ]
+    json_lines(folder / "labels.jsonl", rows)
+    json_lines(
+        folder / "new.jsonl", [{k: v for k, v in row.items() if k != "label"} for row in rows]
+    )
+    (folder / "grid.yaml").write_text(GRID)
+    run = RetrievalRun.of(
+        {q.id: {p: 1 / n for n, p in enumerate(q.passage_ids, 1)} for q in DATASET}
+    )
+    run.write(folder / "run.trec")
+    passages = {p.id: p.model_dump(exclude_none=True) for q in DATASET for p in q.passages}
+    json_lines(folder / "passages.jsonl", passages.values())
+    (folder / "topics.tsv").write_text("".join(f"{q.id}\t{q.text}\n" for q in DATASET))
+    qrels = (f"{q.id} 0 {p} {int(p in q.relevant)}\n" for q in DATASET for p in q.passage_ids)
+    (folder / "qrels.txt").write_text("".join(qrels))
+    with ChatServer() as server:
+        yield Inputs(folder, server.url)
+
+
+def ready(made: Inputs, name: str) -> Path:
+    """An input that a command makes, when it is first wanted."""
+    path = made[name]
+    if not path.exists():
+        done = {
+            "x.index": lambda: mirage("index", made["passages.jsonl"], path, "--language", "sw"),
+            "baseline.json": lambda: mirage(
+                "baseline", "save", LANGUAGE, made["good.jsonl"], "--out", path
+            ),
+            "sheet.csv": lambda: sheet(made, path),
+            "history.sqlite": lambda: mirage(
+                *("check", LANGUAGE, made["good.jsonl"], "--history", path, "--commit", "first"),
+                *("--baseline", ready(made, "baseline.json")),
+            ),
+            "store": lambda: mirage(
+                "bench", "run", made["grid.yaml"], "--store", path, "--limit", 9
+            ),
+        }[name]()
+        assert done is None or done.exit_code == 0, done.stderr
+    return path
+
+
+def sheet(made: Inputs, path: Path) -> None:
+    """A sheet of items by people, filled in."""
+    mirage("tests", "skeleton", made["handbook"], "--language", "sw", "--kind", "single=1",
+           "--items", 4, "--out", path)  # fmt: skip
+    rows = list(csv.DictReader(io.StringIO(path.read_text(encoding="utf-8-sig"))))
+    for row in rows:
+        row["question"] = "Nani alianzisha kampuni?"
+        row["answers"] = row["text"].split(".")[0]
+    with path.open("w", encoding="utf-8", newline="") as file:
+        writer = csv.DictWriter(file, rows[0].keys())
+        writer.writeheader()
+        writer.writerows(rows)
+
+
+# By command, its words, where ``out`` is a folder for what it writes.
+WRITERS: dict[str, Callable[[Inputs, Path], tuple[Any, ...]]] = {
+    "report": lambda of, out: (LANGUAGE, of["good.jsonl"], "--out", out / "x.html"),
+    "generate": lambda of, out: (
+        *(
+            LANGUAGE,
+            "--model",
+            "m",
+            "--base-url",
+            of.server,
+            "--no-cache",
+            "--out",
+            out / "x.jsonl",
+        ),
+    ),
+    "judge": lambda of, out: (
+        *(LANGUAGE, of["good.jsonl"], of["bad.jsonl"], "--model", "j", "--base-url", of.server),
+        *("--no-cache", "--queries", 6, "--out", out / "x.jsonl"),
+    ),
+    "fit": lambda of, out: (of["judgments.jsonl"], "--report", out / "x.html"),
+    "index": lambda of, out: (of["passages.jsonl"], out / "x", "--language", LANGUAGE),
+    "retrieve": lambda of, out: (ready(of, "x.index"), LANGUAGE, "--out", out / "x.trec.gz"),
+    "rerank": lambda of, out: (
+        *(of["run.trec"], ready(of, "x.index"), LANGUAGE, "--out", out / "x.trec"),
+        *("--model", of["encoder"], "--depth", 2),
+    ),
+    "decide": lambda of, out: (
+        *(of["labels.jsonl"], of["new.jsonl"], "--judge", "support_lexical=0.6"),
+        *("--risk", 0.2, "--out", out / "x.jsonl", "--left", out / "left.jsonl"),
+    ),
+    "check": lambda of, out: (
+        *(LANGUAGE, of["good.jsonl"], "--baseline", ready(of, "baseline.json")),
+        *("--comment", out / "x.md", "--junit", out / "x.xml"),
+    ),
+    "history": lambda of, out: (ready(of, "history.sqlite"), "--html", out / "x.html"),
+    "bench run": lambda of, out: (
+        *(of["grid.yaml"], "--limit", 9, "--store", out / "store", "--out", out / "x.md"),
+    ),
+    "bench table": lambda of, out: (
+        *(of["grid.yaml"], "--limit", 9, "--store", ready(of, "store"), "--out", out / "x.md"),
+    ),
+    "bench report": lambda of, out: (
+        *(of["grid.yaml"], out / "x.html", "--limit", 9, "--store", ready(of, "store")),
+    ),
+    "baseline save": lambda of, out: (LANGUAGE, of["good.jsonl"], "--out", out / "x.json"),
+    "data build": lambda of, out: (
+        *("--topics", of["topics.tsv"], "--qrels", of["qrels.txt"], "--language", LANGUAGE),
+        *("--passages", of["passages.jsonl"], "--out", out / "x.jsonl"),
+    ),
+    "data convert": lambda of, out: (of["queries.jsonl"], "--to", "trec", "--out", out / "x"),
+    "tests make": lambda of, out: (
+        *(of["handbook"], "--language", LANGUAGE, "--sheet", ready(of, "sheet.csv")),
+        *("--out", out / "x.jsonl", "--review", out / "x.html"),
+    ),
+    "tests skeleton": lambda of, out: (
+        *(of["handbook"], "--language", LANGUAGE, "--items", 9, "--out", out / "x.csv"),
+    ),
+    "tests review": lambda of, out: (of["queries.jsonl"], "--out", out / "x.html"),
+    "tests write": lambda of, out: (
+        *(of["bad.jsonl"], "--language", LANGUAGE, "--out", out / "test_x.py"),
+        *("--kind", "uncited", "--share", 1),
+    ),
+}
+ELSEWHERE = {
+    "rank": "its --out is the file of responses that generate writes",
+    "finetune": "training a model takes long; its files go to a folder that index is made like",
+    "surrogate train": "its file is written as every other",
+    "surrogate rebuild": "a surrogate for each of 18 languages takes long",
+}
+GROW = {"generate": "x.jsonl", "judge": "x.jsonl"}
+"""Files that grow while work goes on: a full disk leaves whole lines in them."""
+
+
+def test_every_command_that_writes_is_tried() -> None:
+    writing = {
+        words
+        for words, command in commands()
+        if any(
+            option in ("--out", "--html", "--report", "--comment", "--junit", "--history")
+            for parameter in command.params
+            for option in parameter.opts
+        )
+    }
+    assert writing - set(ELSEWHERE) <= set(WRITERS)
+
+
+def files_in(folder: Path) -> dict[str, bytes]:
+    return {
+        path.relative_to(folder).as_posix(): path.read_bytes()
+        for path in folder.rglob("*")
+        if path.is_file()
+    }
+
+
+@pytest.mark.parametrize("words", WRITERS)
+def test_a_full_disk_leaves_no_half_file_and_the_next_run_mends_it(
+    words: str, made: Inputs, tmp_path: Path
+) -> None:
+    if words == "rerank" and not made["encoder"].exists():
+        made["encoder"].symlink_to(cross_encoder(tmp_path / "model"))
+        ready(made, "x.index")
+    sound, full = tmp_path / "sound", tmp_path / "full"
+    sound.mkdir()
+    full.mkdir()
+    arguments = WRITERS[words]
+    first = mirage(*words.split(), *arguments(made, sound))
+    assert first.exit_code in (0, 1), first.stderr  # 1: it falls short of what was wanted
+    whole = {name: data for name, data in files_in(sound).items() if not _is_private(name)}
+    size = max(map(len, whole.values()))
+    for most in (0, size // 2, size - 1):
+        with disk_of(most):
+            done = mirage(*words.split(), *arguments(made, full))
+        assert done.exit_code == 1, (most, done.stderr)
+        assert "cannot be written" in done.stderr
+        assert "Traceback" not in done.stderr
+        for name, data in files_in(full).items():
+            if name == GROW.get(words):
+                assert data == b"" or data.endswith(b"\n")
+                assert all(json.loads(line) for line in data.splitlines())
+            elif not _is_private(name):
+                assert name in whole
+                assert len(data) == len(whole[name]) or words == "bench run"
+    again = mirage(*words.split(), *arguments(made, full))
+    assert again.exit_code == first.exit_code, again.stderr
+    left = files_in(full)
+    assert {name for name in left if not _is_private(name)} == set(whole)
+    assert not any(name.rpartition("/")[2].startswith(".mirage-") for name in left)
+    for name, data in whole.items():
+        lines = sorted(data.replace(bytes(sound), b"").splitlines())
+        assert (
+            sorted(left[name].replace(bytes(full), b"").splitlines()) == lines
+            or name.endswith("manifest.json")  # it says how long the work took
+        ), name
+
+
+def _is_private(name: str) -> bool:
+    return any(part.startswith(".") for part in name.split("/"))
+
+
+def test_a_history_on_a_full_disk_stays_sound(made: Inputs, tmp_path: Path) -> None:
+    words = ("check", LANGUAGE, made["good.jsonl"], "--baseline", ready(made, "baseline.json"))
+    words += ("--history", tmp_path / "history.sqlite")
+    assert mirage(*words, "--commit", "first").exit_code == 0
+    with disk_of(4096):
+        full = mirage(*words, "--commit", "second")
+    assert full.exit_code == 1
+    assert "history.sqlite: cannot be" in full.stderr
+    assert mirage(*words, "--commit", "second").exit_code == 0
+    (series,) = json.loads(mirage("history", tmp_path / "history.sqlite", "--json").stdout)[
+        "series"
+    ]
+    assert [commit["sha"] for commit in series["commits"]] == ["first", "second"]
+
+
+# Streams ------------------------------------------------------------------------------------------
+
+
+def shell(redirection: str, *words: object, **settings: Any) -> subprocess.CompletedProcess[str]:
+    """Run a command with its streams led elsewhere by a shell."""
+    return subprocess.run(
+        ["sh", "-c", f'exec "$@" {redirection}', "sh", *PROGRAM, *map(str, words)],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        **settings,
+    )
+
+
+needs_full = pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
+
+
+@needs_full
+@pytest.mark.parametrize("buffered", ["", "1"])
+@pytest.mark.parametrize("words", [["queries", LANGUAGE], ["--help"], ["--version"]])
+def test_a_full_output_is_one_line_and_status_1(words: list[str], buffered: str) -> None:
+    done = shell(">/dev/full", *words, env={**os.environ, "PYTHONUNBUFFERED": buffered})
+    assert done.returncode == 1
+    assert done.stderr.startswith("error: an output cannot be written (No space left on device)")
+    assert done.stderr.count("\n") == 1
+
+
+def test_a_closed_output_is_one_line_and_status_1() -> None:
+    done = shell(">&-", "queries", LANGUAGE)
+    assert done.returncode == 1
+    assert done.stderr.startswith("error: an output cannot be written")
+    assert done.stderr.count("\n") == 1
+
+
+def test_a_closed_input_is_an_error_if_it_is_read_and_else_nothing(tmp_path: Path) -> None:
+    done = shell("<&-", "fit", "-")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith("error: standard input cannot be read")
+    assert done.stderr.count("\n") == 1
+    path = tmp_path / "x.jsonl"
+    path.write_text("")
+    assert shell("<&-", "queries", LANGUAGE).stdout.count("\n") == len(DATASET)
+
+
+@pytest.mark.parametrize("redirection", ["2>&-", pytest.param("2>/dev/full", marks=needs_full)])
+def test_messages_that_nobody_takes_change_no_status(redirection: str) -> None:
+    done = shell(redirection, "fit", "none.jsonl")
+    assert (done.returncode, done.stdout, done.stderr) == (2, "", "")
+    done = shell(redirection, "queries", LANGUAGE)
+    assert (done.returncode, done.stdout.count("\n")) == (0, len(DATASET))
+
+
+def test_files_do_not_take_the_numbers_of_closed_streams(tmp_path: Path) -> None:
+    out = tmp_path / "x.jsonl"
+    queries = tmp_path / "queries.jsonl"
+    DATASET.to_jsonl(queries)
+    done = shell("<&- >&- 2>&-", "data", "convert", queries, "--out", out)
+    assert done.returncode == 1  # the summary has no place to go
+    assert out.read_bytes() == queries.read_bytes()
+
+
+# Endless input ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("words", [["fit"], ["rank", LANGUAGE], ["eval-run"], ["data", "describe"]])
+def test_a_device_is_refused_at_once(words: list[str]) -> None:
+    more = [LANGUAGE] if words == ["eval-run"] else []
+    done = mirage(*words, "/dev/zero", *more)
+    assert done.exit_code == 2
+    assert "/dev/zero: is a device" in done.stderr
+
+
+def test_an_endless_standard_input_ends_within_bounded_memory() -> None:
+    code = f"""
+import resource
+resource.setrlimit(resource.RLIMIT_AS, (2 << 30, 2 << 30))
+{PROGRAM[-1]}
+"""
+    with open("/dev/zero", "rb") as endless:
+        done = subprocess.run(
+            [sys.executable, "-c", code, "fit", "-"],
+            stdin=endless,
+            capture_output=True,
+            text=True,
+            timeout=120,
+            env={**os.environ, "MIRAGE_READ_LIMIT": "32M"},
+        )
+    assert done.returncode == 2
+    assert done.stderr.startswith("error: standard input: has more than 32 MiB")
+    assert done.stderr.count("\n") == 1
+
+
+def test_a_pipe_with_a_name_is_read(tmp_path: Path) -> None:
+    pipe, content = tmp_path / "pipe", responses(tmp_path / "x.jsonl").read_bytes()
+    os.mkfifo(pipe)
+    writer = threading.Thread(target=pipe.write_bytes, args=(content,))
+    writer.start()
+    done = mirage("baseline", "save", LANGUAGE, pipe, "--out", tmp_path / "b.json", "--name", "m")
+    writer.join()
+    assert done.exit_code == 0
+
+
+def test_messages_of_commands_are_bounded(tmp_path: Path) -> None:
+    rows = [{"query_id": "x" * 100_000, "text": "y"}]
+    done = mirage("rank", LANGUAGE, json_lines(tmp_path / "x.jsonl", rows))
+    assert done.exit_code == 2
+    assert len(done.stderr) < 1100
