@@ -52,13 +52,16 @@ async def for_each(
                 # The work itself gave up. A task group would take that for a quiet end.
                 raise RuntimeError(f"cancelled {error}".strip()) from error
 
+    failure: BaseException | None = None
     try:
         async with asyncio.TaskGroup() as group:
             for _ in range(concurrency):
                 group.create_task(worker())
     except BaseExceptionGroup as group_error:
         first = group_error.exceptions[0]
-        raise (first.__cause__ or first) if isinstance(first, _InterruptError) else first from None
+        failure = (first.__cause__ or first) if isinstance(first, _InterruptError) else first
+    if failure is not None:
+        raise failure  # out here, where it keeps its cause
 
 
 def run_sync(work: Coroutine[Any, Any, T]) -> T:

@@ -77,7 +77,7 @@ class Journal(Generic[R]):
             raise DatasetError(
                 f"{self.path}: cannot be written ({error.strerror}); what was written before is "
                 "kept in it: make room, and do the same again, which goes on from there"
-            ) from None
+            ) from error
 
     def finish(self, records: Iterable[R]) -> None:
         """Replace the file in one step by these records in this order; no more can be added.

@@ -230,7 +230,16 @@ def files_in(folder: Path) -> dict[str, bytes]:
     }
 
 
-@pytest.mark.parametrize("words", WRITERS)
+LONG = ("report", "fit", "check", "decide", "tests write")
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        pytest.param(words, marks=[pytest.mark.slow] if words == "rerank" else [])
+        for words in WRITERS
+    ],
+)
 def test_a_full_disk_leaves_no_half_file_and_the_next_run_mends_it(
     words: str, made: Inputs, tmp_path: Path
 ) -> None:
@@ -245,11 +254,11 @@ def test_a_full_disk_leaves_no_half_file_and_the_next_run_mends_it(
     assert first.exit_code in (0, 1), first.stderr  # 1: it falls short of what was wanted
     whole = {name: data for name, data in files_in(sound).items() if not _is_private(name)}
     size = max(map(len, whole.values()))
-    for most in (0, size // 2, size - 1):
+    for most in (size - 1,) if words in LONG else (0, size // 2, size - 1):
         with disk_of(most):
             done = mirage(*words.split(), *arguments(made, full))
         assert done.exit_code == 1, (most, done.stderr)
-        assert "cannot be written" in done.stderr
+        assert "cannot be" in done.stderr  # written, or used if it is a database
         assert "Traceback" not in done.stderr
         for name, data in files_in(full).items():
             if name == GROW.get(words):
