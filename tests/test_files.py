@@ -11,6 +11,7 @@ import stat
 import subprocess
 import sys
 import threading
+import zlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -505,6 +506,30 @@ def test_an_endless_pipe_ends_in_one_error(
     finally:
         stop.set()
         writer.join()
+
+
+def test_a_bomb_in_a_history_is_one_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(inputs.LIMIT, "1M")
+    assert inputs.inflate(zlib.compress(b"x" * 1000), "history") == b"x" * 1000
+    with pytest.raises(DatasetError, match=r"history: has more than 1 MiB"):
+        inputs.inflate(zlib.compress(b"x" * (8 << 20)), "history")
+    with pytest.raises(DatasetError, match="cannot be unpacked"):
+        inputs.inflate(b"no", "history")
+
+
+def test_a_grid_of_a_few_lines_does_not_grow_without_end(tmp_path: Path) -> None:
+    from mirage.benchmarking import Grid
+
+    grid = tmp_path / "grid.yaml"
+    levels = [f"l{n}: &l{n} [{', '.join([f'*l{n - 1}'] * 9)}]" for n in range(1, 12)]
+    for text, message in (
+        ("l0: &l0 [x]\n" + "\n".join(levels), "its aliases stand for more than"),
+        ("a: &a [*a]", "an alias in it stands for something that it is part of"),
+        ("[" * 5000 + "]" * 5000, "nested too deeply"),
+    ):
+        grid.write_text(text)
+        with pytest.raises(DatasetError, match=message):
+            Grid.read(grid)
 
 
 def test_lines_within_the_limit_are_read_and_one_more_byte_is_not(

@@ -26,6 +26,7 @@ __all__ = [
     "chunks",
     "decode",
     "files_below",
+    "inflate",
     "limit_of",
     "matching_files",
     "open_input",
@@ -179,6 +180,22 @@ def read_text(path: Path, kind: Kind = "file") -> str:
     except UnicodeDecodeError as error:
         number = error.object[: error.start].count(b"\n") + 1
         raise DatasetError(f"{path}, line {number}: not UTF-8; save the file as UTF-8") from None
+
+
+def inflate(data: bytes, source: object) -> bytes:
+    """Return what zlib packed.
+
+    Raises:
+        DatasetError: it cannot be unpacked, or holds more than the limit of files.
+    """
+    limit = limit_of("file")
+    try:
+        content = zlib.decompressobj().decompress(data, limit + 1)
+    except zlib.error as error:
+        raise DatasetError(f"{source}: cannot be unpacked ({error})") from None
+    if len(content) > limit:
+        raise too_large(source)
+    return content
 
 
 def byte_lines(path: Path, *, whole: bool) -> Iterator[tuple[int, bytes]]:

@@ -233,9 +233,12 @@ def read_config(path: str | Path, *, trust: bool = False) -> GridConfig:
     text = read_text(path, "settings")
     try:
         node = yaml.compose(text, Loader=yaml.SafeLoader)
+        _check_aliases(path, node)
         plain = yaml.safe_load(text)
     except yaml.YAMLError as error:
         raise DatasetError(f"{path}{_place(error)}: not YAML ({_problem(error)})") from None
+    except RecursionError:
+        raise DatasetError(f"{path}: is nested too deeply for a grid") from None
     if not isinstance(plain, dict):
         raise DatasetError(f"{path}: a grid is a mapping with name, datasets, grid and metrics")
     lines = dict(_lines(path, node, ()))
@@ -253,6 +256,37 @@ def _place(error: Any) -> str:
 
 def _problem(error: Any) -> str:
     return str(getattr(error, "problem", None) or error).partition("\n")[0]
+
+
+_MOST_VALUES = 100_000
+
+
+def _check_aliases(path: Path, node: Any) -> None:
+    """Refuse a document whose aliases lead in a circle, or grow a few lines to many values.
+
+    Raises:
+        DatasetError: it is such a document.
+    """
+    sizes: dict[int, int | None] = {}
+
+    def size_of(node: Any) -> int:
+        known = sizes.get(id(node), 0)
+        if known is None:
+            raise DatasetError(f"{path}: an alias in it stands for something that it is part of")
+        if not known:
+            sizes[id(node)] = None
+            parts = node.value if isinstance(node.value, list) else []
+            flat = (
+                each for part in parts for each in (part if isinstance(part, tuple) else [part])
+            )
+            known = 1 + sum(map(size_of, flat))
+            sizes[id(node)] = known
+        return known
+
+    if node is not None and size_of(node) > _MOST_VALUES:
+        raise DatasetError(
+            f"{path}: its aliases stand for more than {_MOST_VALUES:,} values; write out fewer"
+        )
 
 
 _Path = tuple[str | int, ...]

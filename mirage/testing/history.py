@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from mirage._base.inputs import check_path
+from mirage._base.inputs import check_path, inflate
 from mirage._base.stores import locked
 from mirage.errors import DatasetError, UnknownNameError
 from mirage.testing.baseline import Baseline, from_text, to_text
@@ -154,7 +154,7 @@ class History:
         where = f"{self.path}, entry {number}"
         if type(data) is not bytes or zlib.crc32(data) != checksum:
             raise DatasetError(f"{where}: was overwritten; begin another file")
-        content = json.loads(zlib.decompress(data))
+        content = json.loads(inflate(data, where))
         baseline = from_text(content["baseline"], where)
         table = replace(baseline.table, clusters=content["clusters"])
         baseline = replace(baseline, table=table)
