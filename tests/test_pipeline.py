@@ -244,3 +244,20 @@ def test_a_prompt_in_a_pipeline_shows_passages_in_rank_order(
     # A generator that reads the first passage alone gives one answer, however many are shown.
     first = [[r.shown[0] for r in run(k) if r.shown] for k in (2, 5)]
     assert first[0] == first[1]
+
+
+def test_the_oracle_takes_turns_among_the_documents_that_qrels_name() -> None:
+    passages = [Passage(id=f"{page}#{n}", text=f"{page} {n}") for page in "abc" for n in range(3)]
+    named = [Passage(id=str(n), text="x", document="doc") for n in range(2)]
+    queries = MirageDataset(
+        [Query(id="q", language="en", text="?", relevant=("c", "a")),
+         Query(id="none", language="en", text="?")]
+    )  # fmt: skip
+    run = OracleRetriever(Corpus.build(passages)).retrieve(queries, 4)
+    assert run["q"].passage_ids == ("c#0", "a#0", "c#1", "a#1")
+    assert run["none"].passage_ids == ()
+    query = Query(id="q", language="en", text="?", relevant=("doc",))
+    run = OracleRetriever(Corpus.build(named)).retrieve([query], 4)
+    assert run["q"].passage_ids == ("0", "1")
+    with pytest.raises(DatasetError, match="none of the 1 passages or documents"):
+        OracleRetriever(Corpus.build(passages)).retrieve([query], 4)

@@ -192,3 +192,24 @@ def test_forms_and_languages_are_named(tmp_path: Path) -> None:
     twice = json_lines(path, [{"id": "1", "question": "?"}] * 2)
     with pytest.raises(DatasetError, match="'1' stands here a second time"):
         MirageDataset.from_qa(twice, language="en")
+
+
+def test_popqa_is_read_with_its_answers(tmp_path: Path) -> None:
+    """The fields as akariasai/PopQA publishes them: lists are texts that hold JSON."""
+    row = {
+        "id": 4222362,
+        "subj": "George Rankin",
+        "prop": "occupation",
+        "obj": "politician",
+        "s_aliases": '["George James Rankin"]',
+        "o_aliases": '["political leader", "political figure"]',
+        "question": "What is George Rankin's occupation?",
+        "possible_answers": '["politician", "political leader", "polit\\u00edco"]',
+    }
+    plain = row | {"id": 7, "possible_answers": "[sic] as written"}
+    path = tmp_path / "popqa.jsonl"
+    path.write_text("\n".join(map(json.dumps, (row, plain))), encoding="utf-8")
+    first, second = MirageDataset.from_qa(path, "answers", language="en")
+    assert (first.id, first.text) == ("4222362", "What is George Rankin's occupation?")
+    assert first.answers == (("politician", "political leader", "político"),)
+    assert second.answers == (("[sic] as written",),)

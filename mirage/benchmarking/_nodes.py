@@ -9,6 +9,7 @@ from typing import Any
 from mirage.benchmarking.config import NONE, ORACLE, SECTIONS, GridConfig
 from mirage.benchmarking.store import Node
 from mirage.dataset import MirageDataset
+from mirage.features.base import GIVEN
 from mirage.features.registry import DEFINITIONS, canonical_name, facts
 
 __all__ = ["Nodes", "Settings", "is_feature"]
@@ -86,7 +87,8 @@ class Nodes:
         entry: Any = None if name == ORACLE else self.config.retrievers[name].at(cell)
         settings: dict[str, Any] = {"k": k}
         if entry is None:
-            settings["oracle"] = self._gold(cell)
+            # Earlier versions found passages alone, and nothing if qrels name documents.
+            settings |= {"oracle": self._gold(cell), "names": "passages or documents"}
         else:
             settings["queries"] = self._questions(cell)
         inputs: tuple[Node, ...] = (corpus,)
@@ -190,6 +192,23 @@ class Nodes:
             "k": int(cell["retrieve_k"]),
         }
         return Node("measure", f"of {ranked.name}", settings, (ranked,), None, cell["dataset"])
+
+    def unmeasurable(self, dataset: MirageDataset) -> dict[str, str]:
+        """Return why metrics have no value on any query of a dataset, by their names."""
+        reasons = {}
+        for name in self.config.metrics:
+            needs = facts(name).needs if is_feature(name) else ("relevant passages",)
+            lacking = [
+                need
+                for need in needs
+                if need in GIVEN and need != "passages" and not any(map(GIVEN[need], dataset))
+            ]
+            if lacking:
+                reasons[name] = (
+                    f"metric {name!r} needs {lacking[0]}, and no query of {dataset.name} has any; "
+                    "give a dataset that has them, or leave the metric out"
+                )
+        return reasons
 
     @property
     def measures(self) -> list[str]:

@@ -36,6 +36,7 @@ from mirage.retrieval import (
     evaluate,
 )
 from mirage.retrieval.run import Hits
+from mirage.retrieval.simple import relevant_passages
 
 if TYPE_CHECKING:
     from mirage.executors import Executor
@@ -125,6 +126,7 @@ class Runner:
         self._manifests: dict[Node, Mapping[str, Any]] = {}
         self._made: dict[tuple[str, str], Any] = {}
         self._failures: dict[Node, str] = {}
+        self._empty: dict[Node, str] = {}
 
     def dataset(self, name: str) -> MirageDataset:
         """The queries of a dataset, within the limit."""
@@ -258,15 +260,29 @@ class Runner:
         )
 
     def _measurements(self, cell: Settings) -> Iterator[Callable[[], _Measurement]]:
-        """Yield a function for each group of metrics that a cell has, to be computed alone."""
-        if self.nodes.measures and cell["retriever"] != NONE:
-            yield partial(self._measure_retrieval, cell)
-        if cell["generator"] != NONE:
-            for group in self.nodes.groups:
-                yield partial(self._measure_responses, cell, group)
+        """Yield a function for each group of metrics that a cell has, to be computed alone.
 
-    def _measure_retrieval(self, cell: Settings) -> _Measurement:
-        values = self._measured(cell, self.nodes.measures)
+        Metrics that no query can have are left out, so that nobody is paid for them.
+        """
+        without = self._once(
+            "unmeasurable",
+            cell["dataset"],
+            lambda: self.nodes.unmeasurable(self.dataset(cell["dataset"])),
+        )
+        groups: list[tuple[Callable[[Settings, Sequence[str]], _Measurement], list[str]]] = []
+        if cell["retriever"] != NONE:
+            groups.append((self._measure_retrieval, self.nodes.measures))
+        if cell["generator"] != NONE:
+            groups += [(self._measure_responses, group) for group in self.nodes.groups]
+        for measure, names in groups:
+            if possible := [name for name in names if name not in without]:
+                yield partial(measure, cell, possible)
+            for name in names:
+                if name in without:
+                    yield partial(_refuse, without[name])
+
+    def _measure_retrieval(self, cell: Settings, names: Sequence[str]) -> _Measurement:
+        values = self._measured(cell, names)
         return values, {n: (0.0, 1.0) for n, column in values.items() if not (column > 1).any()}, ()
 
     def _measure_responses(self, cell: Settings, group: Sequence[str]) -> _Measurement:
@@ -275,7 +291,8 @@ class Runner:
         return values, bounds, self._generated(cell)[1]["failed"]
 
     def shortfalls(self) -> Iterator[tuple[Node, str]]:
-        """The steps that reranked less than they were to, and by how much."""
+        """Yield the steps that found or reranked less than they should, and by how much."""
+        yield from self._empty.items()
         for node in self.steps:
             again = (self.store.manifest(node) or {}).get("again") if node.step == "rerank" else 0
             if again:
@@ -296,12 +313,27 @@ class Runner:
                 )
                 run = first.fuse(*others, k=entry.k, name=name).top(k)
                 return _ranked(RetrievalRun({q.id: run[q.id] for q in queries}, name))
-            return _ranked(self._retriever(name, cell).retrieve(queries, k))
+            retriever = self._retriever(name, cell)
+            if entry is None:  # all qrels together say whether they name passages or documents
+                run = retriever.retrieve(self.dataset(cell["dataset"]), k)
+                return _ranked(RetrievalRun({q.id: run[q.id] for q in queries}, name))
+            return _ranked(retriever.retrieve(queries, k))
 
-        # The oracle wants to see whether any query has qrels.
+        # The oracle reads the qrels once.
         batch = len(self.dataset(cell["dataset"])) if entry is None else BATCH
         found = self._run(node, cell, retrieve, batch)
+        if entry is None:
+            self._note_empty(node, cell, found)
         return found.top(k if depth else int(cell["retrieve_k"]))
+
+    def _note_empty(self, node: Node, cell: Settings, found: RetrievalRun) -> None:
+        judged = [query.id for query in self.dataset(cell["dataset"]) if query.relevant]
+        empty = [id_ for id_ in judged if not found[id_].passage_ids]
+        if empty:
+            self._empty[node] = (
+                f"{len(empty)} of {len(judged)} queries with qrels have no relevant passage in the "
+                f"corpus, such as {empty[0]!r}: they are closed book"
+            )
 
     def _retriever(self, name: str, cell: Settings) -> Retriever:
         corpus = self.corpus(cell["corpus"])
@@ -373,6 +405,7 @@ class Runner:
         dataset = self.dataset(cell["dataset"])
 
         def measure(queries: Sequence[Query]) -> Iterable[Scored]:
+            self._check_level(cell)
             found = evaluate(
                 self.ranking(cell),
                 dataset,
@@ -383,6 +416,19 @@ class Runner:
             return _scored(found.query_ids, metrics, found.values)
 
         return self._columns(self.nodes.measure(cell, metrics), cell, metrics, measure)
+
+    def _check_level(self, cell: Settings) -> None:
+        """Refuse to measure passages by qrels that name documents."""
+        if self.config.level == "document":
+            return
+        dataset, corpus = self.dataset(cell["dataset"]), self.corpus(cell["corpus"])
+        found = relevant_passages(dataset, corpus)
+        if not any(id_ in corpus for query in dataset for id_ in query.relevant):
+            passage = next(ids[0] for ids in found.values() if ids)
+            raise SettingError(
+                f"the qrels of {cell['dataset']} name documents and not passages, such as "
+                f"{passage!r} of {cell['corpus']}: give level: document"
+            )
 
     def _scored(self, cell: Settings, names: Sequence[str]) -> dict[str, NDArray[np.float64]]:
         """Features that ask the same models."""
@@ -534,6 +580,10 @@ class Runner:
         if (kind, name) not in self._made:
             self._made[kind, name] = make()
         return self._made[kind, name]
+
+
+def _refuse(reason: str) -> _Measurement:
+    raise SettingError(reason)
 
 
 def _failure(reasons: Collection[str]) -> str:

@@ -11,15 +11,17 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mirage._base.tables import Printed, Table
 from mirage.benchmarking._nodes import Nodes, Settings
-from mirage.benchmarking.config import NONE, GridConfig
+from mirage.benchmarking.config import NONE, ORACLE, GridConfig
 from mirage.benchmarking.store import RESPONSES, STEPS, Node, ResultStore
 from mirage.corpus import Corpus
 from mirage.errors import MirageError
 from mirage.generation import RagPrompt
 from mirage.llm import estimate_tokens
 from mirage.llm.keys import KeyUse
+from mirage.retrieval.simple import relevant_passages
 
 if TYPE_CHECKING:
+    from mirage.dataset import MirageDataset
     from mirage.models import Passage
 
 __all__ = ["Plan", "PlanRow", "make_plan"]
@@ -147,7 +149,7 @@ def make_plan(
     for cell in cells:
         planner.add(cell)
     rows = tuple(planner.rows.values())
-    notes = nodes.order_notes(cells)
+    notes = [*planner.warnings(cells), *nodes.order_notes(cells)]
     notes.append("calls and tokens are at most so many: answers in the cache cost nothing")
     if any(row.seconds is None for row in rows):
         notes.append("?: such steps have not been done here yet; --limit 20 tells more")
@@ -168,6 +170,7 @@ class _Planner:
         self.limit = limit
         self.rows = {step: PlanRow(step) for step in STEPS}
         self.seen: set[Node] = set()
+        self.without: dict[str, Mapping[str, str]] = {}
         self.stored = 0
         self.rates: dict[tuple[str, str], list[_Rate]] = {}
         for step, manifest in store.parts():
@@ -178,18 +181,56 @@ class _Planner:
 
     def add(self, cell: Settings) -> None:
         """Count the steps of a cell that no other cell had."""
-        if cell["retriever"] != NONE:
+        without = self._without(cell["dataset"])
+        groups = [
+            possible
+            for group in self.nodes.groups
+            if (possible := [name for name in group if name not in without])
+        ]
+        measures = [name for name in self.nodes.measures if name not in without]
+        asks = bool(groups) and cell["generator"] != NONE
+        if cell["retriever"] != NONE and (measures or asks):
             self._walk(self.nodes.rank(cell), cell)
-            if measures := self.nodes.measures:
+            if measures:
                 self._walk(self.nodes.measure(cell, measures), cell)
-        if cell["generator"] != NONE:
+        if asks:
             generated = self.nodes.generate(cell)
             self._walk(generated, cell)
             manifest = self._manifest(generated)
             # What is scored is known once it is there: until then its place is its cell's.
             responses = manifest["files"][RESPONSES]["sha256"] if manifest else generated.key
-            for group in self.nodes.groups:
+            for group in groups:
                 self._walk(self.nodes.score(cell, group, responses), cell)
+
+    def _without(self, name: str) -> Mapping[str, str]:
+        """Return the metrics that no query of a dataset can have, and why."""
+        if name not in self.without:
+            dataset = self.nodes.dataset(name)
+            self.without[name] = self.nodes.unmeasurable(dataset[: self.limit])
+        return self.without[name]
+
+    def warnings(self, cells: Iterable[Settings]) -> Iterator[str]:
+        """Yield what will fail or be empty, as far as it can be known without work."""
+        cells = list(cells)
+        for name in dict.fromkeys(cell["dataset"] for cell in cells):
+            for reason in self._without(name).values():
+                yield f"will fail: {name}: {reason}"
+        oracles = [cell for cell in cells if cell["retriever"] == ORACLE]
+        for name, corpus in dict.fromkeys((cell["dataset"], cell["corpus"]) for cell in oracles):
+            if reason := self._oracle_problem(self.nodes.dataset(name)[: self.limit], corpus):
+                yield f"will fail: oracle of {corpus} for {name}: {reason}"
+
+    def _oracle_problem(self, dataset: MirageDataset, name: str) -> str:
+        """Return why the oracle finds nothing, as far as the store has the corpus."""
+        if not any(query.relevant for query in dataset):
+            return f"no query of {dataset.name} has qrels"
+        node = self.nodes.corpus(name)
+        try:
+            if self._manifest(node) is not None:
+                relevant_passages(dataset, Corpus.open(self.store.place(node) / "data"))
+        except MirageError as error:
+            return str(error)
+        return ""
 
     def _walk(self, node: Node, cell: Settings) -> None:
         if node in self.seen:

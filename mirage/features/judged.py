@@ -256,6 +256,6 @@ def _is_word(place: Mapping[str, float]) -> bool:
     return bool(place) and bool(max(place, key=place.__getitem__).strip())
 
 
-_FACTS = Facts("higher", 0, 1, ("LLM",))
+_FACTS = Facts("higher", 0, 1, ("answers or reference", "LLM"))
 
 DEFINITIONS = (Definition("llm_eval", llm_eval, _FACTS),)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Mapping
+from itertools import chain, zip_longest
 from pathlib import Path
 
 import numpy as np
@@ -12,17 +13,69 @@ from mirage.corpus import Corpus
 from mirage.errors import DatasetError
 from mirage.models import Query
 from mirage.retrieval.base import Retriever
-from mirage.retrieval.run import NO_HITS, Hits, RetrievalRun
+from mirage.retrieval.run import NO_HITS, Hits, RetrievalRun, document_of
 
-__all__ = ["HybridRetriever", "OracleRetriever", "RunRetriever"]
+__all__ = ["HybridRetriever", "OracleRetriever", "RunRetriever", "relevant_passages"]
+
+_ROWS = 100_000  # ids to read at a time
+
+
+def relevant_passages(queries: Iterable[Query], corpus: Corpus) -> dict[str, tuple[str, ...]]:
+    """Return the passages of a corpus that the qrels of each query name.
+
+    Qrels name passages if the corpus has any of them. Otherwise they name documents, as those of
+    KILT do, and every passage of a document is relevant: first the first passage of each document,
+    then the second of each, and so on.
+
+    Raises:
+        DatasetError: no query has qrels, or the corpus has nothing that they name.
+    """
+    named = {query.id: query.relevant for query in queries}
+    ids = set(chain.from_iterable(named.values()))
+    if not ids:
+        raise DatasetError(
+            "the oracle finds what qrels name, and no query has any; where a system is examined it "
+            "gets no gold: make its run first (pipeline.run(dataset)), and rank that"
+        )
+    if any(id_ in corpus for id_ in ids):
+        return {
+            query_id: tuple(id_ for id_ in relevant if id_ in corpus)
+            for query_id, relevant in named.items()
+        }
+    parts = _passages_by_document(corpus, ids)
+    if not parts:
+        raise DatasetError(
+            f"{corpus} has none of the {len(ids)} passages or documents that the qrels name, such "
+            f"as {min(ids)!r}; give the corpus that the qrels were made on"
+        )
+    found = {}
+    for query_id, documents in named.items():
+        by_rank = zip_longest(*(parts.get(document, ()) for document in documents))
+        found[query_id] = tuple(id_ for rank in by_rank for id_ in rank if id_ is not None)
+    return found
+
+
+def _passages_by_document(corpus: Corpus, documents: Collection[str]) -> Mapping[str, list[str]]:
+    """Return the ids of the passages of each document that a corpus has."""
+    by_id: dict[str, list[str]] = {}
+    for start in range(0, len(corpus), _ROWS):
+        for id_ in corpus.ids_at(range(start, min(start + _ROWS, len(corpus)))):
+            if (document := document_of(id_)) in documents:
+                by_id.setdefault(document, []).append(id_)
+    if by_id:
+        return by_id
+    for passage in corpus:  # whose ids do not say their document
+        if passage.document_id in documents:
+            by_id.setdefault(passage.document_id, []).append(passage.id)
+    return by_id
 
 
 class OracleRetriever:
     """Finds the passages that the qrels of a query name: the best that retrieval could do.
 
-    Those of them that the corpus lacks are left out. It is the one retriever that looks at the
-    gold of a query, and for measuring what perfect retrieval would be worth alone (BERGEN, Rau et
-    al. 2024, arXiv 2407.01102, section 4.1).
+    Passages that the corpus lacks are left out. If the qrels name documents, their passages are
+    found. It is the one retriever that looks at the gold of a query, and for measuring what perfect
+    retrieval would be worth alone (BERGEN, Rau et al. 2024, arXiv 2407.01102, section 4.1).
     """
 
     name = "oracle"
@@ -32,23 +85,18 @@ class OracleRetriever:
         self.fingerprint: str = f"oracle {corpus.fingerprint}"
 
     def retrieve(self, queries: Iterable[Query], k: int) -> RetrievalRun:
-        """The first ``k`` relevant passages of each query, in the order of its qrels.
+        """Return the first ``k`` relevant passages of each query, in the order of its qrels.
 
         Raises:
-            DatasetError: no query has qrels, as none has that is handed to a system.
+            DatasetError: no query has qrels, as none has that is handed to a system, or the corpus
+                has nothing that they name.
         """
-        queries = list(queries)
-        if not any(query.relevant for query in queries):
-            raise DatasetError(
-                "the oracle finds what qrels name, and no query has any; where a system is "
-                "examined it gets no gold: make its run first (pipeline.run(dataset)), and rank "
-                "that"
-            )
-        return RetrievalRun({query.id: self._relevant(query, k) for query in queries}, self.name)
+        found = relevant_passages(queries, self.corpus)
+        return RetrievalRun({id_: _in_order(ids[:k]) for id_, ids in found.items()}, self.name)
 
-    def _relevant(self, query: Query, k: int) -> Hits:
-        ids = tuple(id_ for id_ in query.relevant if id_ in self.corpus)[:k]
-        return Hits(ids, np.arange(len(ids), 0, -1, dtype=float))
+
+def _in_order(ids: tuple[str, ...]) -> Hits:
+    return Hits(ids, np.arange(len(ids), 0, -1, dtype=float))
 
 
 class RunRetriever:

@@ -7,6 +7,7 @@ forms of one answer, any of which is right.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -22,7 +23,7 @@ __all__ = ["FORMS", "answers", "beir", "beir_qrels", "mkqa", "queries", "xor_tyd
 
 IDS = ("id", "query_id", "_id", "qid", "question_id", "example_id")
 QUESTIONS = ("question", "query", "text", "input")
-ANSWERS = ("answers", "answer", "golden_answers", "labels")
+ANSWERS = ("answers", "answer", "golden_answers", "possible_answers", "labels")
 LANGUAGE = ("language", "lang")
 
 
@@ -67,10 +68,12 @@ def answers(path: str | Path, language: str | None = None) -> Iterator[Query]:
     """Plain JSON Lines: an id, a question and its answers a row, by any of their usual names.
 
     They are ``id`` (``query_id``, ``_id``, ``qid``, ``question_id``, ``example_id``), ``question``
-    (``query``, ``text``, ``input``) and ``answers`` (``answer``, ``golden_answers``, ``labels``): a
-    text, a list of forms of one answer, or a list of such lists for several answers. ``language``
-    or ``lang`` may say the language, the argument that of rows that do not. A row with ``language``
-    and ``text`` is one of this library's own, in which a flat list is several answers.
+    (``query``, ``text``, ``input``) and ``answers`` (``answer``, ``golden_answers``,
+    ``possible_answers``, ``labels``): a text, a list of forms of one answer, or a list of such
+    lists for several answers. A text that is a JSON list, as ``possible_answers`` of PopQA (Mallen
+    et al. 2023, arXiv 2212.10511), is read as that list. ``language`` or ``lang`` may say the
+    language, the argument that of rows that do not. A row with ``language`` and ``text`` is one of
+    this library's own, in which a flat list is several answers.
 
     Raises:
         DatasetError: names the file, the line and what is wrong with it; also where nothing says
@@ -201,12 +204,25 @@ def _first(row: Mapping[str, Any], names: tuple[str, ...], where: str, default: 
 
 def _answers(value: Any, where: str) -> list[list[str]]:
     """Answers, each in its forms: flat lists, and texts, are the forms of one."""
+    value = _from_json(value)
     listed = [value] if isinstance(value, str | int | float) else value
     if not isinstance(listed, list):
         raise DatasetError(f"{where}: field 'answers': expected a text or a list of texts")
     nested = listed if any(isinstance(each, list) for each in listed) else [listed]
     forms = [[str(form) for form in each if form is not None] for each in nested]
     return [each for each in forms if each]
+
+
+def _from_json(value: Any) -> Any:
+    """Return the list that a text holds as JSON; any other value is returned unchanged."""
+    if isinstance(value, str) and value.lstrip().startswith("["):
+        try:
+            listed = json.loads(value)
+        except (ValueError, RecursionError):
+            return value
+        if listed and all(isinstance(each, str | list) for each in listed):
+            return listed
+    return value
 
 
 def _unanswerable(entries: list[dict[str, Any]]) -> bool:

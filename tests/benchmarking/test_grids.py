@@ -433,6 +433,119 @@ def test_responses_to_shuffled_passages_are_not_taken_for_those_in_rank_order(
     assert len({mixed.key, cited.key, none.key}) == 3
 
 
+KILT = """\
+name: pages
+datasets:
+  nq: {{form: kilt, path: nq.jsonl}}
+corpora:
+  wiki: {{path: wiki.jsonl, language: en}}
+retrievers:
+  bm25: {{kind: bm25}}
+generators:
+  chat: {{kind: openai, model: chat, base_url: "{url}"}}
+prompts:
+  short: {{kind: short-answer}}
+grid: {{dataset: nq, corpus: wiki, retriever: [none, oracle, bm25], generator: chat, prompt: short,
+       show_k: 3}}
+metrics: [qa_match, "R@5"]
+level: document
+"""
+
+
+def kilt_grid(folder: Path, url: str, pages: str = "page{}") -> Path:
+    """Write a grid on questions of KILT, whose qrels name pages, and passages ``page#0``."""
+    rows = [
+        {
+            "id": f"n{i}",
+            "input": f"Which word is secret in number {i}?",
+            "output": [{"answer": f"word{i}", "provenance": [{"wikipedia_id": pages.format(i)}]}],
+        }
+        for i in range(12)
+    ]
+    passages = [
+        {"id": f"page{i}#{n}", "text": f"Part {n} of number {i}. The secret is word{i}."}
+        for i in range(12)
+        for n in range(4)
+    ]
+    for name, lines in (("nq", rows), ("wiki", passages)):
+        (folder / f"{name}.jsonl").write_text("\n".join(map(json.dumps, lines)))
+    path = folder / "grid.yaml"
+    path.write_text(KILT.format(url=url))
+    return path
+
+
+def test_the_oracle_shows_passages_of_the_pages_that_qrels_name(
+    tmp_path: Path, chat: ChatServer
+) -> None:
+    grid = Grid.read(kilt_grid(tmp_path, chat.url), trust=True)
+    table = grid.run(progress=False)
+    assert [cell.failure for cell in table] == [""] * 3
+    cell = table.cell(retriever="oracle")
+    assert cell.scores["R@5"].mean == 1.0
+    shown = grid.shown({"retriever": "oracle"}, progress=False)
+    assert [query.passage_ids for query in shown] == [
+        tuple(f"page{i}#{n}" for n in range(3)) for i in range(12)
+    ]
+
+
+def test_passages_are_not_measured_by_qrels_that_name_documents(
+    tmp_path: Path, chat: ChatServer
+) -> None:
+    path = kilt_grid(tmp_path, chat.url)
+    path.write_text(path.read_text().replace("level: document\n", ""))
+    table = Grid.read(path, trust=True).run(limit=4, progress=False)
+    cell = table.cell(retriever="bm25")
+    assert "give level: document" in cell.failure
+    assert set(cell.scores) == {"qa_match"}
+
+
+def test_an_oracle_that_finds_nothing_fails_and_nobody_is_asked(
+    tmp_path: Path, chat: ChatServer
+) -> None:
+    path = kilt_grid(tmp_path, chat.url, pages="other{}")
+    grid = Grid.read(path, trust=True)
+    table = grid.run(progress=False)
+    oracle = table.cell(retriever="oracle")
+    assert "has none of the 12 passages or documents that the qrels name" in oracle.failure
+    assert not oracle.scores
+    assert len(chat.requests) == 24  # closed book and bm25
+    assert any("will fail: oracle of wiki for nq" in note for note in grid.plan().notes)
+
+
+def test_queries_without_passages_of_the_oracle_are_counted_in_the_table(
+    tmp_path: Path, chat: ChatServer
+) -> None:
+    path = kilt_grid(tmp_path, chat.url)
+    text = (tmp_path / "nq.jsonl").read_text()
+    (tmp_path / "nq.jsonl").write_text(text.replace('"page7"', '"lost"'))
+    table = Grid.read(path, trust=True).run(progress=False)
+    (note,) = [note for note in table.notes if "oracle" in note]
+    assert "1 of 12 queries with qrels have no relevant passage in the corpus, such as 'n7'" in note
+
+
+def test_metrics_that_no_query_can_have_fail_before_anything_is_paid(
+    tmp_path: Path, chat: ChatServer
+) -> None:
+    path = kilt_grid(tmp_path, chat.url)
+    path.write_text(path.read_text().replace("form: kilt", "form: answers, language: en"))
+    rows = [{"id": i, "question": f"Question {i}?", "unknown": "x"} for i in range(12)]
+    (tmp_path / "nq.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    grid = Grid.read(path, trust=True)
+    notes = " ".join(grid.plan().notes)
+    assert "will fail: nq: metric 'qa_match' needs answers, and no query of" in notes
+    assert "will fail: nq: metric 'R@5' needs relevant passages" in notes
+    assert grid.plan().total.calls == 0
+    table = grid.run(progress=False)
+    assert not chat.requests
+    for cell in table:
+        assert "metric 'qa_match' needs answers" in cell.failure
+    path.write_text(path.read_text().replace("[qa_match, ", "[correct_language, qa_match, "))
+    table = Grid.read(path, trust=True).run(limit=10, progress=False)
+    for cell in table:
+        assert cell.failure
+        assert ("correct_language" in cell.scores) == (cell.settings["retriever"] != "oracle")
+
+
 def test_a_plan_tells_what_is_asked_before_it_is(tmp_path: Path, chat: ChatServer) -> None:
     priced = (
         "  chat: {kind: openai, model: chat, max_tokens: 64, price: [1, 10], cache: false, "
