@@ -204,7 +204,7 @@ def test_popqa_is_read_with_its_answers(tmp_path: Path) -> None:
         "s_aliases": '["George James Rankin"]',
         "o_aliases": '["political leader", "political figure"]',
         "question": "What is George Rankin's occupation?",
-        "possible_answers": '["politician", "political leader", "polit\\u00edco"]',
+        "possible_answers": '["politician", "political leader", "pol\\u00edtico"]',
     }
     plain = row | {"id": 7, "possible_answers": "[sic] as written"}
     path = tmp_path / "popqa.jsonl"
