@@ -24,6 +24,7 @@ from command_line import (
 from llm_server import ChatServer, Reply
 
 from mirage import cli
+from mirage.cli._output import out_record
 from mirage.dataset import MirageDataset, read_run
 
 EXPECTED = {
@@ -79,6 +80,7 @@ def test_the_start_imports_nothing_heavy() -> None:
     code = """
 import sys
 from mirage.cli import app
+from mirage.cli._output import out_record
 try:
     app(["--help"])
 except SystemExit:
@@ -276,3 +278,61 @@ def test_a_bug_is_no_bad_input(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("mirage.leaderboard.Leaderboard.published", broken)
     with pytest.raises(ZeroDivisionError):
         mirage("published", LANGUAGE)
+
+
+# Foreign names ------------------------------------------------------------------------------------
+
+FOREIGN_NAME = "a\x1b]0;owned\x07\x9b31m\u202e\u2066\u2028\U000e0041\u200b"
+
+
+def foreign_characters(text: str) -> set[str]:
+    hidden = {char for char in FOREIGN_NAME if not char.isprintable()}
+    return hidden & set(text)
+
+
+@pytest.mark.parametrize("options", [[], ["--json"]])
+def test_no_control_of_a_name_reaches_a_terminal(tmp_path: Path, options: list[str]) -> None:
+    path = responses(tmp_path / f"{FOREIGN_NAME}.jsonl")
+    for command in (["rank", LANGUAGE, path], ["features", LANGUAGE, path]):
+        result = mirage(*command, *options, color=True)
+        assert result.exit_code == 0
+        shown = result.stdout.replace("\x1b[1m", "").replace("\x1b[0m", "")
+        assert foreign_characters(shown + result.stderr) == set()
+        if options:
+            assert json.dumps(FOREIGN_NAME)[1:-1] in json.dumps(json.loads(result.stdout))
+        else:
+            assert r"a\x1b]0;owned\x07\x9b31m" in shown
+
+
+def test_no_control_of_an_argument_reaches_a_terminal(tmp_path: Path) -> None:
+    for words in (
+        ["rank", LANGUAGE, tmp_path / FOREIGN_NAME],
+        ["rank", LANGUAGE, "x.jsonl", f"--{FOREIGN_NAME}"],
+        [FOREIGN_NAME],
+        ["published", LANGUAGE, FOREIGN_NAME],
+        ["published", FOREIGN_NAME],
+    ):
+        result = mirage(*words)
+        assert result.exit_code == 2
+        assert foreign_characters(result.stdout + result.stderr) == set(), words
+
+
+def test_json_is_json_where_an_output_lacks_letters(tmp_path: Path) -> None:
+    path = responses(tmp_path / "می\u200cخواهم 🜁.jsonl")
+    done = subprocess.run(
+        [*PROGRAM, "features", LANGUAGE, path, "--json"],
+        capture_output=True,
+        check=True,
+        env={"PYTHONIOENCODING": "ascii", "PYTHONPATH": ":".join(sys.path), "PYTHONUTF8": "1"},
+    )
+    assert json.loads(done.stdout)[0]["model"] == "می\u200cخواهم 🜁"
+
+
+def test_a_run_file_in_a_pipe_has_the_ids_as_they_are(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out_record("q1 Q0 a\u00adb\x9b#1 1 1.0 run")
+    assert capsys.readouterr().out == "q1 Q0 a\u00adb\x9b#1 1 1.0 run\n"
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    out_record("q1 Q0 a\u00adb\x9b#1 1 1.0 run")
+    assert capsys.readouterr().out == "q1 Q0 a\\xadb\\x9b#1 1 1.0 run\n"
