@@ -35,7 +35,7 @@ def test_a_grid_is_planned_run_read_and_reported(tmp_path: Path) -> None:
     assert "not run yet" in mirage("bench", "table", grid).stdout.replace("\n", " ")
     done = mirage("bench", "run", grid, "--limit", 12, "--out", tmp_path / "table.md")
     assert done.exit_code == 0
-    assert "qa_match" in (tmp_path / "table.md").read_text()
+    assert r"qa\_match" in (tmp_path / "table.md").read_text()
     plain = json.loads(mirage("bench", "table", grid, "--limit", 12, "--json").stdout)
     assert [cell["scores"]["qa_match"]["mean"] for cell in plain["cells"]] == [1.0, 1.0]
     compare = ("bench", "compare", grid, "--metric", "qa_match", "--limit", 12)
