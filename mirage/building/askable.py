@@ -10,6 +10,7 @@ from itertools import pairwise, zip_longest
 from pathlib import Path
 from typing import NamedTuple
 
+from mirage.building.instructions import find_instructions, without_instructions
 from mirage.corpus import Corpus, chunk, read_documents
 from mirage.corpus.documents import CHUNK
 from mirage.errors import DatasetError
@@ -21,7 +22,10 @@ from mirage.text.lexicon import lexicon
 from mirage.text.mentions import folded
 from mirage.text.quantities import quantities
 
-__all__ = ["Askable", "askable_passages", "corpus_of"]
+__all__ = ["INSTRUCTIONS", "Askable", "askable_passages", "corpus_of", "words_of"]
+
+INSTRUCTIONS = "gives instructions to its reader or a model"
+"""Why a passage is passed over that may be poisoned."""
 
 LOOKED_AT = 20_000
 """Passages of a corpus that are looked at; of a larger one, so many at even distances."""
@@ -103,11 +107,16 @@ class Askable(NamedTuple):
         passages: in the order in which to ask: the best of each document, then their second best.
         documents: how many documents there are among the passages that were looked at.
         passed_over: by reason, how many passages are not worth it.
+        instructions: the id of each passage that gives instructions to its reader or a model, with
+            an excerpt. Nothing is asked about these passages.
+        instruction_words: words that occur only in the sentences of these instructions.
     """
 
     passages: tuple[Passage, ...]
     documents: int
     passed_over: dict[str, int]
+    instructions: tuple[tuple[str, str], ...] = ()
+    instruction_words: frozenset[str] = frozenset()
 
     @property
     def askable_documents(self) -> int:
@@ -120,7 +129,8 @@ def askable_passages(
 ) -> Askable:
     """The passages that are worth asking about, best first and spread over the documents.
 
-    A passage is worth it that is long enough, in the language, and no copy of another. The more
+    A passage is worth it if it is long enough, in the language, no copy of another, and gives no
+    instructions to its reader or a model (:mod:`mirage.building.instructions`). The more
     numbers it has, and words that few others have, the more it is worth. Documents come in an
     order drawn at random, each with its best passage first.
 
@@ -137,13 +147,25 @@ def askable_passages(
     looked_at = _looked_at(corpus)
     if not looked_at:
         raise DatasetError("there is no passage to ask about")
-    words = [frozenset(_words(passage, entry)) for passage in looked_at]
+    words = [frozenset(words_of(passage.text, entry)) for passage in looked_at]
+    instructions: dict[str, str] = {}
+    ordered_words: set[str] = set()
+    plain_words: set[str] = set()
     spread = Counter(word for each in words for word in each)
     rare_at = max(2.0, RARE * len(looked_at))
     passed_over: Counter[str] = Counter()
     seen: set[str] = set()
     worth: dict[str, list[tuple[float, int, Passage]]] = {}
     for number, (passage, own) in enumerate(zip(looked_at, words, strict=True)):
+        finding = find_instructions(passage.titled_text)
+        if finding is not None and finding.level == "instruction":
+            instructions[passage.id] = finding.excerpt
+            rest = without_instructions(passage.titled_text)
+            plain_words |= set(words_of(rest, entry))
+            ordered_words |= own
+            passed_over[INSTRUCTIONS] += 1
+            continue
+        plain_words |= own
         why = _unfit(passage, entry, seen)
         if why:
             passed_over[why] += 1
@@ -157,7 +179,13 @@ def askable_passages(
     best = [[passage for *_, passage in sorted(worth[name], key=_key)] for name in documents]
     rounds = (passage for each in zip_longest(*best) for passage in each if passage is not None)
     everything = len({passage.document_id for passage in looked_at})
-    return Askable(tuple(rounds), everything, dict(passed_over))
+    return Askable(
+        tuple(rounds),
+        everything,
+        dict(passed_over),
+        tuple(instructions.items()),
+        frozenset(ordered_words - plain_words),
+    )
 
 
 def _key(valued: tuple[float, int, Passage]) -> tuple[float, int]:
@@ -171,9 +199,9 @@ def _looked_at(corpus: Iterable[Passage] | Corpus) -> list[Passage]:
     return [corpus.at(int(n * step)) for n in range(min(len(corpus), LOOKED_AT))]
 
 
-def _words(passage: Passage, entry: Language) -> list[str]:
-    """Words that say something; pairs of characters where a script parts no words."""
-    tokens = tokenize(passage.text, entry)
+def words_of(text: str, entry: Language) -> list[str]:
+    """Return the content words of a text; pairs of characters in scripts without spaces."""
+    tokens = tokenize(text, entry)
     if entry.tokens == "character":
         return ["".join(pair) for pair in pairwise(tokens)]
     common = lexicon(entry.code).function_words

@@ -13,6 +13,7 @@ from typing import Literal, NamedTuple
 
 from pydantic import Field
 
+from mirage.building.instructions import plain_sentences
 from mirage.features.language import language_probabilities
 from mirage.languages import Language
 from mirage.models import Forms, Passage, Query, Record
@@ -47,12 +48,16 @@ FaultKind = Literal[
     "not asked",
     "unreadable",
     "skipped",
+    "instructions in the passage",
     "not filled in",
     "no question",
     "wrong language",
     "no answer",
     "answer in the question",
     "answer not in the passages",
+    "copied from the passage",
+    "answer not stated as a fact",
+    "named by instructions alone",
     "no wrong answer",
     "wrong answer is right",
     "another kind",
@@ -187,7 +192,8 @@ def faults_in(
         kind: what it was to be.
         passages: what it was written from, in that order.
         language: what it is to be in.
-        complete: whether it needs wrong answers and a reference.
+        complete: whether it needs wrong answers and a reference, as an LLM's draft does. Such a
+            draft is also checked for what instructions within the passages may have put into it.
 
     Raises:
         UnknownNameError: no such language.
@@ -201,6 +207,7 @@ def faults_in(
     return [
         *_of_language(draft, passages, entry),
         *_of_answers(draft, kind, passages, entry),
+        *(_of_grounding(draft, passages, entry) if complete else ()),
         *_of_wrong_answers(draft, kind, entry, complete),
         *_of_reference(draft, kind, passages, entry, complete),
     ]
@@ -239,6 +246,24 @@ def _of_answers(
         yield Fault(kind="another kind", detail="a list has several answers")
     if kind == "date" and not any(quantities(form, entry) for form in draft.answers[0]):
         yield Fault(kind="another kind", detail="the answer is no date or number")
+
+
+def _of_grounding(draft: Draft, passages: Sequence[Passage], entry: Language) -> Iterator[Fault]:
+    """Yield the faults of a draft that follows its passages instead of asking about them."""
+    texts = [passage.titled_text for passage in passages]
+    question = tokenize(draft.question, entry)
+    if any(_holds(tokenize(text, entry), question) for text in texts):
+        yield Fault(kind="copied from the passage", detail=draft.question[:LONGEST_QUESTION])
+    facts = "\n".join(sentence for text in texts for sentence in plain_sentences(text))
+    whole = "\n".join(texts)
+    for forms in draft.answers:
+        if _any_stands(forms, whole, entry) and not _any_stands(forms, facts, entry):
+            yield Fault(kind="answer not stated as a fact", detail=forms[0])
+
+
+def _holds(words: Sequence[str], sequence: Sequence[str]) -> bool:
+    """Return whether a sequence of words follows each other in a text."""
+    return f"\0{chr(0).join(sequence)}\0" in f"\0{chr(0).join(words)}\0"
 
 
 def _of_wrong_answers(

@@ -25,8 +25,9 @@ from mirage._base.files import (
 )
 from mirage._base.journal import Journal
 from mirage._base.tables import Table, to_text
-from mirage.building.askable import Askable, askable_passages, corpus_of
+from mirage.building.askable import Askable, askable_passages, corpus_of, words_of
 from mirage.building.evaluation_sets import reason_counts
+from mirage.building.instructions import holds_orders
 from mirage.building.item_checks import (
     PAIRS,
     Draft,
@@ -102,8 +103,12 @@ LOOKED_THROUGH = 50
 """Passages in which an answer to a question that has none is looked for."""
 
 
+SKIPPED: FaultKind = "instructions in the passage"
+"""The fault of a passage that nothing is asked about."""
+
+
 class RejectedItem(Record):
-    """An item that is not in the test set, and why.
+    """An item that is not in the test set, and why; or a passage that was skipped.
 
     Attributes:
         id: that of its place in the plan; no item of the set has it.
@@ -166,15 +171,17 @@ class ItemSet:
     def counts(self) -> dict[str, int]:
         """How many drafts there were, were rejected for each reason, and passed; and coverage."""
         first = Counter(item.faults[0].kind for item in self.rejected)
+        skipped = first.pop(SKIPPED, 0)
         kinds = Counter(query.metadata["kind"] for query in self.queries)
         return {
-            "drafts": len(self.queries) + len(self.rejected),
+            "drafts": len(self.queries) + first.total(),
             **{reason: first[reason] for reason in get_args(FaultKind) if first[reason]},
             "items": len(self.queries),
             **{f"kind {kind}": kinds[kind] for kind in get_args(ItemKind) if kinds[kind]},
             "known without passages": sum(
                 query.metadata.get("closed_book") == "right" for query in self.queries
             ),
+            "passages skipped for instructions": skipped,
             "documents": self.askable.documents,
             "documents worth asking about": self.askable.askable_documents,
             "documents covered": self.covered,
@@ -205,7 +212,14 @@ class ItemSet:
             if f"kind {kind}" in counts
         )
         few = f", and {CLEARING} are the fewest of which `no worse` can be said"
+        skipped = [item.passages[0] for item in self.rejected if item.faults[0].kind == SKIPPED]
+        names = ", ".join(skipped[:5]) + (", ..." if len(skipped) > 5 else "")
+        instructions = (
+            f"passages skipped because they tell a reader or a model what to do: {len(skipped)} "
+            f"({names})"
+        )
         notes = (
+            *([instructions] if skipped else ()),
             f"{len(self.queries)} of {self.wanted} items that were asked for; {kinds or 'no kind'}",
             f"covered: {counts['documents covered']} documents of {counts['documents']}, of which "
             f"{counts['documents worth asking about']} have a passage worth asking about",
@@ -366,7 +380,7 @@ def build_test_set(
     journal_path = None if out is None else beside(Path(out), "journal")
     with Journal(journal_path, Told) as journal:
         asker = Asker(llm, journal, progress)
-        made = Making(asker, index, entry, shown)
+        made = Making(asker, index, entry, shown, ordered=askable.instruction_words)
         plan = Plan(askable, index)
         quota = quota_of(kinds, items)
         while len(made.queries) < items and plan.made < ATTEMPTS * items:
@@ -378,6 +392,7 @@ def build_test_set(
             if made.stopped:
                 break
     rejected = tuple(sorted(made.rejected, key=lambda item: int(item.id[1:])))
+    rejected = (*rejected, *_skipped_passages(askable))
     result = ItemSet(clustered(made.queries), rejected, askable, items, entry.code)
     if out is not None:
         result.write(out)
@@ -432,6 +447,12 @@ def estimate_test_set(
     return sum_estimates((estimate(llm, written), estimate(llm, answered)))
 
 
+def _skipped_passages(askable: Askable) -> Iterator[RejectedItem]:
+    for number, (id_, excerpt) in enumerate(askable.instructions, 1):
+        fault = Fault(kind=SKIPPED, detail=excerpt)
+        yield RejectedItem(id=f"s{number:03}", kind="single", faults=(fault,), passages=(id_,))
+
+
 def check_plan(items: int, kinds: Mapping[ItemKind, float], shown: int) -> None:
     if items < 1 or shown < 2:
         raise SettingError(
@@ -453,6 +474,7 @@ def prepared(
     askable = askable_passages(corpus, entry, seed=seed)
     if not askable.passages:
         why = ", ".join(f"{reason}: {n}" for reason, n in askable.passed_over.items())
+        why += "".join(f"; {id_}: {excerpt!r}" for id_, excerpt in askable.instructions[:1])
         raise DatasetError(f"no passage is worth asking about in {entry.name} ({why})")
     return BM25.build(corpus, language=entry.code, progress=progress), askable
 
@@ -472,14 +494,21 @@ def _lacking(quota: Sequence[ItemKind], queries: Iterable[Query]) -> list[ItemKi
 class Making:
     """Items and rejected drafts as they come, a wave at a time.
 
-    Without an ``asker`` nothing is asked; ``complete`` says whether items need wrong answers and a
-    reference.
+    Without an ``asker`` nothing is asked. ``complete`` is whether items need wrong answers and a
+    reference. ``ordered`` are words that occur only in instructions to a reader or a model.
     """
 
     def __init__(
-        self, asker: Asker | None, index: BM25, entry: Language, shown: int, complete: bool = True
+        self,
+        asker: Asker | None,
+        index: BM25,
+        entry: Language,
+        shown: int,
+        complete: bool = True,
+        ordered: Collection[str] = (),
     ) -> None:
         self.asker, self.index, self.entry, self.shown = asker, index, entry, shown
+        self.ordered = ordered
         self.complete = complete
         self.queries: list[Query] = []
         self.rejected: list[RejectedItem] = []
@@ -506,6 +535,7 @@ class Making:
         waiting: list[tuple[Slot, Draft, Query]] = []
         for slot, draft in drafts:
             faults = faults_in(draft, slot.kind, slot.passages, self.entry, complete=self.complete)
+            faults += self._faults_of_words(draft)
             if faults:
                 self._reject(slot, draft, faults)
                 continue
@@ -521,6 +551,11 @@ class Making:
                 self._keep(slot, query, {})
         else:
             self._answer(waiting, self.asker)
+
+    def _faults_of_words(self, draft: Draft) -> list[Fault]:
+        text = "\n".join((draft.question, *(form for forms in draft.answers for form in forms)))
+        word = next((word for word in words_of(text, self.entry) if word in self.ordered), None)
+        return [] if word is None else [Fault(kind="named by instructions alone", detail=word)]
 
     def _remember(self, slot: Slot, said: Told | str) -> None:
         """What was asked about a passage, so that it is not asked again."""
@@ -655,6 +690,8 @@ def with_distractors(query: Query, index: BM25, shown: int) -> Query:
             break
         passage = hit.passage
         if passage.id in own or states_some(query, passage, entry):
+            continue
+        if holds_orders(passage.titled_text):
             continue
         others.append(passage)
     passages = [*own.values(), *others]

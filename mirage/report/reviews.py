@@ -9,6 +9,7 @@ from typing import Any
 from xml.etree.ElementTree import Element
 
 from mirage.building import RejectedItem
+from mirage.building.instructions import find_instructions
 from mirage.dataset import MirageDataset
 from mirage.languages import Language
 from mirage.models import Passage, Query
@@ -23,7 +24,9 @@ def write_review(
 ) -> None:
     """Write a page with all items of a test set, each with a box to strike it.
 
-    Answers are marked in the passages, where they stand there word for word, and wrong ones too. A
+    Answers and wrong answers are marked where passages hold them word for word. An item that no
+    passage answers says so, and an item with a passage that may give instructions to its reader or
+    a model has a warning. A
     button gives the decisions as a file, which :func:`mirage.building.strike` applies. The page
     needs no server and sends nothing.
 
@@ -81,9 +84,10 @@ def _item(query: Query, entry: Language) -> Element:
         "section",
         tag("h3", tag("bdi", f"{query.id}: {query.text}", **writing)),
         tag("dl", chips, class_="chips facts"),
+        _warnings(query),
         _forms("Answers", query.answers, writing),
         _forms("Wrong answers", query.wrong_answers, writing),
-        tag("p", query.reference or "", class_="response", **writing),
+        tag("p", query.reference or "", class_="response reference", **writing),
         (_passage(passage, query, writing) for passage in query.passages),
         tag(
             "p",
@@ -96,6 +100,29 @@ def _item(query: Query, entry: Language) -> Element:
     )  # fmt: skip
 
 
+def _warnings(query: Query) -> Iterator[Element]:
+    """Yield what to look at before the item itself."""
+    if query.answerable is False:
+        yield tag(
+            "p",
+            "No passage answers this question. A right response says that it cannot be answered.",
+            class_="notice",
+        )
+    for passage in query.passages:
+        finding = find_instructions(passage.titled_text)
+        if finding is not None:
+            yield tag(
+                "p",
+                tag("b", "Warning: "),
+                "passage ",
+                tag("bdi", passage.id),
+                " holds text that reads like an instruction to its reader or a model: ",
+                tag("q", tag("bdi", finding.excerpt)),
+                " Strike the item if it follows that text.",
+                class_="notice warning",
+            )
+
+
 def _forms(title: str, answers: Iterable[tuple[str, ...]], writing: Mapping[str, Any]) -> Child:
     lines = [tag("li", tag("bdi", " | ".join(forms), **writing)) for forms in answers]
     return tag("div", tag("p", tag("b", title)), tag("ul", lines)) if lines else None
@@ -105,7 +132,7 @@ def _passage(passage: Passage, query: Query, writing: Mapping[str, Any]) -> Elem
     relevant = passage.id in query.relevant
     words = " (relevant)" if relevant else ""
     title = tag("summary", tag("bdi", passage.id), words, " ", tag("bdi", passage.title))
-    body = tag("p", _marked(passage.text, query), **writing)
+    body = tag("p", _marked(passage.text, query), class_="passage", **writing)
     return tag("details", title, body, open=relevant or query.answerable is False)
 
 
