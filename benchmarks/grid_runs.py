@@ -1,31 +1,22 @@
-"""A grid of 48 cells: what is shared, what a second run takes, and what a kill loses.
+"""A grid of 48 cells: what is shared, and what a second run takes.
 
 Three corpora and datasets of the bundled passages (the queries five times over, so that each has
 200), four retrievers, two rerankings by words, and two depths; responses are replayed from a file,
 so that no model is waited for. Prints how often each step was done, seconds and memory of the first
-and the second run, and of a table read by two processes at once. With ``--kills N`` the same grid
-is killed N times at random moments, its responses coming from an LLM on loopback, and gone on with:
-the table is to be equal to the byte, and no answer that had come is asked for again.
+and the second run, and of a table read by two processes at once.
 
-    python benchmarks/grid_runs.py [--kills 20]
+    python benchmarks/grid_runs.py
 """
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
-import random
-import signal
 import subprocess
 import sys
 import tempfile
-import time
 from collections import Counter
 from pathlib import Path
-
-sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
-from llm_server import ChatServer, Reply  # a server on loopback
 
 from mirage.dataset import MirageDataset
 from mirage.models import Response
@@ -145,43 +136,5 @@ def speed() -> None:
         print(f"read by two processes at once: equal to the first: {tables == {first}}")
 
 
-def kills(count: int) -> None:
-    """A grid that is killed so often, beside one that is not."""
-
-    def answer(request: dict[str, object]) -> Reply:
-        text = str(request["messages"][-1]["content"])  # type: ignore[index]
-        return Reply(text=text[-300:-200], delay=0.01)
-
-    with ChatServer(answer) as server, tempfile.TemporaryDirectory() as name:  # type: ignore[arg-type]
-        generator = f'{{kind: openai, model: chat, base_url: "{server.url}", concurrency: 4}}'
-        tables, times = [], []
-        moments = random.Random(0)
-        for part, killed in (("killed", count), ("whole", 0)):
-            folder = Path(name) / part
-            folder.mkdir()
-            path = lay_out(folder, generator)
-            server.requests.clear()
-            lost = 0
-            for _ in range(killed):
-                process = start(RUN, path, folder / "cache")
-                time.sleep(moments.uniform(0.5, 6))
-                lost += process.poll() is None
-                process.send_signal(signal.SIGKILL)
-                process.communicate()
-            begun = time.monotonic()
-            tables.append(finished(start(RUN, path, folder / "cache"))[0])
-            times.append(time.monotonic() - begun)
-            asked = [json.dumps(each["messages"]) for each in server.requests if each]
-            twice = len(asked) - len(set(asked))
-            print(f"{part}: {lost} of {killed} kills hit it; last run {times[-1]:.1f} s")
-            print(f"  {len(asked)} requests, {twice} again (at most {4 * lost} were under way)")
-        print("tables equal to the byte:", tables[0] == tables[1])
-
-
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--kills", type=int, default=0, help="kill the grid so often")
-    chosen = parser.parse_args()
     speed()
-    if chosen.kills:
-        kills(chosen.kills)

@@ -3,7 +3,8 @@
     python benchmarks/kills.py [--kills 20] [--seed 0] [KIND ...]
 
 Each kind of work is killed (SIGKILL) at random moments of the time that a whole run takes, and
-started again until it ends. The last line of the report sums all kinds. The columns are:
+started again until it ends. The last line of the report sums all kinds. The exit status is 1 if
+anything was lost, or more asked again than could have been under way. The columns are:
 
 - lost: runs whose files differ from those of a run that nobody killed, byte for byte
 - again: questions, or texts to embed, that were asked more often than in a whole run
@@ -115,7 +116,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
         elif "messages" in body:
             text = ITEMS(body) if body["model"] == "items" else chat_text(questions[0], digests[0])
             message = {"role": "assistant", "content": text}
-            answer = {"choices": [{"message": message, "finish_reason": "stop"}]}  # type: ignore[dict-item]
+            answer = {"choices": [{"message": message, "finish_reason": "stop"}]}
         else:
             answer = {"answer": chat_text(questions[0], digests[0])}  # type: ignore[dict-item]
         content = json.dumps(answer).encode()
@@ -447,4 +448,5 @@ if __name__ == "__main__":
     parser.add_argument("--kills", type=int, default=20, help="of each kind")
     parser.add_argument("--seed", type=int, default=0)
     chosen = parser.parse_args()
-    main(chosen.kinds, chosen.kills, chosen.seed)
+    rows = main(chosen.kinds, chosen.kills, chosen.seed)
+    sys.exit(any(row.lost or row.again > row.under_way for row in rows))
