@@ -22,6 +22,7 @@ from pydantic import (
     model_validator,
 )
 
+from mirage._base.passages import document_of, is_other_text
 from mirage.errors import SettingError, UnknownNameError
 from mirage.languages import Language
 
@@ -80,7 +81,7 @@ class Passage(Record):
     @property
     def document_id(self) -> str:
         """The document that it is a part of: ``36897421`` of ``36897421#2``."""
-        return self.id.partition("#")[0] if self.document is None else self.document
+        return document_of(self.id) if self.document is None else self.document
 
 
 GOLD = frozenset(
@@ -150,18 +151,22 @@ class Query(Record):
         return tuple(passage.id for passage in self.passages)
 
     def shown_to(self, response: Response) -> tuple[str, ...]:
-        """The ids of the passages from which a response was made, in the order of its prompt.
+        """Return the ids of the passages that a response was made from, in the order of its prompt.
 
-        They are the response's own :attr:`~Response.shown` where it says so, and the query's
-        otherwise. The query may lack some of them.
+        They are the response's own :attr:`~Response.shown` or, if it has none, its own
+        :attr:`~Response.passages`, and otherwise the query's. The query may lack some of them.
         """
-        return self.passage_ids if response.shown is None else response.shown
+        if response.shown is not None:
+            return response.shown
+        brought = tuple(passage.id for passage in response.passages)
+        return brought or self.passage_ids
 
     def knowing(self, *responses: Response) -> Self:
-        """The query with the texts that responses bring of passages that were shown for them.
+        """Return the query with the texts that responses bring of passages shown for them.
 
         Theirs come first, before those of its own that are none of them; of two texts of one
-        passage the first response's counts.
+        passage the first response's counts. If a response gives the id of a passage of the query to
+        another text, the query's own passage goes on as ``ID (dataset)``, also in ``relevant``.
         """
         theirs: dict[str, Passage] = {}
         for response in responses:
@@ -169,8 +174,20 @@ class Query(Record):
                 theirs.setdefault(passage.id, passage)
         if not theirs:
             return self
-        own = {passage.id: passage for passage in self.passages}
-        return self.model_copy(update={"passages": tuple((theirs | (own | theirs)).values())})
+        names = {
+            passage.id: f"{passage.id} (dataset)"
+            for passage in self.passages
+            if passage.id in theirs and is_other_text(theirs[passage.id].text, passage.text)
+        }
+        own = {
+            names.get(passage.id, passage.id): passage.model_copy(
+                update={"id": names.get(passage.id, passage.id)}
+            )
+            for passage in self.passages
+        }
+        passages = tuple((theirs | (own | theirs)).values())
+        relevant = tuple(names.get(id_, id_) for id_ in self.relevant)
+        return self.model_copy(update={"passages": passages, "relevant": relevant})
 
     def passages_shown_to(self, response: Response) -> tuple[Passage, ...]:
         """The passages of :meth:`shown_to`, without those that the query lacks."""
@@ -189,9 +206,10 @@ class Response(Record):
 
     ``text`` is ``None`` when the model failed; ``error`` then says why. An empty text is a
     response (an empty one), not a failure. ``shown`` are the passage ids in the order in which
-    the prompt showed them, where that differs from the query's own order: a citation ``[2]``
+    the prompt showed them, if that differs from the query's own order: a citation ``[2]``
     counts positions there. ``passages`` are texts of shown passages that the query lacks, such as
-    those that a pipeline retrieved: with them a run says all that it was made from. ``repeat``
+    those that a pipeline retrieved: with them a run says all that it was made from. If ``shown`` is
+    missing they are what was shown, in their order. ``repeat``
     counts from 0 how often the query was asked before, where a model is asked several times.
     """
 

@@ -27,7 +27,7 @@ FLOORS = (
     {"executors"},
     {"models", "llm", "statistics"},
     {"text", "human_agreement", "neural"},
-    {"dataset", "sources", "corpus"},
+    {"dataset", "sources", "corpus", "passages"},
     {"generation", "retrieval"},
     {"features", "pipeline"},
     {"building", "findings"},

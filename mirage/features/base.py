@@ -12,6 +12,7 @@ from mirage._base.gaps import NotComputed
 from mirage.errors import SettingError
 from mirage.languages import Language
 from mirage.models import Query, Response
+from mirage.passages import NO_GAPS, CitationGaps, relevant_matches
 from mirage.text import ParsedResponse, parse
 
 __all__ = [
@@ -39,6 +40,8 @@ class Answered(NamedTuple):
     query: Query
     response: Response
     parsed: ParsedResponse
+    matches: Mapping[str, frozenset[str]] | None = None
+    gaps: CitationGaps = NO_GAPS
 
     @property
     def shown(self) -> tuple[str, ...]:
@@ -50,11 +53,35 @@ class Answered(NamedTuple):
         """Whether anything says which passages the prompt showed; a response may say: none."""
         return self.response.shown is not None or bool(self.query.passages)
 
+    def relevant_in(self, passage_id: str) -> frozenset[str]:
+        """Return the relevant ids that a shown passage counts as (:mod:`mirage.passages`)."""
+        if self.matches is None:
+            return frozenset((passage_id,)) & frozenset(self.query.relevant)
+        return self.matches.get(passage_id, frozenset())
 
-def answered(query: Query, response: Response) -> Answered:
-    """Parse a response that has a text, and put it beside its query."""
+    @property
+    def relevance_gap(self) -> NotComputed | None:
+        """Why nobody knows which shown or cited passages are relevant; ``None`` if it is known."""
+        if not self.query.relevant:
+            return _NO_RELEVANT
+        if not self.shown_is_known:
+            return NOTHING_SHOWN
+        return self.gaps.unread or (
+            self.gaps.unjudged if self.response.shown or self.response.passages else None
+        )
+
+
+def answered(query: Query, response: Response, gaps: CitationGaps = NO_GAPS) -> Answered:
+    """Parse a response that has a text, and put it beside its query.
+
+    Args:
+        query: the query, as the dataset has it.
+        response: the response.
+        gaps: why the citations of the response's run cannot be measured, if they cannot.
+    """
     parsed = parse(response.text or "", query.language, query.shown_to(response))
-    return Answered(query.knowing(response), response, parsed)
+    matches = relevant_matches(query, response)
+    return Answered(query.knowing(response), response, parsed, matches, gaps)
 
 
 Direction = Literal["higher", "lower", "none", "unknown"]
@@ -250,14 +277,15 @@ NOTHING_SHOWN = NotComputed(
     "what is cited"
 )
 
+_NO_RELEVANT = NotComputed("the query has no relevant passage")
 _NO_ANSWER = NotComputed("no passage answers the query, so that nothing should be cited")
 
 
 def nothing_to_cite(item: Answered) -> NotComputed | None:
-    """Why what a response cites cannot be rated, ``None`` where it can."""
+    """Return why what a response cites cannot be rated, ``None`` if it can."""
     if item.query.answerable is False:
         return _NO_ANSWER
-    return None if item.shown_is_known else NOTHING_SHOWN
+    return item.gaps.unread if item.shown_is_known else NOTHING_SHOWN
 
 
 def passage_texts(item: Answered, passage_ids: Sequence[str]) -> tuple[str, ...] | NotComputed:

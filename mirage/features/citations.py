@@ -2,16 +2,15 @@
 
 MIRAGE-Bench (arXiv 2410.13716), section 4.1 and appendix A, "Citation quality": the cited
 passages, in the order in which the response first cites them, are a ranking, and the query's
-relevant passages are its qrels.
+relevant passages are its qrels. A passage that the system brought itself counts as the relevant
+passages that it is or holds (:mod:`mirage.passages`).
 """
 
 from __future__ import annotations
 
-from mirage.features.base import NOTHING_SHOWN, Answered, Definition, Facts, NotComputed
+from mirage.features.base import Answered, Definition, Facts, NotComputed
 
 __all__ = ["citation_map", "citation_recall"]
-
-_NO_RELEVANT = NotComputed("the query has no relevant passage")
 
 
 def citation_recall(item: Answered, k: int) -> float | NotComputed:
@@ -35,13 +34,19 @@ def citation_map(item: Answered, k: int) -> float | NotComputed:
 
 
 def _hits(item: Answered, k: int) -> list[bool] | NotComputed:
-    """For each of the first ``k`` citations, whether its passage is relevant."""
-    if not item.query.relevant:
-        return _NO_RELEVANT
-    if not item.shown_is_known:
-        return NOTHING_SHOWN
-    relevant = set(item.query.relevant)
-    return [passage in relevant for passage in item.parsed.citations[:k]]
+    """Return a ranking from the first ``k`` citations: whether each passage is relevant.
+
+    A passage that holds several relevant ones is a hit for each; another part of a relevant passage
+    that was cited before is left out.
+    """
+    if item.relevance_gap is not None:
+        return item.relevance_gap
+    hits, found = list[bool](), set[str]()
+    for passage in item.parsed.citations[:k]:
+        relevant = item.relevant_in(passage)
+        hits += [True] * len(relevant - found) if relevant else [False]
+        found |= relevant
+    return hits
 
 
 _FACTS = Facts("higher", 0, 1, ("passages", "relevant passages"))

@@ -7,11 +7,10 @@ How well passages are ranked is measured on the retrieval run (:func:`mirage.ret
 
 from __future__ import annotations
 
-from mirage.features.base import NOTHING_SHOWN, Answered, Definition, Facts, NotComputed
+from mirage.features.base import Answered, Definition, Facts, NotComputed
 
 __all__ = ["context_precision", "context_recall"]
 
-_NO_RELEVANT = NotComputed("the query has no relevant passage")
 _NONE_SHOWN = NotComputed("no passage was shown")
 
 
@@ -20,10 +19,11 @@ def context_precision(item: Answered) -> float | NotComputed:
 
     Not computed where none was shown, as closed book, or where no passage is known to be relevant.
     """
-    found = _relevant_shown(item)
-    if isinstance(found, NotComputed):
-        return found
-    return len(found) / len(item.shown) if item.shown else _NONE_SHOWN
+    if item.relevance_gap is not None:
+        return item.relevance_gap
+    if not item.shown:
+        return _NONE_SHOWN
+    return sum(bool(item.relevant_in(passage)) for passage in item.shown) / len(item.shown)
 
 
 def context_recall(item: Answered) -> float | NotComputed:
@@ -31,18 +31,10 @@ def context_recall(item: Answered) -> float | NotComputed:
 
     0 where none was shown; not computed where no passage is known to be relevant.
     """
-    found = _relevant_shown(item)
-    if isinstance(found, NotComputed):
-        return found
+    if item.relevance_gap is not None:
+        return item.relevance_gap
+    found = frozenset[str]().union(*map(item.relevant_in, item.shown))
     return len(found) / len(set(item.query.relevant))
-
-
-def _relevant_shown(item: Answered) -> set[str] | NotComputed:
-    if not item.query.relevant:
-        return _NO_RELEVANT
-    if not item.shown_is_known:
-        return NOTHING_SHOWN
-    return set(item.query.relevant) & set(item.shown)
 
 
 _FACTS = Facts("higher", 0, 1, ("passages", "relevant passages"))

@@ -32,6 +32,7 @@ from mirage.features.similarity import SimilarityFeature
 from mirage.features.table import FeatureTable
 from mirage.languages import Language
 from mirage.models import Query, Response, Run
+from mirage.passages import CitationGaps, citation_gaps
 
 if TYPE_CHECKING:
     from mirage.llm import LLM
@@ -224,7 +225,8 @@ class FeatureSuite:
                 ]
             )
         gaps = _gaps(dataset, run)
-        pairs = [(query, run[query.id]) for query in dataset if query.id not in gaps]
+        cited = citation_gaps(dataset, run, retrieved=dataset.retrieved)
+        pairs = [(query, run[query.id], cited) for query in dataset if query.id not in gaps]
         rows: dict[str, Row] = {id_: [NotComputed(why)] * len(self) for id_, why in gaps.items()}
         with progress_bar(len(pairs), f"features of {run.model}", progress) as bar:
             for batch in _map(self.features, run.model, pairs, n_jobs, executor):
@@ -311,7 +313,7 @@ def _as_feature(item: FeatureLike) -> Feature:
 
 # Scoring ------------------------------------------------------------------------------------------
 
-Pair = tuple[Query, Response]
+Pair = tuple[Query, Response, CitationGaps]
 Row = Sequence[float | NotComputed]  # one query's values, in the order of the features
 
 
@@ -373,13 +375,13 @@ def _merged(features: Sequence[Feature], here: Sequence[Feature], ours: Row, the
 
 
 def _answered(pairs: Iterable[Pair]) -> list[Answered]:
-    return [answered(query, response) for query, response in pairs]
+    return [answered(*pair) for pair in pairs]
 
 
 def _score_batch(features: Sequence[Feature], model: str, pairs: Sequence[Pair]) -> dict[str, Row]:
     batch = _answered(pairs)
     columns = [_column(item, model, batch) for item in features]
-    ids = [query.id for query, _ in pairs]
+    ids = [query.id for query, *_ in pairs]
     rows = zip(*columns, strict=True) if columns else ((),) * len(ids)
     return dict(zip(ids, rows, strict=True))
 

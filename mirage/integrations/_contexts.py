@@ -6,13 +6,14 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from mirage._base.passages import plain_text
 from mirage.dataset import MirageDataset
 from mirage.errors import DatasetError, MirageError
 from mirage.features import FeatureSuite
 from mirage.features.registry import feature
 from mirage.languages import LANGUAGES
 from mirage.models import Query, Response, Run
-from mirage.sources.contexts import Asked, plain_text, response_to
+from mirage.sources.contexts import Asked, response_to
 
 __all__ = [
     "Scores",

@@ -12,11 +12,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mirage._base.logs import logger
+from mirage._base.passages import NOTHING_JUDGED, document_of
 from mirage._base.tables import Printed, Table, frame_of
 from mirage.dataset import Cluster, clusters_of
 from mirage.errors import DatasetError, SettingError, UnknownNameError, needing
 from mirage.models import Query
-from mirage.retrieval.run import RetrievalRun, document_of
+from mirage.retrieval.run import RetrievalRun
 from mirage.sources.trec import read_qrels
 from mirage.statistics.bootstrap import Interval, check_level
 from mirage.statistics.clusters import cluster_codes, mean_intervals
@@ -41,10 +42,6 @@ Qrels = Mapping[str, Mapping[str, int]]
 
 MEASURES = ("nDCG@10", "R@10", "RR@10", "P@1")
 """The measures that are computed where none are named."""
-
-NOTHING_JUDGED = (
-    "the qrels name no passage that was found; were they made on another corpus, with other ids?"
-)
 
 _LOG = logger("mirage.retrieval")
 

@@ -14,9 +14,10 @@ from numpy.typing import NDArray
 
 from mirage._base.files import packing, replace_file
 from mirage._base.inputs import byte_lines, decode
+from mirage._base.passages import document_of
 from mirage.errors import DatasetError, SettingError, UnknownNameError
 
-__all__ = ["NO_HITS", "Hits", "RetrievalRun", "document_of"]
+__all__ = ["NO_HITS", "Hits", "RetrievalRun"]
 
 # No lone surrogates, which file names that are not UTF-8 leave in ids and no file can say.
 _FIELD = re.compile(r"(?!\s)[^\t\n\r\ud800-\udfff]+(?<!\s)")
@@ -207,11 +208,6 @@ class RetrievalRun(Mapping[str, Hits]):
                     found[id_] = found.get(id_, 0.0) + 1 / (k + rank)
         by_id = {query_id: dict(sorted(found.items())) for query_id, found in sums.items()}
         return RetrievalRun.of(by_id, name or "+".join(run.name for run in runs))
-
-
-def document_of(passage_id: str) -> str:
-    """The document that a passage is of, by its id: what stands before ``#``."""
-    return passage_id.partition("#")[0]
 
 
 def _check(query_id: str, ids: Sequence[str], scores: NDArray[np.float64]) -> None:

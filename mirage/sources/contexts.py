@@ -5,17 +5,17 @@ What harnesses hand over, and logs.
 
 from __future__ import annotations
 
-import unicodedata
 from collections import defaultdict
 from collections.abc import Sequence
 from typing import NamedTuple
 
 from mirage._base.files import validated
 from mirage._base.logs import logger
+from mirage._base.passages import plain_text
 from mirage.errors import DatasetError
 from mirage.models import Passage, Query, Response
 
-__all__ = ["Asked", "plain_text", "query_of", "response_to"]
+__all__ = ["Asked", "query_of", "response_to"]
 
 _LOG = logger("mirage.sources")
 
@@ -96,11 +96,6 @@ def _ids_of(
             )  # fmt: skip
         found.append(same[0] if same else f"unretrieved-{number}")
     return list(dict.fromkeys(found))
-
-
-def plain_text(text: str) -> str:
-    """A text in which blanks and Unicode's forms (NFKC) make no difference."""
-    return " ".join(unicodedata.normalize("NFKC", text).split())
 
 
 def response_to(

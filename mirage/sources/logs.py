@@ -18,12 +18,13 @@ from typing import Any, Literal, NamedTuple
 
 from mirage._base.files import table_rows
 from mirage._base.logs import logger
+from mirage._base.passages import plain_text
 from mirage._base.rows import PASSAGE_NAMES, is_missing, present
 from mirage.dataset import MirageDataset
 from mirage.errors import DatasetError, SettingError, UnknownNameError
 from mirage.languages import Language
 from mirage.models import Response, Run
-from mirage.sources.contexts import Asked, plain_text, query_of, response_to
+from mirage.sources.contexts import Asked, query_of, response_to
 
 __all__ = ["FEWEST_JOINED", "FIELDS", "PERIODS", "Clustering", "Log", "is_log", "read", "regroup"]
 
