@@ -23,9 +23,14 @@ def feature_text(table: FeatureTable, per_query: bool) -> str:
         (name, number(mean), span, str(missing or ""), *_stability(steady))
         for (name, mean, span, missing), steady in zip(columns, table.stability(), strict=True)
     )
-    reasons = sorted({f"{name}: {why}" for (_, name), why in table.reasons.items()})
+    # A feature without any value is always listed; of other gaps a few reasons are enough.
+    missing = table.unmeasured
+    notes = [f"not measured, {name}: {why}" for name, why in missing.items()]
+    reasons = sorted(
+        {f"{name}: {why}" for (_, name), why in table.reasons.items() if name not in missing}
+    )
     more = f"; and {len(reasons) - 3} more reasons" if len(reasons) > 3 else ""
-    notes = ["not computed: " + "; ".join(reasons[:3]) + more] if reasons else []
+    notes += ["not computed: " + "; ".join(reasons[:3]) + more] if reasons else []
     if table.repeats is not None:
         title += f", asked {len(table.repeats)} times"
         notes.append(

@@ -43,5 +43,14 @@ def save(
     (run,) = runs_of(queries.language, [responses], [name] if name else None)
     baseline = save_baseline(run, file, on=queries, suite=suite)
     table = baseline.table
-    plain = {"queries": len(table), "features": table.features, "failed": len(baseline.failed)}
-    out_either(f"{file}: {len(table)} queries, {len(table.features)} features", plain, as_json)
+    missing = table.unmeasured
+    measured = [name for name in table.features if name not in missing]
+    plain = {
+        "queries": len(table),
+        "features": measured,
+        "not_measured": missing,
+        "failed": len(baseline.failed),
+    }
+    lines = [f"{file}: {len(table)} queries, {len(measured)} features"]
+    lines += [f"not measured, {name}: {why}" for name, why in missing.items()]
+    out_either("\n".join(lines), plain, as_json)

@@ -98,6 +98,7 @@ def check(
             "held": True,
             "margin": margin,
             "features": list(map(_plain, comparison.compared)),
+            "not_compared": comparison.not_compared,
         }
         if more is not None:
             plain["to_tell"] = more._asdict()

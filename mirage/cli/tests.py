@@ -336,4 +336,5 @@ def _score_plain(score: MutationScore) -> dict[str, Any]:
         "mutants": [fate._asdict() for fate in score.fates],
         "untried": dict(score.untried),
         "fallen": list(score.fallen),
+        "not_measured": dict(score.unmeasured),
     }

@@ -108,6 +108,22 @@ class FeatureTable:
         column: NDArray[np.float64] = self.values[:, self.features.index(feature)]
         return column
 
+    @property
+    def unmeasured(self) -> dict[str, str]:
+        """The features that no query has, and the most frequent reason for each."""
+        reasons: dict[str, Counter[str]] = {
+            name: Counter()
+            for name, column in zip(self.features, self.values.T, strict=True)
+            if np.isnan(column).all()
+        }
+        for (_, name), why in self.reasons.items():
+            if name in reasons:
+                reasons[name][why] += 1
+        return {
+            name: counts.most_common(1)[0][0] if counts else "no query has a value"
+            for name, counts in reasons.items()
+        }
+
     def mean(self, counts: NDArray[Any] | None = None) -> NDArray[np.float64]:
         """Mean of each feature over the queries that have it; NaN where none has.
 

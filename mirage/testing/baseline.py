@@ -112,8 +112,9 @@ def save_baseline(
         path: the file; one that is there is replaced.
         on: the queries, as :func:`assert_feature` takes them.
         suite: the features; by default those that :func:`assert_no_regression` compares, and the
-            leaderboard's, or else the offline ones, so that they can be compared on request. Those
-            that no response has, as the dataset does not provide for them, are left out then.
+            leaderboard's, or else the offline ones, so that they can be compared on request. A
+            feature is left out then if the dataset lacks what it needs. One that could not be
+            measured for another reason is in the file, without values and with the reason.
         model: its name in the file; by default a generator's or a run's own, or ``"my-model"``.
         lower_is_better: the features of which a smaller value is the better one, besides those
             whose facts say so (:class:`mirage.features.Facts`). Of any other, more is better.
@@ -147,7 +148,8 @@ def baseline_of(
     run = run_of(system, dataset, model)
     table = features.score(dataset, run, progress=False)
     if suite is None:
-        table = table.columns([name for name in table.features if not np.isnan(table[name]).all()])
+        missing = table.unmeasured.keys() & features.unmet(dataset).keys()
+        table = table.columns([name for name in table.features if name not in missing])
         lower = tuple(name for name in lower if name in table.features)
     failed = {response.query_id: response.error or "" for response in run.failed}
     return Baseline(table, dataset.name, fingerprint(dataset), lower, failed, versions())
@@ -242,6 +244,7 @@ class _File(BaseModel):
     lower_is_better: tuple[str, ...]
     failed: dict[str, str]
     repeats: Annotated[int, Field(ge=1)] = 1
+    not_measured: dict[str, str] = Field(default_factory=dict)
     values: dict[str, tuple[Number | None, ...]]  # of one repeat after the other
 
 
@@ -276,6 +279,8 @@ def to_text(baseline: Baseline) -> str:
     }
     if table.repeats is not None:
         head["repeats"] = len(table.repeats)
+    if table.unmeasured:
+        head["not_measured"] = table.unmeasured
     entries = [f"{_json(key)}: {_json(value)}" for key, value in head.items()]
     each = table.values if table.repeats is None else np.concatenate([*table.repeats], axis=1)
     rows = [
@@ -303,7 +308,9 @@ def _from_file(content: _File, path: str | Path) -> Baseline:
     each = np.array([*content.values.values()], dtype=np.float64)  # None becomes NaN
     repeats = each.reshape(len(ids), times, len(names)).swapaxes(0, 1)
     try:
-        table = FeatureTable(content.model, content.language, ids, names, mean_of_pairs(repeats))
+        reasons = {(id_, name): why for name, why in content.not_measured.items() for id_ in ids}
+        values = mean_of_pairs(repeats)
+        table = FeatureTable(content.model, content.language, ids, names, values, reasons)
     except FeatureError as error:
         raise DatasetError(f"{path}: {error}") from None
     if times > 1:

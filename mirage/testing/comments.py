@@ -34,7 +34,7 @@ def comment(runs: Compared, *, allow_failed: int = 0, more: More | None = None) 
             inconclusive.
     """
     comparison = runs.comparison
-    lost = lost_queries(runs)
+    lost, missing = lost_queries(runs), comparison.not_compared
     worse = {change.feature for change in comparison.regressed(comparison.alpha)}
     changes = Table(
         _said(runs, lost, allow_failed, more),
@@ -52,6 +52,7 @@ def comment(runs: Compared, *, allow_failed: int = 0, more: More | None = None) 
             for change in comparison.compared
         ),
         tuple(change.feature in worse for change in comparison.compared),
+        notes=tuple(f"not compared, {name}: {why}" for name, why in missing.items()),
         name=0,
     )
     names = [change.feature for change in comparison.compared]
@@ -77,7 +78,7 @@ def junit(runs: Compared, *, allow_failed: int = 0) -> str:
     """Return JUnit XML of a comparison: a test case per feature, and one for lost queries.
 
     A feature that is worse has failed. A feature is skipped if it may have lost more than the
-    margin.
+    margin, or if it was not measured.
 
     Args:
         runs: Return value of :func:`mirage.testing.regressions.compared`.
@@ -90,10 +91,10 @@ def junit(runs: Compared, *, allow_failed: int = 0) -> str:
     fell = len(lost) > allow_failed
     cases = {
         "name": f"mirage check {runs.run.model}",
-        "tests": str(len(comparison.compared) + 1),
+        "tests": str(len(comparison.changes) + 1),
         "failures": str(len(worse) + fell),
         "errors": "0",
-        "skipped": str(len(unclear)),
+        "skipped": str(len(unclear) + len(comparison.not_compared)),
     }
     suite = ElementTree.Element("testsuite", {key: xml_text(value) for key, value in cases.items()})
     for change in comparison.compared:
@@ -106,6 +107,9 @@ def junit(runs: Compared, *, allow_failed: int = 0) -> str:
         elif change.feature in unclear:
             at_most = f"cannot tell: up to {change.lost_at_most:.3f} may be lost"
             ElementTree.SubElement(case, "skipped", {"message": at_most})
+    for name, why in comparison.not_compared.items():
+        case = _case(suite, runs, name)
+        ElementTree.SubElement(case, "skipped", {"message": xml_text(f"not compared: {why}")})
     case = _case(suite, runs, "queries that were lost")
     if fell:
         failure = ElementTree.SubElement(case, "failure", {"message": f"{len(lost)} queries"})

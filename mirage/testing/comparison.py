@@ -128,6 +128,17 @@ class Comparison:
         return tuple(change for change in self.changes if change.queries)
 
     @property
+    def not_compared(self) -> dict[str, str]:
+        """The features that no query has in both runs, and why."""
+        reasons = {**self.before.unmeasured, **self.after.unmeasured}
+        why = "no query has it in both runs"
+        return {
+            change.feature: reasons.get(change.feature, why)
+            for change in self.changes
+            if not change.queries
+        }
+
+    @property
     def unclear(self) -> tuple[Change, ...]:
         """The features of which more than the margin may be lost, for all that is known."""
         return tuple(change for change in self.compared if change.lost_at_most > self.margin)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import NamedTuple
 
@@ -21,7 +21,7 @@ from mirage._base.quoting import python_literal
 from mirage._base.tables import Table, to_text
 from mirage.dataset import MirageDataset
 from mirage.errors import FeatureError, SettingError, UnknownNameError
-from mirage.features import FeatureSuite
+from mirage.features import FeatureSuite, FeatureTable
 from mirage.features.base import answered
 from mirage.languages import LANGUAGES, Language
 from mirage.models import Query, Response, Run
@@ -364,15 +364,16 @@ class _Effects:
     def __init__(self, dataset: MirageDataset, run: Run, tried: Sequence[Mutant]) -> None:
         self._suite = FeatureSuite([one.feature for one in WATCHED]).applicable(dataset)
         self._dataset, self.names = dataset, self._suite.names
-        self._values = self._of(run)
+        table = self._scored(run)
+        self._values, self.unmeasured = table.values, table.unmeasured
         self._largest: dict[str, tuple[Mutant, Floats]] = {}
         for mutant in sorted(tried, key=lambda one: -one.share):
             if mutant.kind not in self._largest:
-                self._largest[mutant.kind] = mutant, self._of(mutant.run)
+                self._largest[mutant.kind] = mutant, self._scored(mutant.run).values
         self.before = self._means(self._values)
 
-    def _of(self, run: Run) -> Floats:
-        return self._suite.score(self._dataset, run, progress=False).values
+    def _scored(self, run: Run) -> FeatureTable:
+        return self._suite.score(self._dataset, run, progress=False)
 
     def _means(self, values: Floats) -> dict[str, float]:
         counts = np.isfinite(values).sum(axis=0)
@@ -447,11 +448,13 @@ class MutationScore:
         fates: of every mutant.
         untried: kinds of fault that no response can have, and why.
         fallen: assertions that fall on the responses as they are; they count for nothing.
+        unmeasured: features of which the responses have no value, and why; they bound nothing.
     """
 
     fates: tuple[Fate, ...]
     untried: Mapping[str, str]
     fallen: tuple[str, ...] = ()
+    unmeasured: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def score(self) -> float:
@@ -488,6 +491,7 @@ class MutationScore:
                 *(("What would catch what was missed:", *notes) if notes else ()),
                 *(f"Not tried, {kind}: {why}" for kind, why in self.untried.items()),
                 *(f"Falls on the responses as they are: {name}" for name in self.fallen),
+                *(f"Not measured, {name}: {why}" for name, why in self.unmeasured.items()),
             ),
             name=0,
         )
@@ -604,4 +608,4 @@ def suggested_bounds(
         fates.append(Fate(one.kind, one.share, len(one.hit), caught, suggestion))
     useful = {name for fate in fates for name in fate.caught_by}
     some = tuple(bound for bound in bounds if bound.feature in useful)
-    return some, MutationScore(tuple(fates), made.untried)
+    return some, MutationScore(tuple(fates), made.untried, unmeasured=effects.unmeasured)

@@ -328,6 +328,7 @@ def _facts(comparison: Comparison, baseline: Baseline, run: Run) -> dict[str, An
         "alpha": comparison.alpha,
         "margin": comparison.margin,
         "features": features,
+        "not_compared": comparison.not_compared,
         "worse": worse,
         "verdict": comparison.verdict,
         "held": not worse,
@@ -337,7 +338,7 @@ def _facts(comparison: Comparison, baseline: Baseline, run: Run) -> dict[str, An
 def told(comparison: Comparison, more: More | None = None) -> str:
     """What a comparison that is not for the worse comes to, in 80 columns, and what would tell."""
     rows = tuple(_row(change) for change in comparison.unclear or comparison.compared)
-    notes = (_legend(comparison),) if rows else ()
+    notes = (*([_legend(comparison)] if rows else []), *_not_compared(comparison))
     return to_text(Table(summary(comparison, more), _HEADER, rows, notes=notes, name=0))
 
 
@@ -347,7 +348,12 @@ def summary(comparison: Comparison, more: More | None = None) -> str:
     counted = _counted(comparison)
     if comparison.verdict == "no worse":
         names = ", ".join(change.feature for change in comparison.compared)
-        return f"{model} is no worse than the baseline by more than {margin} in {names}: {counted}"
+        rest = ", ".join(comparison.not_compared)
+        missing = f"; not compared: {rest}" if rest else ""
+        return (
+            f"{model} is no worse than the baseline by more than {margin} in {names}: "
+            f"{counted}{missing}"
+        )
     why = f"cannot tell whether {model} is worse than the baseline"
     if not comparison.compared:
         return f"{why}: no query has any of the features in both runs"
@@ -374,6 +380,7 @@ def _regressed(
         [(_row(change), change in worse) for change in comparison.compared],
         [
             _legend(comparison),
+            *_not_compared(comparison),
             *_newer(baseline),
             *worst(findings, f"Queries with worse {' or '.join(names)}", dataset, shown),
         ],
@@ -410,6 +417,11 @@ def _legend(comparison: Comparison) -> str:
         "another wording changes; lost ≤: the mean loss over all queries, as a share of the "
         f"feature's range, is no more, at the level {1 - comparison.alpha:g}"
     )
+
+
+def _not_compared(comparison: Comparison) -> list[str]:
+    """A line on each feature that was not measured, and why."""
+    return [f"not compared, {name}: {why}" for name, why in comparison.not_compared.items()]
 
 
 def _worst_times(comparison: Comparison, run: Run, names: Sequence[str]) -> Run:

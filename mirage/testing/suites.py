@@ -137,7 +137,10 @@ def write_tests(
     """
     bounds, score = suggested_bounds(dataset, run, kinds=kinds, shares=shares, seed=seed)
     if not bounds:
-        raise SettingError(f"no feature of {run.model!r} on {dataset.name} tells it from a mutant")
+        why = "".join(f"; {name} was not measured: {why}" for name, why in score.unmeasured.items())
+        raise SettingError(
+            f"no feature of {run.model!r} on {dataset.name} tells it from a mutant{why}"
+        )
     folder = Path(file).absolute().parent
     own = None if queries is None else _seen_from(folder, queries)
     text = _file(bounds, score, run, _seen_from(folder, responses), dataset.language, own)
@@ -212,7 +215,10 @@ def _queries(share: float) -> str:
 
 def _missed(score: MutationScore) -> list[str]:
     missed = [fate.kind for fate in score.missed if fate.share == score.shares[0]]
-    return [f"Missed: {', '.join(missed)}."] if missed else []
+    lines = [f"Missed: {', '.join(missed)}."] if missed else []
+    if score.unmeasured:
+        lines.append(f"Not measured: {', '.join(score.unmeasured)}.")
+    return lines
 
 
 def _lines(bound: Bound, score: MutationScore) -> list[str]:
