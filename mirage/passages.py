@@ -2,7 +2,7 @@
 
 A system may cut documents in its own way and call its passages as it likes. Its passage is one of
 the dataset's if both have the same id and versions of one text, or the same text, or if one text
-holds the other and both are of one document. If the text of a passage is not known, its id decides;
+holds the other and both are of one document. Markup, signs and case make no difference. If the text of a passage is not known, its id decides;
 an id of the dataset without a text may also name the document of the passage.
 """
 
@@ -14,7 +14,7 @@ from pathlib import PurePosixPath
 from typing import NamedTuple
 
 from mirage._base.gaps import NotComputed
-from mirage._base.passages import NOTHING_JUDGED, document_of, is_other_text, plain_text
+from mirage._base.passages import NOTHING_JUDGED, bare_text, document_of, is_other_text
 from mirage.models import Passage, Query, Response
 from mirage.text import parse
 
@@ -40,7 +40,7 @@ def same_passage(passage: Passage, other: Passage) -> bool:
     """Return whether two passages are the same, by id, text and document."""
     if passage.id == other.id:
         return not is_other_text(passage.text, other.text)
-    text, other_text = plain_text(passage.text), plain_text(other.text)
+    text, other_text = bare_text(passage.text), bare_text(other.text)
     if not text or not other_text:
         return False
     if text == other_text:
@@ -134,7 +134,7 @@ def _unjudged(
     texts = dict.fromkeys((id_ for query in by_id.values() for id_ in query.relevant), "")
     for query in by_id.values():
         texts |= {passage.id: passage.text for passage in query.passages}
-    plain = {plain_text(text) for text in texts.values() if text}
+    plain = {bare_text(text) for text in texts.values() if text}
     if any(_is_known(query, response, texts, plain) for query, response in brought):
         return None
     query, response = brought[0]
@@ -150,7 +150,7 @@ def _is_known(query: Query, response: Response, texts: Mapping[str, str], plain:
         text = "" if passage is None else passage.text
         if id_ in texts and not is_other_text(text, texts[id_]):
             return True
-        if text and plain_text(text) in plain:
+        if text and bare_text(text) in plain:
             return True
         if passage is not None and any(same_passage(passage, own) for own in query.passages):
             return True

@@ -29,7 +29,7 @@ class Pipeline:
         reranker: puts the first ``rerank_k`` of them into a better order.
         processor: makes of the first ``show_k`` what is shown, such as a
             :class:`~mirage.retrieval.SentencePruner`.
-        generator: answers from what is shown: a generator, or a function ``(query) -> str``.
+        generator: answers from what is shown: a generator, or a function of a query.
         retrieve_k: passages to find a query.
         rerank_k: how many of them to rerank.
         show_k: how many to show.

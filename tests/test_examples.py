@@ -202,6 +202,15 @@ def test_short_answers_are_measured_in_four_ways(step: Step) -> None:
     assert match < 0.5 < characters < 1
 
 
+def test_systems_with_passages_of_their_own_are_measured_on_them(step: Step) -> None:
+    printed = step("own_passages.py")
+    rows = {line.split()[0]: [*map(float, line.split()[1:])] for line in printed.splitlines()[1:]}
+    assert rows["langchain_system"] == rows["llamaindex_system"]
+    recall, _, support = rows["langchain_system"]
+    assert support > 0.7
+    assert recall > rows["text_only"][0] + 0.1
+
+
 def test_features_of_ones_own_tell_systems_apart(step: Step) -> None:
     printed = step("own_feature.py")
     assert printed.split()[:3] == ["citation_recall@10", "names_the_answer", "numbers_shown"]

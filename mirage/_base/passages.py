@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import re
 import unicodedata
 
-__all__ = ["NOTHING_JUDGED", "document_of", "is_other_text", "plain_text"]
+__all__ = ["NOTHING_JUDGED", "bare_text", "document_of", "is_other_text", "plain_text"]
 
 NOTHING_JUDGED = (
     "the qrels name no passage that was found; were they made on another corpus, with other ids?"
 )
 """The reason why nothing is measured if no id and no text of a run's passages is known."""
 
+_WORD = re.compile(r"[^\W_]+")
 _GRAM = 5
 _SHARED = 0.5
 
@@ -25,13 +27,18 @@ def plain_text(text: str) -> str:
     return " ".join(unicodedata.normalize("NFKC", text).split())
 
 
+def bare_text(text: str) -> str:
+    """Return the words of a text, in which markup, signs and case make no difference."""
+    return " ".join(_WORD.findall(unicodedata.normalize("NFKC", text).casefold()))
+
+
 def is_other_text(text: str, other: str) -> bool:
     """Return whether two texts that go by one id are two passages, and not versions of one.
 
     They are if the shorter one shares less than half of its 5-grams of characters with the longer
     one. An empty text is no other text.
     """
-    first, second = plain_text(text).casefold(), plain_text(other).casefold()
+    first, second = bare_text(text), bare_text(other)
     if not first or not second or first in second or second in first:
         return False
     grams, others = _grams(first), _grams(second)

@@ -141,7 +141,8 @@ def passage_coverage(item: Answered) -> float | NotComputed:
 
 
 def _passages(query: Query) -> tuple[str, ...]:
-    return tuple(p.titled_text for p in query.passages)
+    # A system may bring a passage that the query has, under another id.
+    return tuple(dict.fromkeys(p.titled_text for p in query.passages))
 
 
 def _relevant(query: Query) -> tuple[str, ...]:

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from mirage.generation.http import HTTPGenerator, OpenAIGenerator
     from mirage.generation.local import TransformersGenerator, VLLMGenerator
     from mirage.generation.prompts import Prompt, PromptMaker, RagPrompt
+    from mirage.generation.replies import PassageLike, Reply
     from mirage.generation.responses import ModelLike, respond
     from mirage.generation.short_answers import OracleAnswer, ShortAnswerPrompt
 
@@ -23,10 +24,12 @@ __all__ = [
     "ModelLike",
     "OpenAIGenerator",
     "OracleAnswer",
+    "PassageLike",
     "Prompt",
     "PromptMaker",
     "RagPrompt",
     "ReplayGenerator",
+    "Reply",
     "ShortAnswerPrompt",
     "TransformersGenerator",
     "VLLMGenerator",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import traceback
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractAsyncContextManager, contextmanager
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
@@ -15,6 +15,7 @@ from mirage._base.logs import logger
 from mirage._base.progress import progress_bar
 from mirage.dataset import MirageDataset
 from mirage.errors import DatasetError, GenerationError, MirageError, UnknownNameError
+from mirage.generation.replies import response_of
 from mirage.models import Query, Response, Run
 
 __all__ = [
@@ -68,31 +69,21 @@ class Generator(Protocol):
 # Responses ----------------------------------------------------------------------------------------
 
 
-def answered(query: Query, text: object, shown: Sequence[str] | None = None) -> Response:
-    """A response with this text.
+def answered(query: Query, reply: object, shown: Sequence[str] | None = None) -> Response:
+    """Return the response to a query from what a system returned.
+
+    Args:
+        query: the query.
+        reply: a text, a (text, passages) tuple or a response.
+        shown: the ids of the passages in the order of the prompt, if that is not the query's.
 
     Raises:
-        GenerationError: it is no text.
-        UnicodeEncodeError: it is not Unicode, such as the half of an emoji that a cut JSON string
-            gives.
+        GenerationError: it is nothing that a system may return; names the query.
+        UnicodeEncodeError: a text is not Unicode, such as the half of an emoji that a cut JSON
+            string gives.
     """
-    if not isinstance(text, str):
-        raise GenerationError(
-            f"the response is of type {type(text).__name__}, not str; {_instead(text)}"
-        )
-    text.encode()
-    return Response(query_id=query.id, text=text, shown=None if shown is None else tuple(shown))
-
-
-def _instead(answer: object) -> str:
-    """What to return in place of something that is no text."""
-    if answer is None:
-        return "return the answer (is there a return?)"
-    if hasattr(answer, "__anext__") or hasattr(answer, "__next__"):
-        return "return the whole text at once, and do not yield its parts"
-    if isinstance(answer, Mapping | list | tuple):
-        return "return the text in it alone"
-    return "return the answer as text"
+    response = response_of(query, reply)
+    return response if shown is None else response.model_copy(update={"shown": tuple(shown)})
 
 
 def failed(query: Query, error: Exception) -> Response:

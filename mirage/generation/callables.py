@@ -16,25 +16,46 @@ from mirage._base.concurrency import for_each, run_sync
 from mirage.dataset import MirageDataset, read_run
 from mirage.errors import DatasetError, GenerationError, SettingError
 from mirage.generation.base import Recording, answered, check_ids, failed, recording
+from mirage.generation.replies import Reply
 from mirage.models import Query, Response, Run
 
 __all__ = ["Answer", "CallableGenerator", "Recorded", "ReplayGenerator", "recorded"]
 
-Answer = Callable[[Query], str] | Callable[[Query], Awaitable[str]]
-"""A function that answers a query, sync or async."""
+Answer = Callable[[Query], Reply] | Callable[[Query], Awaitable[Reply]]
+"""A function that answers a query, sync or async.
 
-Recorded = Run | Mapping[str, str] | str | os.PathLike[str]
-"""Responses: a run, a mapping from query id to text, or the path of a JSON Lines file."""
+It returns a text; or a tuple of the text and the passages that it was made from; or a
+:class:`~mirage.Response`. Passages are :class:`~mirage.Passage` objects, mappings with ``id`` and
+``text``, texts, or ids of passages of the query.
+"""
+
+Recorded = Run | Mapping[str, Reply] | str | os.PathLike[str]
+"""Responses: a run, a mapping from query id to text, or the path of a JSON Lines file.
+
+A mapping may hold whatever a function may return.
+"""
 
 MISSING = "no response to this query"
 
 
 class CallableGenerator:
-    """Answers by a function ``(query) -> str``, called once a query.
+    """A generator from a function of a query, which is called once for each query.
+
+    The function returns a text, a tuple ``(text, passages)`` with the passages that the text was
+    made from, or a :class:`~mirage.Response`; see :data:`Answer`. It gets the query without what
+    its answer is measured by (:meth:`mirage.Query.without_gold`).
 
     A sync function is called on one query after the other, in the thread that runs it. A query is a
-    failure where the function raises an exception, returns something other than text, or takes
-    longer than ``timeout``.
+    failure if the function raises an exception, returns something else, or takes longer than
+    ``timeout``.
+
+    Example:
+        >>> from mirage import CallableGenerator, MirageDataset
+        >>> def bot(query):
+        ...     return "The harbour opened in 1912 [1].", ["The harbour opened in 1912."]
+        >>> run = CallableGenerator(bot).run(MirageDataset.bundled("en").sample(1))
+        >>> [passage.text for response in run for passage in response.passages]
+        ['The harbour opened in 1912.']
 
     Args:
         function: the function.
@@ -116,7 +137,7 @@ class CallableGenerator:
         return GenerationError(f"no answer within {self.timeout:g} s")
 
     async def _concurrently(
-        self, record: Recording, queries: Sequence[Query], first: Awaitable[str]
+        self, record: Recording, queries: Sequence[Query], first: Awaitable[Reply]
     ) -> None:
         """Ask all of these queries, the call on the first one having been made already."""
 

@@ -15,6 +15,7 @@ from mirage.dataset import MirageDataset
 from mirage.errors import GenerationError, LLMError, SettingError
 from mirage.generation.base import answered, run_concurrently
 from mirage.generation.prompts import ANSWER_TOKENS, PromptMaker, RagPrompt, prompt_for
+from mirage.generation.replies import Reply
 from mirage.llm import LLM
 from mirage.llm.endpoints import checked_url, tls
 from mirage.llm.limits import MOST_BYTES, PACKING, limited
@@ -118,7 +119,9 @@ class HTTPGenerator:
         request: from a query to the JSON to send; by default ``{"query": ..., "language": ...,
             "passages": [{"id": ..., "text": ..., "title": ...}, ...]}``.
         response: from the JSON that comes to the text: a function, or the keys that lead there,
-            with dots between and numbers for places in a list (``choices.0.message.content``).
+            with dots between and numbers for places in a list (``choices.0.message.content``). A
+            function may also return a tuple ``(text, passages)`` with the passages that the
+            service answered from.
         method: the HTTP method.
         headers: headers to send; their values are kept out of errors and logs.
         name: what the run calls the model, by default the host.
@@ -136,7 +139,7 @@ class HTTPGenerator:
         url: str,
         *,
         request: Callable[[Query], Any] = _question,
-        response: Callable[[Any], str] | str = "answer",
+        response: Callable[[Any], Reply] | str = "answer",
         method: str = "POST",
         headers: Mapping[str, str] | None = None,
         name: str | None = None,
@@ -190,12 +193,17 @@ class HTTPGenerator:
             async with client:
 
                 async def answer(query: Query) -> Response:
-                    return answered(query, await self._text(client, self._request(query), reach))
+                    reply = await self._reply(client, self._request(query), reach)
+                    try:
+                        return answered(query, reply)
+                    except GenerationError as error:
+                        reason = self._secrets.excerpt(str(error))
+                    raise GenerationError(f"{self.url}: {reason}")  # its cause may hold secrets
 
                 yield answer
 
-    async def _text(self, client: AsyncClient, body: Any, reach: Reach) -> str:
-        """The text of the answer to a request.
+    async def _reply(self, client: AsyncClient, body: Any, reach: Reach) -> Reply:
+        """Send a request and return the text of the answer, or what ``response`` makes of it.
 
         Raises:
             GenerationError: there was none; says why, and after how many attempts.
@@ -241,21 +249,21 @@ class HTTPGenerator:
             reason += f": moved to {moved}; give that address"
         return GenerationError(reason)
 
-    def _read(self, content: Any) -> str:
-        """The text in the JSON that came."""
+    def _read(self, content: Any) -> Reply:
+        """Return what ``response`` makes of the JSON that came."""
         try:
-            text = self._response(content)
+            reply: Reply = self._response(content)
         except Exception as error:
             why = f"{type(error).__name__}: {error}".removesuffix(": ")
             raise GenerationError(
                 f"the answer has no text where it should ({self._secrets.excerpt(why)}): "
                 f"{self._secrets.excerpt(content)}"
             ) from None
-        if not isinstance(text, str):
+        if not isinstance(reply, str | tuple | Response):
             raise GenerationError(
-                f"the answer has {type(text).__name__} for text: {self._secrets.excerpt(content)}"
+                f"the answer has {type(reply).__name__} for text: {self._secrets.excerpt(content)}"
             )
-        return text
+        return reply
 
 
 def _at(path: str) -> Callable[[Any], Any]:

@@ -26,8 +26,10 @@ __all__ = ["ModelLike", "own_name", "respond"]
 ModelLike = Answer | Generator | Recorded
 """What can answer queries.
 
-A function ``(query) -> str``, sync or async; a :class:`~mirage.Generator`; a :class:`~mirage.Run`;
-a mapping from query id to text; or the path of a JSON Lines file of responses.
+A function of a query, sync or async, that returns a text, a tuple of the text and the passages that
+it was made from, or a :class:`~mirage.Response`; a :class:`~mirage.Generator`; a
+:class:`~mirage.Run`; a mapping from query id to text; or the path of a JSON Lines file of
+responses.
 """
 
 
@@ -47,9 +49,9 @@ def respond(
 
     A function is called once a query. If it is async, ``concurrency`` calls are under way at a
     time, also where an event loop is running already (in a notebook): they then run in a thread,
-    in a loop of their own. A query is a failure, with the reason in its response, where the
-    function raises an exception or returns something other than text, and where a run, mapping
-    or file has no response.
+    in a loop of their own. A query is a failure, with the reason in its response, if the function
+    raises an exception or returns something that is no response, and if a run, mapping or file has
+    no response.
 
     Args:
         system: what answers; see :data:`ModelLike`.
@@ -121,7 +123,7 @@ def _generator(system: ModelLike, model: str, concurrency: int, timeout: float |
     if callable(system):
         return CallableGenerator(system, model, concurrency=concurrency, timeout=timeout)
     raise DatasetError(
-        f"{reprlib.repr(system)} cannot answer queries: give a function (query) -> str, a "
+        f"{reprlib.repr(system)} cannot answer queries: give a function of a query, a "
         "Generator, a Run, a mapping from query id to text, or the path of a JSON Lines file of "
         "responses"
     )

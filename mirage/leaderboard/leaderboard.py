@@ -388,7 +388,8 @@ class Leaderboard:
         random, all queries once before one of them twice; more judgments go on where fewer ended.
 
         Args:
-            system: a function ``(query) -> str``, sync or async; a :class:`~mirage.Generator`; a
+            system: a function of a query, sync or async, that returns a text, a tuple of the text
+                and its passages, or a :class:`~mirage.Response`; a :class:`~mirage.Generator`; a
                 :class:`~mirage.Run`; a mapping from query id to text; or the path of a JSON Lines
                 file of responses. To keep what a function or generator answers, make a run of it
                 first with :func:`~mirage.respond` and ``out=``.

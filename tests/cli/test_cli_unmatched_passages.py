@@ -20,8 +20,6 @@ from mirage.testing.mutation import suggested_bounds
 from mirage.testing.regressions import compared, summary, told
 from mirage.testing.suites import write_tests
 
-sys.path.append(str(Path(__file__).parents[1] / "cli"))
-
 DATASET = MirageDataset.bundled("en")
 NAMES = ("citation_recall@10", "citation_map@10", "support_lexical")
 
