@@ -2,8 +2,9 @@
 
 A system may cut documents in its own way and call its passages as it likes. Its passage is one of
 the dataset's if both have the same id and versions of one text, or the same text, or if one text
-holds the other and both are of one document. Markup, signs and case make no difference. If the text of a passage is not known, its id decides;
-an id of the dataset without a text may also name the document of the passage.
+holds the other and both are of one document. Markup, signs and case make no difference. If the
+text of a passage is not known, its id decides; an id of the dataset without a text may also name
+the document of the passage.
 """
 
 from __future__ import annotations

@@ -26,7 +26,7 @@ from mirage import (
 
 LANGUAGE = "sw"
 CHOICES = (
-    "give a function (query) -> str, a Generator, a Run, a mapping from query id to text, or the "
+    "give a function of a query, a Generator, a Run, a mapping from query id to text, or the "
     "path of a JSON Lines file of responses"
 )
 
