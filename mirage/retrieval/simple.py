@@ -9,11 +9,12 @@ from pathlib import Path
 
 import numpy as np
 
+from mirage._base.passages import document_of
 from mirage.corpus import Corpus
 from mirage.errors import DatasetError
 from mirage.models import Query
 from mirage.retrieval.base import Retriever
-from mirage.retrieval.run import NO_HITS, Hits, RetrievalRun, document_of
+from mirage.retrieval.run import NO_HITS, Hits, RetrievalRun
 
 __all__ = ["HybridRetriever", "OracleRetriever", "RunRetriever", "relevant_passages"]
 
