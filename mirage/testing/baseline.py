@@ -185,7 +185,7 @@ def read_baseline(path: str | Path) -> Baseline:
         DatasetError: there is no such file, or it is no baseline; names the field that is wrong.
     """
     if not Path(path).exists():
-        raise DatasetError(f"{path}: no such file; save_baseline writes it")
+        raise DatasetError(f"{path}: cannot be read (no such file); save_baseline writes it")
     return from_text(read_text(Path(path)), str(path))
 
 
