@@ -149,7 +149,7 @@ def test_a_file_that_is_no_baseline_is_one_clear_error(tmp_path: Path) -> None:
         with pytest.raises(DatasetError, match=said):
             read_baseline(path)
     path.write_bytes(b'{"\xff": 1}')
-    with pytest.raises(DatasetError, match="not JSON"):
+    with pytest.raises(DatasetError, match="line 1: not UTF-8"):
         read_baseline(path)
 
 
