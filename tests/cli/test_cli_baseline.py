@@ -19,7 +19,12 @@ def test_a_baseline_is_saved_for_the_plugin(good: Path, tmp_path: Path) -> None:
     assert read_baseline(path).table.model == "mine"
     chosen = ("--feature", "answer_bleu", "--json")
     done = mirage("baseline", "save", LANGUAGE, good, "--out", path, *chosen)
-    assert json.loads(done.stdout) == {"queries": 40, "features": ["answer_bleu"], "failed": 0}
+    assert json.loads(done.stdout) == {
+        "queries": 40,
+        "features": ["answer_bleu"],
+        "not_measured": {},
+        "failed": 0,
+    }
     assert "there is no folder" in refusal(
         "baseline", "save", LANGUAGE, good, "--out", tmp_path / "no" / "x.json"
     )
