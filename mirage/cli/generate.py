@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 from mirage.cli import _options as options
 from mirage.cli._inputs import check_folder, dataset_of
 from mirage.cli._llms import key_in, llms_of, naming_models
-from mirage.cli._output import print_records, summarise
+from mirage.cli._output import print_records, say, summarise
 from mirage.cli._shell import app, example, fall_short, keeping, option
 from mirage.errors import MirageError
 
@@ -93,7 +93,10 @@ def generate(
     else:
         raise MirageError("give either --model (an LLM's name) or --service (a URL), and not both")
     check_folder(file)
-    with keeping(file, cached=cache and service is None), naming_models(llms, key_from):
+    is_cached = cache and service is None
+    if file is None and not is_cached:
+        say("a run that is killed loses its answers; --out FILE keeps each as it comes", "note:")
+    with keeping(file, cached=is_cached), naming_models(llms, key_from):
         run = respond(generator, queries, repeats=repeats, out=file)
     if file is None:
         print_records(run.responses)

@@ -177,3 +177,13 @@ def test_an_endpoint_that_is_not_there_falls_short(
     told = done.stderr.splitlines()[-1]
     assert told.startswith("fell short: ")
     assert "ConnectError" in told
+
+
+def test_a_run_that_keeps_nothing_names_the_option_that_does(
+    server: ChatServer, tmp_path: Path
+) -> None:
+    server.answer = lambda _: "##Reason: x\n##Answer: jibu [1]"
+    note = "a run that is killed loses its answers; --out FILE keeps each as it comes"
+    assert note in " ".join(generated(server, "--no-cache").stderr.split())
+    assert "note:" not in generated(server).stderr
+    assert "note:" not in generated(server, "--no-cache", "--out", tmp_path / "r.jsonl").stderr
