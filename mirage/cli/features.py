@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
-from functools import partial
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 from mirage.cli import _options as options
 from mirage.cli._inputs import dataset_of, file_of, named_numbers, run_names, runs_of
 from mirage.cli._logs import log_plain, log_text, logs_of, measured_logs
-from mirage.cli._output import out_either
+from mirage.cli._output import out_either, say
 from mirage.cli._scores import feature_plain, feature_text
-from mirage.cli._shell import app, example, fall_short, flag, option, shortfalls
+from mirage.cli._shell import app, end, example, fall_short, flag, option
 from mirage.errors import MirageError, UnknownNameError
+
+if TYPE_CHECKING:
+    from mirage.dataset import MirageDataset
+    from mirage.models import Run
+    from mirage.testing.feature_bounds import CheckedRun
 
 __all__ = ["features"]
 
@@ -33,10 +38,20 @@ def features(
         list[str] | None,
         option(
             "NAME=NUMBER",
-            "Fall short (status 1) where the mean of a feature is lower; may be repeated.",
+            "Fall short (status 1) if the mean of a feature is lower, by its 90 % interval; may be "
+            "repeated.",
             "--min",
         ),
     ] = None,
+    cannot_tell: Annotated[
+        int,
+        option(
+            "STATUS",
+            "With --min: exit status if the interval holds the number; 0 passes.",
+            min=0,
+            max=125,
+        ),
+    ] = 2,
     allow_failed: options.AllowFailed = 0,
     per_query: Annotated[
         bool, flag("Show each query, and not the means only.", "--per-query")
@@ -53,6 +68,9 @@ def features(
 
     A value that cannot be computed is left out of the mean, and counted. Of a log, whose lines
     have a question, what can be measured without references is, and the rest says why not.
+
+    Exit status with --min: 1 if the interval of a mean is below the number, 0 if it is not, and 2
+    if it is on both sides, so that the queries are too few to tell.
     """
     from mirage.features import FeatureSuite, canonical_name
     from mirage.languages import Language
@@ -80,17 +98,65 @@ def features(
     runs = runs_of(queries.language, files, names)
     tables = [suite.score(queries, run, cluster=cluster, n_jobs=jobs) for run in runs]
     text = "\n\n".join(feature_text(table, per_query) for table in tables)
-    out_either(text, [feature_plain(table) for table in tables], as_json)
-    if minimums:
-        from mirage.testing import assert_feature
+    plain = [feature_plain(table) for table in tables]
+    checks, reasons = _check_minimums(runs, minimums, queries, cluster, allow_failed)
+    for entry in plain:
+        own = [check for check in checks if check.run.model == entry["model"]]
+        if minimums:
+            entry["minimums"] = list(map(_check_plain, own))
+    out_either(text, plain, as_json)
+    fall_short(reasons)
+    unclear = [check for check in checks if check.result.verdict == "cannot tell"]
+    for check in unclear:
+        say(check.unclear_reason(), "inconclusive:", "yellow")
+    if unclear:
+        end(cannot_tell)
 
-        fall_short(
-            shortfalls(
-                partial(assert_feature, run, label, ge=least, on=queries, allow_failed=allow_failed)
-                for run in runs
-                for label, least in minimums.items()
-            )
-        )
+
+def _check_minimums(
+    runs: Sequence[Run],
+    minimums: Mapping[str, float],
+    queries: MirageDataset,
+    cluster: str | None,
+    allow_failed: int,
+) -> tuple[list[CheckedRun], list[str]]:
+    """Return the runs compared with each minimum, and why some of them fall short."""
+    if not minimums:
+        return [], []
+    from mirage.testing import FellShortError
+    from mirage.testing.feature_bounds import check_feature
+
+    checks, reasons = [], []
+    for run in runs:
+        for label, least in minimums.items():
+            try:
+                check = check_feature(
+                    run,
+                    label,
+                    {"ge": least},
+                    on=queries,
+                    cluster=cluster,
+                    allow_failed=allow_failed,
+                )
+            except FellShortError as error:
+                reasons.append(str(error))
+                continue
+            checks.append(check)
+            if check.result.verdict == "broken":
+                reasons.append(str(check.failure()))
+    return checks, reasons
+
+
+def _check_plain(check: CheckedRun) -> dict[str, Any]:
+    """Return what came of a minimum, for machines."""
+    result = check.result
+    return {
+        "feature": result.feature,
+        "minimum": result.bounds["ge"],
+        "interval": result.interval,
+        "level": result.level,
+        "verdict": result.verdict,
+    }
 
 
 def _check_logs(dataset: Path | None, minimum: list[str] | None) -> None:

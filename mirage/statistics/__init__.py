@@ -13,7 +13,7 @@ if TYPE_CHECKING:
         gwet_ac1,
         krippendorff_alpha,
     )
-    from mirage.statistics.bounds import upper_bounds
+    from mirage.statistics.bounds import mean_bounds, upper_bounds
     from mirage.statistics.classification import Calibration, Threshold, calibration, roc_auc
     from mirage.statistics.item_tau import MeanTau, mean_tau
     from mirage.statistics.paired import PairedMean, paired_means
@@ -36,6 +36,7 @@ __all__ = [
     "gwet_ac1",
     "holm",
     "krippendorff_alpha",
+    "mean_bounds",
     "mean_differences",
     "mean_tau",
     "paired_means",

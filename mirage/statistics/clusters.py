@@ -162,7 +162,8 @@ def _mean_interval(
     reach = float(stdtrit(correction.degrees, (1 + level) / 2))
     width = high - low
     if not np.isfinite(width):
-        if not variance > 0:  # all alike: nothing says how far others may be
+        # Equal values say nothing of others. Rounding gives them a variance above 0.
+        if not (variance > 0 and np.ptp(column[known]) > 0):
             return np.nan, np.nan
         error = reach * np.sqrt(variance)
         return mean - error, mean + error

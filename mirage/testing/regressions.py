@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, get_args
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -18,7 +18,7 @@ from mirage.features.base import Answered, answered
 from mirage.generation import ModelLike
 from mirage.leaderboard import Leaderboard
 from mirage.models import Run
-from mirage.testing._current_test import leave_open, option, record
+from mirage.testing._current_test import record
 from mirage.testing._inputs import Place, dataset_of, run_of
 from mirage.testing._lost_facts import FACTS, lost_fact
 from mirage.testing._shortfalls import (
@@ -29,10 +29,10 @@ from mirage.testing._shortfalls import (
     fell_short,
     from_here,
     number,
-    undecided,
     worse_queries,
     worst,
 )
+from mirage.testing._unclear import Unclear, settle_unclear, unclear_action
 from mirage.testing.baseline import Baseline, read_baseline, versions
 from mirage.testing.comparison import Change, Comparison, compare
 from mirage.testing.gate import GATED, default_names
@@ -40,7 +40,6 @@ from mirage.testing.planning import More, what_would_tell
 
 __all__ = [
     "Compared",
-    "Unclear",
     "assert_no_regression",
     "check_compared",
     "compared",
@@ -50,9 +49,6 @@ __all__ = [
     "told",
     "worse_than_before",
 ]
-
-Unclear = Literal["skip", "fail", "pass"]
-"""What becomes of a test where nobody can tell."""
 
 
 @from_here
@@ -129,7 +125,7 @@ def assert_no_regression(
         UnknownNameError: the baseline lacks one of ``features``.
         MirageError: whatever else is wrong with the model or the queries.
     """
-    unclear = _unclear(cannot_tell)
+    unclear = unclear_action(cannot_tell)
     runs = compared(
         system,
         baseline,
@@ -222,20 +218,9 @@ def check_compared(runs: Compared, unclear: str, allow_failed: int) -> Compariso
     if comparison.verdict == "worse":
         raise _regressed(comparison, earlier, dataset, run)
     if comparison.verdict == "cannot tell":
-        if unclear == "fail":
-            raise undecided(told(comparison, what_would_tell(comparison)))
-        if unclear == "skip":
-            leave_open(summary(comparison, what_would_tell(comparison)))
+        more = what_would_tell(comparison)
+        settle_unclear(unclear, summary(comparison, more), told(comparison, more))
     return comparison
-
-
-def _unclear(asked: str | None) -> str:
-    """What becomes of a test where nobody can tell."""
-    what = option("mirage_cannot_tell") or "skip" if asked is None else asked
-    if what not in get_args(Unclear):
-        choices = ", ".join(get_args(Unclear))
-        raise SettingError(f"cannot_tell is one of {choices}, not {what!r}")
-    return what
 
 
 def _too_few(comparison: Comparison) -> str:

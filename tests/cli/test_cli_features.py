@@ -51,6 +51,21 @@ def test_a_minimum_holds_or_falls_short(good: Path, tmp_path: Path) -> None:
     assert words in short.stderr.replace("\n", " ")
 
 
+def test_a_minimum_within_the_interval_is_inconclusive(good: Path) -> None:
+    least = ("--min", "citation_recall@10=0.95")
+    shown = mirage("features", LANGUAGE, good, *least, "--json")
+    assert shown.exit_code == 2
+    assert "inconclusive: cannot tell whether citation_recall@10 of good is >= 0.95" in shown.stderr
+    (check,) = json.loads(shown.stdout)[0]["minimums"]
+    assert check["verdict"] == "cannot tell"
+    assert check["interval"][0] < 0.95 < check["interval"][1]
+    assert mirage("features", LANGUAGE, good, *least, "--cannot-tell", "0").exit_code == 0
+    assert mirage("features", LANGUAGE, good, *least, "--cannot-tell", "3").exit_code == 3
+    # What falls short goes before what nobody can tell.
+    both = mirage("features", LANGUAGE, good, *least, "--min", "english_language=0.9")
+    assert both.exit_code == 1
+
+
 def test_minimums_that_make_no_sense(good: Path) -> None:
     form = "expected a name, = and a number"
     for text in ("citation_recall@10", "=0.5", "citation_recall@10=much"):

@@ -81,32 +81,29 @@ def fell_short(assertion: Callable[..., None], *args: Any, **options: Any) -> st
 
 
 def test_a_feature_within_its_bounds_holds(good: Texts) -> None:
-    assert_feature(good, "citation_recall@10", ge=1, le=1, on="sw")
-    assert_feature(good, "citation_recall@10", gt=0.99, lt=1.01, on=SWAHILI)
-    assert_feature(good, "citation_Recall@10", ge=1, on=Leaderboard.bundled("sw"))
-    assert_feature(lambda query: good[query.id], length, gt=50, on="sw")
-    assert_feature(respond(good, SWAHILI), "citation_map@10", ge=1)  # a run knows its language
+    strict = {"cannot_tell": "fail"}
+    assert_feature(good, "citation_recall@10", ge=0.9, le=1, on="sw", **strict, alpha=0.1)
+    assert_feature(good, "citation_recall@10", gt=0.8, lt=1.01, on=SWAHILI, **strict)
+    assert_feature(good, "citation_Recall@10", ge=0.9, on=Leaderboard.bundled("sw"), **strict)
+    assert_feature(lambda query: good[query.id], length, gt=50, on="sw", **strict)
+    run = respond(good, SWAHILI)  # which knows its language
+    assert assert_feature(run, "citation_map@10", ge=0.9, **strict).verdict == "holds"
 
 
-@pytest.mark.parametrize("bound", [{"gt": 1}, {"lt": 1}, {"ge": 1.001}, {"le": 0.999}])
-def test_a_mean_at_a_bound_is_on_the_right_side_of_it(good: Texts, bound: dict[str, float]) -> None:
+@pytest.mark.parametrize("bound", [{"gt": 1}, {"ge": 1.001}])
+def test_a_mean_that_no_query_could_lift_over_the_bound_falls_short(
+    good: Texts, bound: dict[str, float]
+) -> None:
     assert "citation_recall@10 of my-model is 1.000" in fell_short(
         assert_feature, good, "citation_recall@10", on="sw", **bound
     )
 
 
-def test_a_mean_of_equal_values_is_that_value(good: Texts) -> None:
-    def often(_: Query, __: Response) -> float:
-        return 0.6
-
-    assert_feature(good, often, ge=0.6, le=0.6, on="sw")
-
-
 def test_a_feature_that_falls_short_shows_the_five_worst_queries(uncited: Texts) -> None:
     said = fell_short(
-        assert_feature, uncited, "citation_recall@10", ge=0.9, on="sw", model="my-rag"
+        assert_feature, uncited, "citation_recall@10", ge=0.95, on="sw", model="my-rag"
     )
-    assert said.startswith("citation_recall@10 of my-rag is 0.767 on bundled-sw, not >= 0.9\n")
+    assert said.startswith("citation_recall@10 of my-rag is 0.767 on bundled-sw, not >= 0.95\n")
     assert "30 of 40" in said
     assert "not in the mean: 10, such as q13: the query has no relevant" in said
     shown = re.findall(r"^- (q\d\d) “", said, re.MULTILINE)
@@ -131,7 +128,7 @@ def test_failures_are_not_left_out_in_silence(good: Texts) -> None:
     said = fell_short(assert_feature, fails_twice, "citation_recall@10", ge=0, on="sw")
     assert said.startswith("my-model failed on 2 of 40 queries of bundled-sw")
     assert "TimeoutError: no answer within 5 s" in said
-    assert_feature(fails_twice, "citation_recall@10", ge=1, on="sw", allow_failed=2)
+    assert_feature(fails_twice, "citation_recall@10", ge=0.8, on="sw", allow_failed=2)
 
 
 def test_what_a_response_says_cannot_move_the_terminal(good: Texts) -> None:
