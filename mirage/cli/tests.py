@@ -11,7 +11,7 @@ from mirage.cli import _options as options
 from mirage.cli._inputs import check_folder, dataset_of, file_of, named_numbers, place_of, runs_of
 from mirage.cli._llms import llms_of, naming_models
 from mirage.cli._output import out_either, say
-from mirage.cli._shell import argument, example, fall_short, flag, group, keeping, option
+from mirage.cli._shell import argument, end, example, fall_short, flag, group, keeping, option
 from mirage.errors import MirageError
 
 if TYPE_CHECKING:
@@ -279,8 +279,19 @@ def score(
     share: Shares = None,
     minimum: Annotated[
         float | None,
-        option("SHARE", "Fall short (status 1) where fewer kinds of fault are caught.", "--min"),
+        option(
+            "SHARE", "Fall short (status 1) if no seed catches as many kinds of fault.", "--min"
+        ),
     ] = None,
+    cannot_tell: Annotated[
+        int,
+        option(
+            "STATUS",
+            "With --min: exit status if some seeds reach the share and some do not; 0 passes.",
+            min=0,
+            max=125,
+        ),
+    ] = 2,
     dataset: options.Dataset = None,
     seed: options.Seed = 0,
     as_json: options.Json = False,
@@ -288,7 +299,10 @@ def score(
     """Do known faults to responses, and say which of them a test suite catches.
 
     What it misses comes with the assertion that would catch it. Tests that use mirage.testing read
-    the faulty responses in place of the system that they name, so that it is asked nothing.
+    the faulty responses in place of the system that they name, so that it is asked nothing. Faults
+    are drawn with five random seeds, and the score is the mean over them.
+
+    Exit status with --min: 0 if every seed reaches the share, 1 if none does, else 2.
     """
     from mirage.testing.mutation import SHARES, suggested_bounds
     from mirage.testing.suites import score_tests
@@ -301,8 +315,15 @@ def score(
     else:
         counted = score_tests(place_of(tests), queries, run, **settings)
     out_either(counted, _score_plain(counted), as_json)
-    if minimum is not None and not counted.score >= minimum:
+    if minimum is None:
+        return
+    verdict = counted.verdict(minimum)
+    if verdict == "broken":
         fall_short([f"{counted.score:.0%} of the kinds of fault are caught, not {minimum:.0%}"])
+    if verdict == "cannot tell":
+        scores = ", ".join(f"{score:.0%}" for score in counted.by_seed(max(counted.shares)))
+        say(f"the seeds disagree on {minimum:.0%}: {scores}", "inconclusive:", "yellow")
+        end(cannot_tell)
 
 
 @commands.command(
@@ -333,6 +354,7 @@ def write(
 def _score_plain(score: MutationScore) -> dict[str, Any]:
     return {
         "score": {f"{share:g}": score.at(share) for share in score.shares},
+        "score_by_seed": {f"{share:g}": score.by_seed(share) for share in score.shares},
         "mutants": [fate._asdict() for fate in score.fates],
         "untried": dict(score.untried),
         "fallen": list(score.fallen),

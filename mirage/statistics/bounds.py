@@ -65,7 +65,13 @@ def upper_bounds(
 
 
 def mean_bounds(
-    values: Floats, codes: Ints, low: Floats, high: Floats, *, level: float = 0.95
+    values: Floats,
+    codes: Ints,
+    low: Floats,
+    high: Floats,
+    *,
+    level: float = 0.95,
+    weightings: int = 9999,
 ) -> Floats:
     """Return a lower and an upper confidence bound for the mean of each column.
 
@@ -82,6 +88,7 @@ def mean_bounds(
         low: The least value that each column can have; minus infinity if there is none.
         high: The greatest.
         level: Confidence of each bound.
+        weightings: How many weightings :func:`upper_bounds` draws.
 
     Returns:
         ``(columns, 2)``; NaN for a column without a value.
@@ -97,6 +104,6 @@ def mean_bounds(
         if len(finite):
             # Distances from the end of the range are at most 0.
             beyond = sign * (values[:, finite] - ends[finite])
-            distances = upper_bounds(beyond, codes, most=0.0, level=level)
+            distances = upper_bounds(beyond, codes, most=0.0, level=level, weightings=weightings)
             bounds[finite, side] = ends[finite] + sign * distances
     return bounds

@@ -2,11 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any
 
-__all__ = ["CURRENT", "default_language", "leave_open", "option", "record"]
+__all__ = [
+    "CURRENT",
+    "default_language",
+    "is_listening",
+    "leave_open",
+    "option",
+    "record",
+    "without_traces",
+]
 
 # A pytest.Item; this module does without pytest, which need not be installed.
 CURRENT: ContextVar[Any] = ContextVar("mirage_current_test", default=None)
@@ -47,3 +56,27 @@ def leave_open(reason: str) -> None:
     test = CURRENT.get()
     if test is not None:
         test.mirage_open = [*getattr(test, "mirage_open", ()), reason]
+
+
+def is_listening() -> bool:
+    """Return whether a test is running that shows why it is skipped."""
+    return CURRENT.get() is not None and not isinstance(CURRENT.get(), _Untraced)
+
+
+class _Untraced:
+    """A running test that takes neither records nor skips; its settings are those of the test."""
+
+    def __init__(self, test: Any) -> None:
+        self.config, self.get_closest_marker = test.config, test.get_closest_marker
+        self.user_properties: list[Any] = []
+
+
+@contextmanager
+def without_traces() -> Iterator[None]:
+    """Let assertions in the block neither record anything in the running test nor skip it."""
+    test = CURRENT.get()
+    token = CURRENT.set(None if test is None else _Untraced(test))
+    try:
+        yield
+    finally:
+        CURRENT.reset(token)

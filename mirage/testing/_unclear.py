@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Literal, get_args
 
 from mirage.errors import SettingError
-from mirage.testing._current_test import leave_open, option
+from mirage.testing._current_test import is_listening, leave_open, option
 from mirage.testing._shortfalls import undecided
 
 __all__ = ["Unclear", "settle_unclear", "unclear_action"]
@@ -31,18 +32,20 @@ def unclear_action(choice: str | None) -> str:
     return action
 
 
-def settle_unclear(action: str, reason: str, details: str = "") -> None:
+def settle_unclear(
+    action: str, reason: Callable[[], str], details: Callable[[], str] | None = None
+) -> None:
     """Fail, skip or pass the running test.
 
     Args:
         action: What :func:`unclear_action` returned.
-        reason: Why nobody can tell, in one line; pytest shows it for a skipped test.
-        details: The message of a failure; ``reason`` by default.
+        reason: Returns why nobody can tell, in one line; pytest shows it for a skipped test.
+        details: Returns the message of a failure; ``reason`` by default.
 
     Raises:
         FellShortError: ``action`` is ``"fail"``.
     """
     if action == "fail":
-        raise undecided(details or reason)
-    if action == "skip":
-        leave_open(reason)
+        raise undecided((details or reason)())
+    if action == "skip" and is_listening():
+        leave_open(reason())

@@ -24,6 +24,7 @@ from mirage.statistics.bounds import mean_bounds
 from mirage.statistics.clusters import FEWEST_FOR_MEANS, cluster_codes
 from mirage.testing._current_test import record
 from mirage.testing._inputs import Place, dataset_of, run_of
+from mirage.testing._remembered import remembered
 from mirage.testing._shortfalls import (
     FellShortError,
     Finding,
@@ -51,7 +52,8 @@ ALPHA = 0.05
 """How often a verdict is wrong, by default."""
 
 _SYMBOLS = {"ge": ">=", "gt": ">", "le": "<=", "lt": "<"}
-_MOST_QUERIES = 10_000  # that the message on an inconclusive result asks for
+_MOST_QUERIES = 1000  # that the message on an inconclusive result asks for
+_ROUGHLY = 499  # weightings, which are enough for "about 40 queries"
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,7 +206,7 @@ def assert_feature(
     if checked.result.verdict == "broken":
         raise checked.failure()
     if checked.result.verdict == "cannot tell":
-        settle_unclear(action, checked.unclear_reason())
+        settle_unclear(action, checked.unclear_reason)
     return checked.result
 
 
@@ -337,34 +339,34 @@ def check_feature(
 def _check(
     table: FeatureTable, label: str, bounds: Mapping[str, float], alpha: float
 ) -> FeatureCheck:
-    values, codes = _known_values(table, label)
+    values, codes = table[label], cluster_codes(table.query_ids, table.clusters)
+    known = ~np.isnan(values)
     confidence = confidence_of(bounds, alpha)
     interval = _interval_of(values, codes, table, label, confidence)
     return FeatureCheck(
         label,
-        round(float(values.mean()), 9),
+        round(float(values[known].mean()), 9),
         interval,
         round(2 * confidence - 1, 9),
         compare_with_bounds(bounds, interval),
         bounds,
-        len(values),
-        len(np.unique(codes)),
+        int(known.sum()),
+        len(np.unique(codes[known])),
     )
 
 
-def _known_values(table: FeatureTable, label: str) -> tuple[Floats, Ints]:
-    """Return the values that are known, and the cluster of each."""
-    known = np.isfinite(table[label])
-    codes = cluster_codes(table.query_ids, table.clusters)[known]
-    return table[label][known], np.unique(codes, return_inverse=True)[1]
-
-
 def _interval_of(
-    values: Floats, codes: Ints, table: FeatureTable, label: str, confidence: float
+    values: Floats,
+    codes: Ints,
+    table: FeatureTable,
+    label: str,
+    confidence: float,
+    weightings: int = 9999,
 ) -> Interval:
     known = facts(label, table.facts)
     ends = np.array([known.low]), np.array([known.high])
-    low, high = mean_bounds(values[:, None], codes, *ends, level=confidence)[0].tolist()
+    bounds = mean_bounds(values[:, None], codes, *ends, level=confidence, weightings=weightings)
+    low, high = bounds[0].tolist()
     return low, high
 
 
@@ -373,13 +375,17 @@ def _queries_to_tell(checked: CheckedRun) -> str:
     result, table = checked.result, checked.table
     if any(bound == result.mean for bound in result.bounds.values()):
         return "the mean is at the bound, which no number of queries settles"
-    values, codes = _known_values(table, result.feature)
+    known = ~np.isnan(table[result.feature])
+    values = table[result.feature][known]
+    codes = cluster_codes(table.query_ids, table.clusters)[known]
     confidence = (1 + result.level) / 2
 
     def tells(times: int) -> bool:
         repeated = np.concatenate([codes + i * (codes.max() + 1) for i in range(times)])
         column = np.tile(values, times)
-        interval = _interval_of(column, repeated, table, result.feature, confidence)
+        interval = _interval_of(
+            column, repeated, table, result.feature, confidence, weightings=_ROUGHLY
+        )
         return compare_with_bounds(result.bounds, interval) != "cannot tell"
 
     times = 2
@@ -421,11 +427,12 @@ def _bounds(limits: Mapping[str, float | None]) -> dict[str, float]:
 
 
 def _suite_of(feature: FeatureLike, on: Place) -> FeatureSuite:
-    """The feature alone; a leaderboard's own where it has one of the name."""
-    if isinstance(on, Leaderboard) and isinstance(feature, str):
-        own = {item.name: item for item in on.suite}
-        return FeatureSuite([own.get(canonical_name(feature), feature)])
-    return FeatureSuite([feature])
+    """Return the feature alone; that of a leaderboard if it has one of this name."""
+    if not isinstance(feature, str):
+        return FeatureSuite([feature])
+    own = {item.name: item for item in on.suite} if isinstance(on, Leaderboard) else {}
+    name = canonical_name(feature)
+    return FeatureSuite([own[name] if name in own else remembered(feature)])
 
 
 def _without(table: FeatureTable, feature: str) -> list[str]:

@@ -16,7 +16,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from mirage._base.arrays import Floats
 from mirage._base.quoting import python_literal
 from mirage._base.tables import Table, to_text
 from mirage.dataset import MirageDataset
@@ -25,11 +24,24 @@ from mirage.features import FeatureSuite, FeatureTable
 from mirage.features.base import answered
 from mirage.languages import LANGUAGES, Language
 from mirage.models import Query, Response, Run
+from mirage.statistics.bootstrap import Interval
+from mirage.statistics.bounds import mean_bounds
+from mirage.statistics.clusters import cluster_codes
 from mirage.surrogate.drafts import Draft, Scene, bundled_texts
 from mirage.surrogate.faults import FAULTS, Fault
+from mirage.testing._current_test import without_traces
+from mirage.testing._remembered import remembered, remembering
+from mirage.testing.feature_bounds import (
+    ALPHA,
+    BoundVerdict,
+    compare_with_bounds,
+    confidence_of,
+)
+from mirage.testing.gate import mean_of_pairs
 from mirage.text import Sentence, parse
 
 __all__ = [
+    "SEEDS",
     "WATCHED",
     "Bound",
     "Fate",
@@ -306,17 +318,22 @@ WATCHED = (
     _Watched("unknown_facts", 0.1, "numbers and names are those of the passages"),
     _Watched("abstention", 0.1, "they abstain where, and only where, no passage answers"),
     _Watched("invention", 0.1, "and say nothing else there"),
-    _Watched("passage_coverage", 0.1, "they do not recite the passages"),
-    _Watched("well_formed", 0.1, "the answer stands under its heading"),
-    _Watched("answer_length", 2.3, "they are not cut off, and do not run away (log of characters)"),
 )
 """The features that suggested assertions are about, and the slack of each.
 
-What truth and form hang on may move by a tenth of the range, as in the gate. Support and length
-move with the wording alone: of the bundled queries' true answers in Swahili and Thai, written in
-six manners, the mean support of one is up to 0.35 from another's, and one is up to eight times as
-long. So support may move by a quarter, and the logarithm of the length by 2.3, ten times either way
-(``benchmarks/mutation.py`` has what falls in other languages and manners).
+All of them have a better side (:class:`mirage.features.Facts`), and a bound leaves that side open:
+a system that improves breaks none. Features of manner, such as length, headings and how much of the
+passages is recited, do not bound. A mean may move by a tenth of its range to the worse. Support
+moves with the wording: of the bundled queries' true answers in Swahili and Thai, written in six
+manners, the mean of one is up to 0.35 from another's. So it may move by a quarter
+(``benchmarks/mutation.py`` prints what falls in other languages and manners).
+"""
+
+SEEDS = 5
+"""Random seeds that a mutation score is taken over.
+
+If each is as likely to reach a minimum as to miss it, all five do with a probability of 1/32, and
+none does with the same.
 """
 
 
@@ -328,95 +345,136 @@ class Bound(NamedTuple):
     ge: float | None = None
     le: float | None = None
 
-    def holds(self, mean: float) -> bool:
-        """Whether a mean is within it. No mean at all is not."""
-        low = -math.inf if self.ge is None else self.ge
-        high = math.inf if self.le is None else self.le
-        return low <= round(mean, 9) <= high
+    @property
+    def limits(self) -> dict[str, float]:
+        """The bounds by ``ge`` and ``le``."""
+        given = {"ge": self.ge, "le": self.le}
+        return {side: value for side, value in given.items() if value is not None}
+
+    def verdict(self, interval: Interval) -> BoundVerdict:
+        """Compare the interval of a mean with the bound, as ``assert_feature`` does.
+
+        A feature that has no value any more, whose interval is unknown, breaks the bound.
+        """
+        if math.isnan(interval[0]) and math.isnan(interval[1]):
+            return "broken"
+        return compare_with_bounds(self.limits, interval)
 
     def code(self, on: str = "") -> str:
-        """The assertion as Python, about ``run``; ``on`` is what stands for the queries."""
-        given = {"ge": self.ge, "le": self.le}
-        limits = [f"{side}={value:g}" for side, value in given.items() if value is not None]
-        arguments = ", ".join([*limits, *_on(on)])
+        """Return the assertion as Python, about ``run``.
+
+        Args:
+            on: The expression for the queries.
+        """
+        limits = [f"{side}={value:g}" for side, value in self.limits.items()]
+        where = [f"on={on}"] if on else []
+        arguments = ", ".join([*limits, *where])
         return f"assert_feature(run, {python_literal(self.feature)}, {arguments})"
 
 
-def _on(on: str) -> list[str]:
-    return [f"on={on}"] if on else []
+def _bound(watched: _Watched, interval: Interval, mean: float, higher: bool) -> Bound | None:
+    """Return the bound that a mean keeps with its slack; ``None`` if nothing could break it.
 
-
-def _bound(watched: _Watched, mean: float, direction: str) -> Bound | None:
-    """The bound that a mean keeps with its slack; ``None`` where nothing could break it."""
+    The whole interval is within the bound, so that the responses that it is written from keep it.
+    """
     feature, slack, why = watched
-    ge = math.floor(round((mean - slack) * 100, 6)) / 100
-    le = math.ceil(round((mean + slack) * 100, 6)) / 100
-    if feature == "answer_length":
-        return Bound(feature, why, ge, le)
-    if direction == "higher":
-        return Bound(feature, why, ge=ge) if ge > 0 else None
-    return Bound(feature, why, le=le) if le < 1 else None
+    if higher:
+        least = math.floor(round(min(mean - slack, interval[0]) * 100, 6)) / 100
+        return Bound(feature, why, ge=least) if least > 0 else None
+    most = math.ceil(round(max(mean + slack, interval[1]) * 100, 6)) / 100
+    return Bound(feature, why, le=most) if most < 1 else None
+
+
+class _Measured(NamedTuple):
+    """The watched features of a run: the mean of each and its interval, by name."""
+
+    means: Mapping[str, float]
+    intervals: Mapping[str, Interval]
 
 
 class _Effects:
-    """Means of the watched features, of the responses and of their mutants."""
+    """Means of the watched features and their intervals, of the responses and of mutants.
 
-    def __init__(self, dataset: MirageDataset, run: Run, tried: Sequence[Mutant]) -> None:
-        self._suite = FeatureSuite([one.feature for one in WATCHED]).applicable(dataset)
+    Values are computed once per query and response in a
+    :func:`mirage.testing._remembered.remembering` block.
+    """
+
+    def __init__(self, dataset: MirageDataset, run: Run) -> None:
+        applicable = FeatureSuite([entry.feature for entry in WATCHED]).applicable(dataset)
+        self._suite = FeatureSuite([remembered(name) for name in applicable.names])
         self._dataset, self.names = dataset, self._suite.names
-        table = self._scored(run)
-        self._values, self.unmeasured = table.values, table.unmeasured
-        self._largest: dict[str, tuple[Mutant, Floats]] = {}
-        for mutant in sorted(tried, key=lambda one: -one.share):
-            if mutant.kind not in self._largest:
-                self._largest[mutant.kind] = mutant, self._scored(mutant.run).values
-        self.before = self._means(self._values)
+        known = [self._suite.facts[name] for name in self.names]
+        self._ends = tuple(np.array([getattr(fact, end) for fact in known]) for end in _ENDS)
+        self._higher = {
+            name: fact.higher_is_better(dataset.language)
+            for name, fact in zip(self.names, known, strict=True)
+        }
+        table = self._score(run)
+        self.unmeasured: Mapping[str, str] = table.unmeasured
+        self.before = self._measured(table)
 
-    def _scored(self, run: Run) -> FeatureTable:
+    def _score(self, run: Run) -> FeatureTable:
         return self._suite.score(self._dataset, run, progress=False)
 
-    def _means(self, values: Floats) -> dict[str, float]:
-        counts = np.isfinite(values).sum(axis=0)
-        sums = np.nansum(values, axis=0)
-        means = np.where(counts > 0, sums / np.maximum(counts, 1), np.nan)
-        return dict(zip(self.names, means.tolist(), strict=True))
+    def measure(self, run: Run) -> _Measured:
+        """Return the watched features of a run, with the intervals of ``assert_feature``."""
+        return self._measured(self._score(run))
 
-    def after(self, mutant: Mutant) -> dict[str, float]:
-        """Means of a mutant: its rows are those of the largest one of its kind, where it is hit."""
-        hit = np.isin(self._dataset.query_ids, mutant.hit)
-        return self._means(np.where(hit[:, None], self._largest[mutant.kind][1], self._values))
+    def _measured(self, table: FeatureTable) -> _Measured:
+        codes = cluster_codes(table.query_ids, table.clusters)
+        low, high = self._ends
+        confidence = confidence_of({"ge": 0.0}, ALPHA)
+        bounds = mean_bounds(table.values, codes, low, high, level=confidence)
+        pairs = [(float(least), float(most)) for least, most in bounds]
+        return _Measured(
+            dict(zip(self.names, mean_of_pairs(table.values).tolist(), strict=True)),
+            dict(zip(self.names, pairs, strict=True)),
+        )
 
     def bounds(self, watched: Sequence[_Watched] = WATCHED) -> list[Bound]:
-        """What the means keep."""
-        directions = {
-            name: facts.direction_in(self._dataset.language)
-            for name, facts in self._suite.facts.items()
-        }
-        all_bounds = (
-            _bound(one, self.before[one.feature], directions[one.feature])
-            for one in watched
-            if one.feature in self.names and math.isfinite(self.before[one.feature])
-        )
-        return [bound for bound in all_bounds if bound is not None]
+        """Return the bounds that the responses keep, on features with a better side."""
+        bounds = []
+        for entry in watched:
+            mean = self.before.means.get(entry.feature, math.nan)
+            higher = self._higher.get(entry.feature)
+            if higher is None or not math.isfinite(mean):
+                continue
+            bound = _bound(entry, self.before.intervals[entry.feature], mean, higher)
+            bounds += [] if bound is None else [bound]
+        return bounds
 
-    def suggestion(self, mutant: Mutant) -> str:
-        """The assertion that catches a mutant: on the feature that moved most of its slack."""
-        after, slacks = self.after(mutant), {one.feature: one.slack for one in WATCHED}
-        moved = {
-            name: abs(after[name] - self.before[name]) / slacks[name]
-            for name in self.names
-            if math.isfinite(after[name] - self.before[name])
+    def suggestion(self, after: _Measured) -> str:
+        """Return the assertion that catches a mutant: on the feature that got worst by its slack.
+
+        Args:
+            after: The mutant's features.
+        """
+        slacks = {entry.feature: entry.slack for entry in WATCHED}
+        worse = {
+            name: (1 if higher else -1) * (self.before.means[name] - after.means[name])
+            for name, higher in self._higher.items()
+            if higher is not None
         }
-        name = max(moved, key=lambda one: moved[one], default="")
-        if not name or moved[name] < 0.1:
-            return "none of the watched features moves"
+        shares = {n: loss / slacks[n] for n, loss in worse.items() if math.isfinite(loss)}
+        name = max(shares, key=lambda name: shares[name], default="")
+        if not name or shares[name] < 0.1:
+            return "no watched feature gets worse"
         usual = next((b for b in self.bounds() if b.feature == name), None)
-        if usual is not None and not usual.holds(after[name]):
+        if usual is not None and usual.verdict(after.intervals[name]) == "broken":
             return usual.code()
-        # Nearer than the usual slack: halfway, and to be read as such.
-        middle = round((after[name] + self.before[name]) / 2, 3)
-        side = {"ge" if after[name] < self.before[name] else "le": middle}
-        return f"{Bound(name, '', **side).code()}  # near: the mean is {self.before[name]:.3f}"
+        side = "ge" if self._higher[name] else "le"
+        ends = (self.before.intervals[name], after.intervals[name])
+        kept, broken = (ends[0][0], ends[1][1]) if side == "ge" else (ends[0][1], ends[1][0])
+        nearer = Bound(name, "", **{side: round((kept + broken) / 2, 3)})
+        if nearer.verdict(ends[0]) != "holds" or nearer.verdict(ends[1]) != "broken":
+            return (
+                f"no bound tells it with so many queries ({name} {self.before.means[name]:.3f} → "
+                f"{after.means[name]:.3f}); compare with a baseline"
+            )
+        return f"{nearer.code()}  # near: the mean is {self.before.means[name]:.3f}"
+
+
+_ENDS = ("low", "high")
 
 
 # Scores -------------------------------------------------------------------------------------------
@@ -431,6 +489,7 @@ class Fate(NamedTuple):
         hit: how many queries that are.
         caught_by: the assertions that fell.
         suggestion: where none fell, the assertion that would, as code.
+        seed: The random seed that the mutant was drawn with.
     """
 
     kind: str
@@ -438,11 +497,14 @@ class Fate(NamedTuple):
     hit: int
     caught_by: tuple[str, ...]
     suggestion: str = ""
+    seed: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class MutationScore:
-    """Which faults a suite of assertions catches.
+    """Which faults a suite of assertions catches, over several random seeds.
+
+    An assertion that is inconclusive on a mutant does not catch it.
 
     Attributes:
         fates: of every mutant.
@@ -458,13 +520,38 @@ class MutationScore:
 
     @property
     def score(self) -> float:
-        """The share of the kinds that are caught where most queries have them, 0 to 1."""
-        return self.at(max((fate.share for fate in self.fates), default=math.nan))
+        """The share of the kinds that are caught if most queries have them, 0 to 1."""
+        return self.at(self.shares[0]) if self.fates else math.nan
 
     def at(self, share: float) -> float:
-        """The share of the kinds caught at a share of the queries; NaN where none was tried."""
-        caught = [bool(fate.caught_by) for fate in self.fates if fate.share == share]
-        return sum(caught) / len(caught) if caught else math.nan
+        """Return the mean over the seeds of the share of the kinds caught; NaN if none was tried.
+
+        Args:
+            share: The share of the queries that have the fault.
+        """
+        scores = self.by_seed(share)
+        return sum(scores) / len(scores) if scores else math.nan
+
+    def by_seed(self, share: float) -> tuple[float, ...]:
+        """Return the share of the kinds that is caught with each seed."""
+        caught: dict[int, list[bool]] = {}
+        for fate in self.fates:
+            if fate.share == share:
+                caught.setdefault(fate.seed, []).append(bool(fate.caught_by))
+        return tuple(sum(some) / len(some) for some in caught.values())
+
+    def verdict(self, minimum: float) -> BoundVerdict:
+        """Compare the score with a minimum.
+
+        Returns:
+            ``"holds"`` if the score reaches it with every seed, ``"broken"`` if with none, else
+            ``"cannot tell"``. Also ``"cannot tell"`` if no fault was tried.
+        """
+        scores = self.by_seed(self.shares[0]) if self.fates else ()
+        reached = [score >= minimum for score in scores]
+        if not reached or (any(reached) and not all(reached)):
+            return "cannot tell"
+        return "holds" if all(reached) else "broken"
 
     @property
     def shares(self) -> tuple[float, ...]:
@@ -472,21 +559,26 @@ class MutationScore:
         return tuple(sorted({fate.share for fate in self.fates}, reverse=True))
 
     def counted(self, share: float) -> str:
-        """``17 of 19 kinds of fault``."""
-        fates = [fate for fate in self.fates if fate.share == share]
-        return f"{sum(bool(one.caught_by) for one in fates)} of {len(fates)} kinds of fault"
+        """Return ``17.4 of 19 kinds of fault (16 to 18 with 5 seeds)``."""
+        scores = self.by_seed(share)
+        kinds = len({fate.kind for fate in self.fates if fate.share == share})
+        counts = [round(score * kinds) for score in scores]
+        mean = f"{sum(counts) / len(counts):.1f}".removesuffix(".0")
+        span = f"{min(counts)} to {max(counts)} " if min(counts) < max(counts) else ""
+        seeds = f"{span}with {len(scores)} seed{'s' if len(scores) > 1 else ''}"
+        return f"{mean} of {kinds} kinds of fault ({seeds})"
 
     def __str__(self) -> str:
-        rows = [
-            (fate.kind, f"{fate.share:.0%}", str(fate.hit), _by(fate.caught_by))
-            for fate in self.fates
+        mutants_of = _by_kind(self.fates)
+        missed = _by_kind(self.missed)
+        notes = [
+            f"{kind}, {share:.0%}: {fates[0].suggestion}" for (kind, share), fates in missed.items()
         ]
-        notes = [f"{fate.kind}, {fate.share:.0%}: {fate.suggestion}" for fate in self.missed]
         table = Table(
             "; ".join(f"{self.counted(share)} caught at {share:.0%}" for share in self.shares),
-            ("fault", "share", "queries", "caught by"),
-            tuple(rows),
-            tuple(not fate.caught_by for fate in self.fates),
+            ("fault", "share", "queries", "seeds", "caught by"),
+            tuple(_row(*key, fates) for key, fates in mutants_of.items()),
+            tuple(key in missed for key in mutants_of),
             (
                 *(("What would catch what was missed:", *notes) if notes else ()),
                 *(f"Not tried, {kind}: {why}" for kind, why in self.untried.items()),
@@ -499,8 +591,21 @@ class MutationScore:
 
     @property
     def missed(self) -> tuple[Fate, ...]:
-        """The mutants on which every assertion holds."""
+        """The mutants that no assertion catches."""
         return tuple(fate for fate in self.fates if not fate.caught_by)
+
+
+def _by_kind(fates: Iterable[Fate]) -> dict[tuple[str, float], list[Fate]]:
+    groups: dict[tuple[str, float], list[Fate]] = {}
+    for fate in fates:
+        groups.setdefault((fate.kind, fate.share), []).append(fate)
+    return groups
+
+
+def _row(kind: str, share: float, fates: Sequence[Fate]) -> tuple[str, ...]:
+    names = list(dict.fromkeys(name for fate in fates for name in fate.caught_by))
+    caught = sum(bool(fate.caught_by) for fate in fates)
+    return kind, f"{share:.0%}", str(fates[0].hit), f"{caught} of {len(fates)}", _by(names)
 
 
 def _by(names: Sequence[str]) -> str:
@@ -517,11 +622,13 @@ def mutation_score(
     kinds: Collection[str] | None = None,
     shares: Sequence[float] = SHARES,
     seed: int = 0,
+    seeds: int = SEEDS,
 ) -> MutationScore:
-    """How many kinds of fault a suite of assertions catches, and what would catch the others.
+    """Count the kinds of fault that assertions catch, and suggest what would catch the others.
 
-    A fault is caught where an assertion that holds of the responses does not hold of the mutant.
-    Assertions that do not hold of the responses themselves are named, and count for nothing.
+    A fault is caught if an assertion that holds of the responses fails on the mutant. One that is
+    inconclusive there, such as :func:`~mirage.testing.assert_feature` with too few queries, does
+    not catch it. Assertions that fail on the responses themselves are named, and count for nothing.
 
     Args:
         assertions: by name; each takes a run, and raises ``AssertionError`` where it falls short,
@@ -530,22 +637,24 @@ def mutation_score(
         run: the responses, which the assertions are to pass on.
         kinds: which kinds of fault; all by default.
         shares: of the queries that can have a fault, how many have it.
-        seed: of what is drawn.
+        seed: The first random seed.
+        seeds: How many seeds mutants are drawn with.
 
     Raises:
         UnknownNameError: there is no such kind.
-        SettingError: a share is not above 0 and up to 1.
+        SettingError: a share is not above 0 and up to 1, or ``seeds`` is below 1.
     """
 
-    def falling(some: Run) -> list[str]:
-        return [name for name, check in assertions.items() if _falls(check, some)]
+    def falling(mutant: Run) -> list[str]:
+        return [name for name, check in assertions.items() if _falls(check, mutant)]
 
-    return fates_of(falling, dataset, run, kinds=kinds, shares=shares, seed=seed)
+    return fates_of(falling, dataset, run, kinds=kinds, shares=shares, seed=seed, seeds=seeds)
 
 
 def _falls(check: Callable[[Run], object], run: Run) -> bool:
     try:
-        check(run)
+        with without_traces():
+            check(run)
     except (AssertionError, FeatureError):
         return True
     return False
@@ -559,19 +668,56 @@ def fates_of(
     kinds: Collection[str] | None = None,
     shares: Sequence[float] = SHARES,
     seed: int = 0,
+    seeds: int = SEEDS,
 ) -> MutationScore:
-    """As :func:`mutation_score`, where a function says which assertions fall on a run."""
-    made = mutants(dataset, run, kinds=kinds, shares=shares, seed=seed)
-    already = tuple(falling(run))
-    fates = [
-        (one, tuple(name for name in falling(one.run) if name not in already)) for one in made.tried
-    ]
-    effects = _Effects(dataset, run, [one for one, caught in fates if not caught])
-    rows = (
-        Fate(*one[:2], len(one.hit), caught, "" if caught else effects.suggestion(one))
-        for one, caught in fates
-    )
-    return MutationScore(tuple(rows), made.untried, already)
+    """Return the mutation score of assertions of which a function names those that fail on a run.
+
+    Arguments and errors are those of :func:`mutation_score`.
+    """
+    draws = _draws(dataset, run, kinds, shares, seed, seeds)
+    with remembering():
+        already = tuple(falling(run))
+        effects = _Effects(dataset, run)
+        failures: dict[tuple[Response, ...], tuple[str, ...]] = {}
+        fates = []
+        for number, mutant in draws.mutants:
+            texts = mutant.run.responses
+            if texts not in failures:  # some faults leave nothing to chance
+                names = falling(mutant.run)
+                failures[texts] = tuple(name for name in names if name not in already)
+            caught = failures[texts]
+            suggestion = "" if caught else effects.suggestion(effects.measure(mutant.run))
+            fates.append(_fate(mutant, caught, suggestion, number))
+    return MutationScore(tuple(fates), draws.untried, already)
+
+
+class _Draws(NamedTuple):
+    """The mutants of several seeds, each with its seed, and why other kinds were not tried."""
+
+    mutants: Sequence[tuple[int, Mutant]]
+    untried: Mapping[str, str]
+
+
+def _draws(
+    dataset: MirageDataset,
+    run: Run,
+    kinds: Collection[str] | None,
+    shares: Sequence[float],
+    seed: int,
+    seeds: int,
+) -> _Draws:
+    if seeds < 1:
+        raise SettingError(f"seeds must be at least 1, got {seeds}")
+    drawn = {
+        number: mutants(dataset, run, kinds=kinds, shares=shares, seed=number)
+        for number in range(seed, seed + seeds)
+    }
+    pairs = [(number, mutant) for number, some in drawn.items() for mutant in some.tried]
+    return _Draws(pairs, drawn[seed].untried)
+
+
+def _fate(mutant: Mutant, caught: tuple[str, ...], suggestion: str, seed: int) -> Fate:
+    return Fate(mutant.kind, mutant.share, len(mutant.hit), caught, suggestion, seed)
 
 
 def suggested_bounds(
@@ -581,31 +727,45 @@ def suggested_bounds(
     kinds: Collection[str] | None = None,
     shares: Sequence[float] = SHARES,
     seed: int = 0,
+    seeds: int = SEEDS,
 ) -> tuple[tuple[Bound, ...], MutationScore]:
-    """Bounds that the responses keep and some fault breaks, and the mutation score of them all.
+    """Return bounds that the responses keep and some fault breaks, and their mutation score.
 
-    Each feature of :data:`WATCHED` that the dataset provides for is bounded at the mean of the
-    responses less its slack; bounds that no fault breaks are left out.
+    Each feature of :data:`WATCHED` that the dataset provides for and that has a better side is
+    bounded on the other one: at the mean of the responses less its slack, or at the end of the
+    interval of the mean if that is farther out, so that the responses keep the bound. Bounds that
+    no fault breaks are left out.
 
     Args:
         dataset: what was asked.
         run: the responses.
         kinds: which kinds of fault; all by default.
         shares: of the queries that can have a fault, how many have it.
-        seed: of what is drawn.
+        seed: The first random seed.
+        seeds: How many seeds mutants are drawn with.
 
     Raises:
         UnknownNameError: there is no such kind.
-        SettingError: a share is not above 0 and up to 1.
+        SettingError: a share is not above 0 and up to 1, or ``seeds`` is below 1.
     """
-    made = mutants(dataset, run, kinds=kinds, shares=shares, seed=seed)
-    effects = _Effects(dataset, run, made.tried)
-    bounds, fates = effects.bounds(), []
-    for one in made.tried:
-        after = effects.after(one)
-        caught = tuple(bound.feature for bound in bounds if not bound.holds(after[bound.feature]))
-        suggestion = "" if caught else effects.suggestion(one)
-        fates.append(Fate(one.kind, one.share, len(one.hit), caught, suggestion))
+    draws = _draws(dataset, run, kinds, shares, seed, seeds)
+    fates = []
+    with remembering():
+        effects = _Effects(dataset, run)
+        bounds = effects.bounds()
+        measured: dict[tuple[Response, ...], _Measured] = {}
+        for number, mutant in draws.mutants:
+            texts = mutant.run.responses
+            if texts not in measured:  # some faults leave nothing to chance
+                measured[texts] = effects.measure(mutant.run)
+            after = measured[texts]
+            caught = tuple(
+                bound.feature
+                for bound in bounds
+                if bound.verdict(after.intervals[bound.feature]) == "broken"
+            )
+            suggestion = "" if caught else effects.suggestion(after)
+            fates.append(_fate(mutant, caught, suggestion, number))
     useful = {name for fate in fates for name in fate.caught_by}
     some = tuple(bound for bound in bounds if bound.feature in useful)
-    return some, MutationScore(tuple(fates), made.untried, unmeasured=effects.unmeasured)
+    return some, MutationScore(tuple(fates), draws.untried, unmeasured=effects.unmeasured)

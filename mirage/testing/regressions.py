@@ -218,8 +218,11 @@ def check_compared(runs: Compared, unclear: str, allow_failed: int) -> Compariso
     if comparison.verdict == "worse":
         raise _regressed(comparison, earlier, dataset, run)
     if comparison.verdict == "cannot tell":
-        more = what_would_tell(comparison)
-        settle_unclear(unclear, summary(comparison, more), told(comparison, more))
+        settle_unclear(
+            unclear,
+            lambda: summary(comparison, what_would_tell(comparison)),
+            lambda: told(comparison, what_would_tell(comparison)),
+        )
     return comparison
 
 

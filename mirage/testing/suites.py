@@ -16,7 +16,7 @@ from mirage.dataset import MirageDataset, write_run
 from mirage.errors import MirageError, SettingError
 from mirage.models import Run
 from mirage.testing._inputs import STAND_IN
-from mirage.testing.mutation import SHARES, Bound, MutationScore, fates_of, suggested_bounds
+from mirage.testing.mutation import SEEDS, SHARES, Bound, MutationScore, fates_of, suggested_bounds
 
 if TYPE_CHECKING:
     import pytest
@@ -32,6 +32,7 @@ def score_tests(
     kinds: Collection[str] | None = None,
     shares: Sequence[float] = SHARES,
     seed: int = 0,
+    seeds: int = SEEDS,
 ) -> MutationScore:
     """The mutation score of a file of tests: pytest runs it on the responses and on each mutant.
 
@@ -45,7 +46,8 @@ def score_tests(
         run: the responses, which the tests are to pass on.
         kinds: which kinds of fault; all by default.
         shares: of the queries that can have a fault, how many have it.
-        seed: of what is drawn.
+        seed: The first random seed.
+        seeds: How many seeds mutants are drawn with.
 
     Raises:
         MirageError: pytest is not installed, finds no test, or cannot read the file.
@@ -60,7 +62,7 @@ def score_tests(
             write_run(mutant, responses)
             return _falling(path, responses)
 
-        return fates_of(falling, dataset, run, kinds=kinds, shares=shares, seed=seed)
+        return fates_of(falling, dataset, run, kinds=kinds, shares=shares, seed=seed, seeds=seeds)
 
 
 def _falling(path: Path, responses: Path) -> tuple[str, ...]:
@@ -114,6 +116,7 @@ def write_tests(
     kinds: Collection[str] | None = None,
     shares: Sequence[float] = SHARES,
     seed: int = 0,
+    seeds: int = SEEDS,
 ) -> MutationScore:
     """Write a pytest file that passes on the responses, with its mutation score in its header.
 
@@ -130,16 +133,21 @@ def write_tests(
         kinds: Kinds of fault to try; all by default.
         shares: For each share, a mutant has the fault on this share of the queries that can have
             it.
-        seed: Random seed.
+        seed: The first random seed.
+        seeds: How many seeds mutants are drawn with.
 
     Raises:
         SettingError: No fault breaks any bound, so that there is nothing to write.
     """
-    bounds, score = suggested_bounds(dataset, run, kinds=kinds, shares=shares, seed=seed)
+    bounds, score = suggested_bounds(
+        dataset, run, kinds=kinds, shares=shares, seed=seed, seeds=seeds
+    )
     if not bounds:
         why = "".join(f"; {name} was not measured: {why}" for name, why in score.unmeasured.items())
         raise SettingError(
-            f"no feature of {run.model!r} on {dataset.name} tells it from a mutant{why}"
+            f"{dataset.name}: no fault breaks a bound on the features of {run.model!r}; "
+            f"{len(dataset)} queries may be too few to tell (5 are the fewest), or lack relevant "
+            f"passages and short answers{why}"
         )
     folder = Path(file).absolute().parent
     own = None if queries is None else _seen_from(folder, queries)
@@ -194,8 +202,8 @@ def _file(
             f"    return mirage_run(RAG, {python_literal(run.model)}, on=QUERIES)",
             "",
             "",
-            "# A mean may move by a tenth of its range; support by a quarter, length by ten times,",
-            "# for they move with the wording. Each bound says what it is for, and what breaks it.",
+            "# A mean may get worse by a tenth of its range, support by a quarter, and by chance.",
+            "# Improving breaks no bound. A test that cannot tell is skipped.",
             "@pytest.mark.parametrize(",
             '    ("feature", "bounds"),',
             "    [",

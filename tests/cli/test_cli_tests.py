@@ -209,7 +209,7 @@ KINDS = ("--kind", "uncited", "--kind", "wrongly-cited", "--kind", "wrong-entity
 
 
 def test_tests_are_written_and_scored(tmp_path: Path) -> None:
-    dataset = SWAHILI.sample(4, seed=0)
+    dataset = MirageDataset([query for query in SWAHILI if query.relevant][:8])
     rows = [{"query_id": query.id, "text": query.reference} for query in dataset]
     responses, queries = json_lines(tmp_path / "responses.jsonl", rows), tmp_path / "queries.jsonl"
     dataset.to_jsonl(queries)
@@ -225,7 +225,7 @@ def test_tests_are_written_and_scored(tmp_path: Path) -> None:
         "def test_it_cites():\n"
         f"    queries = MirageDataset.from_jsonl({str(queries)!r})\n"
         "    system = lambda query: 1 / 0  # which nobody asks\n"
-        '    assert_feature(system, "citation_recall@10", ge=0.9, on=queries)\n',
+        '    assert_feature(system, "citation_recall@10", ge=0.6, on=queries)\n',
         encoding="utf-8",
     )
     scored = mirage("tests", "score", responses, *more, "--tests", some, "--min", 0.9, "--json")

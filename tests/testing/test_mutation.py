@@ -7,17 +7,18 @@ import subprocess
 import sys
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from mirage import MirageDataset, MirageError, Query, Run, SettingError, UnknownNameError, respond
 from mirage.dataset import write_run
-from mirage.features import FeatureSuite
+from mirage.features import facts
 from mirage.surrogate.drafts import MANNERS
 from mirage.surrogate.faults import FAULTS
 from mirage.surrogate.pretraining import simulated_runs
 from mirage.testing import (
     Bound,
+    Fate,
+    MutationScore,
     assert_feature,
     assert_ranks,
     mutants,
@@ -31,6 +32,7 @@ from mirage.testing._runs import Runs
 SWAHILI = MirageDataset.bundled("sw")
 BUNDLED = respond({q.id: q.reference or "" for q in SWAHILI}, SWAHILI, "reference", progress=False)
 KINDS = ("uncited", "wrong-language", "over-cited")
+PASSING = {"cannot_tell": "pass"}
 
 
 def own(number: int = 6) -> tuple[MirageDataset, Run]:
@@ -91,17 +93,18 @@ def test_an_assertion_catches_what_it_is_about_and_what_is_missed_has_a_suggesti
     def never(_: Run) -> None:
         raise AssertionError
 
-    score = mutation_score({"cites": cites, "never": never}, SWAHILI, BUNDLED, kinds=KINDS)
-    caught = {(fate.kind, fate.share): fate.caught_by for fate in score.fates}
-    assert caught["uncited", 1.0] == caught["uncited", 0.25] == ("cites",)
-    assert caught["wrong-language", 1.0] == caught["over-cited", 1.0] == ()
+    score = mutation_score({"cites": cites, "never": never}, SWAHILI, BUNDLED, kinds=KINDS, seeds=2)
+    caught = {(fate.kind, fate.share, fate.seed): fate.caught_by for fate in score.fates}
+    for seed in (0, 1):
+        assert caught["uncited", 1.0, seed] == caught["uncited", 0.25, seed] == ("cites",)
+        assert caught["wrong-language", 1.0, seed] == caught["over-cited", 1.0, seed] == ()
     assert score.fallen == ("never",)
     assert score.score == score.at(0.25) == pytest.approx(1 / 3)
     assert math.isnan(score.at(0.5))
     said = {fate.kind: fate.suggestion for fate in score.missed if fate.share == 1}
     assert said["wrong-language"].startswith('assert_feature(run, "target_language", ge=')
     assert said["over-cited"].startswith('assert_feature(run, "citation_map@10", ge=')
-    assert "1 of 3 kinds of fault caught at 100%" in str(score)
+    assert "1 of 3 kinds of fault (with 2 seeds) caught at 100%" in str(score)
     # What is suggested holds of the responses, and not of the mutant.
     mutant = mutants(SWAHILI, BUNDLED, kinds=["over-cited"], shares=[1]).tried[0].run
     names = {"assert_feature": assert_feature}
@@ -110,61 +113,159 @@ def test_an_assertion_catches_what_it_is_about_and_what_is_missed_has_a_suggesti
         exec(said["over-cited"], {**names, "run": mutant})
 
 
+def test_what_assertions_do_on_mutants_leaves_no_trace_on_the_running_test(
+    request: pytest.FixtureRequest,
+) -> None:
+    def unclear(run: Run) -> None:
+        assert assert_feature(run, "citation_recall@10", ge=0.95).verdict == "cannot tell"
+
+    score = mutation_score({"unclear": unclear}, SWAHILI, BUNDLED, kinds=["garbled"], seeds=1)
+    assert score.fallen == ()
+    assert not getattr(request.node, "mirage_open", ())
+    assert not request.node.user_properties
+
+
 def test_suggested_bounds_score_as_the_assertions_do() -> None:
-    bounds, score = suggested_bounds(SWAHILI, BUNDLED, kinds=KINDS)
+    bounds, score = suggested_bounds(SWAHILI, BUNDLED, kinds=KINDS, seeds=2)
     checks = {
-        b.feature: lambda run, b=b: assert_feature(run, b.feature, ge=b.ge, le=b.le) for b in bounds
+        b.feature: lambda run, b=b: assert_feature(run, b.feature, **b.limits) for b in bounds
     }
-    again = mutation_score(checks, SWAHILI, BUNDLED, kinds=KINDS)
+    again = mutation_score(checks, SWAHILI, BUNDLED, kinds=KINDS, seeds=2)
     assert not again.fallen
-    assert {f[:3]: set(f.caught_by) for f in score.fates} == {
-        f[:3]: set(f.caught_by) for f in again.fates
+    assert {(*f[:3], f.seed): set(f.caught_by) for f in score.fates} == {
+        (*f[:3], f.seed): set(f.caught_by) for f in again.fates
     }
     assert score.score == 1
+
+
+def test_a_mutation_score_has_its_spread_over_seeds() -> None:
+    fates = [
+        Fate(kind, 1.0, 9, ("cites",) if number < caught else (), seed=seed)
+        for seed, caught in enumerate((2, 3, 1))
+        for number, kind in enumerate(("uncited", "garbled", "padded", "refusal"))
+    ]
+    score = MutationScore(tuple(fates), {})
+    assert score.by_seed(1.0) == (0.5, 0.75, 0.25)
+    assert score.score == 0.5
+    assert score.counted(1.0) == "2 of 4 kinds of fault (1 to 3 with 3 seeds)"
+    verdicts = [score.verdict(minimum) for minimum in (0.25, 0.5, 0.76)]
+    assert verdicts == ["holds", "cannot tell", "broken"]
+    assert MutationScore((), {}).verdict(0.5) == "cannot tell"
+    assert "1 of 3" in str(score)
+
+
+def improved(texts: str) -> Run:
+    """Return a run that answers the Swahili queries, or says that no passage does."""
+    return simulated_runs("sw", {texts})[texts]
+
+
+def without_relevant(number: int) -> MirageDataset:
+    """Return the queries with so many passages, those that answer first."""
+    queries = []
+    for query in SWAHILI:
+        order = sorted(query.passages, key=lambda passage: passage.id not in query.relevant)
+        shown = tuple(order[:number])
+        ids = {passage.id for passage in shown}
+        relevant = tuple(id_ for id_ in query.relevant if id_ in ids)
+        queries.append(query.model_copy(update={"passages": shown, "relevant": relevant}))
+    return MirageDataset(queries, name=f"k{number}")
+
+
+def as_markdown(texts: dict[str, str]) -> dict[str, str]:
+    return {
+        id_: "\n".join(f"- **{line}**" for line in text.split("\n") if line)
+        for id_, text in texts.items()
+    }
+
+
+def test_an_improved_run_breaks_no_written_bound() -> None:
+    good = {response.query_id: response.text or "" for response in improved("reference")}
+    wrong = {r.query_id: r.text or "" for r in improved("lying")}
+    # The tests are written from a bot that is wrong in three answers of ten.
+    spoilt = {id_: wrong[id_] if i % 10 < 3 else good[id_] for i, id_ in enumerate(good)}
+    before = respond(spoilt, SWAHILI, "bot", progress=False)
+    bounds, _ = suggested_bounds(SWAHILI, before, seeds=1)
+    assert {bound.feature for bound in bounds} >= {"answer_match", "abstention", "wrong_answer"}
+    known = {bound.feature: facts(bound.feature).direction_in("sw") for bound in bounds}
+    for bound in bounds:
+        assert (bound.ge is None) == (known[bound.feature] == "lower"), bound
+        assert (bound.le is None) == (known[bound.feature] == "higher"), bound
+    assert not {"passage_coverage", "answer_length", "well_formed"} & set(known)
+    short = {response.query_id: response.text or "" for response in improved("terse")}
+    for texts in (good, short, as_markdown(good), as_markdown(short)):
+        for passages in (1, 5):
+            on = without_relevant(passages)
+            run = respond(texts, on, "bot", progress=False)
+            for bound in bounds:
+                result = assert_feature(run, bound.feature, on=on, **bound.limits, **PASSING)
+                assert result.verdict != "broken", bound
+
+
+def test_no_suggestion_bounds_the_better_side() -> None:
+    dataset = MirageDataset(list(SWAHILI)[::2])
+    wrong = improved("lying").model_copy(
+        update={"responses": tuple(improved("lying").responses[::2])}
+    )
+    bounds, score = suggested_bounds(dataset, wrong, seeds=1)
+    for fate in score.missed:
+        assert 'answer_match", le=' not in fate.suggestion
+        assert 'abstention", le=' not in fate.suggestion
+    assert all(bound.le is None for bound in bounds if bound.feature == "answer_match")
 
 
 def test_written_bounds_hold_of_what_is_as_true_in_other_words() -> None:
-    dataset = MirageDataset(list(SWAHILI)[::4])
+    dataset = MirageDataset(list(SWAHILI)[::2])
     runs = {
-        name: run.model_copy(update={"responses": run.responses[::4]})
-        for name, run in simulated_runs("sw", {*MANNERS, "lying", "format-broken"}).items()
+        name: run.model_copy(update={"responses": run.responses[::2]})
+        for name, run in simulated_runs("sw", {*MANNERS, "lying"}).items()
     }
-    kinds = ("uncited", "lying", "hallucinated", "dumping", "cut-off", "format-broken")
-    bounds, score = suggested_bounds(dataset, runs["reference"], kinds=kinds, shares=(1.0,))
+    kinds = ("uncited", "lying", "refusal")
+    bounds, score = suggested_bounds(
+        dataset, runs["reference"], kinds=kinds, shares=(1.0,), seeds=1
+    )
     assert score.score == 1
 
-    def falling(run: Run) -> set[str]:
-        table = FeatureSuite([b.feature for b in bounds]).score(dataset, run, progress=False)
-        return {b.feature for b in bounds if not b.holds(float(np.nanmean(table[b.feature])))}
+    def broken(run: Run) -> set[str]:
+        return {bound.feature for bound in bounds if is_broken(run, bound, dataset)}
 
-    for name in ("long", "quoting"):
-        assert falling(runs[name]) == set(), name
-    for name in ("plain", "casual", "terse"):  # without headings
-        assert falling(runs[name]) == {"well_formed"}, name
-    assert falling(runs["lying"]) >= {"answer_match", "wrong_answer"}
-    # Nothing is asked of headings where there were none.
-    plain, _ = suggested_bounds(dataset, runs["plain"], kinds=["uncited"], shares=(1.0,))
-    assert "well_formed" not in {bound.feature for bound in plain}
+    for name in MANNERS:
+        assert broken(runs[name]) == set(), name
+    assert broken(runs["lying"]) >= {"answer_match", "wrong_answer"}
 
 
-def test_a_bound_without_a_mean_does_not_hold() -> None:
-    assert Bound("answer_match", "", ge=0.5).holds(0.5)
-    assert not Bound("answer_match", "", ge=0.5).holds(math.nan)
-    assert not Bound("wrong_answer", "", le=0.5).holds(0.51)
+def is_broken(run: Run, bound: Bound, dataset: MirageDataset) -> bool:
+    try:
+        assert_feature(run, bound.feature, on=dataset, **bound.limits, **PASSING)
+    except AssertionError:
+        return True
+    return False
+
+
+def test_a_bound_is_compared_with_an_interval() -> None:
+    bound = Bound("answer_match", "", ge=0.5)
+    assert [bound.verdict(ends) for ends in ((0.5, 1), (0.4, 1), (0.1, 0.4))] == [
+        "holds",
+        "cannot tell",
+        "broken",
+    ]
+    assert bound.verdict((math.nan, math.nan)) == "broken"
+    assert Bound("wrong_answer", "", le=0.5).verdict((0.51, 0.9)) == "broken"
 
 
 def test_a_written_file_passes_and_its_score_is_that_of_pytest(tmp_path: Path) -> None:
-    dataset, run = own(4)
+    dataset, run = own(6)
     responses, queries = tmp_path / "responses.jsonl", tmp_path / "queries.jsonl"
     write_run(run, responses)
     dataset.to_jsonl(queries)
     file = tmp_path / "test_written.py"
-    said = write_tests(file, dataset, run, responses, queries, kinds=KINDS, shares=(1.0,))
+    settings = {"kinds": KINDS[:2], "shares": (1.0,), "seeds": 2}
+    said = write_tests(file, dataset, run, responses, queries, **settings)
     assert f"- {said.counted(1.0)} on all queries" in file.read_text(encoding="utf-8")
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", file.name]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout
-    counted = score_tests(file, dataset, run, kinds=KINDS, shares=(1.0,))
+    assert "skipped" not in done.stdout
+    counted = score_tests(file, dataset, run, **settings)
     assert not counted.fallen
     assert counted.score == said.score == 1
     assert all(len(line) <= 100 for line in file.read_text(encoding="utf-8").splitlines())
@@ -191,7 +292,7 @@ def test_the_variable_names_responses_that_are_read_in_place_of_the_system(
 
     write_run(BUNDLED, tmp_path / "others.jsonl")
     monkeypatch.setenv("MIRAGE_RESPONSES", str(tmp_path / "others.jsonl"))
-    assert_feature(asked, "citation_recall@10", ge=0.9, on="sw")
+    assert_feature(asked, "citation_recall@10", ge=0.8, on="sw")
     assert_ranks(asked, at_least="anchor/uncited", on="sw")
     run = Runs(None, None)(asked, "asked", on="sw", resume=True)
     assert {one.text for one in run.responses} == {one.text for one in BUNDLED.responses}
