@@ -222,11 +222,9 @@ def _queries(share: float) -> str:
 
 
 def _missed(score: MutationScore) -> list[str]:
-    missed = [fate.kind for fate in score.missed if fate.share == score.shares[0]]
+    whole = (fate.kind for fate in score.missed if fate.share == score.shares[0])
+    missed = list(dict.fromkeys(whole))
     lines = [f"Missed: {', '.join(missed)}."] if missed else []
-    if score.unmeasured:
-        lines.append(f"Not measured: {', '.join(score.unmeasured)}.")
-    return lines
 
 
 def _lines(bound: Bound, score: MutationScore) -> list[str]:
@@ -234,10 +232,7 @@ def _lines(bound: Bound, score: MutationScore) -> list[str]:
     kinds = [fate.kind for fate in score.fates if bound.feature in fate.caught_by]
     most = list(dict.fromkeys(kinds))
     named = ", ".join(most[:2]) + (", ..." if len(most) > 2 else "")
-    given = {"ge": bound.ge, "le": bound.le}
-    limits = ", ".join(
-        f"{python_literal(side)}: {value:g}" for side, value in given.items() if value is not None
-    )
+    limits = ", ".join(f"{python_literal(side)}: {value:g}" for side, value in bound.limits.items())
     return [
         f"        # {bound.why}: {named}",
         f"        ({python_literal(bound.feature)}, {{{limits}}}),",
