@@ -97,9 +97,9 @@ class Failures:
         """Read tests on another manner."""
         verdicts = {bound.feature: bound.verdict(intervals[bound.feature]) for bound in bounds}
         failed = [name for name, verdict in verdicts.items() if verdict == "broken"]
-        self.read.update(verdicts)
+        self.read.update(list(verdicts))
         self.failed.update(failed)
-        self.unclear.update(n for n, verdict in verdicts.items() if verdict == "cannot tell")
+        self.unclear.update([n for n, v in verdicts.items() if v == "cannot tell"])
         self.files += 1
         self.broken += bool(failed)
 

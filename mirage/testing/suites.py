@@ -225,6 +225,9 @@ def _missed(score: MutationScore) -> list[str]:
     whole = (fate.kind for fate in score.missed if fate.share == score.shares[0])
     missed = list(dict.fromkeys(whole))
     lines = [f"Missed: {', '.join(missed)}."] if missed else []
+    if score.unmeasured:
+        lines.append(f"Not measured: {', '.join(score.unmeasured)}.")
+    return lines
 
 
 def _lines(bound: Bound, score: MutationScore) -> list[str]:
