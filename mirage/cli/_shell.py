@@ -187,7 +187,8 @@ def main(
     """Rank retrieval-augmented generation systems in 18 languages, offline.
 
     Exit status: 0 what was asked for holds, 1 it fell short, nobody answered or an output cannot
-    be written, 2 the input was bad, or `mirage check` or `mirage drift` cannot tell.
+    be written, 2 the input was bad, or `check`, `drift`, `features --min` or `tests score --min`
+    is inconclusive.
     """
     say_plainly()
 

@@ -168,7 +168,8 @@ def assert_feature(
         le: The mean is at most this.
         lt: The mean is below this.
         alpha: The probability that the assertion fails though the mean is within the bounds, and
-            that it holds though the mean is not; above 0 and below 0.5.
+            that it holds though the mean is not; above 0 and below 0.5. If the feature declares no
+            range and its values are skewed, the assertion is wrong more often.
         cannot_tell: ``"skip"``, ``"fail"`` or ``"pass"`` if the interval is on both sides of a
             bound; by default what pytest's ini option ``mirage_cannot_tell`` says, or else
             ``"skip"``. Outside of pytest nothing is skipped: check the ``verdict`` that is
