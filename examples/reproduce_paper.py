@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any
 
 from mirage import FeatureSuite, Judgments, experiments
-from mirage.experiments import Arena, Result, read_arena
+from mirage.experiments import Arena, Result, read_arena, read_hub_arena
 from mirage.languages import LANGUAGES
 from mirage.sources import nomiracl
 from mirage.surrogate.estimators import ESTIMATORS
@@ -40,30 +40,27 @@ def from_nomiracl(language: str) -> Arena:
     return Arena.of(tables, Judgments.from_records(judgments))
 
 
-def from_hub(language: str, path: str | None) -> Arena:
-    """The paper's own arena: its published feature values and GPT-4o's judgments."""
-    from mirage.surrogate import official
-
-    benchmark = official.load(language, path=path)
-    return Arena.of(list(benchmark.tables.values()), Judgments.from_records(benchmark.judgments))
-
-
 def languages(options: argparse.Namespace) -> list[str]:
-    """Those asked for, or all that there are."""
+    """Return the languages given as options, or else all that the source has."""
     if options.languages:
         return list(options.languages)
     if options.files:
         return [code for code in LANGUAGES if (Path(options.files) / code).is_dir()]
-    return list(LANGUAGES) if options.hub is not None else list(NOMIRACL)
+    if options.hub:
+        copies = Path(options.hub) / "mirage-bench"
+        return [code for code in LANGUAGES if (copies / code).is_dir()]
+    return list(NOMIRACL) if options.hub is None else list(LANGUAGES)
 
 
 def arenas(options: argparse.Namespace) -> dict[str, Arena]:
     """The arenas by language."""
     codes = languages(options)[: 2 if options.quick else None]
+    if not codes:
+        raise SystemExit(f"{options.files or options.hub}: no folder of a language in it")
     if options.files:
         return {code: read_arena(options.files, code) for code in codes}
     if options.hub is not None:
-        return {code: from_hub(code, options.hub or None) for code in codes}
+        return {code: read_hub_arena(code, options.hub or None) for code in codes}
     return {code: from_nomiracl(code) for code in codes}
 
 
@@ -100,7 +97,9 @@ def all_experiments(
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Print every experiment, by language and in the mean."""
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     source = parser.add_mutually_exclusive_group()
     source.add_argument("--hub", nargs="?", const="", metavar="FOLDER")
     source.add_argument("--files", metavar="FOLDER")

@@ -39,8 +39,10 @@ from mirage.experiments import (
 )
 from mirage.llm import LLM
 from mirage.sources import nomiracl
+from mirage.surrogate.simulation import System
 from mirage.training import BERGEN_TUNING, MIRAGE_BENCH_TUNING, TuningRecipe
 
+ROOT = Path(__file__).parents[1]
 MODELS = tuple(f"m{i:02d}" for i in range(10))
 FEATURES = ("citation_recall@10", "fluency", "noise")
 
@@ -526,7 +528,7 @@ def test_the_example_runs_every_experiment_on_files(
 ) -> None:
     for code in ("en", "sw"):
         write(tmp_path / "arena" / code, arena(code))
-    example = Path(__file__).parents[1] / "examples" / "reproduce_paper.py"
+    example = ROOT / "examples" / "reproduce_paper.py"
     arguments = ["--files", str(tmp_path / "arena"), "--out", str(tmp_path / "out"), "--quick"]
     runpy.run_path(str(example))["main"](arguments)
     printed = capsys.readouterr().out
@@ -539,6 +541,32 @@ def test_the_example_runs_every_experiment_on_files(
     for columns in written:
         assert set(columns["language"]) <= {"en", "sw", "all"}
         assert len({len(column) for name, column in columns.items() if name != "title"}) == 1
+
+
+def test_the_example_makes_the_papers_tables_from_copies_in_the_hubs_form(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("datasets", reason="the extra hub is not installed")
+    import hub_copy
+
+    # Table 3 holds four models out and learns from three or more.
+    for name, faults in {"model-x": {"off-topic": 0.4}, "model-y": {"truncated": 0.3}}.items():
+        monkeypatch.setitem(hub_copy.SYSTEMS, name, System(name, faults))
+    for code in ("en", "sw"):
+        hub_copy.made().write(tmp_path / "copies", code)
+    example = runpy.run_path(str(ROOT / "examples" / "reproduce_paper.py"))
+    example["main"](["--hub", str(tmp_path / "copies"), "--quick"])
+    printed = capsys.readouterr().out
+    for number in ("Table 2", "Table 3", "Table 4", "Table 5", "Figure 5", "Figure 6", "Figure 8"):
+        assert f"\n{number}" in printed
+    assert "\n   sw " in printed
+    assert "nan" not in printed.lower()
+
+
+def test_the_example_says_that_a_folder_has_no_copies(tmp_path: Path) -> None:
+    example = runpy.run_path(str(ROOT / "examples" / "reproduce_paper.py"))
+    with pytest.raises(SystemExit, match="no folder of a language"):
+        example["main"](["--hub", str(tmp_path)])
 
 
 # Real outputs -------------------------------------------------------------------------------------

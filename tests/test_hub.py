@@ -34,8 +34,7 @@ from mirage.errors import (
     UnknownNameError,
 )
 from mirage.features import FeatureSuite
-from mirage.leaderboard import Leaderboard
-from mirage.leaderboard import _official as official
+from mirage.leaderboard import Leaderboard, official
 from mirage.leaderboard._suite import TASTES
 from mirage.models import Query, Response, Run
 from mirage.sources import hub

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 from mirage._base.lazy import lazy
 
 if TYPE_CHECKING:
-    from mirage.experiments.arenas import Arena, read_arena
+    from mirage.experiments.arenas import Arena, read_arena, read_hub_arena
     from mirage.experiments.finetuning import tuned_models, tuning_settings
     from mirage.experiments.judging import fewer_judgments, new_models
     from mirage.experiments.results import (
@@ -68,6 +68,7 @@ __all__ = [
     "new_models",
     "r2_by_tournaments",
     "read_arena",
+    "read_hub_arena",
     "tau_b",
     "tau_by_language",
     "tuned_models",

@@ -13,9 +13,10 @@ from mirage._base.files import read_rows, validated
 from mirage.arena import BradleyTerry, Judgments, Tournaments
 from mirage.errors import DatasetError
 from mirage.features import FeatureTable
+from mirage.leaderboard import official
 from mirage.models import Judgment
 
-__all__ = ["Arena", "read_arena"]
+__all__ = ["Arena", "read_arena", "read_hub_arena"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,6 +90,28 @@ def read_arena(folder: str | Path, language: str, **options: Any) -> Arena:
     judgments = Judgments.from_records(
         validated(Judgment, row, where) for where, row in read_rows(here / "judgments.jsonl")
     )
+    return Arena.of(tables, judgments, **options)
+
+
+def read_hub_arena(language: str, path: str | Path | None = None, **options: Any) -> Arena:
+    """Read the arena of MIRAGE-Bench: its published feature values and GPT-4o's judgments.
+
+    Values and judgments are counted as the paper counts them: a feature without a value is 0, ties
+    are left out, and the last of several verdicts on a pair counts.
+
+    Args:
+        language: ISO 639-1 code of one of the benchmark's 18 languages.
+        path: Folder with copies of the benchmark's datasets, read instead of the hub.
+        **options: Options of :meth:`Arena.of`.
+
+    Raises:
+        DatasetError: If the hub cannot be reached or a file is damaged.
+        MissingPackageError: If the extra ``hub`` is not installed.
+        JudgmentError: If the judgments give no logits.
+    """
+    benchmark = official.load(language, path=path, as_in_paper=True)
+    judgments = Judgments.from_records(benchmark.judgments)
+    tables = [benchmark.counted[model] for model in judgments.models]
     return Arena.of(tables, judgments, **options)
 
 

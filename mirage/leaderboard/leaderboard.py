@@ -216,9 +216,9 @@ class Leaderboard:
             FeatureError: a feature fails, or some model has it on no query.
             MissingPackageError: the extra is not installed.
         """
-        from mirage.leaderboard import _official
+        from mirage.leaderboard import official
 
-        made = _official.surrogate(
+        made = official.surrogate(
             suite,
             language,
             path=path,
@@ -236,7 +236,7 @@ class Leaderboard:
         board.provenance = made.provenance
         board.about = f"{OFFICIAL} {_validated(made.provenance['validation'])}"
         board._runs = cache(
-            lambda: _official.load(language, path=path, revisions=revisions, judge=judge).runs
+            lambda: official.load(language, path=path, revisions=revisions, judge=judge).runs
         )
         return board
 
