@@ -23,6 +23,7 @@ from pydantic import (
 )
 
 from mirage._base.passages import document_of, is_other_text
+from mirage._base.rows import first_duplicate
 from mirage.errors import SettingError, UnknownNameError
 from mirage.languages import Language
 
@@ -125,8 +126,8 @@ class Query(Record):
     @model_validator(mode="after")
     def _passages_are_distinct(self) -> Self:
         ids = [passage.id for passage in self.passages]
-        if len(set(ids)) != len(ids):
-            twice = next(id_ for id_, count in Counter(ids).items() if count > 1)
+        twice = first_duplicate(ids)
+        if twice is not None:
             raise ValueError(f"query {self.id!r} shows passage {twice!r} twice; ids are unique")
         return self
 
@@ -317,6 +318,17 @@ class Run(Record):
             raise UnknownNameError(
                 f"query in the run of model {self.model!r}", query_id, self._by_query
             ) from None
+
+    def __contains__(self, query: object) -> bool:
+        """Return whether the run has a response to a query, given by its id, or holds a response.
+
+        >>> run = Run(model="m", language="en", responses=(Response(query_id="q1", text="Yes"),))
+        >>> "q1" in run, "q2" in run
+        (True, False)
+        """
+        if isinstance(query, Response):
+            return self._by_query.get(query.query_id) == query
+        return query in self._by_query
 
     def __repr__(self) -> str:
         counts = f"responses={len(self)}, failed={len(self.failed)}"

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from mirage._base.arrays import Floats, Ints
+from mirage._base.rows import first_duplicate
 from mirage._base.tables import RANKED, Table, frame_of, ranked_cells, to_html, to_markdown, to_text
 from mirage.arena.bradley_terry import BradleyTerry, BradleyTerryFit, Tournaments
 from mirage.arena.cautions import cautions
@@ -51,6 +52,9 @@ UNANSWERED = 0.2
 
 DRAWS = 1000
 """Draws of a judged ranking that one over several languages counts ranks in."""
+
+_FRAGILE_MODELS = 50
+"""Above so many models, only the first place's fragility is computed: all would take minutes."""
 
 UNDETERMINED = "und"
 """The language of judgments that come without queries (ISO 639-2)."""
@@ -172,7 +176,7 @@ class Ranking:
         if not self.entries:
             raise MirageError("a ranking needs at least one model")
         if len(self._by_model) != len(self.entries):
-            twice = next(name for name in self.models if self.models.count(name) > 1)
+            twice = first_duplicate(self.models)
             raise MirageError(f"model {twice!r} is in the ranking twice; names are unique")
 
     @classmethod
@@ -293,18 +297,22 @@ class Ranking:
 
     @cached_property
     def fragility(self) -> Mapping[str, Fragility]:
-        """How few queries, and verdicts, the rank of each judged model hangs on, by its name.
+        """How few queries, and how few verdicts, each judged model's rank depends on, by name.
 
-        See :func:`mirage.arena.fragility`, which takes a second for 19 models. Empty for rankings
-        that do not come from one fit to judgments, or from pairs that were chosen adaptively.
+        See :func:`mirage.arena.fragility`, which takes a second for 19 models. If there are more
+        than 50 models, only those in first place are here. Empty for rankings that do not come
+        from one fit to judgments, or come from adaptively chosen pairs.
         """
         evidence = self.evidence
         if evidence is None or evidence.judgments is None or evidence.bradley_terry is None:
             return {}
         if evidence.judgments.halves is not None:
             return {}
-        found = fragility(evidence.judgments, bradley_terry=evidence.bradley_terry)
-        return {one.model: one for one in found if one.rank == self[one.model].rank}
+        models = self.models
+        if len(models) > _FRAGILE_MODELS:
+            models = tuple(entry.model for entry in self if entry.rank == 1)[:_FRAGILE_MODELS]
+        rows = fragility(evidence.judgments, models=models, bradley_terry=evidence.bradley_terry)
+        return {row.model: row for row in rows if row.rank == self[row.model].rank}
 
     @property
     def fragility_notes(self) -> tuple[str, ...]:
@@ -545,6 +553,9 @@ class MultilingualRanking(Mapping[str, Ranking]):
         means = {model: float(np.mean([r[model].rank for r in self.values()])) for model in shared}
         self._means = dict(sorted(means.items(), key=lambda item: item[1]))
         self.level: float = min(ranking.level for ranking in self.values())
+
+    def __contains__(self, language: object) -> bool:
+        return language in self._rankings
 
     def __getitem__(self, language: str) -> Ranking:
         if language not in self._rankings:

@@ -8,7 +8,7 @@ from typing import Any
 
 from mirage.errors import DatasetError
 
-__all__ = ["PASSAGE_NAMES", "is_missing", "placed", "present", "rows_in"]
+__all__ = ["PASSAGE_NAMES", "first_duplicate", "is_missing", "placed", "present", "rows_in"]
 
 PASSAGE_NAMES: Mapping[str, tuple[str, ...]] = {
     "id": ("id", "_id", "docid", "wikipedia_id"),
@@ -17,6 +17,20 @@ PASSAGE_NAMES: Mapping[str, tuple[str, ...]] = {
     "document": ("document", "document_id"),
 }
 """What others call the fields of a passage: BEIR, MIRACL, Pyserini, KILT."""
+
+
+def first_duplicate(values: Iterable[str]) -> str | None:
+    """Return the first value that was there before, ``None`` if all are different.
+
+    >>> first_duplicate(["a", "b", "c", "b", "a"])
+    'b'
+    """
+    seen: set[str] = set()
+    for value in values:
+        if value in seen:
+            return value
+        seen.add(value)
+    return None
 
 
 def rows_in(frame: Any) -> list[dict[str, Any]]:

@@ -41,6 +41,9 @@ __all__ = ["BradleyTerry", "BradleyTerryFit", "ControlEffect", "Ties", "Tourname
 
 Ties = Literal["half", "drop", "davidson"]
 
+MOST_MODELS = 1000
+"""How many models can be fitted together: the covariance has a cell for every two of them."""
+
 _CELLS = 1 << 18  # numbers in the win matrices of the tournaments that are fitted at a time
 _MOSTLY = 0.5  # share of tournaments with a model separated, from which they say nothing of it
 _DENSE = 1 << 23  # numbers in the win matrices of all queries, beyond which rows are counted
@@ -259,7 +262,14 @@ class BradleyTerry:
         return Tournaments(columns.models, columns.query_ids, counts, logits, alone, log_nu, named)
 
     def _counted(self, records: JudgmentsLike) -> Judgments:
+        """Return the judgments that the fit uses: without ties if these are dropped."""
         judgments = as_judgments(records)
+        if len(judgments.models) > MOST_MODELS:
+            raise JudgmentError(
+                f"the judgments name {len(judgments.models)} models, and at most {MOST_MODELS} can "
+                "be fitted together, because their covariance has a cell for every two; fit groups "
+                "of models"
+            )
         if self.ties != "drop":
             return judgments
         decided = judgments.score != 0.5

@@ -196,15 +196,13 @@ def bound_groups(wins: Floats) -> list[Ints]:
     Where there are several groups, all judgments between two of them went one way, and the
     distance between the two has no maximum of likelihood (Ford 1957; Hunter 2004, assumption 1).
     """
-    beat = wins > 0
-    left = np.ones(len(wins), dtype=bool)
-    groups = []
-    while left.any():
-        start = int(np.argmax(left))
-        group = _reached(beat, start) & _reached(beat.T, start)
-        groups.append(np.flatnonzero(group))
-        left &= ~group
-    return sorted(groups, key=len, reverse=True)
+    from scipy.sparse import csr_array
+    from scipy.sparse.csgraph import connected_components
+
+    _, labels = connected_components(csr_array((wins > 0).astype(np.int8)), connection="strong")
+    order = np.argsort(labels, kind="stable")
+    groups = np.split(order, np.flatnonzero(np.diff(labels[order])) + 1)
+    return sorted(groups, key=lambda group: (-len(group), int(group[0])))
 
 
 def separation_covariance(information: Floats, groups: list[Ints]) -> Floats:
@@ -397,14 +395,14 @@ def _query_blocks(query: _Column) -> Iterator[slice | Ints]:
 
 
 def _reached(edges: Bools, start: int) -> Bools:
-    """Which nodes a walk along ``edges[from, to]`` reaches from ``start``."""
-    seen = np.zeros(len(edges), dtype=bool)
-    seen[start] = True
-    front = seen.copy()
-    while front.any():
-        front = edges[front].any(axis=0) & ~seen
-        seen |= front
-    return seen
+    """Return which nodes a walk along ``edges[from, to]`` reaches from ``start``."""
+    from scipy.sparse import csr_array
+    from scipy.sparse.csgraph import breadth_first_order
+
+    reached = np.zeros(len(edges), dtype=bool)
+    nodes = breadth_first_order(csr_array(edges.astype(np.int8)), start, return_predecessors=False)
+    reached[nodes] = True
+    return reached
 
 
 def _batch(wins: Floats, start: Floats | None, params: int) -> tuple[Floats, Floats, Floats]:

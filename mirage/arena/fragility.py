@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations_with_replacement, islice
 from typing import Any
@@ -14,7 +14,7 @@ from mirage._base.arrays import Floats, Ints
 from mirage.arena import estimation
 from mirage.arena.bradley_terry import BradleyTerry
 from mirage.arena.judgments import Judgments, JudgmentsLike
-from mirage.errors import JudgmentError, SettingError
+from mirage.errors import JudgmentError, SettingError, UnknownNameError
 from mirage.statistics.ranks import ranks
 
 __all__ = ["Fragility", "Removal", "fragility"]
@@ -80,7 +80,10 @@ class Fragility:
 
 
 def fragility(
-    judgments: JudgmentsLike, *, bradley_terry: BradleyTerry | None = None
+    judgments: JudgmentsLike,
+    *,
+    models: Collection[str] | None = None,
+    bradley_terry: BradleyTerry | None = None,
 ) -> tuple[Fragility, ...]:
     """How few queries, and how few verdicts, each model's rank hangs on.
 
@@ -95,17 +98,21 @@ def fragility(
     Every removal that is named changes the rank, by a fit to what is left, which holds the models
     together. That there is none smaller is sure where all were tried, as in small arenas;
     ``benchmarks/fragility.py`` compares with all removals. 19 models on 100 queries take a second.
+    The time grows with the fourth power of the number of models, and with the third power if
+    ``models`` names only a few of them.
 
     Args:
         judgments: as :meth:`BradleyTerry.fit` takes them.
+        models: Names of the models whose fragility is computed; all by default.
         bradley_terry: how they are fitted, ``BradleyTerry()`` by default.
 
     Returns:
-        One a model, in the order of :attr:`Judgments.models`.
+        One per model, in the order of :attr:`Judgments.models`.
 
     Raises:
         JudgmentError: as :meth:`BradleyTerry.fit`; or pairs were chosen adaptively.
         SettingError: the fit has controls.
+        UnknownNameError: a name in ``models`` was not judged.
     """
     model = BradleyTerry() if bradley_terry is None else bradley_terry
     if model.controls:
@@ -118,17 +125,28 @@ def fragility(
         )
     wins = estimation.win_matrix(columns.a, columns.b, columns.score, len(columns.models))
     model._check(wins, int(np.count_nonzero(columns.score == 0.5)), columns)
-    queries = _searched(_Units.of_queries(columns), model, columns)
-    verdicts = _searched(_Units.of_verdicts(columns), model, columns)
+    selected = _selected(columns.models, models)
+    queries = _searched(_Units.of_queries(columns), model, columns, selected)
+    verdicts = _searched(_Units.of_verdicts(columns), model, columns, selected)
     return tuple(
         Fragility(
-            name,
-            int(queries.rank[i]),
-            queries.removal(i, lambda kinds: _queries(columns, kinds)),
-            verdicts.removal(i, lambda kinds: _rows(columns, kinds)),
+            columns.models[index],
+            int(queries.rank[index]),
+            queries.removal(row, lambda kinds: _queries(columns, kinds)),
+            verdicts.removal(row, lambda kinds: _rows(columns, kinds)),
         )
-        for i, name in enumerate(columns.models)
+        for row, index in enumerate(selected.tolist())
     )
+
+
+def _selected(names: Sequence[str], models: Collection[str] | None) -> Ints:
+    """Return the sorted indices in ``names`` of the models whose fragility is wanted."""
+    if models is None:
+        return np.arange(len(names))
+    for name in models:
+        if name not in names:
+            raise UnknownNameError("model", name, names)
+    return np.array([i for i, name in enumerate(names) if name in models], dtype=np.intp)
 
 
 @dataclass(frozen=True, eq=False)
@@ -178,18 +196,24 @@ class _Units:
 
 
 class _Search:
-    """The smallest removal by which each model's rank changes, of those that were tried."""
+    """The smallest removal tried so far that changes the rank of each selected model.
 
-    def __init__(self, units: _Units, model: BradleyTerry, columns: Judgments) -> None:
+    ``size``, ``dropped`` and ``after`` have one row per model of ``selected``.
+    """
+
+    def __init__(
+        self, units: _Units, model: BradleyTerry, columns: Judgments, selected: Ints
+    ) -> None:
         self.units, self.model, self.columns = units, model, columns
+        self.selected = selected
         wins, ties = units.left(np.zeros((1, len(units.counts)), dtype=np.intp))
         logits, log_nu = model._solve(wins, ties)
         self.wins, self.ties = wins[0], ties[0]
         self.start = (logits if log_nu is None else np.column_stack([logits, log_nu]))[0]
         self.logits, self.rank = logits[0], ranks(logits[0])
-        self.size = np.full(len(self.rank), int(units.counts.sum()) // 2 + 1)
-        self.dropped = np.zeros((len(self.rank), len(units.counts)), dtype=np.intp)
-        self.after = np.tile(self.logits, (len(self.rank), 1))
+        self.size = np.full(len(selected), int(units.counts.sum()) // 2 + 1)
+        self.dropped = np.zeros((len(selected), len(units.counts)), dtype=np.intp)
+        self.after = np.tile(self.logits, (len(selected), 1))
 
     def try_out(self, dropped: Ints, start: Floats) -> Floats:
         """Logits by what each of these removals leaves; the smallest that change ranks are kept.
@@ -202,8 +226,8 @@ class _Search:
             wins[~whole], ties[~whole] = self.wins, self.ties
         logits, log_nu = self.model._solve(wins, ties, start)
         changed, sizes = ranks(logits) != self.rank, dropped.sum(axis=1)
-        for i in range(len(self.rank)):
-            better = np.flatnonzero(changed[:, i] & (sizes < self.size[i]))
+        for i, index in enumerate(self.selected.tolist()):
+            better = np.flatnonzero(changed[:, index] & (sizes < self.size[i]))
             for row in better[np.argsort(sizes[better], kind="stable")].tolist():
                 if self._holds(wins[row], ties[row]):
                     self.size[i], self.dropped[i] = sizes[row], dropped[row]
@@ -214,11 +238,12 @@ class _Search:
     def removal(
         self, i: int, named: Callable[[Ints], tuple[str, ...] | tuple[int, ...]]
     ) -> Removal | None:
-        """That which was kept for a model."""
+        """Return the smallest removal for row ``i`` of ``selected``, ``None`` if there is none."""
         if not self.dropped[i].any():
             return None
         first = self.columns.models[int(self.after[i].argmax())]
-        rank, of = int(ranks(self.after[i])[i]), int(self.units.counts.sum())
+        rank = int(ranks(self.after[i])[self.selected[i]])
+        of = int(self.units.counts.sum())
         return Removal(named(self.dropped[i]), of, rank, first)
 
     def _holds(self, wins: Floats, ties: float) -> bool:
@@ -229,8 +254,8 @@ class _Search:
         return True
 
 
-def _searched(units: _Units, model: BradleyTerry, columns: Judgments) -> _Search:
-    search = _Search(units, model, columns)
+def _searched(units: _Units, model: BradleyTerry, columns: Judgments, selected: Ints) -> _Search:
+    search = _Search(units, model, columns, selected)
     _follow_influence(search)
     _try_all_smaller(search)
     return search
@@ -240,7 +265,9 @@ def _follow_influence(search: _Search) -> None:
     """For neighbours in the ranking, drop what has most influence on their difference."""
     units, model = search.units, search.model
     order = np.argsort(-search.logits, kind="stable")
-    upper, lower = np.array([*_neighbours(len(order))]).T
+    pairs = np.array([*_neighbours(len(order))])
+    pairs = pairs[np.isin(order[pairs], search.selected).any(axis=1)]
+    upper, lower = pairs.T
     contrast = np.eye(len(order))[order[upper]] - np.eye(len(order))[order[lower]]
     dropped = np.zeros((len(contrast), len(units.counts)), dtype=np.intp)
     at = np.tile(search.start, (len(contrast), 1))

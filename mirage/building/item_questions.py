@@ -95,14 +95,13 @@ _ANSWER_FORM = (
 
 # A passage may hold JSON, and a careless LLM copies it.
 _BREAKS = ((re.compile(r'\{(?=\s*"(?:question|skip|answer)")'), "( "),)
-_OBJECT = re.compile(r"\{.*\}", re.DOTALL)
 
 
 def _object(text: str) -> dict[str, Any] | None:
-    """The one JSON object of an answer, with or without a fence around it."""
-    match = _OBJECT.search(text)
+    """Return the one JSON object in an answer, with or without a fence around it."""
+    start, end = text.find("{"), text.rfind("}") + 1
     try:
-        value = json.loads(match[0]) if match else None
+        value = json.loads(text[start:end]) if 0 <= start < end else None
     except (ValueError, RecursionError):
         return None
     return value if isinstance(value, dict) else None

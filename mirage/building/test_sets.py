@@ -453,10 +453,18 @@ def _skipped_passages(askable: Askable) -> Iterator[RejectedItem]:
         yield RejectedItem(id=f"s{number:03}", kind="single", faults=(fault,), passages=(id_,))
 
 
+MOST_ITEMS = 2000
+
+
 def check_plan(items: int, kinds: Mapping[ItemKind, float], shown: int) -> None:
     if items < 1 or shown < 2:
         raise SettingError(
             f"a test set has 1 item or more, each with 2 passages or more, not {items} and {shown}"
+        )
+    if items > MOST_ITEMS:
+        raise SettingError(
+            f"a test set has at most {MOST_ITEMS} items, not {items}, because each is compared "
+            "with all others; make several sets from parts of the documents"
         )
     for kind, share in kinds.items():
         if kind not in ITEM_KINDS:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mirage._base.quoting import utf8_text
+from mirage._base.rows import first_duplicate
 from mirage.errors import ArtifactError, DatasetError, MirageError, UnknownNameError
 
 if TYPE_CHECKING:
@@ -176,7 +177,7 @@ def run_names(paths: Sequence[Path], names: Sequence[str] | None) -> list[str]:
     models = list(
         names or ("stdin" if str(path) == STDIN else utf8_text(path.stem) for path in paths)
     )
-    twice = next((name for name in models if models.count(name) > 1), None)
+    twice = first_duplicate(models)
     if twice is not None:
         raise MirageError(f"two models are called {twice!r}; give --name once a file")
     return models

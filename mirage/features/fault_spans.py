@@ -169,12 +169,9 @@ def _stretch(plain: str, text: str, cursor: int) -> tuple[int, int]:
 
 
 def _facts(reading: _Reading) -> list[_Fact]:
-    in_dates = list(_dates(reading))
-    facts = in_dates + [
-        fact
-        for fact in _numbers(reading)
-        if not any(date.start <= fact.start < date.end for date in in_dates)
-    ]
+    facts = list(_dates(reading))
+    in_dates = {position for date in facts for position in range(date.start, date.end)}
+    facts += (fact for fact in _numbers(reading) if fact.start not in in_dates)
     starts = [start for start, _, _ in reading.sentences]
     facts += (
         _Fact(name.start, name.end, "name", name.known)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mirage._base.progress import progress_bar
+from mirage._base.rows import first_duplicate
 from mirage.dataset import Cluster, MirageDataset, clusters_of
 from mirage.errors import FeatureError, SettingError
 from mirage.executors import Executor, in_order
@@ -69,7 +70,7 @@ class FeatureSuite:
         self.language: str | None = None if language is None else Language.of(language).code
         if not self.features:
             raise FeatureError("a feature suite needs at least one feature")
-        twice = next((name for name in self.names if self.names.count(name) > 1), None)
+        twice = first_duplicate(self.names)
         if twice is not None:
             raise FeatureError(f"feature {twice!r} is in the suite twice; names are unique")
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from mirage._base.rows import first_duplicate
 from mirage._base.tables import Table, to_html
 from mirage.errors import FeatureError, UnknownNameError, needing
 from mirage.features.base import Facts
@@ -86,8 +87,8 @@ class FeatureTable:
                 f"expected (repeats, {len(self.query_ids)} queries, {len(self.features)} features)"
             )
         for kind, names in (("query", self.query_ids), ("feature", self.features)):
-            if len(set(names)) != len(names):
-                twice = next(name for name, count in Counter(names).items() if count > 1)
+            twice = first_duplicate(names)
+            if twice is not None:
                 raise FeatureError(
                     f"feature table of {self.model!r}: {kind} {twice!r} stands twice"
                 )

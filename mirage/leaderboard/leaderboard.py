@@ -725,6 +725,9 @@ class MultilingualLeaderboard(Mapping[str, Leaderboard]):
                     f"the leaderboard given for {code!r} is in {leaderboard.dataset.language!r}"
                 )
 
+    def __contains__(self, language: object) -> bool:
+        return language in self._leaderboards
+
     def __getitem__(self, language: str) -> Leaderboard:
         if language not in self._leaderboards:
             raise UnknownNameError("language of this leaderboard", language, self._leaderboards)

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 import numpy as np
 
 from mirage._base.arrays import Bools, Floats
+from mirage._base.rows import first_duplicate
 from mirage.dataset import Cluster
 from mirage.errors import JudgmentError, SettingError
 from mirage.features.base import Feature
@@ -72,7 +73,7 @@ def evaluate(
         judges = [judges]
     judges = list(judges)
     names = [name_of(judge) for judge in judges]
-    repeated = next((name for name in names if names.count(name) > 1), None)
+    repeated = first_duplicate(names)
     if repeated is not None or not names:
         raise JudgmentError(
             "there is no judge" if not names else f"two judges are called {repeated!r}; rename one"

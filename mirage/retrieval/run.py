@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from mirage._base.files import packing, replace_file
 from mirage._base.inputs import byte_lines, decode
 from mirage._base.passages import document_of
+from mirage._base.rows import first_duplicate
 from mirage.errors import DatasetError, SettingError, UnknownNameError
 
 __all__ = ["NO_HITS", "Hits", "RetrievalRun"]
@@ -134,6 +135,9 @@ class RetrievalRun(Mapping[str, Hits]):
     def __iter__(self) -> Iterator[str]:
         return iter(self._hits)
 
+    def __contains__(self, query_id: object) -> bool:
+        return query_id in self._hits  # a mapping's own would make an error for each missing id
+
     def __getitem__(self, query_id: str) -> Hits:
         try:
             return self._hits[query_id]
@@ -211,8 +215,8 @@ class RetrievalRun(Mapping[str, Hits]):
 
 
 def _check(query_id: str, ids: Sequence[str], scores: NDArray[np.float64]) -> None:
-    if len(set(ids)) < len(ids):
-        twice = next(id_ for id_ in ids if ids.count(id_) > 1)
+    twice = first_duplicate(ids)
+    if twice is not None:
         raise DatasetError(f"passage {twice!r} is ranked twice for query {query_id!r}")
     if len(ids) != len(scores) or not np.isfinite(scores).all():
         raise DatasetError(f"query {query_id!r}: each passage has one score, a finite number")
@@ -264,8 +268,8 @@ def _no_line(path: Path, number: int, line: str) -> DatasetError:
 def _from_rows(path: str | Path, query_id: str, rows: list[_Row]) -> Hits:
     rows.sort()
     ids = tuple(id_ for _, _, id_, _ in rows)
-    if len(set(ids)) < len(ids):
-        twice = next(id_ for id_ in ids if ids.count(id_) > 1)
+    twice = first_duplicate(ids)
+    if twice is not None:
         line = max(number for _, _, id_, number in rows if id_ == twice)
         raise DatasetError(
             f"{path}, line {line}: passage {twice!r} is ranked twice for query {query_id!r}"

@@ -25,6 +25,7 @@ from mirage.testing.history import Commit
 __all__ = ["Moved", "Series", "Step", "moved", "worsening_p_values"]
 
 _SPLITS = 1000  # ways to split a query's answers over two runs; more are drawn
+_POOLED = 120  # answers per query of earlier commits that a later one is compared with
 
 
 class Step(NamedTuple):
@@ -185,14 +186,20 @@ def moved(
         if commit.accepted:
             reference, since, earlier = commit, 0, table
         elif compared and not rows[-1].worse:
-            earlier = _pooled(earlier, table)
+            earlier = _pooled(reference.baseline.table, earlier, table)
     return Series(tuple(rows), alpha, length)
 
 
-def _pooled(earlier: FeatureTable, table: FeatureTable) -> FeatureTable:
-    """Both tables' answers as repeats of one run."""
-    times = each_time(earlier), each_time(table.select(earlier.query_ids))
-    repeats = np.concatenate(times)
+def _pooled(reference: FeatureTable, earlier: FeatureTable, table: FeatureTable) -> FeatureTable:
+    """Return both tables' answers as repeats of one run.
+
+    Of more than ``_POOLED`` answers per query, the reference's own and the latest others stay: a
+    slow decline is still compared with the reference, and a commit's test takes bounded time.
+    """
+    repeats = np.concatenate([each_time(earlier), each_time(table.select(earlier.query_ids))])
+    own = min(len(each_time(reference)), _POOLED)
+    if len(repeats) > _POOLED:
+        repeats = np.concatenate([repeats[:own], repeats[len(repeats) - _POOLED + own :]])
     return replace(earlier, values=mean_of_pairs(repeats), repeats=repeats)
 
 

@@ -101,7 +101,7 @@ def values_in(text: str, language: str | Language) -> Values:
         values |= quantity.values
     for quantity in _in_words(text, entry, loose=True):
         values |= quantity.values
-    for run in re.findall(r"\d+(?:[ \u00a0-]\d+)+", text):
+    for run in re.findall(r"(?<!\d)\d++(?:[ \u00a0-]\d++)+", text):
         values.add(float("".join(filter(str.isdecimal, run))[:15]))
     return frozenset(values)
 

@@ -7,6 +7,7 @@ from contextlib import closing
 from dataclasses import replace
 from itertools import product
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -14,7 +15,7 @@ import pytest
 from mirage.errors import DatasetError, SettingError, UnknownNameError
 from mirage.features import FeatureTable
 from mirage.statistics.permutation import exchange_p_values
-from mirage.testing import Baseline, Commit, History, moved
+from mirage.testing import Baseline, Commit, History, moved, series
 from mirage.testing.series import worsening_p_values
 
 IDS = tuple(f"q{i}" for i in range(12))
@@ -190,3 +191,18 @@ def test_what_has_no_value_says_nothing() -> None:
     later[:, :4] = np.nan
     before[0, 5] = np.nan
     assert worsening_p_values(table(before), table(later)) == pytest.approx([1.0])
+
+
+def test_a_commit_is_compared_with_a_bounded_number_of_answers(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    sizes = []
+
+    def watched(before: FeatureTable, *others: Any) -> Any:
+        sizes.append(1 if before.repeats is None else len(before.repeats))
+        return worsening_p_values(before, *others)
+
+    monkeypatch.setattr(series, "worsening_p_values", watched)
+    monkeypatch.setattr(series, "_POOLED", 8)
+    moved([commit(f"c{number}", RIGHT) for number in range(6)])
+    assert sizes == [3, 6, 8, 8, 8]  # the first commit's three answers, and the latest others
