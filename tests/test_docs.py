@@ -259,3 +259,10 @@ def test_a_page_installs_the_package_from_where_it_is_published(page: Path) -> N
         extra = re.match(r"mirage-rag(?:\[([\w,-]+)\])?", requirement)
         assert extra is not None
         assert f"'{requirement}'" in install_command(extra[1] or "")
+
+
+def test_every_test_that_the_security_page_names_exists() -> None:
+    page = (ROOT / "docs" / "security.md").read_text(encoding="utf-8")
+    named = re.findall(r"tests/[\w/]+(?:\.py)?", page)
+    assert named
+    assert [name for name in named if not (ROOT / name).exists()] == []

@@ -113,7 +113,8 @@ def say(text: str, label: str = "", colour: str = "red") -> None:
     A standard error that is full or closed takes nothing, which ends no command.
     """
     start = typer.style(label, fg=colour, bold=True) + " " if label else ""
-    message = start + visible(named(shorten_message(text)))
+    lines = map(shorten_message, text.split("\n"))  # a table of many lines is shown whole
+    message = start + visible(named("\n".join(lines)))
     with suppress(OSError, ValueError):
         typer.echo(message, err=True, color=_color())
 
