@@ -18,7 +18,7 @@ from collections.abc import Iterator
 from functools import cache, lru_cache
 from typing import Literal, NamedTuple
 
-from mirage.llm.controls import INVISIBLE, break_controls
+from mirage.llm.controls import break_controls, visible
 from mirage.text.mentions import bare
 
 __all__ = [
@@ -292,7 +292,7 @@ def _alternatives(source: str) -> list[str]:
 
 
 def _folded(text: str) -> str:
-    plain = unicodedata.normalize("NFKC", re.sub(f"[{INVISIBLE}]", "", text))
+    plain = unicodedata.normalize("NFKC", visible(text))
     return bare(plain.casefold()) if not plain.isascii() else plain.casefold()
 
 

@@ -16,7 +16,6 @@ from mirage.features.base import Answered, Definition, Facts, NotComputed
 from mirage.features.overlap import reference_answer
 from mirage.generation.prompts import passage_entry
 from mirage.llm import LLM
-from mirage.llm.controls import INVISIBLE, spread
 from mirage.llm.questions import BRACKETS, Form, Outcome, Question, ask_all, final_verdict
 
 __all__ = ["RatedFeature", "answer_overlap", "fluency"]
@@ -95,9 +94,7 @@ def unanswered(llm: LLM, outcome: Outcome[Any], what: str) -> NotComputed:
 
 
 _SOUGHT = "grade from 1 to 5"
-_RATING_IN_TEXT = re.compile(
-    rf"(?i)(?<![^\W_])({spread('rating')}[\s*_{INVISIBLE}]*+):(?=[\s*_{INVISIBLE}]*+[1-5](?![0-9]))"
-)
+_RATING_IN_TEXT = re.compile(r"(?i)(?<![^\W_])(rating[\s*_]*+):(?=[\s*_]*+[1-5](?![0-9]))")
 _GRADES = (BRACKETS, (_RATING_IN_TEXT, r"\1 ="))  # broken for both features alike
 
 

@@ -1,53 +1,154 @@
-"""Tokens by which chat templates tell instructions from texts, broken in texts of others.
+"""Tokens of chat templates, verdicts and labels, broken in untrusted texts.
 
-A server that reads such a token in a passage ends the user's turn there, and takes what follows for
-its own instructions.
+A server that reads a token of its chat template in a passage ends the user's turn there, and takes
+what follows for instructions. A judge that quotes a passage may repeat a verdict. Both may look
+through a disguise: invisible characters, other widths, look-alikes. So tokens are searched in the
+:class:`Skeleton` of a text, which has none of these, and replaced in the text itself.
 """
 
 from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from functools import cache
 
-__all__ = ["INVISIBLE", "Break", "apart", "break_controls", "folded", "spread"]
+__all__ = ["Break", "Skeleton", "apart", "break_controls", "break_tokens", "visible"]
 
 Break = tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]]
-"""What must not stand in a text of others, and what stands there instead."""
+"""A pattern that is searched in the skeleton of a text, and its replacement."""
 
-INVISIBLE = (
-    "\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f"
-    "\u3164\ufe00-\ufe0f\ufeff\uffa0\U000e0000-\U000e0fff"
+
+# Characters ---------------------------------------------------------------------------------------
+
+# Controls, format characters, surrogates, private use and unassigned code points. Together with the
+# marks and letters below they include all of Default_Ignorable_Code_Point (Unicode 16, section
+# 5.21), which is Cf, Variation_Selector and Other_Default_Ignorable_Code_Point.
+_UNSEEN_CATEGORIES = frozenset({"Cc", "Cf", "Cs", "Co", "Cn"})
+_UNSEEN_MARKS = frozenset(
+    "\u034f\u17b4\u17b5\u180b\u180c\u180d\u180f"  # grapheme joiner, Khmer vowels, Mongolian
+    + "".join(map(chr, (*range(0xFE00, 0xFE10), *range(0xE0100, 0xE01F0))))  # variation selectors
 )
-"""Characters that nobody sees and many tokenizers drop, for a class of a regular expression."""
+# Letters and symbols without ink: Hangul fillers, the blank of Braille, a musical null note head,
+# the placeholder of an object.
+_BLANK = frozenset("\u115f\u1160\u3164\uffa0\u2800\U0001d159\ufffc")
+_LINE_BREAKS = frozenset("\n\r\v\f\x1c\x1d\x1e\x85\u2028\u2029")
 
-_UNSEEN = re.compile(f"[{INVISIBLE}]+")
-
-# A name between brackets, as templates write it: <|im_start|>, </s>, <<SYS>>, [INST], [|user|].
-_NAMED = re.compile(
-    r"(?P<open>[<\[＜［])(?=(?P<name>[^\s<>\[\]＜＞［］]{1,100})(?P<close>[>\]＞］]))"
-)
-
-_WORDS = (
-    "s|bos|eos|unk|pad|mask|sep|cls|sop|eop|eot|eod|sys|ai|bot|user|system|assistant|model|human"
-    "|tool|tools|think|thinking|image|audio|video|img|reserved[0-9]*|unused[0-9]*|用户|助手"
-)
-_IN_ANGLES = re.compile(rf"/?(?:{_WORDS}|[^_▁]*[_▁].*)/?", re.IGNORECASE)
-_IN_SQUARES = re.compile(
-    r"/?(?:B_|E_)?(?:INST|SYS|SYSTEM|SYSTEM_PROMPT|AVAILABLE_TOOLS|TOOLS?|TOOL_[A-Z]+|MODEL_SETTINGS"
-    r"|ARGS|CALL_ID|IMG|IMG_[A-Z]+|AUDIO|BEGIN_AUDIO|PREFIX|SUFFIX|MIDDLE|THINK|USER|ASSISTANT"
-    r"|g?MASK|[sS]MASK|CLS|SEP|PAD|UNK|BOS|EOS|UNUSED[0-9]+|control_[0-9]+)"
+# Cyrillic and Greek letters that look like Latin ones.
+_LETTERS = str.maketrans(
+    "АВСЕНІЈКМОРЅТХУԁԍаеорсухіјѕһԛԝӏΑΒΕΖΗΙΚΜΝΟΡΤΥΧανορτυικ",
+    "ABCEHIJKMOPSTXYdgaeopcyxijshqwlABEZHIKMNOPTYXavoptuik",
 )
 
 
-def folded(text: str) -> str:
-    """A text as a careless tokenizer sees it: without invisible characters, of normal width."""
-    return unicodedata.normalize("NFKC", _UNSEEN.sub("", text))
+def is_unseen(char: str) -> bool:
+    """Return whether a character shows nothing and is no white space."""
+    if char.isspace():
+        return False
+    unseen = char in _BLANK or char in _UNSEEN_MARKS
+    return unseen or unicodedata.category(char) in _UNSEEN_CATEGORIES
 
 
-def spread(word: str) -> str:
-    """A regular expression for a word with any invisible characters between its letters."""
-    return f"[{INVISIBLE}]*".join(map(re.escape, word))
+def visible(text: str) -> str:
+    """Return a text without the characters that nobody sees."""
+    if text.isascii() and text.isprintable():
+        return text
+    return "".join(char for char in text if not is_unseen(char))
+
+
+@cache
+def _plain(char: str) -> str:
+    """Return what a careless reader may take a character for, the empty text if it is unseen."""
+    if char in _LINE_BREAKS:
+        return "\n"
+    if char.isspace():
+        return " "
+    if is_unseen(char) or unicodedata.category(char) in ("Mn", "Me"):
+        return ""
+    forms = unicodedata.normalize("NFKD", char)
+    return "".join(map(_look_alike, forms)).translate(_LETTERS)
+
+
+def _look_alike(char: str) -> str:
+    if char.isascii() or char.isspace():
+        return char if char.isascii() else " "
+    if is_unseen(char) or unicodedata.category(char) in ("Mn", "Me"):
+        return ""
+    digit = unicodedata.decimal(char, None)
+    if digit is not None:
+        return str(digit)
+    return _sign(unicodedata.name(char, "")) or char
+
+
+def _sign(name: str) -> str:
+    """Return the ASCII brackets or bar that a character looks like, by its name in Unicode."""
+    words = frozenset(name.replace("-", " ").split())
+    if "BRACKET" in words or {"ANGLE", "SINGLE"} <= words:
+        opens = "LEFT" in words or ("TOP" in words and "RIGHT" not in words)
+        if not opens and not words & {"RIGHT", "BOTTOM"}:
+            return ""
+        if "ANGLE" in words:
+            return "" if "DOUBLE" in words else "<" if opens else ">"
+        if "CURLY" in words:
+            return "{" if opens else "}"
+        return ("[" if opens else "]") * (2 if {"WHITE", "SQUARE"} <= words else 1)
+    if "VERTICAL" in words and words & {"LINE", "BAR"} and "HORIZONTAL" not in words:
+        return "|"
+    return ""
+
+
+# Texts --------------------------------------------------------------------------------------------
+
+
+class Skeleton:
+    """A text as a careless reader may see it, with the place of each character in the text.
+
+    Unseen characters and marks are left out, line breaks and blanks are ``\\n`` and a space, and
+    letters, digits, brackets and bars are the ASCII ones that they look like.
+
+    Attributes:
+        source: The text itself.
+        text: Its skeleton.
+    """
+
+    def __init__(self, source: str) -> None:
+        self.source: str = source
+        self.text: str = source
+        self._places: list[int] | range = range(len(source))
+        if not (source.isascii() and source.translate(_PLAIN_BREAKS).isprintable()):
+            forms = [_plain(char) for char in source]
+            self.text = "".join(forms)
+            self._places = [place for place, form in enumerate(forms) for _ in form]
+
+    def replace(self, pattern: re.Pattern[str], new: str | Callable[[re.Match[str]], str]) -> str:
+        """Return the source with the matches of a pattern in the skeleton replaced.
+
+        Everything else stays as it is, also what the replacement leaves unchanged.
+        """
+        parts, end = [], 0
+        for match in pattern.finditer(self.text):
+            replacement = match.expand(new) if isinstance(new, str) else new(match)
+            if replacement != match[0]:
+                parts += [self._between(end, match.start()), replacement]
+                end = match.end()
+        return "".join([*parts, self._between(end, len(self.text))]) if parts else self.source
+
+    def _between(self, start: int, end: int) -> str:
+        """Return the source of a part of the skeleton, with the unseen characters about it."""
+        places, head, tail = self._places, "", ""
+        # A character that looks like several may be replaced in part.
+        while 0 < start < end and places[start] == places[start - 1]:
+            head += self.text[start]
+            start += 1
+        while start < end < len(places) and places[end - 1] == places[end]:
+            end -= 1
+            tail = self.text[end] + tail
+        first = places[start - 1] + 1 if start else 0
+        last = places[end] if end < len(places) else len(self.source)
+        return head + self.source[first:last] + tail
+
+
+_PLAIN_BREAKS = {ord(blank): " " for blank in "\n\t"}
 
 
 def apart(token: str) -> str:
@@ -55,24 +156,60 @@ def apart(token: str) -> str:
     return f"{token[:1]} {token[1:]}"
 
 
+def break_tokens(text: str, breaks: Iterable[Break]) -> str:
+    """Return a text with these tokens replaced, however they are disguised."""
+    skeleton = Skeleton(text)
+    for pattern, replacement in breaks:
+        text = skeleton.replace(pattern, replacement)
+        if text is not skeleton.source:
+            skeleton = Skeleton(text)
+    return text
+
+
+# Tokens of chat templates -------------------------------------------------------------------------
+
+_WORDS = (
+    "s|bos|eos|unk|pad|mask|sep|cls|sys|ai|bot|user|system|assistant|model|human|role|escape"
+    "|[bes]o[aehimpt]|eod|eosys|tool|tools|think|thinking|answer_end|image|audio|video|img"
+    "|reserved[0-9]*|unused[0-9]*|mask:[0-9]+|0x[0-9a-f]{2}|用户|助手"
+)
+_SQUARE_WORDS = (
+    r"(?:B_|E_)?(?:INST|SYS|SYSTEM|SYSTEM_PROMPT|AVAILABLE_TOOLS|TOOLS?|TOOL_[A-Z]+|MODEL_SETTINGS"
+    r"|ARGS|CALL_ID|IMG|IMG_[A-Z]+|AUDIO|BEGIN_AUDIO|PREFIX|SUFFIX|MIDDLE|THINK|USER|ASSISTANT|BOT"
+    r"|g?MASK|[sS]MASK|CLS|SEP|PAD|UNK|[BE]O[STDMP]|control_[0-9]+|(?i:unused(?:_token)?_?[0-9]+)"
+    r"|@[A-Z]+@)"
+)
+# The first character of a token. The shapes, each with a family that writes it:
+_CONTROL = re.compile(
+    rf"""
+    <(?= /?\|[^\s<>\[\]]{{1,100}}> | [^\s<>\[\]]{{1,100}}\|>         # <|im_start|>, <turn|>
+       | /?\|\w[^<>|\n]{{0,60}}\|                                     # DeepSeek: <｜DSML｜...
+       | /?(?: (?i:{_WORDS}) | [^\s<>\[\]_▁]{{0,100}}[_▁][^\s<>\[\]]{{0,100}} )/?>  # <end_of_turn>
+       | /?\w{{1,30}}:(?:(?i:{_WORDS})|\w{{0,30}}_\w{{0,30}})>       # Seed-OSS: <seed:bos>
+       | \[[^\s<>\[\]]{{1,100}}\]>                                   # Seed-Coder: <[end...]>
+     )
+    | \[(?= \|[^\s<>\[\]]{{1,100}}\] | [^\s<>\[\]]{{1,100}}\|\]      # EXAONE: [|user|]
+        | /?{_SQUARE_WORDS}\] )                                      # [INST], Pangu: [unused9]
+    | [\[\]](?= (?: ~!?\w{{1,2}} | !?\w{{1,2}}~ ) [\[\]] )           # MiniMax: ]~b], [e~[
+    | \](?=<\]) | \[(?=>\[)                                          # MiniMax: ]<]image[>[
+    | >(?=>[A-Z]{{2,20}}<<)                                          # Falcon: >>QUESTION<<
+    """,
+    re.VERBOSE,
+)
+# An emoji of a flag may end in tags; elsewhere they are ASCII that only models read.
+_TAGS = re.compile("(?<![\U0001f3f4\U000e0020-\U000e007f])[\U000e0000-\U000e007f]+")
+
+
 def break_controls(text: str) -> str:
-    """A text in which no token of a chat template stands, as far as templates are known.
+    """Return a text without tokens of chat templates: a blank follows their first character.
 
-    Broken are names between ``<`` and ``>`` with a bar or an underscore in them, such as
-    ``<|im_start|>``, ``<｜User｜>``, ``<end_of_turn>``, and a few more: ``<s>``, ``<<SYS>>``; and
-    names between square brackets that Llama, Mistral, EXAONE and ChatGLM know (``[INST]``,
-    ``[|user|]``, ``[gMASK]``); also with invisible characters in them, or of full width. Tags of
-    HTML and citations stay as they are.
+    The rules go by shape. Between ``<`` and ``>``: names with a bar or an underscore, such as
+    ``<|im_start|>``, ``<｜User｜>``, ``<end_of_turn>``, and a few words: ``<s>``, ``<<SYS>>``,
+    ``<seed:bos>``, ``<role>``. Between square brackets: names with a bar, and the words of Llama,
+    Mistral, ChatGLM, InternLM, Pangu and others: ``[INST]``, ``[gMASK]``, ``[unused9]``. And the
+    tokens of MiniMax and Falcon: ``]~b]``, ``>>QUESTION<<``. Disguised tokens are broken too. Tags
+    of HTML and citations stay as they are.
     """
-    return _NAMED.sub(lambda match: match["open"] + (" " if _is_control(match) else ""), text)
-
-
-def _is_control(match: re.Match[str]) -> bool:
-    angles = match["open"] in "<＜"
-    if angles != (match["close"] in ">＞"):
-        return False
-    name = folded(match["name"])
-    if name.startswith("|") or name.endswith("|"):
-        return True
-    within = _IN_ANGLES if angles else _IN_SQUARES
-    return within.fullmatch(name) is not None
+    if not text.isascii():
+        text = _TAGS.sub("\ufffd", text)
+    return break_tokens(text, [(_CONTROL, r"\g<0> ")])

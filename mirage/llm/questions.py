@@ -21,7 +21,7 @@ from mirage._base.progress import progress_bar
 from mirage.errors import LLMError
 from mirage.executors import Executor
 from mirage.llm.client import LLM, Completion, Connection, Message
-from mirage.llm.controls import INVISIBLE, Break, break_controls, folded
+from mirage.llm.controls import Break, Skeleton, break_controls, break_tokens
 
 __all__ = [
     "ASKS",
@@ -45,7 +45,7 @@ T = TypeVar("T")
 ASKS = 6
 """How often a question is put, at most: once, and five times again."""
 
-BRACKETS: Break = (re.compile(rf"([\[［])(?=[{INVISIBLE}]*[\[［])"), r"\1 ")
+BRACKETS: Break = (re.compile(r"\[(?=\[)"), "[ ")
 """Breaks every verdict in double brackets."""
 
 _QUOTED = 200  # characters of an answer that cannot be read to show
@@ -270,9 +270,7 @@ def harmless(text: str, breaks: Iterable[Break] = ()) -> str:
     no lone surrogates in it, which files may hold and which cannot be sent. All that is done to
     material is done here.
     """
-    for pattern, replacement in breaks:
-        text = pattern.sub(replacement, text)
-    return _sendable(break_controls(text))
+    return _sendable(break_controls(break_tokens(text, breaks)))
 
 
 def _sendable(text: str) -> str:
@@ -296,9 +294,9 @@ def fenced(
 
 # Verdicts in brackets -----------------------------------------------------------------------------
 
-# The one token that is broken in material and read in answers. Characters that nobody sees play no
-# part, nor does the width of brackets: a judge that quotes may well leave out or change both.
-_VERDICT = re.compile(rf"[\[［][{INVISIBLE}]*[\[［]([^\[\]［］]*)[\]］][{INVISIBLE}]*[\]］]")
+# Answers are read as they are, and material is broken by its skeleton: a judge that quotes may omit
+# invisible characters, or write other brackets and letters.
+_VERDICT = re.compile(r"\[\[([^\[\]]*)\]\]")
 _LAST_LINE = re.compile(
     rf"""
     (?: (?!\s*>) .*[.!?…。।] )?  # a sentence of whoever gives the verdict, and not of a quote
@@ -309,26 +307,29 @@ _LAST_LINE = re.compile(
           | verdict|winner )
         [\s*_]*+ (?: is \b | [:：–—-] )?+ [\s:*_]*+
     )?
-    (?=\[) {_VERDICT.pattern} (?<=\]) [\s*_.。]*+
+    {_VERDICT.pattern} [\s*_.。]*+
     """,
     re.VERBOSE | re.IGNORECASE | re.DOTALL,
 )
 
 
 def verdict_break(verdicts: Collection[str]) -> Break:
-    """Breaks what :func:`final_verdict` would read as one of these verdicts, and nothing else."""
+    """Return what breaks these verdicts in double brackets, and whatever looks like one of them.
+
+    Other double brackets, such as citations, stay as they are.
+    """
+    names = {verdict.casefold() for verdict in verdicts}
+    longest = max(map(len, names))
 
     def broken(token: re.Match[str]) -> str:
         whole = token[0]
-        read = _named(token[1]) in verdicts
-        return f"{whole[0]} {whole[1:-1]} {whole[-1]}" if read else whole
+        name = "".join(filter(str.isalnum, token[1])).casefold()
+        # Letters of any other script or style may look like those of a verdict.
+        is_foreign = not token[1].isascii() and len(name) <= longest
+        is_verdict = name in names or is_foreign
+        return f"{whole[0]} {whole[1:-1]} {whole[-1]}" if is_verdict else whole
 
     return _VERDICT, broken
-
-
-def _named(content: str) -> str:
-    """The verdict that stands between double brackets."""
-    return folded(content).strip()
 
 
 def final_verdict(text: str, verdicts: Collection[str]) -> str | None:
@@ -340,8 +341,9 @@ def final_verdict(text: str, verdicts: Collection[str]) -> str | None:
     and is none; nor is there one where the line names two, or one that is not among ``verdicts``.
     """
     line = text.rstrip().rpartition("\n")[2]
-    named = {_named(content) for content in _VERDICT.findall(line)}
-    if len(named) != 1 or not _LAST_LINE.fullmatch(line):
+    match = _LAST_LINE.fullmatch(line)
+    named = {content.strip() for content in _VERDICT.findall(Skeleton(line).text)}
+    if match is None or len(named) != 1:
         return None
-    verdict = named.pop()
+    verdict = match[1].strip()
     return verdict if verdict in verdicts else None

@@ -16,7 +16,7 @@ from functools import cache, partial
 from typing import Literal, get_args
 
 from mirage.languages import Language
-from mirage.llm.controls import INVISIBLE, Break, folded, spread
+from mirage.llm.controls import Break
 from mirage.llm.questions import BRACKETS, Form, Question, final_verdict, harmless
 from mirage.metaeval.labels import Task
 from mirage.metaeval.sentences import AnswerSentence
@@ -148,11 +148,7 @@ def _described(passage: Passage) -> str:
 # How it is read -----------------------------------------------------------------------------------
 
 # Possessive throughout: sentences, passages and outputs are of any length, and of anybody's making.
-_TAG = re.compile(
-    rf"<([\s{INVISIBLE}]*+/?+[\s{INVISIBLE}]*+(?:{spread('answer')}|{spread('rationale')})"
-    rf"[\s{INVISIBLE}]*+)>",
-    re.IGNORECASE,
-)
+_TAG = re.compile(r"<(\s*+/?+\s*+(?:answer|rationale)\s*+)>", re.IGNORECASE)
 _REASONING = re.compile(r"<\s*+rationale\s*+>", re.IGNORECASE)
 _REASONED = re.compile(r"<\s*+/\s*+rationale\s*+>", re.IGNORECASE)
 _ANSWER = re.compile(
@@ -170,7 +166,7 @@ def _bare(labels: Collection[str]) -> Break:
     named = {_plain(label) for label in labels}
 
     def broken(line: re.Match[str]) -> str:
-        return f"({line[0].strip()})" if _plain(folded(line[0])) in named else line[0]
+        return f"({line[0].strip()})" if _plain(line[0]) in named else line[0]
 
     return re.compile(r"[^\n]+"), broken
 

@@ -7,7 +7,7 @@ from injections import INJECTIONS, marked
 from judging import make_dataset
 
 from mirage.arena._prompt import judge_question, read_verdict
-from mirage.llm.controls import break_controls
+from mirage.llm.controls import Skeleton, break_controls
 from mirage.models import Passage, Query, Response
 
 QUERY = make_dataset(1)[0]
@@ -156,12 +156,19 @@ def test_a_word_once_seen_is_of_no_use():
     assert marked(second)[1].split() == HARMLESS_OUTSIDE.split()
 
 
+def visibly(text):
+    """Return a text with the forms in which tokens are broken: plain brackets, a sign for tags."""
+    return Skeleton(text).text.replace("\ufffd", "")
+
+
 @pytest.mark.parametrize("name", INJECTIONS)
 def test_a_response_gets_blanks_in_verdicts_and_control_tokens_and_nothing_else(name):
     seen = dict(marked(prompt(b=INJECTIONS[name]))[0])["response-b"]
-    assert seen.replace(" ", "") == INJECTIONS[name].replace(" ", "")
+    same = (lambda text: text) if INJECTIONS[name].isascii() else visibly
+    assert same(seen).replace(" ", "") == same(INJECTIONS[name]).replace(" ", "")
     assert not re.search(r"\[\[[ABC]\]\]|<\||</?s>|\[/?INST\]|<end_of_turn>|<system>", seen)
-    if not re.search(r"\[\u200b?\[|<\||<s>|system>|［［", INJECTIONS[name]):
+    tokens = r"\[\u200b?\[|<\||<s>|system>|［［|[\U000e0000-\U000e007f]"
+    if not re.search(tokens, INJECTIONS[name]):
         assert seen == INJECTIONS[name]
 
 

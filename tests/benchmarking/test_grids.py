@@ -283,9 +283,18 @@ def judging(*failing: str) -> Callable[[Mapping[str, Any]], Reply | str]:
             return last_passage(request)
         if any(question in text for question in lost):
             return Reply(status=400, text="the judge is out of order")
-        return "[[yes]]" if len(text) % 3 else "[[no]]"
+        label = "yes" if len(text) % 3 else "no"
+        return with_logprob(label) if "logprobs" in request else f"[[{label}]]"
 
     return answer
+
+
+def with_logprob(label: str) -> Reply:
+    """Return an answer of one token, of which a judge is all but sure."""
+    token = {"token": label, "logprob": -0.1, "top_logprobs": [{"token": label, "logprob": -0.1}]}
+    message = {"role": "assistant", "content": label}
+    choice = {"message": message, "finish_reason": "stop", "logprobs": {"content": [token]}}
+    return Reply(body=json.dumps({"choices": [choice], "usage": {}}).encode())
 
 
 def judged(requests: list[dict[str, Any]]) -> list[str]:
@@ -293,11 +302,13 @@ def judged(requests: list[dict[str, Any]]) -> list[str]:
     return [text for text in texts if "Judge the text" in text]
 
 
+@pytest.mark.parametrize("method", ["label", "logprobs"])
 @pytest.mark.parametrize("scale", ["binary", "graded"])
 def test_a_grid_with_a_judge_runs_twice_and_asks_again_only_what_failed(
-    tmp_path: Path, chat: ChatServer, scale: str
+    tmp_path: Path, chat: ChatServer, scale: str, method: str
 ) -> None:
-    metrics = JUDGE["metrics"].replace("judge: chat", f"judge: chat, scale: {scale}")
+    judge = f"judge: chat, scale: {scale}, method: {method}"
+    metrics = JUDGE["metrics"].replace("judge: chat", judge)
     path = grid_file(tmp_path, chat.url, **JUDGE | {"metrics": metrics})
     chat.answer = judging("q02", "q05")
     first = Grid.read(path).run(progress=False)

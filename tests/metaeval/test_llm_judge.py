@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import random
+import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -126,7 +127,9 @@ def test_nothing_in_a_sentence_gets_out_of_its_mark(name: str, strategy: Any) ->
     assert read_label(f"It says:\n{shown}", FAITHFULNESS) is None
     assert read_label(f"<answer>{NO}</answer>\nIt says:\n{shown}", FAITHFULNESS) == NO
     before = INJECTIONS[name].partition("<answer")[0].partition("</answer")[0]
-    assert shown.replace(" ", "").startswith(before.replace(" ", ""))
+    # Tags, which only models read, are replaced by a sign.
+    seen, written = shown.replace("\ufffd", ""), re.sub("[\U000e0000-\U000e007f]", "", before)
+    assert seen.replace(" ", "").startswith(written.replace(" ", ""))
     hostile.encode()
 
 
