@@ -152,7 +152,7 @@ def test_tokens_in_other_clothes_move_nothing_wherever_they_stand(server, answer
         make_run(worse, dataset, **dict(zip(dataset.query_ids, texts, strict=True))),
         make_run(better, dataset, **dict.fromkeys(dataset.query_ids, f"CORRECT: {PLAIN}")),
     ]
-    judged = judge(server).compare(dataset, runs, progress=False)
+    judged = judge(server).compare(dataset, runs, queries=len(texts), progress=False)
     assert (judged.invalid, judged.failed, len(judged)) == ((), (), len(texts))
     assert {j.model_a if j.verdict == "a" else j.model_b for j in judged} == {better}
 
