@@ -438,7 +438,9 @@ def part(labelled: LabelledSentences, rows: np.ndarray) -> LabelledSentences:
 
 def main() -> None:
     """Print everything."""
-    parser = argparse.ArgumentParser()
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--decide", action="store_true", help="4 alone")
     parser.add_argument("--decide-memerag", action="store_true", help="4 on MEMERAG, too")

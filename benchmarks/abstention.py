@@ -12,9 +12,9 @@ phrases alone.
 
 from __future__ import annotations
 
+import argparse
 import json
 import os
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from statistics import mean
@@ -84,11 +84,11 @@ def f1(cases: list[Case], said: list[bool]) -> float:
     return 2 * both / total if total else 1.0
 
 
-def row(code: str, cases: list[Case]) -> tuple[float, float]:
+def row(code: str, cases: list[Case], *, errors: bool = False) -> tuple[float, float]:
     """F1 of ours and of set phrases alone."""
     ours = [abstains(c.text, code, question=c.question) >= ABSTAINS_AT for c in cases]
     phrases = [signs(c.text, code, question=c.question)[0] > 0 for c in cases]
-    if "--errors" in sys.argv:
+    if errors:
         for case, said in zip(cases, ours, strict=True):
             if said != case.abstains:
                 print(f"    {code} {'misses' if case.abstains else 'alarm'} {case.text[:200]!r}")
@@ -105,10 +105,10 @@ def table(title: str, rows: dict[str, tuple[float, float]]) -> None:
     print("  worst " + "".join(f"{min(column):8.3f}" for column in columns))
 
 
-def main() -> None:
+def main(*, errors: bool = False, real: bool = False) -> None:
     """Print the tables."""
-    if "--real" not in sys.argv:
-        ours = {code: row(code, list(held_out(code))) for code in LANGUAGES}
+    if not real:
+        ours = {code: row(code, list(held_out(code)), errors=errors) for code in LANGUAGES}
         table("F1 on the test set", ours)
         seen = {code: f1(list(held_out(code)), list(by_feature(code))) for code in LANGUAGES}
         print(f"  by the feature: mean {mean(seen.values()):.3f}, worst {min(seen.values()):.3f}")
@@ -116,7 +116,10 @@ def main() -> None:
     if not DATA.exists():
         return
     codes = sorted(path.stem for path in (DATA / "nomiracl" / "relevant").glob("*.jsonl"))
-    table("F1 on NoMIRACL's outputs", {code: row(code, list(recorded(code))) for code in codes})
+    table(
+        "F1 on NoMIRACL's outputs",
+        {code: row(code, list(recorded(code)), errors=errors) for code in codes},
+    )
     lines = (DATA / "halluqa" / "zh.jsonl").read_text(encoding="utf-8").splitlines()
     answers = [json.loads(line) for line in lines]
     right = [one for one in answers if one["judgments"]["correct"] == 1]
@@ -125,4 +128,10 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--errors", action="store_true", help="print what is taken for the other")
+    parser.add_argument("--real", action="store_true", help="recorded answers only")
+    options = parser.parse_args()
+    main(errors=options.errors, real=options.real)

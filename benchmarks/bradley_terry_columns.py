@@ -6,6 +6,7 @@ It includes the input columns: query numbers (int32), model names (Python string
 
 from __future__ import annotations
 
+import argparse
 import json
 import resource
 import sys
@@ -56,4 +57,8 @@ def main() -> None:
 
 
 if __name__ == "__main__":
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.parse_args()
     main()

@@ -9,8 +9,8 @@ all products in float64.
 
 from __future__ import annotations
 
+import argparse
 import resource
-import sys
 import tempfile
 import time
 from collections.abc import Sequence
@@ -102,4 +102,10 @@ def main(n: int = 1_000_000, asked: int = 100) -> None:
 
 
 if __name__ == "__main__":
-    main(*map(int, sys.argv[1:]))
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("vectors", default=1_000_000, nargs="?", type=int)
+    parser.add_argument("questions", default=100, nargs="?", type=int)
+    options = parser.parse_args()
+    main(options.vectors, options.questions)

@@ -14,8 +14,8 @@ parsed, which is in the suite's time.
 
 from __future__ import annotations
 
+import argparse
 import os
-import sys
 import time
 from collections import Counter
 from collections.abc import Iterator
@@ -182,4 +182,9 @@ def rotated(text: str, turn: int) -> str:
 
 
 if __name__ == "__main__":
-    main(*map(int, sys.argv[1:2]))
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("responses", default=1250, nargs="?", type=int)
+    options = parser.parse_args()
+    main(options.responses)

@@ -9,7 +9,7 @@ relevant. A finding on a true one is a false alarm. The figures are of the house
 
 from __future__ import annotations
 
-import sys
+import argparse
 from collections import Counter
 
 from mirage import MirageDataset
@@ -45,8 +45,15 @@ def counts(code: str, manner: str) -> Counter[str]:
 
 
 if __name__ == "__main__":
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("languages", nargs="*", metavar="LANGUAGE", help="all 18 by default")
+    options = parser.parse_args()
     for manner in MANNERS:
-        total: Counter[str] = sum((counts(c, manner) for c in sys.argv[1:] or LANGUAGES), Counter())
+        total: Counter[str] = sum(
+            (counts(c, manner) for c in options.languages or LANGUAGES), Counter()
+        )
         number, some = total.pop("responses"), total.pop("any", 0)
         print(f"{manner}: {some} of {number} responses have a finding ({some / number:.1%})")
         for kind, count in total.most_common():

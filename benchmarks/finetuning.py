@@ -11,16 +11,18 @@ that nobody killed, byte for byte. Needs the extra ``finetune``.
 
 from __future__ import annotations
 
+import argparse
 import random
 import sys
 import tempfile
 import time
+from collections.abc import Callable
 from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from kills import ended, start
+from kills import ends, start
 
 from mirage import MirageDataset, Passage, Query
 from mirage.training import BERGEN_TUNING, finetune, training_examples
@@ -104,11 +106,17 @@ def alone(base: Path, folder: Path) -> list[float]:
     return [row["loss"] for row in trainer.state.log_history if "loss" in row]
 
 
+def begin(work: Callable[[Path, Path], object], base: Path, folder: Path) -> int:
+    """Start a process that does the work and return its id."""
+    unused: Any = None  # the work has its own folders
+    return start(lambda _: work(base, folder), unused)
+
+
 def in_process(work: Any, base: Path, folder: Path) -> float:
     """The seconds of some work in a process of its own."""
     folder.mkdir()
     began = time.monotonic()
-    assert ended(start(work, base, folder), 600)
+    assert ends(begin(work, base, folder), 600)
     return time.monotonic() - began
 
 
@@ -118,8 +126,8 @@ def killed(base: Path, place: Path, kills: int, seconds: float, whole: bytes) ->
     while made < kills:
         folder = place / f"run-{runs}"
         folder.mkdir()
-        while not ended(
-            start(tuned, base, folder), rng.uniform(0, seconds) if made < kills else 600
+        while not ends(
+            begin(tuned, base, folder), rng.uniform(0, seconds) if made < kills else 600
         ):
             made += 1
             hidden += not (folder / "tuned").exists()
@@ -137,7 +145,7 @@ def told(name: str, losses: list[float], seconds: float) -> str:
     return f"{name:<22} loss {first:.3f} to {last:.3f} ({last / first:.2f}), {seconds:.1f} s"
 
 
-def main() -> None:
+def main(kills: int = 6) -> None:
     """Print the fall of the loss, and what kills cost."""
     import json
     import os
@@ -145,7 +153,6 @@ def main() -> None:
     os.environ["HF_HUB_DISABLE_TELEMETRY"] = "1"
     import tiny_llm
 
-    kills = int(sys.argv[1]) if len(sys.argv) > 1 else 6
     single_thread()
     for module in ("trl", "peft", "datasets", "transformers.models.llama"):
         import_module(module)  # once, and not in every process
@@ -184,4 +191,9 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("kills", default=6, nargs="?", type=int)
+    options = parser.parse_args()
+    main(options.kills)

@@ -15,8 +15,8 @@ test is the library's, at alpha 0.05.
 
 from __future__ import annotations
 
+import argparse
 import re
-import sys
 from collections import Counter
 from collections.abc import Mapping
 
@@ -141,4 +141,9 @@ def main(seeds: int = 200) -> None:
 
 
 if __name__ == "__main__":
-    main(*map(int, sys.argv[1:2]))
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("seeds", nargs="?", type=int, default=200)
+    options = parser.parse_args()
+    main(options.seeds)

@@ -10,6 +10,7 @@ and the second run, and of a table read by two processes at once.
 
 from __future__ import annotations
 
+import argparse
 import json
 import os
 import subprocess
@@ -137,4 +138,8 @@ def speed() -> None:
 
 
 if __name__ == "__main__":
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.parse_args()
     speed()

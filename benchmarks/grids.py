@@ -14,7 +14,7 @@ the library gives no interval.
 
 from __future__ import annotations
 
-import sys
+import argparse
 from itertools import product
 
 import numpy as np
@@ -105,9 +105,8 @@ def alarm(chances: np.ndarray, queries: int, rng: np.random.Generator, twice: bo
     return any(row.corrected <= 0.05 for row in rows)
 
 
-def main() -> None:
+def main(repeats: int = 300) -> None:
     """Print a line a population and number of queries."""
-    repeats = int(sys.argv[1]) if len(sys.argv) > 1 else 300
     print(f"{repeats} draws each; in brackets is how often there is an interval")
     print("population      queries  cell mean     difference    share         setting       tau")
     for name, effects in EFFECTS.items():
@@ -151,4 +150,9 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("repeats", default=300, nargs="?", type=int)
+    options = parser.parse_args()
+    main(options.repeats)

@@ -61,8 +61,8 @@ def simulated(models: int, noise: Noise, seed: int) -> Data:
 def recorded() -> Data:
     """NoMIRACL's ten LLMs in eight languages."""
     arenas = {code: arena(code) for code in LANGUAGES}
-    tables = [table for tables, _ in arenas.values() for table in tables]
-    return training_data(tables, {code: boot for code, (_, boot) in arenas.items()})
+    tables = [table for one in arenas.values() for table in one.tables]
+    return training_data(tables, {code: one.tournaments for code, one in arenas.items()})
 
 
 def intervals(data: Data, held: Sequence[str]) -> Iterator[tuple[str, np.ndarray]]:
@@ -79,7 +79,7 @@ def intervals(data: Data, held: Sequence[str]) -> Iterator[tuple[str, np.ndarray
             row = one.models.index(model)
             table, actual = one.table(row), one.mean_y[row]
             unit = units[code]
-            yield "t", np.array([actual, *ranker.predict(table).interval(LEVEL)]) / unit
+            yield "t", np.array([actual, *ranker.predict(table).interval(level=LEVEL)]) / unit
             others = np.array([part.predict(table).logit for part in parts])
             yield "own", np.array([actual, *jackknife_plus(others, errors[code])]) / unit
             if len(data) > 1:

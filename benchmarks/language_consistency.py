@@ -49,7 +49,9 @@ def held(queries: int, items: int, languages: int, common: float, drawn: int) ->
 
 def main() -> None:
     """Print everything."""
-    parser = argparse.ArgumentParser()
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--quick", action="store_true")
     drawn = 60 if parser.parse_args().quick else 400
     print("queries  items each  languages  true alpha   alpha   pair   one with others   shown")

@@ -12,6 +12,7 @@ the share of numbers below 0.5, of terse answers (with the share without a numbe
 
 from __future__ import annotations
 
+import argparse
 import os
 import sys
 from collections.abc import Callable, Iterable, Sequence
@@ -153,4 +154,8 @@ def _langid() -> Callable[[str, str], float]:
 
 
 if __name__ == "__main__":
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.parse_args()
     main()

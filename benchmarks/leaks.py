@@ -7,7 +7,7 @@ those where the board does not say that it is unlike them (a leak), and its best
 a share of the board's systems that it stands above.
 """
 
-import sys
+import argparse
 from collections import defaultdict
 from statistics import median
 
@@ -16,8 +16,13 @@ from mirage.languages import LANGUAGES
 from mirage.leaderboard import Leak, leak_audit
 
 if __name__ == "__main__":
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("languages", nargs="*", metavar="LANGUAGE", help="all 18 by default")
+    options = parser.parse_args()
     found: dict[str, list[tuple[str, Leak]]] = defaultdict(list)
-    for code in sys.argv[1:] or LANGUAGES:
+    for code in options.languages or LANGUAGES:
         audit = leak_audit(Leaderboard.bundled(code), progress=False)
         for row in audit:
             found[row.optimiser].append((code, row))

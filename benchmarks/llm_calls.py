@@ -12,6 +12,7 @@ and at its peak (aim: flat, under 300 MiB). 5,000 calls of 50 ms, 64 at a time, 
 
 from __future__ import annotations
 
+import argparse
 import asyncio
 import json
 import resource
@@ -172,9 +173,15 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    if len(sys.argv) == 1:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("part", nargs="?", choices=("serve", "ours", "bare"), help="all by default")
+    parser.add_argument("url", nargs="?", help="the server that ours and bare ask")
+    options = parser.parse_args()
+    if options.part is None:
         main()
-    elif sys.argv[1] == "serve":
+    elif options.part == "serve":
         asyncio.run(serve())
     else:
-        print(json.dumps(asyncio.run({"ours": ours, "bare": bare}[sys.argv[1]](sys.argv[2]))))
+        print(json.dumps(asyncio.run({"ours": ours, "bare": bare}[options.part](options.url))))

@@ -8,6 +8,7 @@ one with httpx alone, as a client without a limit has it (which is skipped with 
 
 from __future__ import annotations
 
+import argparse
 import http.server
 import subprocess
 import sys
@@ -84,15 +85,14 @@ def measured(script: str, url: str) -> tuple[float, float, str]:
     return float(memory), float(seconds), said
 
 
-def main() -> None:
+def main(megabytes: int = 1024, *, ours_only: bool = False) -> None:
     """Print a line a client."""
-    sizes = [int(word) for word in sys.argv[1:] if word.isdigit()]
     start = time.perf_counter()
-    body = bomb(sizes[0] if sizes else 1024)
+    body = bomb(megabytes)
     print(f"{len(body):,} bytes of gzip, made in {time.perf_counter() - start:.1f} s")
     packed = serve(body, **{"content-encoding": "gzip"})
     rows = {"LLM, ordinary answer": (OURS, serve(PLAIN)), "LLM, the bomb": (OURS, packed)}
-    if "--ours" not in sys.argv:
+    if not ours_only:
         rows["httpx alone, the bomb"] = (PEER, packed)
     for name, (script, url) in rows.items():
         memory, seconds, said = measured(script, url)
@@ -100,4 +100,10 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("megabytes", default=1024, nargs="?", type=int)
+    parser.add_argument("--ours", action="store_true", help="without httpx alone")
+    options = parser.parse_args()
+    main(options.megabytes, ours_only=options.ours)

@@ -13,6 +13,7 @@ annotators in the files gives that.
 
 from __future__ import annotations
 
+import argparse
 import json
 import os
 import time
@@ -253,4 +254,8 @@ def constructed(rng: np.random.Generator) -> LabelledSentences:
 
 
 if __name__ == "__main__":
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.parse_args()
     main()

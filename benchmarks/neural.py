@@ -14,9 +14,9 @@ beforehand, give torch the same threads, and keep nothing on disk.
 
 from __future__ import annotations
 
+import argparse
 import os
 import random
-import sys
 import time
 from collections.abc import Collection, Sequence
 from pathlib import Path
@@ -166,4 +166,10 @@ def small_model(kind: str, layers: int, width: int, pieces: int) -> Any:
 
 
 if __name__ == "__main__":
-    main(*map(int, sys.argv[1:3]))
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("pairs", default=2000, nargs="?", type=int)
+    parser.add_argument("threads", default=2, nargs="?", type=int)
+    options = parser.parse_args()
+    main(options.pairs, options.threads)

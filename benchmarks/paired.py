@@ -12,7 +12,7 @@ disagree about 0.
 
 from __future__ import annotations
 
-import sys
+import argparse
 from collections.abc import Callable, Iterator
 
 import numpy as np
@@ -83,9 +83,8 @@ def measure(draw: Draw, mean: float, cluster: int, queries: int, repeats: int) -
     yield f"{int(disagree.sum())}"
 
 
-def main() -> None:
+def main(repeats: int = 1000) -> None:
     """Print a line per population."""
-    repeats = int(sys.argv[1]) if len(sys.argv) > 1 else 1000
     print(f"{repeats} draws each; coverage (share with an interval), p <= 0.05, disagreements")
     print(f"{'population':28}" + "".join(f"{f'{queries} queries':>28}" for queries in QUERIES))
     for name, (draw, mean, cluster) in POPULATIONS.items():
@@ -94,4 +93,9 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("repeats", default=1000, nargs="?", type=int)
+    options = parser.parse_args()
+    main(options.repeats)

@@ -9,6 +9,7 @@ with the readers of their answers.
 
 from __future__ import annotations
 
+import argparse
 import time
 
 from mirage.features.nuggets import LISTS, read_labels, read_nuggets
@@ -78,4 +79,8 @@ def main() -> None:
 
 
 if __name__ == "__main__":
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.parse_args()
     main()

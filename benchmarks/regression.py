@@ -10,7 +10,7 @@ one-sided at 0.05. Last, a baseline that was picked as the best of several runs 
 
 from __future__ import annotations
 
-import sys
+import argparse
 import warnings
 from collections.abc import Callable, Mapping
 
@@ -124,4 +124,9 @@ def main(repeats: int = 1000) -> None:
 
 
 if __name__ == "__main__":
-    main(*map(int, sys.argv[1:2]))
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("repeats", default=1000, nargs="?", type=int)
+    options = parser.parse_args()
+    main(options.repeats)

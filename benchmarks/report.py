@@ -10,7 +10,7 @@ the page is opened too: until all of it is loaded and its script has run.
 
 from __future__ import annotations
 
-import sys
+import argparse
 import tempfile
 import time
 from pathlib import Path
@@ -137,13 +137,13 @@ def opened(path: Path) -> list[float]:
     return took
 
 
-def main() -> None:
+def main(out: str | None = None) -> None:
     """Make the report, measure it, and open it."""
     start = time.perf_counter()
     found = MultilingualRanking({code: ranking(code) for code in LANGUAGES})
     print(f"{MODELS} models x {len(found)} languages, made in {time.perf_counter() - start:.1f} s")
     with tempfile.TemporaryDirectory() as folder:
-        path = Path(sys.argv[1] if len(sys.argv) > 1 else f"{folder}/report.html").resolve()
+        path = Path(out or f"{folder}/report.html").resolve()
         wall, cpu = time.perf_counter(), time.process_time()
         write(found, path)
         wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
@@ -157,4 +157,9 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("path", nargs="?", help="where the page is written; nowhere by default")
+    options = parser.parse_args()
+    main(options.path)

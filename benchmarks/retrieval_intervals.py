@@ -12,8 +12,8 @@ shown where the library gives no interval.
 
 from __future__ import annotations
 
+import argparse
 import os
-import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -60,9 +60,8 @@ def share(held: np.ndarray) -> str:
     return f"{there.mean():.3f} ({len(there)})" if len(there) else "-"
 
 
-def main() -> None:
+def main(repeats: int = 1000) -> None:
     """Print a line a number of queries and measure."""
-    repeats = int(sys.argv[1]) if len(sys.argv) > 1 else 1000
     first = np.vstack([measured(code, 0.9, 0.4) for code in CODES])
     second = np.vstack([measured(code, 1.5, 0.75) for code in CODES])
     print(f"{len(first)} topics; {repeats} draws each")
@@ -96,4 +95,9 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("repeats", default=1000, nargs="?", type=int)
+    options = parser.parse_args()
+    main(options.repeats)

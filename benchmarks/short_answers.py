@@ -8,6 +8,7 @@ module gave, the seconds that a thousand responses take, and the same for the ``
 
 from __future__ import annotations
 
+import argparse
 import json
 import os
 import time
@@ -61,4 +62,8 @@ def timed(name: str, items: list[Answered]) -> tuple[list[Any], float]:
 
 
 if __name__ == "__main__":
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.parse_args()
     main()

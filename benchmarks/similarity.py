@@ -18,6 +18,7 @@ Nothing is fitted to either.
 
 from __future__ import annotations
 
+import argparse
 import json
 import os
 import sys
@@ -130,4 +131,9 @@ def halluqa() -> Iterator[tuple[Answered, bool]]:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:] or list(LANGUAGES))
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("languages", nargs="*", metavar="LANGUAGE", help="all 18 by default")
+    options = parser.parse_args()
+    main(options.languages or list(LANGUAGES))

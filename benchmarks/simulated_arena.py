@@ -28,9 +28,10 @@ from joblib import Parallel, delayed
 from mirage import BradleyTerry, SurrogateRanker
 from mirage.languages import LANGUAGES
 from mirage.statistics.ranks import kendall_tau
+from mirage.surrogate.faults import FAULTS
 from mirage.surrogate.model import Candidate, Recipe, evaluate, fit_model
 from mirage.surrogate.pretraining import TOURNAMENTS, simulated_judgments
-from mirage.surrogate.simulation import FAULTS, GROUPS, SYSTEMS
+from mirage.surrogate.simulation import GROUPS, SYSTEMS
 from mirage.surrogate.training import TrainingData, training_data
 
 ORDER = ("reference", "truncated", "uncited", "wrong-language", "refusal", "garbled")

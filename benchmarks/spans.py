@@ -472,7 +472,9 @@ def false_marks(language: str, test: bool) -> tuple[int, int]:
 
 def main() -> None:
     """Print the table."""
-    parser = argparse.ArgumentParser()
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--languages", default=",".join(LANGUAGES))
     parser.add_argument("--test", action="store_true")
     parser.add_argument("--misses", default="")

@@ -22,12 +22,12 @@ languages were looked at afterwards.
 
 from __future__ import annotations
 
+import argparse
 import json
 import os
 import random
-import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -54,11 +54,11 @@ KINDS = (*TRUE, "lie", *UNTRUE)
 Score = Callable[[Answered], Any]
 
 
-def main(arguments: list[str]) -> None:
+def main(languages: Sequence[str] = (), *, test: bool = False) -> None:
     """Print everything."""
-    languages = [code for code in arguments if code in LANGUAGES] or list(LANGUAGES)
+    languages = list(languages) or list(LANGUAGES)
     print("      " + " ".join(f"{kind:>10s}" for kind in KINDS) + "    area  conv/quote  before")
-    rows = [bias(code, "--test" in arguments) for code in languages]
+    rows = [bias(code, test) for code in languages]
     for group, chosen in (("chosen on", True), ("others", False)):
         if any((code in CHOSEN_ON) == chosen for code in languages):
             mean = np.mean(
@@ -256,4 +256,10 @@ def then(sentence: Any) -> float:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("languages", nargs="*", metavar="LANGUAGE", help="all 18 by default")
+    parser.add_argument("--test", action="store_true", help="use the held-out texts")
+    options = parser.parse_args()
+    main(options.languages, test=options.test)

@@ -15,8 +15,8 @@ English"; each ordering that anybody would expect of them has to hold with P >= 
 
 from __future__ import annotations
 
+import argparse
 import json
-import sys
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -264,4 +264,9 @@ def main(codes: list[str]) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:] or list(LANGUAGES))
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("languages", nargs="*", metavar="LANGUAGE", help="all 18 by default")
+    options = parser.parse_args()
+    main(options.languages or list(LANGUAGES))

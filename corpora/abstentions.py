@@ -16,11 +16,11 @@ Cross-validation leaves out languages together with their questions, and a manne
 time.
 """
 
+import argparse
 import json
 import os
 import random
 import re
-import sys
 import zlib
 from typing import NamedTuple
 
@@ -283,18 +283,23 @@ def nodes(tree, rate):
     ]
 
 
-def main():
+def main(*, errors=False):
     data = rows()
     values = np.array(
         [signs(r.text, r.language, question=r.question, phrases=r.phrases) for r in data]
     )
     found = report(data, values)
     save(fitted(data, values, np.full(len(data), True)))
-    if "--errors" in sys.argv:
+    if errors:
         for row, certainty in zip(data, found, strict=True):
             if row.phrases and (certainty > AT) != row.abstains:
                 print(f"{row.language} {row.slot} {certainty:.2f} {row.text!r}")
 
 
 if __name__ == "__main__":
-    main()
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--errors", action="store_true", help="print what is taken for the other")
+    options = parser.parse_args()
+    main(errors=options.errors)

@@ -25,6 +25,7 @@ passages on one line); in responses line breaks are kept (Markdown). Citations a
 everywhere; in the reference they become passage ids.
 """
 
+import argparse
 import json
 import os
 import re
@@ -192,7 +193,14 @@ def lines(folder, language, rows):
 
 
 if __name__ == "__main__":
-    for code in sys.argv[1:] or sorted(
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "languages", nargs="*", metavar="LANGUAGE", help="every LANG.txt by default"
+    )
+    options = parser.parse_args()
+    for code in options.languages or sorted(
         name[:-4] for name in os.listdir(HERE) if name.endswith(".txt")
     ):
         write(code)

@@ -9,6 +9,7 @@ language for an English word; 60*f to 120*max(f, 1)). zh, ja, th have no spaces:
 characters must be SHARE (low, high) of the characters of the same English passage.
 """
 
+import argparse
 import json
 import os
 import re
@@ -244,8 +245,14 @@ def check(language, partial=False):
 
 
 if __name__ == "__main__":
-    language = next((arg for arg in sys.argv[1:] if not arg.startswith("-")), "en")
-    bad, warn = check(language, "--partial" in sys.argv)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("language", nargs="?", default="en")
+    parser.add_argument("--partial", action="store_true", help="only the queries present")
+    options = parser.parse_args()
+    language = options.language
+    bad, warn = check(language, options.partial)
     for text in warn:
         print("look  ", text)
     for text in bad:

@@ -5,6 +5,8 @@
 The function is asked the questions of every language; ``query.language`` says which it is.
 """
 
+import argparse
+
 from mirage import Leaderboard, Query
 from mirage.text import split_sentences
 
@@ -21,6 +23,10 @@ def my_rag(query: Query) -> str:
 
 
 if __name__ == "__main__":
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.parse_args()
     rankings = Leaderboard.bundled().rank(my_rag, model="my-rag")
     print(rankings)
 

@@ -17,6 +17,7 @@ arena a second time costs nothing.
 
 from __future__ import annotations
 
+import argparse
 import os
 import sys
 
@@ -84,4 +85,9 @@ def main(language: str = "en") -> None:
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("language", nargs="?", default="en")
+    options = parser.parse_args()
+    main(options.language)

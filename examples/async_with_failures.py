@@ -7,6 +7,7 @@ A failure counts neither as zero nor as an empty answer: it stands below the tab
 failed, or was never asked because the first run was killed.
 """
 
+import argparse
 import asyncio
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -29,6 +30,10 @@ async def my_rag(query: Query) -> str:
 
 
 if __name__ == "__main__":
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.parse_args()
     leaderboard = Leaderboard.bundled("en")
     with TemporaryDirectory() as folder:
         out = Path(folder) / "responses.jsonl"

@@ -8,9 +8,9 @@ With files of your own, every query that has relevant and non-relevant passages 
 
 from __future__ import annotations
 
+import argparse
 import json
 import os
-import sys
 from collections import Counter
 from pathlib import Path
 from typing import get_args
@@ -50,4 +50,10 @@ def main(*arguments: str) -> None:
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("language", nargs="?")
+    parser.add_argument("files", nargs="*", metavar="FILE", help="topics, qrels and passages")
+    options = parser.parse_args()
+    main(*filter(None, (options.language, *options.files)))

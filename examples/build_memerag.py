@@ -18,6 +18,7 @@ Then fill in "label" in out/sentences.jsonl and measure a judge on it:
 
 from __future__ import annotations
 
+import argparse
 import os
 import sys
 from pathlib import Path
@@ -58,4 +59,13 @@ def main(language: str = "en", out: str = "memerag", *files: str) -> None:
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("language", nargs="?", default="en")
+    parser.add_argument("out", nargs="?", default="memerag")
+    parser.add_argument(
+        "files", nargs="*", metavar="FILE", help="topics, qrels, corpus, and questions per model"
+    )
+    options = parser.parse_args()
+    main(options.language, options.out, *options.files)

@@ -5,6 +5,8 @@
 Both answer the same questions, so their features can be held side by side, question by question.
 """
 
+import argparse
+
 import numpy as np
 
 from mirage import Leaderboard, Passage, Query
@@ -31,6 +33,10 @@ def new(query: Query) -> str:
 
 
 if __name__ == "__main__":
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.parse_args()
     ranking = Leaderboard.bundled("en").rank_all({"old": old, "new": new})
     for name in ("old", "new"):
         place = ranking[name]
@@ -38,7 +44,10 @@ if __name__ == "__main__":
         print(f"{name}: rank {place.rank}, logit {place.logit:.2f}, 95 % [{low:.2f}, {high:.2f}]")
     print(f"P(new is better than old) = {ranking.p_better('new', 'old'):.2f}\n")
 
-    tables = ranking.evidence.tables
+    evidence = ranking.evidence
+    assert evidence is not None
+    assert evidence.dataset is not None  # a ranking of systems has what it was made from
+    tables = evidence.tables
     change = (tables["new"].values - tables["old"].values).round(2)  # (questions, features)
     print(f"{'mean of':20}{'old':>8}{'new':>8}   better on  worse on")
     for column, feature in enumerate(tables["new"].features):
@@ -48,7 +57,7 @@ if __name__ == "__main__":
 
     answer = tables["new"].features.index("answer_match")
     row = np.nanargmin(change[:, answer])  # where no passage answers there is nothing to match
-    query = ranking.evidence.dataset[int(row)]
+    query = evidence.dataset[int(row)]
     print(f"\n{query.text} ({query.id}, answer_match {change[row, answer]:+.2f})")
     for name in ("old", "new"):
-        print(f"\n{name}:\n{ranking.evidence.runs[name][query.id].text}")
+        print(f"\n{name}:\n{evidence.runs[name][query.id].text}")

@@ -11,9 +11,9 @@ now and then it overlooks what a passage says.
 
 from __future__ import annotations
 
+import argparse
 import json
 import re
-import sys
 import zlib
 from collections.abc import Mapping
 from contextlib import suppress
@@ -109,14 +109,15 @@ def answers_to(form: str, names: list[str], houses: Houses) -> list[str]:
     if form == STEPS or not all("year" in each for each in facts):
         return []
     older = min(names, key=lambda name: houses[name]["year"])
-    told = {
+    by_form: dict[str, list[str | None]] = {
         OPENED: [facts[0]["year"]],
         DESIGNED: [facts[0].get("architect")],
         HALLS: [facts[0].get("tree"), facts[0].get("bird")],
         EARLIER: [older],
         OLDER: [houses[older].get("architect")],
-    }[form]
-    return [answer for answer in told if answer] if all(told) else []
+    }
+    answers = by_form[form]
+    return [answer for answer in answers if answer] if all(answers) else []
 
 
 def digest(*parts: object) -> int:
@@ -210,9 +211,16 @@ class Endpoint(BaseHTTPRequestHandler):
 
 
 if __name__ == "__main__":
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("port", default=8765, nargs="?", type=int)
+    options = parser.parse_args()
     write_handbook(Path("handbook"))
-    port = int(sys.argv[1]) if len(sys.argv) > 1 else 8765
-    with ThreadingHTTPServer(("127.0.0.1", port), Endpoint) as server, suppress(KeyboardInterrupt):
+    with (
+        ThreadingHTTPServer(("127.0.0.1", options.port), Endpoint) as server,
+        suppress(KeyboardInterrupt),
+    ):
         print("handbook/: 80 documents. In another terminal, in this folder:")
         print(
             f"export OPENAI_BASE_URL=http://127.0.0.1:{server.server_port}/v1 OPENAI_API_KEY=none"

@@ -7,7 +7,7 @@ seconds; in the file an LLM is a generator of kind `openai`, a model of your own
 `transformers`. Run it twice: the second time nothing is left to do.
 """
 
-import sys
+import argparse
 from pathlib import Path
 
 from mirage.benchmarking import Grid, component_effects
@@ -35,6 +35,11 @@ metrics: [qa_match, "R@5", "nDCG@10"]
 """
 
 if __name__ == "__main__":
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("report", nargs="?", help="HTML page to write")
+    options = parser.parse_args()
     path = Path("words.yaml")
     path.write_text(FILE)
     grid = Grid.read(path)
@@ -44,6 +49,6 @@ if __name__ == "__main__":
     print(table, "\n")
     print(table.compare("nDCG@10", baseline={"retriever": "bm25"}), "\n")
     print(component_effects(table, "nDCG@10"))
-    if len(sys.argv) > 1:
-        write_grid(table, sys.argv[1], runs=grid.runs(), datasets=grid.datasets)
-        print(f"{sys.argv[1]} shows every response")
+    if options.report:
+        write_grid(table, options.report, runs=grid.runs(), datasets=grid.datasets)
+        print(f"{options.report} shows every response")

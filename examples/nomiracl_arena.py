@@ -8,8 +8,8 @@ Eight of ten models train a surrogate; the other two are ranked among them by fe
 
 from __future__ import annotations
 
+import argparse
 import os
-import sys
 from pathlib import Path
 
 from mirage import BradleyTerry, FeatureSuite, Judgments, Leaderboard, Ranking, SurrogateRanker
@@ -46,4 +46,9 @@ def main(language: str = "sw") -> None:
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("language", nargs="?", default="sw")
+    options = parser.parse_args()
+    main(options.language)

@@ -6,6 +6,7 @@ Features need no leaderboard. What a question lacks, such as a reference, makes 
 rank on your own questions, have some systems judged on them, and see train_a_surrogate.py.
 """
 
+import argparse
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -49,6 +50,10 @@ def my_rag(query: Query) -> str:
 
 
 if __name__ == "__main__":
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.parse_args()
     with TemporaryDirectory() as folder:
         file = Path(folder) / "help-centre.jsonl"
         MirageDataset(QUERIES).to_jsonl(file)  # a question a line: look at it, add to it

@@ -6,7 +6,9 @@ A function that looks at what was parsed (the answer without its citations, its 
 of them cites) is an AnsweredFeature. Where there is nothing to measure, say so: it is no zero.
 """
 
+import argparse
 import re
+from collections.abc import Callable
 
 import numpy as np
 
@@ -18,7 +20,7 @@ def names_the_answer(query: Query, response: Response) -> float | NotComputed:
     """Whether the short answers, which the bundled corpus knows, stand in the response."""
     if not query.answers:
         return NotComputed("no passage answers the question")
-    text = response.text.lower()
+    text = (response.text or "").lower()
     return float(all(any(form.lower() in text for form in forms) for forms in query.answers))
 
 
@@ -32,13 +34,17 @@ def numbers_shown(item: Answered) -> float | NotComputed:
 
 
 DATASET = MirageDataset.bundled("en")
-SYSTEMS = {
-    "reference": {query.id: query.reference for query in DATASET},
+SYSTEMS: dict[str, dict[str, str] | Callable[[Query], str]] = {
+    "reference": {query.id: query.reference or "" for query in DATASET},
     "first passage": lambda query: f"##Answer: {query.passages[0].text} [1]",
     "made up": lambda query: f"##Answer: It is {query.passages[2].title}, since 1742 [3].",
 }
 
 if __name__ == "__main__":
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.parse_args()
     mine = AnsweredFeature("numbers_shown", numbers_shown)
     suite = FeatureSuite(["citation_recall@10", names_the_answer, mine], "en")
     print(f"{'':14}" + "".join(f"{name:>26}" for name in suite.names))

@@ -9,6 +9,7 @@ classes stand in for langchain_core.documents.Document and llama_index.core.sche
 whose attributes they have, so that the script needs neither.
 """
 
+import argparse
 from dataclasses import dataclass, field
 
 from mirage import FeatureSuite, MirageDataset, Query, respond
@@ -22,7 +23,7 @@ class Document:
     """The shape of LangChain's Document."""
 
     page_content: str
-    metadata: dict = field(default_factory=dict)
+    metadata: dict[str, str] = field(default_factory=dict)
 
 
 @dataclass
@@ -41,14 +42,14 @@ def find(query: Query) -> list[tuple[str, str]]:
     return [(f"index/{number}.txt", passage.text) for number, passage in enumerate(ranked[:3])]
 
 
-def langchain_system(query: Query):
+def langchain_system(query: Query) -> tuple[str, list[dict[str, str]]]:
     """Answer from documents, as `retriever.invoke(query.text)` returns them."""
     documents = [Document(text, {"source": path}) for path, text in find(query)]
     text = f"{documents[0].page_content} [1]"
     return text, [{"id": d.metadata["source"], "text": d.page_content} for d in documents]
 
 
-def llamaindex_system(query: Query):
+def llamaindex_system(query: Query) -> tuple[str, list[dict[str, str]]]:
     """Answer from nodes, as `query_engine.query(query.text).source_nodes` has them."""
     nodes = [NodeWithScore(path, text, 1.0) for path, text in find(query)]
     text = f"{nodes[0].text} [1]"
@@ -61,6 +62,10 @@ def text_only(query: Query) -> str:
 
 
 if __name__ == "__main__":
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.parse_args()
     suite = FeatureSuite(FEATURES, "en")
     print(f"{'':20}" + "".join(f"{name:>20}" for name in suite.names))
     for system in (langchain_system, llamaindex_system, text_only):

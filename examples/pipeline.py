@@ -6,7 +6,7 @@ The documents are the passages of the bundled Swahili questions, so that what is
 For a folder of your own, give its path to Corpus.build. Measuring needs the extra `retrieval`.
 """
 
-import sys
+import argparse
 
 from mirage import Corpus, Leaderboard, MirageDataset, Pipeline, Query
 from mirage.report import write
@@ -20,6 +20,11 @@ def answer(query: Query) -> str:
 
 
 if __name__ == "__main__":
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("report", nargs="?", help="HTML page to write")
+    options = parser.parse_args()
     dataset = MirageDataset.bundled("sw")
     passages = {passage.id: passage for query in dataset for passage in query.passages}
     corpus = Corpus.build(passages.values(), language="sw")
@@ -31,6 +36,6 @@ if __name__ == "__main__":
     ranking = Leaderboard.bundled("sw").rank(rag, model="my-rag", progress=False)
     entry = ranking["my-rag"]
     print(f"\n{entry.model} is number {entry.rank} of {len(ranking)}, {entry.rank_interval}")
-    if len(sys.argv) > 1:
-        write(ranking, sys.argv[1], retrieval={"my-rag": run})
-        print(f"{sys.argv[1]} shows what was retrieved for each question, with scores")
+    if options.report:
+        write(ranking, options.report, retrieval={"my-rag": run})
+        print(f"{options.report} shows what was retrieved for each question, with scores")

@@ -5,6 +5,8 @@
 It needs no network, no key and no GPU.
 """
 
+import argparse
+
 from mirage import Leaderboard, Query
 
 
@@ -17,6 +19,10 @@ def my_rag(query: Query) -> str:
 
 
 if __name__ == "__main__":
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.parse_args()
     ranking = Leaderboard.bundled("sw").rank(my_rag, model="my-rag")
     print(ranking)
     print(f"P(my-rag is better than uncited) = {ranking.p_better('my-rag', 'anchor/uncited'):.2f}")

@@ -10,8 +10,8 @@ that failed, or has no line, is listed under the table: it is left out, and does
 
 from __future__ import annotations
 
+import argparse
 import json
-import sys
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -22,7 +22,10 @@ def record(path: Path, language: str) -> None:
     """Stand in for your system: quote the first passage, fail on q05, and forget the last one."""
     with path.open("w", encoding="utf-8") as file:
         for query in MirageDataset.bundled(language)[:-1]:
-            row = {"query_id": query.id, "text": f"##Answer: {query.passages[0].text} [1]"}
+            row: dict[str, str | None] = {
+                "query_id": query.id,
+                "text": f"##Answer: {query.passages[0].text} [1]",
+            }
             if query.id == "q05":
                 row |= {"text": None, "error": "HTTP 503 from the index"}
             print(json.dumps(row, ensure_ascii=False), file=file)
@@ -38,4 +41,10 @@ def main(language: str = "en", responses: str | None = None) -> None:
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("language", nargs="?", default="en")
+    parser.add_argument("responses", nargs="?", help="JSON Lines; made up by default")
+    options = parser.parse_args()
+    main(options.language, options.responses)

@@ -9,6 +9,7 @@ are what is counted for the intervals.
 
 from __future__ import annotations
 
+import argparse
 import csv
 import sys
 from pathlib import Path
@@ -40,13 +41,17 @@ def rows() -> list[dict[str, str]]:
 def read(path: str) -> list[dict[str, str]]:
     """The rows of a file, as a spreadsheet program writes it."""
     with Path(path).open(encoding="utf-8-sig", newline="") as file:
-        return list(csv.DictReader(file))
+        reader = csv.DictReader(file)
+        missing = [name for name in COLUMNS if name not in (reader.fieldnames or ())]
+        if missing:
+            sys.exit(f"{path}: the header lacks {', '.join(missing)}")
+        return list(reader)
 
 
 def main(path: str | None = None) -> None:
     """Rank, and print."""
     verdicts = rows() if path is None else read(path)
-    query, model_a, model_b, verdict = ([row.get(name) for row in verdicts] for name in COLUMNS)
+    query, model_a, model_b, verdict = ([row[name] for row in verdicts] for name in COLUMNS)
     ranking = Ranking.from_judgments(
         Judgments.from_arrays(query=query, model_a=model_a, model_b=model_b, verdict=verdict)
     )
@@ -56,4 +61,9 @@ def main(path: str | None = None) -> None:
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("verdicts", nargs="?", help="CSV; made up by default")
+    options = parser.parse_args()
+    main(options.verdicts)

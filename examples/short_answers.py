@@ -6,6 +6,7 @@ The upper bound gives each short answer itself; "a sentence" says it in one, and
 writes a name in another way, which only the recall of characters forgives.
 """
 
+import argparse
 import json
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -24,6 +25,10 @@ METRICS = ("qa_match", "qa_exact", "qa_f1", "qa_char3_recall")
 
 
 if __name__ == "__main__":
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.parse_args()
     with TemporaryDirectory() as folder:
         file = Path(folder) / "answers.jsonl"
         file.write_text("".join(json.dumps(row) + "\n" for row in ROWS), encoding="utf-8")

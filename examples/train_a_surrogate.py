@@ -6,6 +6,8 @@ Twenty simulated systems stand for those that you had judged, and a judge that k
 for the one that you paid. With tables and verdicts of your own, all from ``tournaments`` on stays.
 """
 
+import argparse
+
 from mirage import BradleyTerry, FeatureSuite, Leaderboard, MirageDataset, Query, SurrogateRanker
 from mirage.languages import LANGUAGES
 from mirage.surrogate.simulation import SYSTEMS, judge, simulate
@@ -20,6 +22,10 @@ def my_rag(query: Query) -> str:
 
 
 if __name__ == "__main__":
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.parse_args()
     corpora = {code: MirageDataset.bundled(code) for code in LANGUAGES}
     dataset = corpora["de"]
     runs, utilities = simulate(corpora, "de", SYSTEMS[:200:10], seed=0)
