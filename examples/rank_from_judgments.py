@@ -11,8 +11,8 @@ from __future__ import annotations
 
 import argparse
 import csv
-import sys
 from pathlib import Path
+from typing import Any
 
 from mirage import Judgments, Ranking
 
@@ -41,17 +41,14 @@ def rows() -> list[dict[str, str]]:
 def read(path: str) -> list[dict[str, str]]:
     """The rows of a file, as a spreadsheet program writes it."""
     with Path(path).open(encoding="utf-8-sig", newline="") as file:
-        reader = csv.DictReader(file)
-        missing = [name for name in COLUMNS if name not in (reader.fieldnames or ())]
-        if missing:
-            sys.exit(f"{path}: the header lacks {', '.join(missing)}")
-        return list(reader)
+        return list(csv.DictReader(file))
 
 
 def main(path: str | None = None) -> None:
     """Rank, and print."""
     verdicts = rows() if path is None else read(path)
-    query, model_a, model_b, verdict = ([row[name] for row in verdicts] for name in COLUMNS)
+    columns: list[list[Any]] = [[row.get(name) for row in verdicts] for name in COLUMNS]
+    query, model_a, model_b, verdict = columns
     ranking = Ranking.from_judgments(
         Judgments.from_arrays(query=query, model_a=model_a, model_b=model_b, verdict=verdict)
     )

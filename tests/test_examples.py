@@ -51,7 +51,7 @@ def step(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) ->
 def test_quickstart_prints_what_readme_shows(step: Step) -> None:
     printed = step("quickstart.py")
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    shown = readme.split("```text\n")[1].split("```")[0].splitlines()
+    shown = readme.split("```text\nbundled-sw")[1].split("```")[0].splitlines()[1:]
     lines = set(printed.splitlines())
     assert [line for line in shown if line.strip() != "..." and line not in lines] == []
 
