@@ -37,7 +37,6 @@ from held_out_intervals import NOISES
 
 from mirage import BradleyTerry, FeatureTable, Judgments, SurrogateRanker, Tournaments
 from mirage.arena import biases
-from mirage.arena._votes import VoteTable
 from mirage.errors import JudgmentError
 from mirage.statistics import classification as cl
 from mirage.statistics.agreement import ac1_of, alpha_of, fleiss_of, terms
@@ -223,7 +222,7 @@ def compared(design: str, queries: int, random: Random) -> biases._Compared:
     if design in ("half", "davidson"):
         score = np.where(random.random(score.shape) < 0.3, 0.5, score)
     size = queries * len(a)
-    table = VoteTable(
+    table = biases.VoteTable(
         tuple(map(str, range(queries))),
         tuple(NAMES.tolist()),
         ("judge",),
