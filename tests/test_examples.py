@@ -172,7 +172,10 @@ def test_a_dataset_of_ones_own_says_what_is_missing(step: Step) -> None:
     assert missing["q3"] == missing["q2"] | of_relevant
 
 
-def test_a_grid_is_planned_run_and_compared(step: Step, tmp_path: Path) -> None:
+def test_a_grid_is_planned_run_and_compared(
+    step: Step, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)  # the script writes into the current folder
     page = tmp_path / "grid.html"
     printed = step("grid.py", str(page))
     assert "words: 6 cells" in printed
