@@ -169,6 +169,8 @@ def moved_by(variants: Iterable[Variant]) -> list[Variant]:
 
 def _moves(variant: Variant) -> bool:
     for question in KINDS[variant.kind][0](variant.place, variant.text):
+        if not isinstance(question, Question):
+            continue  # the variant left the reference without an answer
         prompt = question.prompt
         if turns_in(prompt) or any(
             question.form.read(answer) is not None for answer in set(answers(prompt))
