@@ -365,7 +365,7 @@ def test_anything_else_is_no_finding(tmp_path: Path) -> None:
 
 
 def test_a_file_that_cannot_be_written_is_one_clear_error(tmp_path: Path) -> None:
-    with pytest.raises(MirageError, match=r"missing.r\.html: the report cannot be written"):
+    with pytest.raises(MirageError, match=r"missing.r\.html: cannot be written"):
         write(ranking(), tmp_path / "missing" / "r.html")
 
 

@@ -140,7 +140,7 @@ def test_a_missing_number_leaves_a_gap_and_a_name_is_no_formula(tmp_path: Path) 
     assert isinstance(entry.features, dict)
     entry.features[FEATURES[0]] = math.nan
     figure = plot_features(made)
-    assert {"$x^2$", "a b"} <= set(words(figure))
+    assert {"$x^2$", r"a \u202eb"} <= set(words(figure))
     figure.savefig(tmp_path / "features.png")
     figure.savefig(tmp_path / "features.svg")
 
