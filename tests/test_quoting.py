@@ -239,11 +239,15 @@ def test_any_text_stays_that_text(language: str, text: str) -> None:
     CHECKS[language](text)
 
 
+# MIRAGE_EXAMPLES=20000 tries 100,000 texts in the five languages, which takes six minutes.
+EXAMPLES = int(os.environ.get("MIRAGE_EXAMPLES", "1000"))
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("language", list(CHECKS)[:5])
-@settings(max_examples=20_000, deadline=None)
+@settings(max_examples=EXAMPLES, deadline=None)
 @given(text=FOREIGN)
-def test_none_of_a_hundred_thousand_texts_escapes(language: str, text: str) -> None:
+def test_none_of_many_texts_escapes(language: str, text: str) -> None:
     CHECKS[language](text)
 
 
