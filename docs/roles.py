@@ -18,6 +18,10 @@ def _link(match: re.Match[str]) -> str:
 class Roles(griffe.Extension):
     """Rewrites the docstrings of all objects."""
 
+    def on_package(self, *, pkg: griffe.Module, **_: object) -> None:
+        """Rewrite the docstring of the package itself, for which ``on_object`` is not called."""
+        self.on_object(obj=pkg)
+
     def on_object(self, *, obj: griffe.Object, **_: object) -> None:
         """Rewrite the docstring of each object."""
         if obj.docstring:

@@ -266,3 +266,11 @@ def test_every_test_that_the_security_page_names_exists() -> None:
     named = re.findall(r"tests/[\w/]+(?:\.py)?", page)
     assert named
     assert [name for name in named if not (ROOT / name).exists()] == []
+
+
+def test_the_reference_shows_no_note_to_pytest() -> None:
+    griffe = pytest.importorskip("griffe", reason="the extra docs is not installed")
+    roles = griffe.load_extensions({str(ROOT / "docs" / "roles.py"): {}})
+    package = griffe.load("mirage", extensions=roles, search_paths=[str(ROOT)])
+    assert "The public names" in package.docstring.value
+    assert "PYTEST_DONT_REWRITE" not in package.docstring.value
