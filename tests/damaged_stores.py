@@ -16,6 +16,7 @@ import sys
 import traceback
 import warnings
 from collections.abc import Callable, Iterator, Sequence
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -63,11 +64,16 @@ def passages() -> Iterator[Passage]:
 # Stores -------------------------------------------------------------------------------------------
 
 
+HAS_GRAPHS = find_spec("usearch") is not None  # the extra retrieval
+
+
 def build(folder: Path) -> None:
     corpus = Corpus.build(passages(), folder / "corpus", language="en")
     BM25.build(corpus, folder / "bm25", progress=False)
     DenseRetriever.build(corpus, folder / "dense", embedder=Letters(), progress=False)
-    DenseRetriever.build(corpus, folder / "graph", embedder=Letters(), index="hnsw", progress=False)
+    if HAS_GRAPHS:
+        settings = {"index": "hnsw", "progress": False}
+        DenseRetriever.build(corpus, folder / "graph", embedder=Letters(), **settings)
     SparseRetriever.build(corpus, folder / "sparse", embedder=Letters(), progress=False)  # type: ignore[arg-type]
     ResultStore(folder / "grid").make(NODE, RESPONSES, _responses)
 

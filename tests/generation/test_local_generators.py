@@ -312,7 +312,7 @@ def test_settings_that_make_no_sense(make: Callable[..., Any], settings: dict[st
 def test_missing_package_is_named(make: Callable[..., Any], package: str, extra: str) -> None:
     if importlib.util.find_spec(package) is not None:
         pytest.skip(f"{package} is installed here")
-    with pytest.raises(MissingPackageError, match=rf"pip install 'mirage-rag\[{extra}\]'"):
+    with pytest.raises(MissingPackageError, match=rf"pip install 'mirage-rag\[{extra}\] @ git"):
         make("m")
 
 

@@ -109,7 +109,7 @@ FAULTS = {
         Reply(body=rb'{"choices": [{"message": {"content": "a\ud800b"}}]}'), True, "not Unicode"
     ),
     "lone surrogates, 500": Fault(
-        Reply(status=500, body=rb'{"error": {"message": "a\ud800b"}}'), True, r"a\?b", 500
+        Reply(status=500, body=rb'{"error": {"message": "a\ud800b"}}'), True, r"a\\ud800b", 500
     ),
     # Final
     "400": Fault(failed(400, "no such parameter"), False, "HTTP 400: no such parameter", 400),
