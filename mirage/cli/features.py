@@ -16,6 +16,7 @@ from mirage.errors import MirageError, UnknownNameError
 
 if TYPE_CHECKING:
     from mirage.dataset import MirageDataset
+    from mirage.features import FeatureTable
     from mirage.models import Run
     from mirage.testing.feature_bounds import CheckedRun
 
@@ -99,7 +100,7 @@ def features(
     tables = [suite.score(queries, run, cluster=cluster, n_jobs=jobs) for run in runs]
     text = "\n\n".join(feature_text(table, per_query) for table in tables)
     plain = [feature_plain(table) for table in tables]
-    checks, reasons = _check_minimums(runs, minimums, queries, cluster, allow_failed)
+    checks, reasons = _check_minimums(runs, tables, minimums, queries, allow_failed)
     for entry in plain:
         own = [check for check in checks if check.run.model == entry["model"]]
         if minimums:
@@ -115,29 +116,23 @@ def features(
 
 def _check_minimums(
     runs: Sequence[Run],
+    tables: Sequence[FeatureTable],
     minimums: Mapping[str, float],
     queries: MirageDataset,
-    cluster: str | None,
     allow_failed: int,
 ) -> tuple[list[CheckedRun], list[str]]:
     """Return the runs compared with each minimum, and why some of them fall short."""
     if not minimums:
         return [], []
     from mirage.testing import FellShortError
-    from mirage.testing.feature_bounds import check_feature
+    from mirage.testing.feature_bounds import check_table
 
     checks, reasons = [], []
-    for run in runs:
+    for run, table in zip(runs, tables, strict=True):
         for label, least in minimums.items():
+            limits = {"ge": least}
             try:
-                check = check_feature(
-                    run,
-                    label,
-                    {"ge": least},
-                    on=queries,
-                    cluster=cluster,
-                    allow_failed=allow_failed,
-                )
+                check = check_table(table, label, limits, queries, run, allow_failed=allow_failed)
             except FellShortError as error:
                 reasons.append(str(error))
                 continue

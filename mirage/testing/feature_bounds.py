@@ -41,7 +41,7 @@ __all__ = [
     "BoundVerdict",
     "FeatureCheck",
     "assert_feature",
-    "check_feature",
+    "check_table",
     "compare_with_bounds",
     "confidence_of",
 ]
@@ -193,15 +193,15 @@ def assert_feature(
         MirageError: whatever else is wrong with the model, the queries or the feature.
     """
     action = unclear_action(cannot_tell)
-    checked = check_feature(
-        system,
-        feature,
-        {"ge": ge, "gt": gt, "le": le, "lt": lt},
-        alpha=alpha,
-        on=on,
-        cluster=cluster,
-        model=model,
-        allow_failed=allow_failed,
+    limits = {"ge": ge, "gt": gt, "le": le, "lt": lt}
+    _check_settings(limits, alpha)  # before a system is asked
+    dataset = dataset_of(on, system)
+    suite = _suite_of(feature, on)
+    run = run_of(system, dataset, model)
+    table = suite.score(dataset, run, cluster=cluster, progress=False)
+    (label,) = suite.names
+    checked = check_table(
+        table, label, limits, dataset, run, alpha=alpha, allow_failed=allow_failed
     )
     record("mirage.feature", checked.as_record())
     if checked.result.verdict == "broken":
@@ -300,41 +300,45 @@ class CheckedRun(NamedTuple):
         )
 
 
-def check_feature(
-    system: ModelLike,
-    feature: FeatureLike,
+def check_table(
+    table: FeatureTable,
+    label: str,
     limits: Mapping[str, float | None],
+    dataset: MirageDataset,
+    run: Run,
     *,
     alpha: float = ALPHA,
-    on: Place = None,
-    cluster: Cluster = None,
-    model: str | None = None,
     allow_failed: int = 0,
 ) -> CheckedRun:
-    """Compare a feature with bounds, as :func:`assert_feature` does, and return any verdict.
+    """Compare a feature of a run with bounds, and return the verdict, whichever it is.
 
     Args:
+        table: The features of the run on the dataset; may hold others too.
+        label: The name of the feature in the table.
         limits: The bounds by ``ge``, ``gt``, ``le`` and ``lt``; ``None`` for no bound.
-
-    Other arguments and errors are those of :func:`assert_feature`.
+        dataset: The queries.
+        run: The responses.
+        alpha: As for :func:`assert_feature`.
+        allow_failed: Queries that the model may fail on.
 
     Raises:
         FellShortError: The model failed on more than ``allow_failed`` queries.
     """
+    bounds = _check_settings(limits, alpha)
+    check_failed(run, dataset, allow_failed)
+    computed = int(np.isfinite(table[label]).sum())
+    if not computed:
+        reason = next(why for (_, name), why in table.reasons.items() if name == label)
+        raise FeatureError(f"{label} has no value for any response of {run.model!r}: {reason}")
+    return CheckedRun(_check(table, label, bounds, alpha), table, dataset, run)
+
+
+def _check_settings(limits: Mapping[str, float | None], alpha: float) -> dict[str, float]:
+    """Return the bounds that are given, once they and ``alpha`` are known to make sense."""
     bounds = _bounds(limits)
     if not 0 < alpha < 0.5:
         raise SettingError(f"alpha must be above 0 and below 0.5, got {alpha!r}")
-    dataset = dataset_of(on, system)
-    suite = _suite_of(feature, on)
-    run = run_of(system, dataset, model)
-    table = suite.score(dataset, run, cluster=cluster, progress=False)
-    check_failed(run, dataset, allow_failed)
-    (label,) = suite.names
-    computed = int(np.isfinite(table[label]).sum())
-    if not computed:
-        reason = next(iter(table.reasons.values()))
-        raise FeatureError(f"{label} has no value for any response of {run.model!r}: {reason}")
-    return CheckedRun(_check(table, label, bounds, alpha), table, dataset, run)
+    return bounds
 
 
 def _check(
