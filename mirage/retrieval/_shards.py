@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 
 from mirage._base.files import write_bytes
 from mirage._base.progress import progress_bar
 from mirage.corpus import Corpus
-from mirage.errors import during
+from mirage.errors import DatasetError, during
 from mirage.executors import Executor, LocalExecutor, Once
 from mirage.models import Passage
 
-__all__ = ["SHARD", "fill_shards", "shard_rows", "shard_starts"]
+__all__ = ["SHARD", "deleting_damaged", "fill_shards", "shard_rows", "shard_starts"]
 
 SHARD = 1024
 """Passages a shard."""
@@ -27,6 +28,21 @@ def shard_starts(size: int) -> range:
 def shard_rows(corpus: Corpus, start: int) -> range:
     """Return the rows of the passages in the shard that begins at a row."""
     return range(start, min(start + SHARD, len(corpus)))
+
+
+@contextmanager
+def deleting_damaged(path: Path) -> Iterator[None]:
+    """Delete a shard that cannot be read, so that the next build writes it again.
+
+    Raises:
+        DatasetError: The shard is damaged, and has been deleted.
+    """
+    try:
+        yield
+    except DatasetError as error:
+        path.unlink()
+        message = str(error).partition(";")[0]
+        raise DatasetError(f"{message}; it is deleted: build again to go on") from None
 
 
 def fill_shards(

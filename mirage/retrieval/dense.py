@@ -32,7 +32,7 @@ from mirage.models import Passage, Query
 from mirage.neural import Embedder, EndpointEmbedder, SentenceEmbedder, embed
 from mirage.retrieval._exact import Nearest, Shard, nearest, products, unit
 from mirage.retrieval._graph import open_graph, write_graph
-from mirage.retrieval._shards import SHARD, fill_shards, shard_starts
+from mirage.retrieval._shards import SHARD, deleting_damaged, fill_shards, shard_starts
 from mirage.retrieval.run import Hits, RetrievalRun
 
 __all__ = ["DenseRetriever"]
@@ -468,12 +468,8 @@ def _measure(shards: Sequence[Shard]) -> tuple[float, int]:
     """
     longest, dimensions = 0.0, None
     for shard in shards:
-        try:
+        with deleting_damaged(shard.path):
             block = shard._replace(dimensions=dimensions).read().astype(np.float64)
-        except DatasetError as error:
-            shard.path.unlink()
-            message = str(error).partition(";")[0]
-            raise DatasetError(f"{message}; it is deleted: build again to go on") from None
         dimensions = block.shape[1]
         longest = max(longest, float(np.linalg.norm(block, axis=1).max()))
     assert dimensions is not None  # a corpus has a passage

@@ -26,7 +26,7 @@ from mirage.executors import Executor
 from mirage.models import Passage, Query
 from mirage.neural import SparseEmbedder
 from mirage.retrieval._exact import Nearest
-from mirage.retrieval._shards import fill_shards, shard_rows, shard_starts
+from mirage.retrieval._shards import deleting_damaged, fill_shards, shard_rows, shard_starts
 from mirage.retrieval.run import Hits, RetrievalRun
 
 if TYPE_CHECKING:
@@ -119,12 +119,8 @@ class SparseRetriever:
         def fill(part: Path) -> None:
             paths = fill_shards(corpus, part, SUFFIX, shard, model, progress, executor)
             for start, path in zip(shard_starts(len(corpus)), paths, strict=True):
-                try:
+                with deleting_damaged(path):
                     _read(path, len(shard_rows(corpus, start)))
-                except DatasetError as error:
-                    path.unlink()
-                    message = str(error).partition(";")[0]
-                    raise DatasetError(f"{message}; it is deleted: build again to go on") from None
             write_manifest(part, KIND, {"format": FORMAT, "key": key})
 
         place, goes_with = build_folder(folder, KIND, key, fill)
