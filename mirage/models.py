@@ -162,6 +162,11 @@ class Query(Record):
         brought = tuple(passage.id for passage in response.passages)
         return brought or self.passage_ids
 
+    def titles_shown_to(self, response: Response) -> dict[str, str]:
+        """Return the titles of the passages that have one, by id; a response's own win."""
+        passages = (*self.passages, *response.passages)
+        return {passage.id: passage.title for passage in passages if passage.title}
+
     def knowing(self, *responses: Response) -> Self:
         """Return the query with the texts that responses bring of passages shown for them.
 

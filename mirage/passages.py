@@ -10,12 +10,13 @@ the document of the passage.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import PurePosixPath
 from typing import NamedTuple
 
 from mirage._base.gaps import NotComputed
 from mirage._base.passages import NOTHING_JUDGED, bare_text, document_of, is_other_text
+from mirage.languages import LANGUAGES, Language
 from mirage.models import Passage, Query, Response
 from mirage.text import parse
 
@@ -27,7 +28,8 @@ class CitationGaps(NamedTuple):
 
     Attributes:
         unjudged: the dataset knows none of the passages that the system brought.
-        unread: the system cites ids of another form than those of the passages.
+        unread: the system cites ids of another form than those of the passages, or in a style
+            that :func:`mirage.text.parse` does not read.
     """
 
     unjudged: NotComputed | None = None
@@ -159,7 +161,7 @@ def _is_known(query: Query, response: Response, texts: Mapping[str, str], plain:
 
 
 _BRACKET = re.compile(r"[\[【]([^\[\]【】\n]{1,200})[\]】](?!\()")
-_ID = re.compile(r"(?=.*[^\W\d_])(?=.*[#:/._-])[^\s\"']{2,}\w")
+_ID = re.compile(r"(?=.*[^\W\d_])(?=.*[#:/._-])[^\s\"'†]{2,}\w")
 _RUNS = (re.compile(r"\d+"), "9"), (re.compile(r"[^\W\d_]+"), "a")
 
 
@@ -171,6 +173,11 @@ def _unread(pairs: Iterable[tuple[Query, Response]]) -> NotComputed | None:
     the right form that was not shown is a false citation.
     """
     pairs = list(pairs)
+    return _foreign(pairs) or _unread_style(pairs)
+
+
+def _foreign(pairs: Sequence[tuple[Query, Response]]) -> NotComputed | None:
+    """Why nothing is known if the cited ids have another form than the shown ones."""
     bracketed = [pair for pair in pairs if _BRACKET.search(pair[1].text or "")]
     foreign = [(pair, next(_foreign_ids(*pair), None)) for pair in bracketed]
     unknown = [(query, response, id_) for (query, response), id_ in foreign if id_ is not None]
@@ -181,6 +188,59 @@ def _unread(pairs: Iterable[tuple[Query, Response]]) -> NotComputed | None:
     query, response, cited = unknown[0]
     shown = query.shown_to(response)[0]
     return NotComputed(f"{NOTHING_JUDGED} ({cited!r} is cited, {shown!r} was shown)")
+
+
+# Brackets that may hold a citation in a style of its own: [Source A], {3}, <doc 3>, (source A).
+_SQUARE = re.compile(r"[\[【［]([^\[\]【】［］\n]{1,60})[\]】］](?!\()")
+_ODD = re.compile(r"[{<⟨⟦‹]([^{}<>⟨⟩⟦⟧‹›/\n]{0,30}\d[^{}<>⟨⟩⟦⟧‹›/\n]{0,30})[}>⟩⟧›]")
+_ROUND = re.compile(r"[(（]([^()（）\n]{1,60})[)）]")
+_REMARKS = frozenset(("sic", "x"))
+_LETTER = re.compile(r"[^\W\d_]")
+_RARELY = 0.1
+
+
+def _unread_style(pairs: Sequence[tuple[Query, Response]]) -> NotComputed | None:
+    """Why nothing is known if most responses have brackets in a style that is not read.
+
+    Responses that cite a shown passage in another style must be rare: under a tenth.
+    """
+    strange = [(pair, _strange_bracket(*pair)) for pair in pairs]
+    unread = [(query, response, text) for (query, response), text in strange if text]
+    if 2 * len(unread) <= len(pairs):
+        return None
+    if sum(_cites(*pair) for pair in pairs) >= _RARELY * len(pairs):
+        return None
+    query, response, text = unread[0]
+    shown = query.shown_to(response)[0]
+    return NotComputed(
+        f"the style of the citations was not recognised: {text!r} names no shown passage "
+        f"({shown!r} was shown); cite by id or position, as in [1]"
+    )
+
+
+def _strange_bracket(query: Query, response: Response) -> str:
+    """The first bracket that looks like a citation but is not read as one; empty if none does."""
+    text, shown = response.text or "", query.shown_to(response)
+    if not shown:
+        return ""
+    entry = Language.of(query.language)
+    words = {word.casefold() for word in (*entry.passage_words, *LANGUAGES["en"].passage_words)}
+    for pattern in (_SQUARE, _ODD, _ROUND):
+        for match in pattern.finditer(text):
+            content = match[1].strip().casefold()
+            if pattern is _SQUARE and (not _LETTER.search(content) or content in _REMARKS):
+                continue
+            if pattern is _ROUND and content.partition(" ")[0] not in words:
+                continue
+            if not _is_read(f"x {match[0]}.", query, response):
+                return match[0]
+    return ""
+
+
+def _is_read(text: str, query: Query, response: Response) -> bool:
+    """Whether the bracket behind a word is made like a citation, also of a passage not shown."""
+    shown, titles = query.shown_to(response), query.titles_shown_to(response)
+    return parse(text, query.language, shown, titles=titles).answer_text == "x."
 
 
 def _foreign_ids(query: Query, response: Response) -> Iterator[str]:
@@ -201,4 +261,5 @@ def _form(id_: str) -> str:
 
 
 def _cites(query: Query, response: Response) -> bool:
-    return bool(parse(response.text or "", query.language, query.shown_to(response)).citations)
+    shown, titles = query.shown_to(response), query.titles_shown_to(response)
+    return bool(parse(response.text or "", query.language, shown, titles=titles).citations)

@@ -16,7 +16,14 @@ from hypothesis import strategies as st
 import mirage
 from mirage.errors import UnknownNameError
 from mirage.languages import LANGUAGES
-from mirage.text import ParsedResponse, Sentence, parse, split_sentences, tokenize
+from mirage.text import (
+    ParsedResponse,
+    Sentence,
+    cite_by_id,
+    parse,
+    split_sentences,
+    tokenize,
+)
 from mirage.text.citations import Passages, citations
 
 MINI = Path(mirage.__file__).parent / "data" / "mini"
@@ -185,6 +192,27 @@ CITATIONS = [
     ("en", "([1])", ids(1)),
     ("en", "([1], [1001#2])", ids(1, 3)),
     ("en", "[2, 17]", ids(2)),
+    ("en", "(1)", ids(1)),
+    ("en", "(1)(3)", ids(1, 3)),
+    ("en", "(1), (3)", ids(1, 3)),
+    ("en", "(1, 3)", ids(1, 3)),
+    ("en", "(1001#2)", ids(3)),
+    ("en", "(Passage 3)", ids(3)),
+    ("en", "(Passages 1 and 3)", ids(1, 3)),
+    ("en", "¹", ids(1)),
+    ("en", "¹,³", ids(1, 3)),
+    ("en", "¹³", ids(1, 3)),
+    ("en", "¹⁻³", ids(1, 2, 3)),
+    ("en", "[^1]", ids(1)),
+    ("en", "[^1][^3]", ids(1, 3)),
+    ("en", "【3†source】", ids(3)),
+    ("en", "【3†L5-L9】【1†source】", ids(3, 1)),
+    ("de", "(Kontext 2)", ids(2)),
+    ("hi", "(३)", ids(3)),
+    ("ar", "(٣)", ids(3)),
+    ("zh", "（3）", ids(3)),
+    ("zh", "（文档2）", ids(2)),
+    ("en", "(1001#5)", ()),
     ("en", "[१]", ids(1)),  # any script's digits, whatever the language
     ("hi", "[१]", ids(1)),
     ("hi", "[१००१#२]", ids(3)),
@@ -255,6 +283,20 @@ def test_citation_forms(code: str, citation: str, cited: tuple[str, ...]) -> Non
         "[text](https://example.org/2)",
         "[" + "9" * 5000 + "]",
         "(2)",
+        "(17)",
+        "(3 km)",
+        "(1-3)",
+        "(1969)",
+        "(see 2)",
+        "(Passage)",
+        "(Passage 9)",
+        "km²",
+        "m³",
+        "10³",
+        "x²",
+        "⁹",
+        "¹⁴C",
+        "【4:0†source】",
         "{2}",
         "[2",
         "2]",
@@ -264,6 +306,104 @@ def test_what_is_no_citation_stays(bracket: str) -> None:
     parsed = parse(f"The Nile {bracket} is long.", "en", SHOWN)
     assert parsed.citations == ()
     assert parsed.answer_text == f"The Nile {bracket} is long."
+
+
+@pytest.mark.parametrize(
+    ("code", "text"),
+    [
+        ("en", "(1) The Nile is long, (2) the Congo is deep."),
+        ("en", "Two rivers: (1) the Nile; (2) the Congo."),
+        ("en", "(1) Nile\n(2) Congo"),
+        ("en", "- (1)\n- (2)"),
+        ("en", "Either (1) or the others, or options (1) and (2)."),
+        ("en", "It has three (3), as Article 5(1) says of f(2)."),
+        ("en", "They won 3-1 (1-3). It sank long ago (1912)."),
+        ("en", "It covers 5 km², or 5,000,000 m², at 3 m/s², and E = mc²."),
+        ("de", "Die Fläche beträgt 300 km². Es gibt drei (3)."),
+        ("ru", "Площадь 300 км². В объёме 5 м³."),
+        ("hi", "क्षेत्रफल 300 किमी² है।"),
+        ("ja", "面積は300平方キロ²。"),
+        ("zh", "（1）尼罗河；（2）刚果河。"),
+        ("th", "มี (1) แม่น้ำไนล์ (2) แม่น้ำคองโก"),
+    ],
+)
+def test_labels_values_and_powers_are_no_citations(code: str, text: str) -> None:
+    parsed = parse(text, code, SHOWN)
+    assert parsed.citations == ()
+    assert parsed.answer_text == text
+
+
+def test_positions_in_parentheses_end_a_clause() -> None:
+    parsed = parse("Long (1), though not wide (2); and so on (3) it goes. (4)", "en", SHOWN)
+    assert parsed.citations == ids(1, 2, 4)
+    assert parsed.answer_text == "Long, though not wide; and so on (3) it goes."
+
+
+def test_positions_behind_sentences_are_citations_if_the_line_ends_with_one() -> None:
+    cited = parse("The Nile is long. (3) The Congo is deep. (1)", "en", SHOWN)
+    assert [sentence.citations for sentence in cited.sentences] == [ids(3), ids(1)]
+    assert parse("There are two. (1) The Nile. (2) The Congo.", "en", SHOWN).citations == ()
+
+
+TITLES = dict(zip(SHOWN, ("Congo River", "Zambezi", "Nile", "Niger", "Niger"), strict=True))
+
+
+@pytest.mark.parametrize(
+    ("bracket", "cited"),
+    [
+        ("[Nile]", ids(3)),
+        ("[nile]", ids(3)),
+        ("【Congo River】", ids(1)),
+        ("[Nile, Congo River]", ids(3, 1)),
+        ("[Zambezi; 4]", ids(2, 4)),
+    ],
+)
+def test_the_title_of_one_shown_passage_cites_it(bracket: str, cited: tuple[str, ...]) -> None:
+    parsed = parse(f"It is long {bracket}.", "en", SHOWN, titles=TITLES)
+    assert (parsed.citations, parsed.answer_text) == (cited, "It is long.")
+    assert parse(f"It is long {bracket}.", "en", SHOWN[3:], titles=TITLES).citations in (
+        (),
+        SHOWN[3:4],
+    )
+
+
+@pytest.mark.parametrize("bracket", ["[Niger]", "[Amazon]", "(Nile)", "[the Nile]"])
+def test_other_names_in_brackets_are_no_citations(bracket: str) -> None:
+    parsed = parse(f"It is long {bracket}.", "en", SHOWN, titles=TITLES)
+    assert (parsed.citations, parsed.answer_text) == ((), f"It is long {bracket}.")
+
+
+@pytest.mark.parametrize(
+    "notes",
+    [
+        "[^1]: Passage 3\n[^2]: [1001#0]",
+        "[^1]: 1001#2\n[^2]: Passage 1: The Congo is deep.",
+        "[^1]: Nile\n[^2]: The Congo is deep [1].",
+        "[^1]: **[3]**\r\n\r\n[^2]: See Passage 1, on the Congo.",
+    ],
+)
+@pytest.mark.parametrize("marks", [("[^1]", "[^2]"), ("¹", "²")])
+def test_footnotes_cite_what_they_are_defined_as(notes: str, marks: tuple[str, str]) -> None:
+    text = f"The Nile is long.{marks[0]} The Congo is deep.{marks[1]}\n\n{notes}"
+    parsed = parse(text, "en", SHOWN, titles=TITLES)
+    assert parsed.citations == ids(3, 1)
+    assert parsed.answer_text == "The Nile is long. The Congo is deep."
+    assert [sentence.citations for sentence in parsed.sentences] == [ids(3), ids(1)]
+
+
+def test_a_footnote_that_nothing_refers_to_is_a_citation() -> None:
+    parsed = parse("The Nile is long.\n\n[^1]: Passage 3", "en", SHOWN)
+    assert parsed.sentences[0].citations == ids(3)
+
+
+def test_a_footnote_that_names_no_passage_leaves_positions() -> None:
+    assert parse("Long.[^1]\n\n[^1]: as was said", "en", SHOWN).citations == ids(1)
+    assert parse("[1]: The Congo, unlike [3], is deep.", "en", SHOWN).citations == ids(1, 3)
+
+
+def test_cite_by_id_writes_footnotes_once() -> None:
+    text = "The Nile is long.[^1]\n\n[^1]: Passage 3"
+    assert cite_by_id(text, "en", SHOWN) == ("The Nile is long.[1001#2]\n\n", True)
 
 
 def test_a_bracket_of_another_language_is_none() -> None:
@@ -467,7 +607,8 @@ def test_tokens(code: str, text: str, tokens: list[str]) -> None:
 
 SNIPPETS = st.sampled_from(
     ["##Reason:", "##Answer:", "\n**Answer**:", "\nJibu:", "[", "]", "[1]", "[1, 9]", "【2】", "(",
-     ")", "[1001#2]", "[1-3]", "[7]", "〔1〕", ". ", "。", "। ", "\n", "\r\n", " ", "-", ",", "1. ",
+     ")", "[1001#2]", "[1-3]", "[7]", "〔1〕", "(1)", "（3）", "(Passage 2)", "¹", "²³", "[^1]",
+     "[^1]: 2", "【2†source】", ". ", "。", "। ", "\n", "\r\n", " ", "-", ",", "1. ",
      "Nile", "नील", "尼罗河", "แม่น้ำไนล์", "نهر", "\ud800", "\u0301", "\xa0", "\u200f", "A\x85."]
 )  # fmt: skip
 CHARACTERS = st.characters(exclude_categories=())
@@ -517,7 +658,7 @@ def test_tokens_are_words(text: str, code: str) -> None:
 @modest
 @given(st.text(CHARACTERS, max_size=40))
 def test_without_brackets_and_headings_an_answer_stays(text: str) -> None:
-    text = re.sub(r"[\[\]［］【】:：#*_]", "", text)
+    text = re.sub(r"[\[\]［］【】()（）:：#*_¹²³⁰⁴-⁹]", "", text)
     parsed = parse(text, "en", SHOWN)
     clean = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
     assert parsed.answer == parsed.answer_text == unicodedata.normalize("NFC", clean).strip()
@@ -538,6 +679,11 @@ FORMS: dict[str, Callable[[Sequence[int], str], str]] = {
     "mixed": lambda at, _: f"[{', '.join([SHOWN[at[0] - 1], *map(str, at[1:])])}]",
     "escaped": lambda at, _: rf"\[{', '.join(map(str, at))}\]",
     "and": lambda at, _: f"[{' and '.join(map(str, at))}]",
+    "parentheses": lambda at, _: f"({', '.join(f'Passage {n}' for n in at)})",
+    "ids in parentheses": lambda at, _: "".join(f"({SHOWN[n - 1]})" for n in at),
+    "superscripts": lambda at, _: ",".join("⁰¹²³⁴⁵"[n] for n in at),
+    "footnotes": lambda at, _: "".join(f"[^{n}]" for n in at),
+    "source": lambda at, _: "".join(f"【{n}†source】" for n in at),
 }  # fmt: skip
 
 PLAIN = {
@@ -595,7 +741,7 @@ def test_what_is_cited_is_found_again(code: str, reason: Any, answer: Any) -> No
 GARBAGE = ["[", "[1,", "[1]", "[[1]]", "[1] a", "[1-999]", "([1])", "[1](#", "[context", "#", "# ",
            "##Answer:", "\nAnswer:", "**Answer", "*", "> ", "1. ", "\n", "x. [1] - ", "(“",
            "「あ。", "a\u0301\u0323", "\u0323\u0301", "\ud800", "\\", "Z\xa0. ", "กก ",
-           "ﷺ"]  # fmt: skip
+           "ﷺ", "(1)", "(1) a", "(", "²", "a²", "²,", "[^1]", "[^1]: 3\n", "[^1]: "]  # fmt: skip
 
 
 @pytest.mark.parametrize("unit", GARBAGE)

@@ -79,7 +79,8 @@ def answered(query: Query, response: Response, gaps: CitationGaps = NO_GAPS) -> 
         response: the response.
         gaps: why the citations of the response's run cannot be measured, if they cannot.
     """
-    parsed = parse(response.text or "", query.language, query.shown_to(response))
+    shown, titles = query.shown_to(response), query.titles_shown_to(response)
+    parsed = parse(response.text or "", query.language, shown, titles=titles)
     matches = relevant_matches(query, response)
     return Answered(query.knowing(response), response, parsed, matches, gaps)
 

@@ -127,7 +127,9 @@ def _reading(item: Answered) -> _Reading | NotComputed:
         return texts
     entry = Language.of(item.query.language)
     answer = item.parsed.answer
-    brackets = tuple(citations(answer, entry, Passages.of(item.shown)))
+    passages = Passages.of(item.shown, item.query.titles_shown_to(item.response))
+    passages = passages.with_footnotes(item.response.text or "", entry)
+    brackets = tuple(citations(answer, entry, passages))
     plain = answer
     for start, end, _ in brackets:
         plain = plain[:start] + " " * (end - start) + plain[end:]

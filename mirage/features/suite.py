@@ -5,13 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
-from functools import partial
+from functools import lru_cache, partial
 from numbers import Real
 from pickle import PicklingError
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from mirage._base.logs import logger
 from mirage._base.progress import progress_bar
 from mirage._base.rows import first_duplicate
 from mirage.dataset import Cluster, MirageDataset, clusters_of
@@ -43,6 +44,8 @@ __all__ = ["FeatureLike", "FeatureSuite"]
 
 FeatureLike = str | Feature | Callable[[Query, Response], float | NotComputed]
 """A feature, the name of one, or a function ``(query, response) -> float``."""
+
+_LOG = logger("mirage.features")
 
 # Large enough for a model behind a feature to batch, small enough to show progress.
 _BATCH = 64
@@ -227,6 +230,8 @@ class FeatureSuite:
             )
         gaps = _gaps(dataset, run)
         cited = citation_gaps(dataset, run, retrieved=dataset.retrieved)
+        if cited.unread is not None:
+            _warn_once(run.model, cited.unread.reason)
         pairs = [(query, run[query.id], cited) for query in dataset if query.id not in gaps]
         rows: dict[str, Row] = {id_: [NotComputed(why)] * len(self) for id_, why in gaps.items()}
         with progress_bar(len(pairs), f"features of {run.model}", progress) as bar:
@@ -277,6 +282,12 @@ class FeatureSuite:
                     f"{dataset.name} does not have; score it against the dataset that it was made "
                     "from"
                 )
+
+
+@lru_cache(maxsize=256)
+def _warn_once(model: str, reason: str) -> None:
+    """Log why a run's citations are not measured; a run is often scored several times."""
+    _LOG.warning("%s: citation features are not computed: %s", model, reason)
 
 
 def _over_repeats(tables: Sequence[FeatureTable]) -> FeatureTable:

@@ -184,7 +184,8 @@ def _parsed(query: Query, response: Response | None) -> ParsedResponse | NotComp
         return NotComputed("no response to this query")
     if response.text is None:
         return NotComputed(f"the model failed: {response.error}")
-    return parse(response.text, query.language, query.shown_to(response))
+    shown, titles = query.shown_to(response), query.titles_shown_to(response)
+    return parse(response.text, query.language, shown, titles=titles)
 
 
 def _abstains(query: Query, answer: str) -> float:

@@ -1,16 +1,18 @@
-"""Citations: brackets that name passages."""
+"""Citations: brackets, superscripts and footnotes that name passages."""
 
 from __future__ import annotations
 
 import re
 import unicodedata
 from bisect import bisect_left, bisect_right
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
 from mirage.languages import LANGUAGES, Language
 from mirage.text._unicode import BREAK, BREAKS, SPACE, any_of, nfc
+from mirage.text.lexicon import lexicon
 from mirage.text.tokens import tokenize
 
 __all__ = ["cite_by_id"]
@@ -19,16 +21,20 @@ __all__ = ["cite_by_id"]
 def cite_by_id(text: str, language: str | Language, shown: Sequence[str]) -> tuple[str, bool]:
     """A response with each citation as ``[id]``; and whether every citation names a shown passage.
 
-    Citations are those of :func:`parse`. One that names no shown passage is left out.
+    Citations are those of :func:`parse`. One that names no shown passage is left out, and so is the
+    definition of a footnote that the text refers to.
 
     Raises:
         UnknownNameError: no such language.
     """
-    text = nfc(text)
+    text, entry = nfc(text), Language.of(language)
+    passages = Passages.of(shown).with_footnotes(text, entry)
     pieces: list[str] = []
     cursor, all_known = 0, True
-    for start, end, ids in citations(text, Language.of(language), Passages.of(shown)):
+    for start, end, ids in citations(text, entry, passages):
         all_known &= bool(ids)
+        if _only_defines(text, start, end, passages):
+            ids = ()
         pieces += (text[cursor:start], *(f"[{id_}]" for id_ in ids))
         cursor = end
     return "".join([*pieces, text[cursor:]]), all_known
@@ -45,20 +51,57 @@ class Citation(NamedTuple):
 
 
 class Passages(NamedTuple):
-    """The shown passages by position, and by id, both as it stands and folded by :func:`_key`."""
+    """The shown passages by position, by id and title, and by the footnotes that name them."""
 
     ids: Sequence[str]
-    by_id: Mapping[str, str]
+    by_id: Mapping[str, str]  # by the id as written, and folded by :func:`_key`
     numbers: Sequence[int]  # that name a passage, as a position or an id, from the lowest on
     memory: dict[str, tuple[str, ...] | None]  # what the brackets met so far cite
+    by_title: Mapping[str, str]  # by folded titles that one passage alone has
+    footnotes: Mapping[str, tuple[str, ...]]  # by folded labels, such as ``^1``
+    referenced: frozenset[str]  # the footnotes that the text refers to
 
     @classmethod
-    def of(cls, shown: Sequence[str]) -> Passages:
+    def of(cls, shown: Sequence[str], titles: Mapping[str, str] | None = None) -> Passages:
+        """Index the shown passages.
+
+        Args:
+            shown: The ids in the order of the prompt.
+            titles: Titles by id; passages without one may be missing.
+        """
         folded = {_key(passage): passage for passage in reversed(shown)}
         by_id = folded | {passage: passage for passage in shown}
         named = {int(id_) for id_ in by_id if _NUMBER.fullmatch(id_) and str(int(id_)) == id_}
         numbers = sorted(named.union(range(1, len(shown) + 1)))
-        return cls(shown, by_id, numbers, {})
+        return cls(shown, by_id, numbers, {}, _by_title(shown, titles or {}), {}, frozenset())
+
+    def with_footnotes(self, text: str, entry: Language) -> Passages:
+        """Return the passages with the footnotes that a text defines, ``[^1]: Passage 3``."""
+        if "]:" not in text:
+            return self
+        text = nfc(text)
+        notes: dict[str, tuple[str, ...]] = {}
+        for match in _DEFINITION.finditer(text):
+            ids = _defined_ids(match, entry, self)
+            if ids:
+                notes.setdefault(_key(match[1]), ids)
+        if not notes:
+            return self
+        references = {_key(match[1]) for match in _REFERENCE.finditer(text)}
+        references |= {f"^{_key(match[0])}" for match in _SUPERSCRIPT.finditer(text)}
+        return self._replace(
+            footnotes=notes, referenced=frozenset(references & notes.keys()), memory={}
+        )
+
+    def named(self, token: str) -> tuple[str, ...] | None:
+        """The passage with a folded title, or those of a footnote."""
+        if token in self.by_title and token not in self.by_id:
+            return (self.by_title[token],)
+        return self.footnotes.get(token)
+
+    def has(self, name: str) -> bool:
+        """Whether a folded text is an id or a title."""
+        return name in self.by_id or name in self.by_title
 
     def numbered(self, number: int) -> list[str]:
         """The passage that a number names, an id before a position; or none."""
@@ -67,11 +110,18 @@ class Passages(NamedTuple):
         return [self.ids[number - 1]] if 1 <= number <= len(self.ids) else []
 
 
+def _by_title(shown: Sequence[str], titles: Mapping[str, str]) -> dict[str, str]:
+    keys = {id_: _key(titles[id_]) for id_ in dict.fromkeys(shown) if titles.get(id_)}
+    counts = Counter(keys.values())
+    return {key: id_ for id_, key in keys.items() if counts[key] == 1 and _LETTER.search(key)}
+
+
 class _Forms(NamedTuple):
     """How a language writes citations."""
 
-    bracket: re.Pattern[str]
+    citation: re.Pattern[str]  # a bracket, a parenthesis or a superscript
     word: re.Pattern[str]  # what may stand before an id or number: passage, context
+    named: re.Pattern[str]  # such a word with its id or number
     conjunctions: frozenset[str]
     glued: re.Pattern[str]  # a conjunction right between two digits, as in 1和3
 
@@ -83,6 +133,17 @@ _NUMBER = re.compile(r"[0-9]{1,9}")
 _NUMBERS = re.compile(r"(\d{1,9})(?:-(\d{1,9}))?")
 _UNKNOWN_ID = re.compile(r"[\w.-]+#\d+")
 _AROUND_ID = "\"'`*_^()\\“”‘’:#"
+_LETTER = re.compile(r"[^\W\d_\u00b2\u00b3\u00b9\u2070-\u2089]")
+_SOURCE = re.compile(r"†[^,;，；]*")  # ChatGPT's 【3†source】
+
+_RAISED = "⁰¹²³⁴⁵⁶⁷⁸⁹"
+_SUPERSCRIPT = re.compile(rf"[{_RAISED}]{{1,9}}(?:[,⁻–-][{_RAISED}]{{1,9}}){{0,9}}")
+_ROUND = rf"[(（]([^()（）\[\]【】［］{BREAKS}]{{1,80}})[)）]"
+
+_DEFINITION = re.compile(
+    rf"(?:^|(?<=[{BREAKS}]))[ \t]*\\?\[(\^[\w-]{{1,20}}|\d{{1,3}})\\?\]:([^{BREAKS}]*)"
+)
+_REFERENCE = re.compile(r"\[(\^[\w-]{1,20}|\d{1,3})\\?\](?!:)")
 
 
 def _key(text: str) -> str:
@@ -102,36 +163,214 @@ def _forms(entry: Language) -> _Forms:
     conjunctions = frozenset(map(_key, english.conjunctions + entry.conjunctions))
     # Latin ones are written with spaces; without, they may be part of an id such as 1e3f.
     glued, never = (word for word in conjunctions if not word.isascii()), "(?!)"
+    word = any_of(map(_key, english.passage_words + entry.passage_words))
+    brackets = rf"(?:\\?[{opening}]{bracket}\\?[{closing}]|{bracket}){link}"
     return _Forms(
-        bracket=re.compile(rf"(?:\\?[{opening}]{bracket}\\?[{closing}]|{bracket}){link}"),
-        word=re.compile(
-            rf"(?:{any_of(map(_key, english.passage_words + entry.passage_words))})[.:#_-]*"
-        ),
+        citation=re.compile(rf"{brackets}|{_ROUND}|({_SUPERSCRIPT.pattern})"),
+        word=re.compile(rf"(?:{word})[.:#_-]*"),
+        named=re.compile(rf"(?<!\w)(?:{word})[.:#_-]*\s?[\w.-]*#?\d{{1,9}}|[\w.-]+#\d{{1,9}}"),
         conjunctions=conjunctions,
         glued=re.compile(rf"(?<=\d)\s*(?:{any_of(glued) or never})\s*(?=\d)"),
     )
 
 
 def citations(text: str, entry: Language, passages: Passages) -> Iterator[Citation]:
-    """Every bracket that is made like a citation, in order."""
+    """Every bracket, parenthesis, superscript and footnote that is made like a citation, in order.
+
+    Also the definition of a footnote is one, with the passages that the footnote names.
+    """
+    position = 0
+    for match in _DEFINITION.finditer(text) if passages.footnotes else ():
+        ids = passages.footnotes.get(_key(match[1]))
+        if ids:
+            yield from _citations_between(text, position, match.start(), entry, passages)
+            yield Citation(match.start(), match.end(), ids)
+            position = match.end()
+    yield from _citations_between(text, position, len(text), entry, passages)
+
+
+def _citations_between(
+    text: str, start: int, end: int, entry: Language, passages: Passages
+) -> Iterator[Citation]:
     forms = _forms(entry)
-    for match in forms.bracket.finditer(text):
-        content = match[1] or match[2] or ""
-        if content not in passages.memory:
-            passages.memory[content] = _ids_in(content, forms, passages)
-        ids = passages.memory[content]
+    for match in forms.citation.finditer(text, start, end):
+        if match[3] is not None:
+            ids = _ids_in_parentheses(match, entry, passages)
+        elif match[4] is not None:
+            ids = _ids_of_superscript(match, entry, passages)
+        else:
+            ids = _remembered_ids(match[1] or match[2] or "", forms, passages)
         if ids is not None:
             yield Citation(match.start(), match.end(), ids)
 
 
+def _remembered_ids(content: str, forms: _Forms, passages: Passages) -> tuple[str, ...] | None:
+    if content not in passages.memory:
+        passages.memory[content] = _ids_in(content, forms, passages)
+    return passages.memory[content]
+
+
+def _defined_ids(
+    match: re.Match[str], entry: Language, passages: Passages
+) -> tuple[str, ...] | None:
+    """The passages that a line ``[^1]: Passage 3`` names; none if it does not define a footnote."""
+    label, content = match[1], match[2].strip().strip("*_. ")
+    forms = _forms(entry)
+    ids = _ids_in(content, forms, passages)
+    if ids or not label.startswith("^"):
+        # "[1]: The Congo, unlike [3], ..." is prose about passage 1.
+        return ids if _LETTER.search(content) or "#" in content else None
+    inner = next((part.ids for part in citations(content, entry, passages) if part.ids), None)
+    if inner:
+        return inner
+    names = (_ids_in(name[0], forms, passages) for name in forms.named.finditer(_key(content)))
+    return next(filter(None, names), None)
+
+
+def _only_defines(text: str, start: int, end: int, passages: Passages) -> bool:
+    """Whether a citation is the definition of a footnote that is referred to elsewhere."""
+    if not passages.referenced:
+        return False
+    match = _DEFINITION.match(text, start, end)
+    return match is not None and _key(match[1]) in passages.referenced
+
+
+# Parentheses and superscripts ---------------------------------------------------------------------
+
+_BARE_NUMBERS = re.compile(r"[\d\s,;،؛、]+")
+_NAMES_ONE = re.compile(r"[\d#]")
+_LIST_LABEL = re.compile(r"(?:[\s*_>#-]|\d{1,3}[.)])*")
+_CLAUSE_END = re.compile(
+    rf"[*_{SPACE}]*(?:[.,;:!?…。．！？،؛؟۔।॥、，；：\"”’»」』)）]|[{BREAKS}]|\Z)"
+)
+_GLUED = re.compile(r"\d\Z|\b[A-Za-z]\Z")
+_LINE_END = re.compile(rf"[({{（]\d{{1,3}}[)）][*_{SPACE}]*(?:[{BREAKS}]|\Z)")
+_NEXT = re.compile(rf"(?:[{SPACE},;،、]{{0,3}}[(（\[][\d ,;،、]{{1,30}}[)）\]]){{1,9}}")
+_LAST_WORD = re.compile(r"([^\W\d_]+)[*_\s]*\Z")
+_LONGEST_LINE = 2000  # looking further for every pair of parentheses would take time n * n
+_FIRST_YEAR, _LAST_YEAR = 1000, 2100
+
+
+def _ids_in_parentheses(
+    match: re.Match[str], entry: Language, passages: Passages
+) -> tuple[str, ...] | None:
+    """The passages named in ``(1)`` or ``(Passage 3)``; ``None`` if it is an ordinary remark."""
+    content = match[3]
+    if not _NAMES_ONE.search(content):
+        return None
+    bare = _BARE_NUMBERS.fullmatch(content) is not None
+    if not bare and _DASH.search(content) and not _LETTER.search(content) and "#" not in content:
+        return None  # rather a score
+    ids = _remembered_ids(content, _forms(entry), passages)
+    if not ids:
+        return ids if ids is not None and "#" in content else None
+    return ids if not bare or _is_used_as_citation(match, entry) else None
+
+
+def _is_used_as_citation(match: re.Match[str], entry: Language) -> bool:
+    """Whether numbers in parentheses end a sentence or a clause, and are no label or year."""
+    text, start, end = match.string, match.start(), match.end()
+    if any(_FIRST_YEAR <= int(n) <= _LAST_YEAR for n in re.findall(r"\d{1,9}", match[3])):
+        return False
+    line = BREAK.split(text[max(start - 200, 0) : start])[-1]
+    before = line.rstrip()
+    if _LIST_LABEL.fullmatch(line) or (before == line and _GLUED.search(line[-2:])):
+        return False  # the label of an item; 5(1); f(2)
+    if before[-1] in ":：" or _names_value(before, match[3], entry):
+        return False
+    if following := _NEXT.match(text, end):
+        end = following.end()
+    if _CLAUSE_END.match(text, end):
+        return True
+    # "So it is. (3) Next." is one if the line ends with another: labels stand before their items.
+    is_boundary = before[-1] in entry.terminators or entry.sentence_ends == "spaces"
+    return is_boundary and _ends_its_line(text, end)
+
+
+def _ends_its_line(text: str, position: int) -> bool:
+    stop = BREAK.search(text, position, position + _LONGEST_LINE)
+    end = stop.start() if stop else min(len(text), position + _LONGEST_LINE)
+    return _LINE_END.search(text, max(position, end - 20), end + 1) is not None
+
+
+def _names_value(before: str, content: str, entry: Language) -> bool:
+    """Whether the word before spells the number, or joins it to another: three (3), (1) or (2)."""
+    word = _LAST_WORD.search(before[-40:])
+    if word is None:
+        return False
+    key = word[1].casefold()
+    if key in entry.conjunctions or key in LANGUAGES["en"].conjunctions:
+        return True
+    number = _key(content).strip()
+    return number.isdecimal() and lexicon(entry.code).numbers.get(key) == int(number)
+
+
+_UNIT_NAMES = """
+km m cm mm dm nm µm ft mi in yd mil mile miles kg g s sec h min w v j n pa mol k ha
+км м см мм дм фут миль с кг كم م سم مم کم متر
+किमी मी सेमी कि.मी वर्गमी কিমি মি সেমি మీ కిమీ సెమీ กม ม ซม ตร
+米 公里 千米 厘米 毫米 公分 キロ メートル センチ 킬로미터 미터 ㎞ ㎝ ㎜ ㎡
+"""
+_UNITS = frozenset(map(_key, _UNIT_NAMES.split()))
+_NUMBER_BEFORE = re.compile(r"\d+\Z")
+_OPERATORS = "⁻⁺+=^/"
+_NOT_OF_UNIT = re.compile(r"[\s\d/·*()（）\"'”’»」』\]]")
+_POWERS = "¹²³"
+
+
+def _ids_of_superscript(
+    match: re.Match[str], entry: Language, passages: Passages
+) -> tuple[str, ...] | None:
+    """The passages that ``¹`` or ``¹,³`` name; ``None`` if it is a power or names none."""
+    text, start, end = match.string, match.start(), match.end()
+    if not BREAK.split(text[max(start - 20, 0) : start])[-1].strip():
+        return None  # it opens the line, so that there is nothing that it could support
+    if _LETTER.match(text, end) and (start == 0 or not text[start - 1].isalnum()):
+        return None  # ¹⁴C
+    if _is_power(text[max(start - 20, 0) : start], match[4], entry):
+        return None
+    key = _key(match[4])
+    if passages.footnotes:
+        labels = (label.removeprefix("^") for label in passages.footnotes)
+        key = re.sub(rf"(?<!\d)(?:{any_of(labels)})(?!\d)", r"^\g<0>", key)
+    ids = _remembered_ids(key, _forms(entry), passages)
+    if not ids and key.isdecimal():  # ¹³ may be two citations
+        digits = [passages.numbered(int(digit)) for digit in key]
+        ids = unique(id_ for named in digits for id_ in named) if all(digits) else None
+    return ids or None
+
+
+def _is_power(before: str, raised: str, entry: Language) -> bool:
+    """Whether a superscript is a power, of a unit, a number or a variable: km², 10³, x²."""
+    if number := _NUMBER_BEFORE.search(before):  # but a year may carry a citation: 1912³
+        return len(number[0]) != 4 or not _FIRST_YEAR <= int(number[0]) <= _LAST_YEAR
+    if before[-1] in _OPERATORS:
+        return True
+    word = _NOT_OF_UNIT.split(before.rstrip("."))[-1]
+    if len(raised) == 1 and raised in _POWERS and _key(word) in _UNITS:
+        return True
+    if entry.tokens == "character" and not word.isascii():
+        # Nothing parts a unit from the words before it.
+        return raised in _POWERS and any(word.endswith(unit) for unit in _UNITS if len(unit) > 1)
+    # x² and mc²; words of two letters seldom end what is cited.
+    return len(word) == 1 or (len(word) == 2 and word.isascii() and raised in "²³")
+
+
 def _ids_in(content: str, forms: _Forms, passages: Passages) -> tuple[str, ...] | None:
-    """The passages named between two brackets; ``None`` where that is not made like a citation."""
+    """The passages named between two brackets; ``None`` if that is not made like a citation."""
     if content.strip() in passages.by_id:
         return (passages.by_id[content.strip()],)
+    if "†" in content:
+        content = _SOURCE.sub("", content)
     ids: list[str] = []
     items = 0
     numbers = list(passages.numbers)  # those that no range has named yet: a second one adds nothing
     for token in _tokens(_key(content), forms, passages):
+        named = passages.named(token)
+        if named is not None:
+            items += 1
+            ids += named
+            continue
         if token not in passages.by_id:
             token = token.strip(_AROUND_ID)
         if token not in passages.by_id and (word := forms.word.match(token)):
@@ -148,9 +387,9 @@ def _ids_in(content: str, forms: _Forms, passages: Passages) -> tuple[str, ...] 
 
 def _tokens(key: str, forms: _Forms, passages: Passages) -> Iterator[str]:
     """A bracket's content in its parts; an id with commas or spaces in it stays whole."""
-    parts = [key] if key in passages.by_id else _SEPARATOR.split(forms.glued.sub(",", key))
+    parts = [key] if passages.has(key) else _SEPARATOR.split(forms.glued.sub(",", key))
     for part in map(str.strip, parts):
-        if part in passages.by_id:
+        if passages.has(part):
             yield part
         else:
             yield from _DASH.sub("-", part).split()
@@ -213,6 +452,8 @@ def _groups(text: str, entry: Language, passages: Passages) -> list[Citation]:
     """The citations, adjoining ones as one, with the parentheses around them."""
     groups: list[tuple[int, int, list[str]]] = []
     for start, end, ids in citations(text, entry, passages):
+        if _only_defines(text, start, end, passages):
+            ids = ()
         if groups and _CONNECTED.fullmatch(text, groups[-1][1], start):
             first, _, together = groups.pop()
             together += ids

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from mirage.languages import Language
@@ -35,7 +35,13 @@ class ParsedResponse:
     well_formed: bool
 
 
-def parse(text: str, language: str | Language, shown: Sequence[str]) -> ParsedResponse:
+def parse(
+    text: str,
+    language: str | Language,
+    shown: Sequence[str],
+    *,
+    titles: Mapping[str, str] | None = None,
+) -> ParsedResponse:
     """Parse one response to a prompt that showed the passages ``shown``, in this order.
 
     Sections: a heading is ``Reason`` or ``Answer``, in English or in ``language``, in any case,
@@ -50,7 +56,10 @@ def parse(text: str, language: str | Language, shown: Sequence[str]) -> ParsedRe
     before it. What equals a shown id is that id, even where it could be a position. A bracket
     that names no shown passage is no citation; it still leaves ``answer_text`` if it is made like
     one, of numbers of up to three digits and of ids with a ``#``: ``[17]`` and ``[123#4]`` go,
-    ``[1969]`` and ``[sic]`` stay.
+    ``[1969]`` and ``[sic]`` stay. A bracket with a title in ``titles`` (by id) that one shown
+    passage alone has cites that passage. ``(Passage 3)`` and ``(1001#2)`` are citations too;
+    ``(1)`` is one at the end of a sentence or a clause, and ``¹`` if it is no power, as in km². A
+    line ``[^1]: Passage 3`` defines what ``[^1]`` and ``¹`` cite; without one they are positions.
 
     Sentences: a citation belongs to the sentence it stands in or behind, or, where it opens a
     line, to the sentence that follows on that line. In a language that writes no full stop a
@@ -60,7 +69,7 @@ def parse(text: str, language: str | Language, shown: Sequence[str]) -> ParsedRe
         UnknownNameError: no such language.
     """
     entry = Language.of(language)
-    passages = Passages.of(shown)
+    passages = Passages.of(shown, titles).with_footnotes(text, entry)
     kinds, bodies = sections(nfc(text), entry)
     brackets = (citation for _, body in bodies for citation in citations(body, entry, passages))
     answer = section(bodies, "answer")

@@ -74,6 +74,19 @@ def test_a_system_that_showed_nothing_cites_nothing() -> None:
     assert feature("citation_recall@10").compute([answered(query, response)]) == [0.0]
 
 
+@pytest.mark.parametrize(
+    "cites", ["[Nile]", "(Passage 2)", "(2)", "².", "[^1].\n\n[^1]: Passage 2"]
+)
+def test_citations_in_other_styles_count(cites: str) -> None:
+    passages = (
+        Passage(id="7#1", text="a", title="Congo"),
+        Passage(id="7#2", text="b", title="Nile"),
+    )
+    query = Query(id="q", language="en", text="Where?", passages=passages, relevant=("7#2",))
+    response = Response(query_id="q", text=f"It is long{' ' * (cites[0] in '[(')}{cites}")
+    assert feature("citation_map@10").compute([answered(query, response)]) == [1.0]
+
+
 def test_positions_count_in_the_order_shown() -> None:
     passages = (Passage(id="7#1", text="a"), Passage(id="7#2", text="b"))
     query = Query(id="q", language="en", text="Where?", passages=passages, relevant=("7#2",))

@@ -9,6 +9,7 @@ import pytest
 from mirage._base.passages import NOTHING_JUDGED, is_other_text
 from mirage.dataset import MirageDataset
 from mirage.features import FeatureSuite, FeatureTable
+from mirage.features.suite import _warn_once
 from mirage.models import Passage, Query, Response, Run
 from mirage.passages import relevant_matches, same_passage
 
@@ -102,6 +103,35 @@ def test_citations_are_not_computed_if_they_have_ids_of_another_form() -> None:
     assert reason == table.reasons["q0", "support_lexical"]
     assert reason.startswith(NOTHING_JUDGED)
     assert "'deploy.rst:3' is cited, 'deploy.rst#1' was shown" in reason
+
+
+@pytest.mark.parametrize("cites", ["[Source A]", "{3}", "<doc 3>", "(Source A)", "【4:0†source】"])
+def test_citations_are_not_computed_if_their_style_is_not_read(
+    cites: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    _warn_once.cache_clear()
+    for _ in range(2):
+        table = score(run(cites=cites))
+    reason = table.reasons["q0", "citation_recall@10"]
+    assert f"the style of the citations was not recognised: {cites!r}" in reason
+    assert math.isnan(means(run(cites=cites))["citation_map@10"])
+    assert [record.message for record in caplog.records] == [
+        f"bot: citation features are not computed: {reason}"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("odd", "cited", "plain", "is_measured"),
+    [(3, 0, 1, False), (2, 0, 2, True), (3, 1, 0, True), (11, 1, 0, False)],
+)
+def test_the_style_is_not_read_if_most_answers_have_it_and_hardly_any_other(
+    odd: int, cited: int, plain: int, is_measured: bool
+) -> None:
+    texts = ["It is so [Source A]."] * odd + ["It is so [3]."] * cited + ["It is so."] * plain
+    responses = [Response(query_id=f"q{n}", text=text) for n, text in enumerate(texts)]
+    mixed = Run(model="bot", language="en", responses=tuple(responses))
+    values = score(mixed, dataset(len(texts)))["citation_recall@10"]
+    assert math.isnan(values[0]) != is_measured
 
 
 @pytest.mark.parametrize("cites", ["[deploy.rst#9]", "[17]", "", "[sic]", "[1969]"])
