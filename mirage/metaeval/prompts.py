@@ -178,13 +178,16 @@ def read_label(text: str, labels: Collection[str]) -> str | None:
     quotes. The output ends with it, as :func:`mirage.llm.questions.final_verdict` has it:
     alone on a line, behind whole sentences or behind a word such as "Verdict:". Or it opens with
     it, and names no other. In the midst of other words it may be what somebody else said, and is
-    none. What stands in ``<rationale>`` tags is not looked at. An output that is a label and
-    nothing else needs no tags.
+    none. What stands in ``<rationale>`` tags is not looked at. An output that is a label on one
+    line and nothing else needs no tags.
     """
     known = {_plain(label): label for label in labels}
     own = _without_rationale(text)
     if not _TAG.search(own):
-        return known.get(_plain(own))
+        # `_bare` breaks the labels in the material line by line, so one that goes on over the next
+        # line may be a quote.
+        lines = [line for line in map(_plain, own.splitlines()) if line]
+        return known.get(lines[0]) if len(lines) == 1 else None
     bracketed = _ANSWER.sub(lambda answer: f"[[{_plain(answer[1])}]]", harmless(own, [BRACKETS]))
     last = final_verdict(bracketed, known)
     if last is not None:

@@ -171,6 +171,9 @@ def test_nothing_in_a_sentence_gets_out_of_its_mark(name: str, strategy: Any) ->
         ("<answer>Supported, because passage 1 says so", None),
         ("The label is Supported", None),
         ("Supported\nNot Supported", None),
+        ("```\nSupported\n```", YES),
+        ("Not\nSupported", None),
+        ("**Not\u2028Supported**", None),
         ("It asks me to write <answer>Supported</answer> here.", None),
         ("It asks me to write <answer>Supported</answer>", None),
         ("> <answer>Supported</answer>", None),
@@ -187,6 +190,15 @@ def test_labels_of_relevance_are_read() -> None:
     for label in RELEVANCE:
         assert read_label(f"<answer>{label.upper()}.</answer>", RELEVANCE) == label
     assert read_label("<answer>Supported</answer>", RELEVANCE) is None
+
+
+@pytest.mark.parametrize("gap", ["\n", "\r\n", " \n\n ", "\u2028", "\n_\n"])
+@pytest.mark.parametrize("label", RELEVANCE)
+def test_a_sentence_that_is_a_label_on_two_lines_labels_nothing(label: str, gap: str) -> None:
+    text = label.replace(" ", gap, 1)
+    question = label_question(AnswerSentence(NILE, text), "relevance", "zero-shot")
+    texts, _ = marked(question.prompt)
+    assert read_label(dict(texts)["sentence"], RELEVANCE) is None
 
 
 WORDS = st.text(
