@@ -9,6 +9,7 @@ import signal
 import socket
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,7 @@ from injections import marked
 from llm_server import ChatServer, last_user_text
 
 from mirage import FeatureSuite, JudgmentError, MirageDataset, respond
+from mirage.building.askable import corpus_of
 from mirage.features.overlap import rouge_l
 from mirage.surrogate.drafts import MANNERS
 from mirage.surrogate.faults import FAULTS
@@ -354,6 +356,14 @@ def test_the_stand_in_writes_documents_and_answers_until_it_is_stopped(tmp_path:
     year = re.findall(r"opened in (\d+)", document)[0]
     said = told["choices"][0]["message"]["content"]
     assert said == f"The Mill Hall opened in {year} [mill-hall.md]."
+
+
+def test_the_documents_are_longer_than_one_passage(tmp_path: Path) -> None:
+    stand_in = runpy.run_path(str(ROOT / "examples" / "from_documents.py"))
+    stand_in["write_handbook"](tmp_path / "handbook")
+    passages = Counter(passage.document_id for passage in corpus_of(tmp_path / "handbook", "en"))
+    assert len(passages) == 80
+    assert min(passages.values()) >= 3
 
 
 def test_which_judge_needs_no_key(step: Step, data_dir: Path) -> None:
