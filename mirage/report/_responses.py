@@ -21,6 +21,7 @@ from mirage.dataset import MirageDataset
 from mirage.features import FeatureTable, Span, answered, spans
 from mirage.languages import LANGUAGES, Language
 from mirage.models import Query, Response, Run
+from mirage.passages import relevant_matches
 from mirage.report._elements import cut, label, rounded
 from mirage.retrieval import RetrievalRun
 from mirage.text import parse
@@ -312,6 +313,7 @@ def _with_text(item: Excerpt, sampling: Sampling) -> set[str]:
     text = (item.response.text or "")[: sampling.response]
     return {
         *item.query.relevant,
+        *relevant_matches(item.query, item.response),
         *parse(text, item.code, item.query.shown_to(item.response)).citations,
     }
 
@@ -345,12 +347,11 @@ def _pages(
 
 def plain_response(item: Excerpt, sampling: Sampling, *, faults: bool = True) -> dict[str, Any]:
     """A response as the page's script reads it; places that are wrong are marked, or not."""
-    row: dict[str, Any] = {"query": item.query.id}
+    row = {"query": item.query.id, **_plain_shown(item)}
     if item.response.text is None:
         row["error"], row["cut"] = cut(item.response.error or "", sampling.response)
         return row
     text, row["cut"] = cut(item.response.text, sampling.response)
-    places = {id_: place for place, id_ in enumerate(item.whole.passage_ids)}
     order = item.query.shown_to(item.response)
     answer, wrong = _spans(item, text) if faults else ("", ())
     row["blocks"] = [
@@ -367,8 +368,22 @@ def plain_response(item: Excerpt, sampling: Sampling, *, faults: bool = True) ->
         }
         for block in blocks(text, item.code, order)
     ]
+    return row
+
+
+def _plain_shown(item: Excerpt) -> dict[str, Any]:
+    """Return which passages a response was made from, and at which places the relevant ones are.
+
+    Passages are matched as the features match them, because systems bring their own ids.
+    """
+    row: dict[str, Any] = {}
+    order = item.query.shown_to(item.response)
     if item.response.shown is not None or len(item.whole.passages) > len(order):
+        places = {id_: place for place, id_ in enumerate(item.whole.passage_ids)}
         row["shown"] = [places.get(id_, label(id_)) for id_ in order]
+    matches = relevant_matches(item.query, item.response)
+    if relevant := [place for place, id_ in enumerate(order) if id_ in matches]:
+        row["relevant"] = relevant
     return row
 
 
@@ -447,7 +462,6 @@ def plain_query(query: Query, with_text: set[str], sampling: Sampling) -> dict[s
                 "id": label(passage.id),
                 **({"title": label(passage.title)} if passage.title else {}),
                 **({"text": body, "cut": whole} if passage.id in with_text else {}),
-                **({"relevant": True} if passage.id in query.relevant else {}),
             }
         )
     return row

@@ -11,15 +11,20 @@ from rankings import FEATURES, ranker, ranking
 
 from mirage import FeatureTable
 from mirage.languages import LANGUAGES
+from mirage.models import Passage, Query, Response, Run
 from mirage.report import _responses as responses
 from mirage.report._responses import (
+    SAMPLINGS,
     Cited,
+    Excerpt,
     blocks,
     direction,
     marked,
+    plain_response,
     response_scores,
     sample,
     segments,
+    whole_query,
 )
 from mirage.text import parse
 
@@ -123,6 +128,47 @@ def test_marked_places_part_the_text_and_nothing_else(
         assert isinstance(piece, Cited) or all(inside) == any(inside)
         at += len(text)
         types.append(type_)
+
+
+NILE, ZAIRE = "The Nile is the longest river of Africa.", "The Congo was once called the Zaire."
+JUDGED = Query(
+    id="q",
+    language="en",
+    text="Which is the longest river of Africa?",
+    passages=(Passage(id="a#0", text=NILE), Passage(id="b#0", text=ZAIRE)),
+    relevant=("a#0",),
+)
+
+
+@pytest.mark.parametrize(
+    ("brought", "relevant"),
+    [
+        ((), [0]),
+        # A system may have other ids, and may cut the documents elsewhere.
+        ((Passage(id="x", text=f"**{NILE}**"), Passage(id="y", text=ZAIRE)), [0]),
+        ((Passage(id="b#7", text=f"{ZAIRE} {NILE}"), Passage(id="a#7", text=f"{NILE} Yes.")), [1]),
+        # The same id may name another text.
+        ((Passage(id="a#0", text="Lake Victoria has three thousand islands."),), []),
+    ],
+)
+@pytest.mark.parametrize("failed", [False, True])
+def test_passages_are_relevant_by_id_text_and_document(
+    brought: tuple[Passage, ...], relevant: list[int], failed: bool
+) -> None:
+    given = {"text": None, "error": "timeout"} if failed else {"text": "The Nile [1]."}
+    shown = tuple(passage.id for passage in brought) or None
+    response = Response(query_id="q", passages=brought, shown=shown, **given)
+    whole = whole_query(JUDGED, [Run(model="m", language="en", responses=(response,))])
+    item = Excerpt("en", "m", "best", JUDGED, whole, response)
+    assert plain_response(item, SAMPLINGS[0]).get("relevant", []) == relevant
+
+
+def test_a_relevant_passage_with_another_id_keeps_its_text_in_a_short_report() -> None:
+    passage = Passage(id="x", text=NILE)
+    response = Response(query_id="q", text="The Nile.", passages=(passage,), shown=("x",))
+    whole = whole_query(JUDGED, [Run(model="m", language="en", responses=(response,))])
+    item = Excerpt("en", "m", "best", JUDGED, whole, response)
+    assert "x" in responses._with_text(item, SAMPLINGS[-1])
 
 
 def test_without_evidence_nothing_is_shown() -> None:

@@ -81,7 +81,7 @@ function featureList(own, row) {
 
 function passageList(id, query, order, row, given) {
   const cited = new Set(pieces(row).flatMap(([, places]) => places));
-  const relevant = order.filter((place) => (query.passages[place] || {}).relevant).length;
+  const relevant = new Set(row.relevant || []);
   const items = order.map((place, i) => {
     const passage = query.passages[place] || { id: place };
     const text = passage.text === undefined
@@ -94,10 +94,10 @@ function passageList(id, query, order, row, given) {
         row.scores && row.scores[i] !== null
           ? h("span", { class: "mark" }, `score ${number(row.scores[i], 3)}`) : null,
         cited.has(i) ? h("span", { class: "mark" }, "cited") : null,
-        passage.relevant ? h("span", { class: "mark good" }, "relevant") : null),
+        relevant.has(i) ? h("span", { class: "mark good" }, "relevant") : null),
       text);
   });
-  const words = `${order.length} passages, ${cited.size} cited, ${relevant} relevant`;
+  const words = `${order.length} passages, ${cited.size} cited, ${relevant.size} relevant`;
   return h("details", { class: "passages" }, h("summary", {}, words), h("ol", {}, items));
 }
 
