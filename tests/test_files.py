@@ -314,7 +314,7 @@ def test_a_journal_is_a_file(device: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["../outside", "/tmp/outside", "..", ".", "", "a/b", "a\\b", "C:x", "a\0b", "x" * 300]
+    "name", ["../outside", "/outside", "..", ".", "", "a/b", "a\\b", "C:x", "a\0b", "x" * 300]
 )
 def test_a_name_that_leads_out_of_its_folder_is_refused(name: str) -> None:
     with pytest.raises(DatasetError, match="is used as the name of a file"):
