@@ -130,7 +130,9 @@ def examples(page: Path, *, printed: bool = False) -> list[Example]:
 
 
 # Pages that run pytest take long: it loads the models of languages anew each time.
-SLOW = {"docs/guides/ci.md", "docs/guides/first-gate.md"}
+RUN_PYTEST = {"docs/guides/ci.md", "docs/guides/first-gate.md"}
+NEED_EXTRAS = {"docs/guides/official-board.md", "docs/guides/finetuning.md"}
+SLOW = RUN_PYTEST | NEED_EXTRAS
 MARKED = [
     pytest.param(page, marks=[pytest.mark.slow] if name in SLOW else [])
     for page, name in zip(PAGES, IDS, strict=True)
@@ -268,6 +270,7 @@ def test_every_test_that_the_security_page_names_exists() -> None:
     assert [name for name in named if not (ROOT / name).exists()] == []
 
 
+@pytest.mark.slow  # needs an extra
 def test_the_reference_shows_no_note_to_pytest() -> None:
     griffe = pytest.importorskip("griffe", reason="the extra docs is not installed")
     roles = griffe.load_extensions({str(ROOT / "docs" / "roles.py"): {}})
