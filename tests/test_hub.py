@@ -313,6 +313,33 @@ def test_files_as_datasets_itself_writes_them(tmp_path: Path, arena: Arena) -> N
             np.testing.assert_array_equal(found.tables[model].values, table.values)
 
 
+def test_a_file_of_many_row_groups_is_not_held_in_memory(tmp_path: Path) -> None:
+    import pyarrow
+    from pyarrow import parquet
+
+    file, rng = tmp_path / "large.parquet", random.Random(0)
+    groups = [
+        pyarrow.table(
+            {
+                "query_id": [f"{group}-{row}" for row in range(500)],
+                "prompt": [rng.randbytes(1000).hex() for _ in range(500)],
+            }
+        )
+        for group in range(20)
+    ]
+    with parquet.ParquetWriter(file, groups[0].schema) as writer:
+        for group in groups:
+            writer.write_table(group)
+    expected = [row for group in groups for row in group.to_pylist()]
+    size = sum(group.nbytes for group in groups)
+    before = pyarrow.total_allocated_bytes()
+    for number, (where, row) in enumerate(hub.Split((file,), "main").rows()):
+        assert where == f"{file}, row {number}"
+        assert row == expected[number]
+        assert pyarrow.total_allocated_bytes() - before < size / 5
+    assert number == len(expected) - 1
+
+
 def test_a_language_that_is_not_there_says_how_to_get_it(copy: Path) -> None:
     with pytest.raises(DatasetError, match=r"hf download nthakur/mirage-bench-output .*'yo/\*'"):
         MirageDataset.from_hub("yo", path=copy)
@@ -357,7 +384,7 @@ def test_files_on_disk_are_told_apart_by_what_is_in_them(tmp_path: Path, arena: 
     assert hub.find(OUTPUTS, CODE, path=tmp_path).revision != before
 
 
-@pytest.mark.parametrize(("package", "on_disk"), [("datasets", True), ("huggingface_hub", False)])
+@pytest.mark.parametrize(("package", "on_disk"), [("pyarrow", True), ("huggingface_hub", False)])
 def test_without_the_extra_the_error_names_it(
     copy: Path, monkeypatch: pytest.MonkeyPatch, package: str, on_disk: bool
 ) -> None:

@@ -32,6 +32,7 @@ __all__ = [
     "make_folder",
     "open_append",
     "packing",
+    "parquet_rows",
     "parse_rows",
     "read_rows",
     "refuse_link",
@@ -47,6 +48,7 @@ __all__ = [
 R = TypeVar("R", bound=BaseModel)
 
 _BATCH = 256  # rows of Parquet that are read at a time
+_BUFFER = 1 << 20  # bytes of a column of Parquet that are read at a time
 
 
 def lines(path: Path) -> Iterator[tuple[str, str]]:
@@ -98,7 +100,7 @@ def table_rows(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
         MissingPackageError: Parquet needs the extra ``retrieval``.
     """
     if path.name.lower().endswith(".parquet"):
-        return _parquet(path)
+        return parquet_rows(path)
     return _json_lines(path)
 
 
@@ -110,23 +112,39 @@ def _json_lines(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
             yield json_object(where, decode(line, where, first=number == 1))
 
 
-def _parquet(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
-    with needing("pyarrow", "retrieval"):
+def parquet_rows(
+    path: Path, extra: str = "retrieval", *, first: int = 1
+) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield the rows of a Parquet file, each after its place; a row group is read at a time.
+
+    Args:
+        path: The file, which may be larger than memory.
+        extra: The extra that the error names if pyarrow is not installed.
+        first: The number of the first row.
+
+    Raises:
+        DatasetError: it cannot be read.
+        MissingPackageError: pyarrow is not installed.
+    """
+    with needing("pyarrow", extra):
         pyarrow: Any = import_module("pyarrow")
         parquet: Any = import_module("pyarrow.parquet")
     check_input(path)
     try:
-        with parquet.ParquetFile(path) as file:
-            number = 0
-            # Few rows at a time: a page of a few bytes may say that a long text comes in all rows.
-            for batch in file.iter_batches(batch_size=_BATCH):
-                if batch.nbytes > limit_of("file"):
-                    raise too_large(f"{path}, the {_BATCH} rows after row {number}")
-                for row in batch.to_pylist():
-                    number += 1
-                    yield f"{path}, row {number}", row
-    except (OSError, pyarrow.ArrowException) as error:
-        raise DatasetError(f"{path}: not a Parquet file that can be read ({error})") from None
+        # Pages are read as they are needed. Without a buffer, whole columns would be.
+        with parquet.ParquetFile(path, buffer_size=_BUFFER) as file:
+            number = first
+            for group in range(file.num_row_groups):
+                # Few rows at a time: a page of a few bytes may say that a long text comes in all
+                # rows. Group by group, because batches of several groups keep what was read.
+                for batch in file.iter_batches(batch_size=_BATCH, row_groups=[group]):
+                    if batch.nbytes > limit_of("file"):
+                        raise too_large(f"{path}, the {_BATCH} rows from row {number}")
+                    for row in batch.to_pylist():
+                        yield f"{path}, row {number}", row
+                        number += 1
+    except (OSError, ValueError, pyarrow.ArrowException) as error:
+        raise DatasetError(f"{path}: cannot be read as parquet ({error})") from None
 
 
 def parse_rows(text: str, source: str) -> Iterator[tuple[str, dict[str, Any]]]:

@@ -11,7 +11,6 @@ without asking again. ``revisions`` chooses others.
 
 from __future__ import annotations
 
-import glob
 import hashlib
 import math
 import re
@@ -24,7 +23,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from mirage._base.files import validated
+from mirage._base.files import parquet_rows, validated
 from mirage._base.logs import logger
 from mirage._base.quoting import shell_word
 from mirage.errors import DatasetError, UnknownNameError, needing
@@ -58,6 +57,8 @@ REFERENCE_MODEL = "gpt-4-azure"
 
 _LOG = logger("mirage.hub")
 
+_BLOCK = 1 << 20  # bytes of a file that are in memory at a time
+
 
 # Files --------------------------------------------------------------------------------------------
 
@@ -80,15 +81,8 @@ class Split:
             DatasetError: a file is not parquet.
             MissingPackageError: the extra ``hub`` is not installed.
         """
-        load_dataset = _package("datasets").load_dataset
         for file in self.files:
-            pattern = glob.escape(str(file))  # the library takes every name for a pattern
-            try:
-                # Streaming reads the file itself; otherwise there would be a second copy of it.
-                rows = load_dataset("parquet", data_files=pattern, split="train", streaming=True)
-                yield from ((f"{file}, row {number}", row) for number, row in enumerate(rows))
-            except (ValueError, OSError) as error:
-                raise DatasetError(f"{file}: cannot be read as parquet ({error})") from error
+            yield from parquet_rows(file, "hub", first=0)
 
 
 def find(
@@ -128,7 +122,11 @@ def find(
             f"{folder / code}: not all of the files dev-00000-of-00001.parquet (or more) are here; "
             f"get them with: {_command(name, code, None, str(folder))}"
         )
-    digest = hashlib.sha256(b"".join(file.read_bytes() for file in files))
+    digest = hashlib.sha256()
+    for file in files:
+        with file.open("rb") as content:
+            while block := content.read(_BLOCK):
+                digest.update(block)
     return Split(files, f"sha256:{digest.hexdigest()}")
 
 
