@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import ast
+import os
 import re
 import runpy
+import subprocess
 import sys
 from collections.abc import Iterator
 from importlib import import_module
@@ -61,6 +63,29 @@ OURS = {
     *(path.stem for path in SCRIPTS),
     *(p.stem for p in ROOT.glob("tests/*.py")),
 }
+
+
+# Quick runs ---------------------------------------------------------------------------------------
+
+# Benchmarks whose --quick takes less than a minute, and needs neither data nor an extra.
+QUICK = ("feature_bounds",)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", QUICK)
+def test_a_quick_benchmark_runs(name: str, tmp_path: Path) -> None:
+    script = ROOT / "benchmarks" / f"{name}.py"
+    done = subprocess.run(
+        [sys.executable, str(script), "--quick"],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=600,
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout
 
 
 # Names --------------------------------------------------------------------------------------------
