@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from functools import cache, lru_cache
 
 from mirage.languages import Language
+from mirage.text._values import form_values, is_marked, plain_values, states_equal
 from mirage.text.numbers import numbers, without_numbers
 from mirage.text.tokens import tokenize
 
@@ -29,12 +30,12 @@ def mention(phrase: str, text: str, language: str | Language) -> float:
     """How much of a short phrase one place of a text holds, from 0 to 1.
 
     The numbers of the phrase have to stand in the text, in any script's digits and with or without
-    marks between them; else it is 0. Of the rest it is the share of character n-grams (3, or 2
-    where a character is a syllable or a word) found within one stretch of the text that is half as
-    long again as the phrase. So endings, a title left out and small differences of spelling cost
-    little, and letters from all over the text count for nothing. A phrase of four n-grams or fewer
-    that is not there whole is at most 0.7. Case, width, accents and marks that a script may leave
-    out are folded.
+    marks between them, or as equal values (``5.5 thousand`` for ``5,500``); else it is 0. Of the
+    rest it is the share of character n-grams (3, or 2 where a character is a syllable or a word)
+    found within one stretch of the text that is half as long again as the phrase. So endings, a
+    title left out and small differences of spelling cost little, and letters from all over the text
+    count for nothing. A phrase of four n-grams or fewer that is not there whole is at most 0.7.
+    Case, width, accents and marks that a script may leave out are folded.
 
     Args:
         phrase: a name, a number, a few words; only that much is compared well.
@@ -44,9 +45,13 @@ def mention(phrase: str, text: str, language: str | Language) -> float:
     Raises:
         UnknownNameError: no such language.
     """
-    entry = Language.of(language)
+    return _share(phrase, text, Language.of(language), 0.0)
+
+
+def _share(phrase: str, text: str, entry: Language, least: float) -> float:
+    """How much of a phrase a text holds; 0 if that is certainly less than ``least``."""
     stated = numbers(phrase)
-    if not stated <= numbers(text):
+    if not stated <= numbers(text) and not _has_values(phrase, text, entry):
         return 0.0
     pattern = folded(phrase, entry)
     if not pattern:
@@ -56,6 +61,9 @@ def mention(phrase: str, text: str, language: str | Language) -> float:
         return 1.0
     length = min(entry.gram_length, len(pattern))
     grams = {pattern[i : i + length] for i in range(len(pattern) - length + 1)}
+    # Most phrases are not there: counting n-grams is much faster than to place them.
+    if sum(gram in whole for gram in grams) < least * len(grams):
+        return 0.0
     width = len(pattern) + max(4, len(pattern) // 2)
     most = _densest(whole, grams, width)
     share = most / len(grams)
@@ -67,10 +75,27 @@ def mention(phrase: str, text: str, language: str | Language) -> float:
 def mentioned(forms: tuple[str, ...], text: str, language: str) -> bool:
     """Whether a text mentions something in one of the forms that it may have.
 
+    A form that is a date, a year, an amount with its unit or a person's name is mentioned in any
+    equal form too: ``15 April 1912`` by ``15.04.1912``, ``6,600 km`` by ``4,100 miles``, ``Miguel
+    de Cervantes`` by ``M. de Cervantes``.
+
     Raises:
         UnknownNameError: no such language.
     """
-    return any(mention(form, text, language) >= MENTIONED_AT for form in forms)
+    entry = Language.of(language)
+    if any(_share(form, text, entry, MENTIONED_AT) >= MENTIONED_AT for form in forms):
+        return True
+    return any(states_equal(value, text, language) for value in form_values(forms, language))
+
+
+def _has_values(phrase: str, text: str, entry: Language) -> bool:
+    """Whether a text has the numbers of a phrase as equal values: ``5.5 thousand`` for 5,500."""
+    if not (is_marked(phrase, entry) or is_marked(text, entry)):
+        return False  # then equal values have equal digits
+    values = plain_values(phrase, entry)
+    return (
+        bool(values) and len(values) == len(numbers(phrase)) and values <= plain_values(text, entry)
+    )
 
 
 def _densest(text: str, grams: set[str], width: int) -> int:

@@ -6,16 +6,23 @@ import re
 import unicodedata
 from functools import lru_cache
 
-__all__ = ["numbers", "plain_numbers", "without_numbers"]
+__all__ = ["decimal_parts", "numbers", "plain_numbers", "without_numbers"]
 
 # Digits in groups of three, with a space or a mark between them, or in one piece; then decimals.
 _NUMBER = re.compile(r"\d(?:\d{0,2}(?:[.,٫٬'’ \u00a0\u2009\u202f]\d{3})+(?!\d)|\d*)(?:[.,٫]\d+)*")
 
 
+_MARK = re.compile(r"[^\d]")
+_HOURS, _MINUTES = 24, 60
+
+
 @lru_cache(maxsize=4096)
 def numbers(text: str) -> frozenset[str]:
-    """The numbers in a text, as ASCII digits without their marks: ``6,600`` is ``6600``."""
-    return frozenset(map(_digits, _NUMBER.findall(text)))
+    """The numbers in a text, as ASCII digits without their marks: ``6,600`` is ``6600``.
+
+    Decimals are set off with a point, without zeros at their end: ``130,50`` is ``130.5``.
+    """
+    return frozenset(map(_canonical, _NUMBER.findall(text)))
 
 
 def plain_numbers(text: str) -> str:
@@ -23,7 +30,47 @@ def plain_numbers(text: str) -> str:
     return _NUMBER.sub(lambda match: f" {_digits(match[0])} ", text)
 
 
+def _canonical(number: str) -> str:
+    """The digits of a number, with a point before its decimals."""
+    if number.isdecimal():
+        return _digits(number)
+    parts = decimal_parts(number)
+    if parts is None:
+        return _digits(number)
+    decimals = parts[1].rstrip("0")
+    return f"{parts[0]}.{decimals}" if decimals else parts[0]
+
+
+def decimal_parts(number: str) -> tuple[str, str] | None:
+    """The ASCII digits before and behind the decimal mark; ``None`` if a mark may be anything else.
+
+    A single mark before three digits groups them: 5,500 and 5.500 are thousands. A number such as
+    ``15.00`` may be a time.
+    """
+    marks = [char for char in number if not char.isdecimal()]
+    groups = [_digits(part) for part in _MARK.split(number)]
+    if not marks:
+        return groups[0], ""
+    is_mixed = len(set(marks)) > 1 and marks.count(marks[-1]) == 1
+    is_single = (
+        len(marks) == 1 and marks[0] in ".,٫" and (len(groups[1]) != 3 or not int(groups[0]))
+    )
+    decimals = groups.pop() if is_mixed or is_single else ""
+    if is_single and len(decimals) == 2 and int(groups[0]) <= _HOURS and int(decimals) < _MINUTES:
+        return None
+    if len(groups) > 1 and not _is_grouped(groups):
+        return None
+    return "".join(groups), decimals
+
+
+def _is_grouped(groups: list[str]) -> bool:
+    """Whether digits are in groups of three, or as in India 12,34,567."""
+    return len(groups[0]) <= 3 and len(groups[-1]) == 3 and {len(g) for g in groups[1:]} <= {2, 3}
+
+
 def _digits(number: str) -> str:
+    if number.isascii() and number.isdecimal():
+        return number
     return "".join(str(unicodedata.decimal(char)) for char in number if char.isdecimal())
 
 

@@ -13,7 +13,17 @@ from mirage.text._unicode import any_of
 from mirage.text.lexicon import lexicon
 from mirage.text.words import IN_WORD, WORD
 
-__all__ = ["Date", "Quantity", "dates", "days_in", "quantities", "values_in", "word_values"]
+__all__ = [
+    "Date",
+    "Quantity",
+    "dates",
+    "days_in",
+    "multiplier_at",
+    "multiplies",
+    "quantities",
+    "values_in",
+    "word_values",
+]
 
 Values = frozenset[float]
 Day = tuple[int, int]  # of a month
@@ -170,6 +180,23 @@ def _multiplier(entry: Language) -> re.Pattern[str]:
         return re.compile("[ \u00a0]?([百千万萬億亿兆]+)")
     end = "" if _closed(entry) else f"(?![{IN_WORD}])"
     return re.compile(rf"[\s-]?({any_of(words) or '(?!)'}){end}", re.IGNORECASE)
+
+
+def multiplier_at(text: str, end: int, entry: Language) -> tuple[int, int]:
+    """Where the word behind a number ends that multiplies it, and its value; 1 without one."""
+    match = _multiplier(entry).match(text, end)
+    return (end, 1) if match is None else (match.end(), int(_factor(match[1], entry)))
+
+
+def multiplies(text: str, entry: Language) -> bool:
+    """Whether a word of a text multiplies the number in digits before it, as in 3 million."""
+    return _multiplied_number(entry).search(text) is not None
+
+
+@lru_cache(maxsize=64)
+def _multiplied_number(entry: Language) -> re.Pattern[str]:
+    multiplier = _multiplier(entry)
+    return re.compile(rf"\d{multiplier.pattern}", multiplier.flags)
 
 
 def _factor(word: str, entry: Language) -> float:
@@ -339,6 +366,7 @@ def _composed(parts: Sequence[float]) -> Values:
 
 
 _DAY_BEFORE = re.compile(r"(?<!\d)(?<!\d[.,:])(\d{1,2})(?:[^\W\d]{0,3}|[.ºª°])[^\d.;!?\n]{0,6}\Z")
+_IN_MONTH = re.compile(r"\s(?:in|im|en|em|au|в|pada|mnamo|katika|ní|في|در)\s\Z", re.IGNORECASE)
 _DAY_BEHIND = re.compile(r"[\s,]{0,3}(?:the\s)?(?<!\d)(\d{1,2})(?![\d.:]\d|\d|[^\W\d]{3})")
 _YEAR_BEHIND = re.compile(r"[^\d;!?\n]{0,12}?(?<!\d)(\d{4})(?!\d)")
 _YEAR_BEFORE = re.compile(r"(?<!\d)(\d{4})[^\d.;!?\n]{0,4}\Z")
@@ -374,7 +402,8 @@ def _day(text: str, start: int, end: int, entry: Language) -> tuple[int, int, in
     if _numbers_months(entry):
         behind = _HAN_DAY.match(text, end)
         return (start, behind.end(), _small(behind[1])) if behind else (start, end, None)
-    if before := _DAY_BEFORE.search(text, max(start - 14, 0), start):
+    before = _DAY_BEFORE.search(text, max(start - 14, 0), start)
+    if before and not _IN_MONTH.search(before[0]):  # Apollo 11 in July
         return before.start(), end, int(before[1])
     if behind := _DAY_BEHIND.match(text, end):
         return start, behind.end(), int(behind[1])

@@ -1,0 +1,395 @@
+"""Whether two texts state an equal date, year, amount or name in different forms."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from decimal import Decimal
+from functools import cache, lru_cache
+from importlib import resources
+from typing import NamedTuple
+
+from mirage.languages import Language
+from mirage.text._unicode import any_of
+from mirage.text.numbers import decimal_parts
+from mirage.text.quantities import dates, multiplier_at, multiplies
+from mirage.text.words import IN_WORD, WORD
+
+__all__ = ["form_values", "is_marked", "plain_values", "states_equal"]
+
+Day = tuple[int | None, int, int | None]
+"""Day, month and year; ``None`` for a part that is not stated."""
+
+
+class _Amount(NamedTuple):
+    start: int
+    end: int
+    value: Decimal
+    unit: str  # empty without one
+    step: Decimal  # the place of the last stated digit
+
+
+FormValue = frozenset[Day] | int | re.Pattern[str] | _Amount
+"""A date, in each of its readings, a year, a name with initials, or an amount."""
+
+
+def states_equal(value: FormValue, text: str, language: str) -> bool:
+    """Whether a text states a date, a year, an amount or a name equal to that of a form.
+
+    A date equals another if every part that the form states is the same: ``April 1912`` is stated
+    by ``15.04.1912``, and not the reverse. Amounts with different units are converted. Between
+    metric and other units they are equal within the rounding of the stated digits. A name may be
+    abbreviated to an initial: ``M. de Cervantes``.
+    """
+    entry = Language.of(language)
+    if isinstance(value, _Amount):
+        return any(_is_equal(value, amount) for amount in _amounts(text, entry))
+    if isinstance(value, re.Pattern):
+        return value.search(text) is not None
+    if isinstance(value, int):
+        return value in _years(text, entry)
+    return any(_covers(day, wanted) for wanted in value for day in _days(text, entry))
+
+
+@lru_cache(maxsize=1 << 14)
+def form_values(forms: tuple[str, ...], language: str) -> tuple[FormValue, ...]:
+    """The values of the forms that are a date, a year, an amount or a name, and nothing else."""
+    entry = Language.of(language)
+    values = (_form_value(form, entry) for form in forms)
+    return tuple(dict.fromkeys(value for value in values if value is not None))
+
+
+@lru_cache(maxsize=4096)
+def is_marked(text: str, entry: Language) -> bool:
+    """Whether a number of a text has marks between its digits, or a word that multiplies it."""
+    return _MARKED.search(text) is not None or multiplies(text, entry)
+
+
+_MARKED = re.compile(r"\d[.,٫]\d")
+
+
+@lru_cache(maxsize=4096)
+def plain_values(text: str, entry: Language) -> frozenset[Decimal]:
+    """The numbers in digits that are no dates, with the words that multiply them.
+
+    ``5,500.00``, ``5500`` and ``5.5 thousand`` are equal. Digits that are part of a name or code
+    (``K2``) are left out.
+    """
+    return frozenset(value for _, _, value, _ in _plain_amounts(text, entry))
+
+
+def _form_value(form: str, entry: Language) -> FormValue | None:
+    """The date, year, amount or name that a form is; ``None`` if it is none of them alone."""
+    if not _DIGIT.search(form):
+        return _initials(form) if entry.capitals != "none" and " " in form else None
+    year = _YEAR_FORM.fullmatch(_gregorian(form, entry).strip())
+    if year and _FIRST_YEAR <= int(year[1]) <= _LAST_YEAR:
+        return int(year[1])
+    amounts = _amounts(form, entry)
+    # Numbers without a unit are compared where words beside them are, as in mention.
+    if len(amounts) == 1 and (amounts[0].unit or multiplies(form, entry)):
+        start, end = amounts[0].start, amounts[0].end
+        if not _LETTER_OR_DIGIT.search(form[:start] + form[end:]):
+            return amounts[0]
+    days = _days(form, entry)
+    return days if days and _is_only_date(form, entry) else None
+
+
+# Dates --------------------------------------------------------------------------------------------
+
+_DIGIT = re.compile(r"\d")
+_LETTER_OR_DIGIT = re.compile(r"\w")
+_FIRST_YEAR, _LAST_YEAR = 1000, 2100
+_YEAR_FORM = re.compile(r"(?:ปี|ค\.ศ\.|سنة|سال)?\s*(\d{4})\s?[年년]?")
+_YEAR = re.compile(r"(?<![\d.,])\d{4}(?!\d|[.,]\d)")
+_NUMERIC = re.compile(r"(?<![\d./-])(\d{1,4})([./-])\s?(\d{1,2})\2\s?(\d{1,4})(?![\d/-]|\.\d)")
+_BUDDHIST = re.compile(r"(?:พ\.\s?ศ\.|พุทธศักราช|ปี(?:\sพ\.ศ\.)?)\s*([๐-๙\d]{4})")
+_BUDDHIST_OFFSET = 543
+_BUDDHIST_YEARS = range(2300, 2700)
+_ERAS = {"明治": 1867, "大正": 1911, "昭和": 1925, "平成": 1988, "令和": 2018, "民国": 1911}
+_ERA = re.compile(rf"({any_of(_ERAS)})(元|\d{{1,2}})年")
+_PERSIAN_NAMES = "فروردین اردیبهشت خرداد تیر مرداد شهریور مهر آبان آذر دی بهمن اسفند"
+_PERSIAN_MONTHS = {name: number for number, name in enumerate(_PERSIAN_NAMES.split(), 1)}
+_PERSIAN_DAY = re.compile(
+    rf"(\d{{1,2}})\s({any_of(_PERSIAN_MONTHS)})(?:\s?ماه)?\s(1[2-4]\d\d|۱[۲-۴]\d\d)"
+)
+_PERSIAN_OFFSET = 621  # of all but the last 80 days of a Persian year
+_PERSIAN_YEAR = re.compile(r"(?<!\d)(\d{4})\s?(?:هجری\s)?(?:خورشیدی|شمسی)")
+_SMALL = (
+    "the of on in de del el le la les am den der das im tarehe mwezi wa ya mwaka tahun tanggal "
+    "года год году г ปี วันที่ ค.ศ ค ศ พ ที่ سال في سنة عام من"
+)
+_SMALL_WORDS = frozenset(_SMALL.split())
+
+
+def _gregorian(text: str, entry: Language) -> str:
+    """The text with the years of Japanese eras and of the Buddhist calendar as common ones."""
+    if entry.script in ("Han", "Japanese"):
+        return _ERA.sub(lambda m: f"{_ERAS[m[1]] + (1 if m[2] == '元' else int(m[2]))}年", text)
+    if entry.script == "Thai":
+        return _BUDDHIST.sub(lambda m: f" {_common_year(int(m[1]), entry)} ", text)
+    return text
+
+
+def _common_year(year: int, entry: Language) -> int:
+    is_buddhist = entry.script == "Thai" and year in _BUDDHIST_YEARS
+    return year - _BUDDHIST_OFFSET if is_buddhist else year
+
+
+@lru_cache(maxsize=4096)
+def _days(text: str, entry: Language) -> frozenset[Day]:
+    """Every date of a text; one in digits that can be read in two ways is two."""
+    text = _gregorian(text, entry)
+    days: set[Day] = set(_numeric_days(text, entry))
+    for date in dates(text, entry):
+        year = None if date.year is None else _common_year(date.year, entry)
+        days.add((date.day, date.month, year))
+    if entry.script == "Arabic":
+        days.update(_persian_days(text))
+    return frozenset(days)
+
+
+def _persian_days(text: str) -> Iterator[Day]:
+    for match in _PERSIAN_DAY.finditer(text):
+        day, month, year = int(match[1]), _PERSIAN_MONTHS[match[2]], int(match[3])
+        if 1 <= day <= 31:
+            yield _from_persian(year, month, day)
+
+
+def _numeric_days(text: str, entry: Language) -> Iterator[Day]:
+    for match in _NUMERIC.finditer(text):
+        first, middle, last = int(match[1]), int(match[3]), int(match[4])
+        if len(match[1]) == 4 and len(match[4]) <= 2:
+            orders = [(last, middle, first)]
+        elif len(match[4]) == 4 and len(match[1]) <= 2:
+            # The month stands first only between slashes.
+            orders = [(first, middle, last)]
+            orders += [(middle, first, last)] if match[2] != "." else []
+        else:
+            continue
+        for day, month, year in orders:
+            if 1 <= day <= 31 and 1 <= month <= 12:
+                yield day, month, _common_year(year, entry)
+
+
+def _from_persian(year: int, month: int, day: int) -> Day:
+    """The common date of a day of the Persian solar calendar, by its 33-year cycle of leap years.
+
+    The algorithm is the arithmetic one of jdf (Tizhoosh and Keshavarz), right for 1178 to 1633.
+    """
+    from datetime import date, timedelta
+
+    months = month - 1
+    days = months * 31 if months < 7 else months * 30 + 6
+    years = year + 1595
+    days += 365 * years + years // 33 * 8 + (years % 33 + 3) // 4 - 355668 + day
+    # The count begins with the first day of the common year 0, which has 366 days.
+    common = date(1, 1, 1) + timedelta(days - 366)
+    return common.day, common.month, common.year
+
+
+@lru_cache(maxsize=4096)
+def _years(text: str, entry: Language) -> frozenset[int]:
+    text = _gregorian(text, entry)
+    years = {year for _, _, year in _numeric_days(text, entry) if year is not None}
+    years |= {int(match[0]) for match in _YEAR.finditer(text)}
+    if entry.script == "Arabic":
+        years |= {year for _, _, year in _persian_days(text) if year is not None}
+        for match in _PERSIAN_YEAR.finditer(text):
+            years.add(int(match[1]) + _PERSIAN_OFFSET)
+    return frozenset(years)
+
+
+def _covers(day: Day, wanted: Day) -> bool:
+    """Whether a date has every part of another."""
+    return all(part is None or part == given for given, part in zip(day, wanted, strict=True))
+
+
+def _is_only_date(form: str, entry: Language) -> bool:
+    """Whether a form has no words but a date's."""
+    if entry.gram_length == 2:  # 月, ม.ค.: letters that stand right beside their numbers
+        return len(re.findall(r"[^\W\d_]", form)) <= 16
+    words = [match[0].casefold() for match in WORD.finditer(form)]
+    rest = [word for word in words if word not in _SMALL_WORDS and len(word) > 2]
+    return len(rest) <= 1 or (entry.script == "Arabic" and len(rest) <= 2)
+
+
+# Amounts ------------------------------------------------------------------------------------------
+
+
+_NUMBER = re.compile(
+    r"(?<![A-Za-z_#\d])\d+(?:[ \u00a0\u2009\u202f'’]\d{3}(?!\d))*(?:[.,٫٬]\d+)*"
+    r"(?![\d:：/]|[.,]?\d|-\d)"
+)
+_MOST_DIGITS = 18
+
+
+@lru_cache(maxsize=4096)
+def _amounts(text: str, entry: Language) -> tuple[_Amount, ...]:
+    amounts = []
+    for first, last, value, step in _plain_amounts(text, entry):
+        start, end, unit = _unit_at(text, first, last, entry)
+        amounts.append(_Amount(start, end, value, unit, step))
+    return tuple(amounts)
+
+
+def _plain_amounts(text: str, entry: Language) -> Iterator[tuple[int, int, Decimal, Decimal]]:
+    """Where each number starts and ends, its value and the place of its last stated digit."""
+    for match in _NUMBER.finditer(text):
+        parsed = _decimal(match[0])
+        if parsed is None or text[max(match.start() - 1, 0) : match.start()] in ("-", "/", ":"):
+            continue
+        end, factor = multiplier_at(text, match.end(), entry)
+        if text[end : end + 1].isdecimal():
+            continue  # 3万5千 is more than its first part
+        value, step = parsed
+        yield match.start(), end, value * factor, step * factor
+
+
+def _decimal(number: str) -> tuple[Decimal, Decimal] | None:
+    """The value of a number and the place of its last stated digit; ``None`` for no number.
+
+    Of the zeros at its end only those behind the first two digits count as rounding.
+    """
+    if len(number) > _MOST_DIGITS:
+        return None
+    parts = decimal_parts(number)
+    if parts is None:
+        return _time_or_decimal(number)
+    whole, decimals = parts
+    value = Decimal(f"{whole}.{decimals or 0}")
+    zeros = min(len(whole) - len(whole.rstrip("0")), max(len(whole) - 2, 0))
+    return value, Decimal(10) ** (-len(decimals) if decimals else zeros)
+
+
+def _time_or_decimal(number: str) -> tuple[Decimal, Decimal] | None:
+    """The value of ``5.50``, which may be a time too; ``15.00`` is rather one."""
+    match = re.fullmatch(r"(\d{1,2})[.,٫](\d{2})", number)
+    if match is None or not int(match[2]):
+        return None
+    return Decimal(f"{int(match[1])}.{int(match[2]):02d}"), Decimal("0.01")
+
+
+class _Units(NamedTuple):
+    after: re.Pattern[str]
+    before: re.Pattern[str]
+    names: Mapping[str, str]
+
+
+_UNIT_FIRST = frozenset(("sw", "yo"))  # kilomita 6,600
+_KINDS_BEFORE = {"摂氏": "C", "摄氏": "C", "섭씨": "C", "華氏": "F", "华氏": "F", "화씨": "F"}
+_DEGREES_OF_KIND = re.compile(r"\s?[度도]")
+_LONG_WORD = 4
+
+
+@cache
+def _table() -> dict[str, dict[str, object]]:
+    source = resources.files("mirage") / "data" / "units.json"
+    table: dict[str, dict[str, object]] = json.loads(source.read_text(encoding="utf-8"))
+    return table
+
+
+@lru_cache(maxsize=64)
+def _units(entry: Language) -> _Units:
+    names: dict[str, str] = {}
+    for unit, row in _table().items():
+        words: Mapping[str, list[str]] = row["names"]  # type: ignore[assignment]
+        written = (*words["*"], *words.get(entry.code, ()))
+        names |= {word.rstrip("."): unit for word in written}
+    free = [name for name in names if not name.isascii() and entry.gram_length == 2]
+    long = [name for name in names if name not in free and len(name) >= _LONG_WORD]
+    short = [name for name in names if name not in free and name not in long]
+    parts = [rf"(?:{any_of(free)})"] if free else []
+    longest = 8 if entry.script == "Telugu" else 4
+    ending = f"[{IN_WORD}]{{0,{longest}}}(?![{IN_WORD}])"
+    parts += [rf"(?:(?i:{any_of(long)})){ending}"] if long else []
+    parts += [rf"(?:{any_of(short)})(?![{IN_WORD}²³/])"]
+    before = any_of(name for name in names if name in long) or "(?!)"
+    is_before = entry.code in _UNIT_FIRST
+    return _Units(
+        re.compile(rf"[\s\u00a0-]?(?P<name>{'|'.join(parts)})"),
+        re.compile(rf"(?<![{IN_WORD}])({before})\s\Z", re.IGNORECASE) if is_before else _NEVER,
+        names,
+    )
+
+
+_MINUTES = re.compile(r"\s?\d")
+_NEVER = re.compile("(?!)")
+
+
+def _unit_at(text: str, start: int, end: int, entry: Language) -> tuple[int, int, str]:
+    """Where a number with its unit starts and ends, and the unit; empty if there is none."""
+    if entry.gram_length == 2 and (degrees := _DEGREES_OF_KIND.match(text, end)):
+        for kind, unit in _KINDS_BEFORE.items():
+            if text[max(start - 4, 0) : start].rstrip().endswith(kind):
+                return text.rfind(kind, 0, start), degrees.end(), unit
+    units = _units(entry)
+    match = units.after.match(text, end)
+    if match is None:
+        before = units.before.search(text, max(start - 20, 0), start)
+        return (
+            (before.start(), end, units.names[before[1].casefold()]) if before else (start, end, "")
+        )
+    written = match["name"]
+    name = next(n for n in sorted(units.names, key=len, reverse=True) if _begins(written, n))
+    unit = units.names[name]
+    if unit == "h" and _MINUTES.match(text, match.end()):
+        return start, end, ""  # a time, 16 h 15
+    return start, match.end(), unit
+
+
+def _begins(written: str, name: str) -> bool:
+    return written.startswith(name) or written.casefold().startswith(name.casefold())
+
+
+def _is_equal(wanted: _Amount, given: _Amount) -> bool:
+    if not wanted.unit or wanted.unit == given.unit:
+        return wanted.value == given.value
+    if not given.unit:
+        return False
+    rows = _table()
+    first, second = rows[wanted.unit], rows[given.unit]
+    if first["dimension"] != second["dimension"]:
+        return False
+    difference = abs(_base(wanted) - _base(given))
+    if not {wanted.unit, given.unit} & {"mi", "ft", "F"}:
+        return difference < 1e-9 * max(1.0, abs(_base(wanted)))
+    return any(
+        difference <= float(amount.step) / 2 * _scale(amount.unit) * (1 + 1e-9)
+        for amount in (wanted, given)
+    )
+
+
+def _scale(unit: str) -> float:
+    return 5 / 9 if unit == "F" else float(str(_table()[unit]["factor"]))
+
+
+def _base(amount: _Amount) -> float:
+    value = float(amount.value) - (32 if amount.unit == "F" else 0)
+    return value * _scale(amount.unit)
+
+
+# Names --------------------------------------------------------------------------------------------
+
+_PARTICLES = frozenset(
+    ("de", "del", "da", "di", "du", "van", "von", "der", "den", "la", "le", "el")
+)
+_SHORTEST_NAME = 4
+
+
+def _initials(form: str) -> re.Pattern[str] | None:
+    """A pattern for a person's name with initials: ``M. de Cervantes``, ``Cervantes, M.``."""
+    words = form.split()
+    given = [word for word in words if word.casefold() not in _PARTICLES]
+    if not 2 <= len(given) <= 4 or not all(word[0].isupper() and word.isalpha() for word in given):
+        return None
+    last = re.escape(given[-1])
+    if len(given[-1]) < _SHORTEST_NAME:
+        return None
+    letters = "".join(rf"{word[0]}\.[\s-]?" for word in given[:-1])
+    some = rf"{given[0][0]}\.\s?(?:[^\W\d_]\.\s?){{0,2}}"
+    particles = rf"(?:(?:{'|'.join(_PARTICLES)})\s)*"
+    return re.compile(
+        rf"(?<!\w)(?:{letters}|{some}){particles}{last}|(?<!\w){last},\s{given[0][0]}\.", re.UNICODE
+    )
