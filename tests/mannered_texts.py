@@ -66,6 +66,12 @@ class Page(NamedTuple):
         return split_sentences(self.text, self.query.language) or [self.text]
 
     @property
+    def labels(self) -> list[str]:
+        """Return a label for each sentence: first that of the answer, then others in turn."""
+        first, *more = self.phrases["labels"]
+        return [first, *(more[(self.turn + i) % len(more)] for i in range(len(self.sentences)))]
+
+    @property
     def passage(self) -> int:
         """Return the position of a passage that answers, or 1."""
         relevant = self.query.relevant
@@ -82,13 +88,15 @@ def _numbered(page: Page) -> str:
 
 def _labels(page: Page) -> str:
     return "\n".join(
-        f"- **{page.phrase('labels', i)}:** {sentence}" for i, sentence in enumerate(page.sentences)
+        f"- **{label}:** {sentence}"
+        for label, sentence in zip(page.labels, page.sentences, strict=False)
     )
 
 
 def _table(page: Page) -> str:
     rows = "\n".join(
-        f"| {page.phrase('labels', i)} | {sentence} |" for i, sentence in enumerate(page.sentences)
+        f"| {label} | {sentence} |"
+        for label, sentence in zip(page.labels, page.sentences, strict=False)
     )
     return f"| {page.phrase('headings')} | {page.phrase('headings', 1)} |\n|:---|---:|\n{rows}"
 

@@ -280,7 +280,6 @@ def test_citation_forms(code: str, citation: str, cited: tuple[str, ...]) -> Non
         "[]",
         "[ ]",
         "[and]",
-        "[text](https://example.org/2)",
         "[" + "9" * 5000 + "]",
         "(2)",
         "(17)",

@@ -79,10 +79,16 @@ def answered(query: Query, response: Response, gaps: CitationGaps = NO_GAPS) -> 
         response: the response.
         gaps: why the citations of the response's run cannot be measured, if they cannot.
     """
-    shown, titles = query.shown_to(response), query.titles_shown_to(response)
-    parsed = parse(response.text or "", query.language, shown, titles=titles)
-    matches = relevant_matches(query, response)
-    return Answered(query.knowing(response), response, parsed, matches, gaps)
+    known = query.knowing(response)
+    parsed = parse(
+        response.text or "",
+        query.language,
+        query.shown_to(response),
+        titles=query.titles_shown_to(response),
+        question=query.text,
+        passages=[passage.titled_text for passage in known.passages],
+    )
+    return Answered(known, response, parsed, relevant_matches(query, response), gaps)
 
 
 Direction = Literal["higher", "lower", "none", "unknown"]

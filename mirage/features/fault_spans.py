@@ -7,6 +7,7 @@ goes before recall: what a rule cannot tell from a good paraphrase it leaves alo
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence, Set
 from functools import lru_cache
@@ -60,7 +61,7 @@ class _Reading(NamedTuple):
 
     item: Answered
     answer: str
-    plain: str  # the answer with blanks for its citations: offsets are the same
+    plain: str  # the answer with blanks for citations and layout: offsets are the same
     brackets: tuple[Citation, ...]
     sentences: tuple[tuple[int, int, tuple[str, ...]], ...]
     texts: tuple[str, ...]
@@ -129,8 +130,13 @@ def _reading(item: Answered) -> _Reading | NotComputed:
     answer = item.parsed.answer
     passages = Passages.of(item.shown, item.query.titles_shown_to(item.response))
     passages = passages.with_footnotes(item.response.text or "", entry)
-    brackets = tuple(citations(answer, entry, passages))
-    plain = answer
+    plain = item.parsed.content or answer
+    # What a list of sources cites carries no sentence.
+    brackets = tuple(
+        bracket
+        for bracket in citations(answer, entry, passages)
+        if plain[bracket.start : bracket.end].strip()
+    )
     for start, end, _ in brackets:
         plain = plain[:start] + " " * (end - start) + plain[end:]
     places = tuple(_places(plain, item))
@@ -140,11 +146,21 @@ def _reading(item: Answered) -> _Reading | NotComputed:
 def _places(plain: str, item: Answered) -> Iterator[tuple[int, int, tuple[str, ...]]]:
     """Where the sentences of the parsed answer stand in it, and what they cite."""
     cursor = 0
+    positions: list[int] = []
+    letters = ""
     for sentence in item.parsed.sentences:
         start = plain.find(sentence.text, cursor)
         end = start + len(sentence.text)
-        if start < 0:  # a citation stood within it, or before its full stop
-            start, end = _stretch(plain, sentence.text, cursor)
+        if start < 0:  # a citation or layout stood within it, or before its full stop
+            if not positions:
+                positions = [at for at, char in enumerate(plain) if not char.isspace()]
+                letters = "".join(plain[at] for at in positions)
+            wanted = "".join(sentence.text.split())
+            place = letters.find(wanted, bisect_left(positions, cursor))
+            if place >= 0:
+                start, end = positions[place], positions[place + len(wanted) - 1] + 1
+            else:
+                start, end = _stretch(plain, sentence.text, cursor)
         yield start, end, sentence.citations
         cursor = end
 

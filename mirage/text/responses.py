@@ -8,8 +8,10 @@ from dataclasses import dataclass
 from mirage.languages import Language
 from mirage.text._sections import section, sections
 from mirage.text._unicode import nfc
-from mirage.text.citations import Passages, citations, unique, without_citations
-from mirage.text.sentences import Sentence, cited_sentences
+from mirage.text.citations import Citation, Passages, citations, unique, without_citations
+from mirage.text.layout import blanked, mask_layout, mask_small_talk, unmasked, unwrapped
+from mirage.text.sentences import Sentence, cited_sentences, sentence_spans
+from mirage.text.small_talk import Context
 
 __all__ = ["ParsedResponse", "parse"]
 
@@ -21,10 +23,13 @@ class ParsedResponse:
     Attributes:
         reason: the reason section as written, stripped; empty where there is none.
         answer: the answer section as written, stripped; empty where there is none.
-        answer_text: the answer without its citations, also without those that name no passage.
+        answer_text: the answer's content without citations, also without those that name no
+            passage.
         citations: the passage ids that the whole response cites, in order of first occurrence.
         sentences: the answer's sentences, as :func:`split_sentences` finds them.
         well_formed: there is one reason heading, then one answer heading, and an answer.
+        content: the answer with a space for each character of layout or small talk, so that
+            offsets are the same in both; citations are still there.
     """
 
     reason: str
@@ -33,6 +38,7 @@ class ParsedResponse:
     citations: tuple[str, ...]
     sentences: tuple[Sentence, ...]
     well_formed: bool
+    content: str = ""
 
 
 def parse(
@@ -41,6 +47,8 @@ def parse(
     shown: Sequence[str],
     *,
     titles: Mapping[str, str] | None = None,
+    question: str = "",
+    passages: Sequence[str] = (),
 ) -> ParsedResponse:
     """Parse one response to a prompt that showed the passages ``shown``, in this order.
 
@@ -65,15 +73,32 @@ def parse(
     line, to the sentence that follows on that line. In a language that writes no full stop a
     citation ends a sentence.
 
+    Content: ``answer_text`` and ``sentences`` leave out layout: Markdown's marks, headings and
+    labels that only name what follows, URLs, emoji, lists of sources. A block ``<think>`` is no
+    part of the response, and of a JSON object the strings are. If ``question`` or ``passages`` are
+    given, sentences that assert nothing ("I hope this helps!"), signatures and "According to
+    passage 2," are left out too; a sentence with a number, a name or a word of the question never
+    is. What is left out still counts as cited.
+
+    Args:
+        text: the response.
+        language: the language that it should be in.
+        shown: the ids of the passages in the prompt, in order.
+        question: what was asked.
+        passages: the texts of the passages.
+
     Raises:
         UnknownNameError: no such language.
     """
     entry = Language.of(language)
-    passages = Passages.of(shown, titles).with_footnotes(text, entry)
-    kinds, bodies = sections(nfc(text), entry)
-    brackets = (citation for _, body in bodies for citation in citations(body, entry, passages))
+    known = Passages.of(shown, titles).with_footnotes(text, entry)
+    context = Context(entry, nfc(question), tuple(passages)) if question or passages else None
+    text, wrapped = unwrapped(nfc(text), entry)
+    kinds, bodies = sections(text, entry) if wrapped is None else _sections_of_json(wrapped, entry)
+    brackets = (citation for _, body in bodies for citation in citations(body, entry, known))
     answer = section(bodies, "answer")
-    answer_text, marks = without_citations(answer, entry, passages)
+    masked = _masked(answer, entry, known, context)
+    answer_text, marks = without_citations(unmasked(masked), entry, known)
     return ParsedResponse(
         reason=section(bodies, "reason"),
         answer=answer,
@@ -81,4 +106,43 @@ def parse(
         citations=unique(id_ for bracket in brackets for id_ in bracket.ids),
         sentences=cited_sentences(answer_text, marks, entry),
         well_formed=kinds == ["reason", "answer"] and bool(answer),
+        content=blanked(masked),
     )
+
+
+def _sections_of_json(
+    parts: list[tuple[str, str]], entry: Language
+) -> tuple[list[str], list[tuple[str, str]]]:
+    """The sections of a JSON object, whose strings may have headings of their own."""
+    kinds: list[str] = []
+    bodies: list[tuple[str, str]] = []
+    for kind, body in parts:
+        if kind != "answer":
+            bodies.append((kind, body))
+            continue
+        inner_kinds, inner = sections(body, entry)
+        kinds += inner_kinds
+        bodies += inner
+    return kinds, bodies
+
+
+def _masked(answer: str, entry: Language, known: Passages, context: Context | None) -> str:
+    """The answer with its layout, and the sentences that assert nothing, masked."""
+    brackets = tuple(citations(answer, entry, known))
+    masked = mask_layout(answer, entry, brackets, context)
+    if context is None:
+        return masked
+    return mask_small_talk(masked, _spans(masked, brackets, entry), brackets, context)
+
+
+def _spans(
+    masked: str, brackets: Sequence[Citation], entry: Language
+) -> list[tuple[int, int]]:
+    """Where the sentences of a masked answer stand."""
+    pieces, cursor = [], 0
+    blank = blanked(masked)
+    for start, end, _ in brackets:
+        pieces += (blank[cursor:start], " " * (end - start))
+        cursor = end
+    stops = () if entry.sentence_ends == "marks" else [end for _, end, _ in brackets]
+    return sentence_spans("".join([*pieces, blank[cursor:]]), entry, stops)

@@ -40,7 +40,7 @@ def split_sentences(text: str, language: str | Language) -> list[str]:
         UnknownNameError: no such language.
     """
     text = nfc(text)
-    return [text[start:end] for start, end in _spans(text, Language.of(language))]
+    return [text[start:end] for start, end in sentence_spans(text, Language.of(language))]
 
 
 def sentence_pieces(text: str, language: str | Language) -> list[str]:
@@ -52,7 +52,7 @@ def sentence_pieces(text: str, language: str | Language) -> list[str]:
         UnknownNameError: no such language.
     """
     text = nfc(text)
-    starts = [start for start, _ in _spans(text, Language.of(language))]
+    starts = [start for start, _ in sentence_spans(text, Language.of(language))]
     cuts = [0, *starts[1:], len(text)] if starts else []
     return [text[begin:end] for begin, end in pairwise(cuts)]
 
@@ -71,7 +71,7 @@ def cited_sentences(
     # A combining mark behind a citation belongs to the letter before it.
     ends = (at for at, _ in marks if not _is_mark(text[at : at + 1]))
     stops = () if entry.sentence_ends == "marks" else tuple(ends)
-    spans = _spans(text, entry, stops)
+    spans = sentence_spans(text, entry, stops)
     starts = [start for start, _ in spans]
     breaks = [match.start() for match in BREAK.finditer(text)]
     citations: list[list[str]] = [[] for _ in spans]
@@ -92,7 +92,7 @@ def _is_mark(char: str) -> bool:
     return bool(char) and unicodedata.category(char).startswith("M")
 
 
-def _spans(text: str, entry: Language, stops: Iterable[int] = ()) -> list[tuple[int, int]]:
+def sentence_spans(text: str, entry: Language, stops: Iterable[int] = ()) -> list[tuple[int, int]]:
     """Where sentences start and end; at ``stops`` one ends, if it is not a mere word or two."""
     spans = []
     start = 0

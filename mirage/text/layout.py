@@ -1,0 +1,691 @@
+"""Which stretches of a response are its content, and which are layout.
+
+Layout is Markdown (headings, rules, tables, bullets, emphasis, links), emoji, labels such as
+"**Answer:**", lists of sources, signatures, and "According to passage 2,". Wrappers are taken off
+before a response is read in sections: a block of thoughts, and a JSON object around the answer.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from bisect import bisect_left
+from collections.abc import Callable, Iterator, Sequence
+from functools import lru_cache
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+from mirage.languages import LANGUAGES, Language
+from mirage.text._unicode import BREAKS, SPACE, any_of, nfc
+from mirage.text.citations import Citation
+from mirage.text.quantities import dates
+from mirage.text.small_talk import (
+    Context,
+    announces,
+    attributions,
+    has_number,
+    is_heading,
+    is_small_talk,
+    is_ticket,
+    opens_sources,
+    salutation,
+    sign_off,
+)
+from mirage.text.words import WORD
+
+__all__ = ["Line", "blanked", "mask_layout", "mask_small_talk", "unmasked", "unwrapped"]
+
+GAP = "\x1f"
+"""What stands in a masked text for each character of layout; regular expressions call it a space."""
+
+CELL = "\x1e"
+"""What stands in a masked text for the border of a table's cell."""
+
+_S = rf"[{SPACE}{GAP}]"
+EMOJI = (
+    "\u2300-\u23ff\u2600-\u27bf\u2b05-\u2b55\u3297\u3299\ufe0e\ufe0f\U0001f000-\U0001fbff"
+    "\U000e0020-\U000e007f"
+)
+"""Pictographs, for a regular expression's brackets."""
+
+
+class Line(NamedTuple):
+    """Where a line of a text starts and ends, without its break."""
+
+    start: int
+    end: int
+
+
+# Wrappers -----------------------------------------------------------------------------------------
+
+_THOUGHT_TAG = re.compile(
+    r"<(/?)(think|thinking|thought|thoughts|reasoning|reflection|scratchpad|analysis)>",
+    re.IGNORECASE,
+)
+
+
+def unwrapped(text: str, language: Language) -> tuple[str, list[tuple[str, str]] | None]:
+    """Return a response without its thoughts; and the sections of the JSON object that it is.
+
+    The sections are pairs of a kind, ``reason``, ``answer`` or ``sources``, and a text; None if
+    the response is no JSON object with strings.
+    """
+    text = _without_thoughts(text)
+    return text, _json_sections(text, language)
+
+
+def _without_thoughts(text: str) -> str:
+    """The text without blocks of thoughts; one that is never closed goes on to the end."""
+    pieces: list[str] = []
+    cursor = 0
+    opened = ""
+    for tag in _THOUGHT_TAG.finditer(text):
+        name = tag[2].lower()
+        if not tag[1] and not opened:
+            pieces.append(text[cursor : tag.start()])
+            opened = name
+        elif tag[1] and (opened == name or not opened):
+            # The prompt may have opened the block, so that only its end stands in the response.
+            pieces = pieces if opened else []
+            cursor, opened = tag.end(), ""
+    return "".join(pieces if opened else [*pieces, text[cursor:]])
+
+
+_FENCED_JSON = re.compile(r"```[ \t]*(?:json5?|JSON)?[ \t]*\n?\s*(\{)")
+_FENCE_END = re.compile(r"\s*```")
+_ANSWER_KEYS = frozenset(
+    ("answer", "final_answer", "response", "result", "output", "text", "content", "reply", "message")
+)
+_REASON_KEYS = frozenset(
+    ("reason", "reasons", "reasoning", "rationale", "thought", "thoughts", "thinking", "analysis")
+)
+_SOURCE_KEYS = frozenset(
+    ("source", "sources", "citation", "citations", "reference", "references", "passages",
+     "documents", "evidence_ids", "cited", "cited_passages")
+)  # fmt: skip
+_OTHER_KEYS = frozenset(("confidence", "language", "id", "type", "status", "role", "model"))
+
+
+def _json_sections(text: str, language: Language) -> list[tuple[str, str]] | None:
+    stripped = text.strip()
+    if "{" not in stripped:
+        return None
+    fence = _FENCED_JSON.search(stripped)
+    start = fence.start(1) if fence else 0
+    if not stripped.startswith("{", start):
+        return None
+    try:
+        value, end = json.JSONDecoder(strict=False).raw_decode(stripped, start)
+    except (ValueError, RecursionError):
+        return None
+    before = stripped[: fence.start()] if fence else ""
+    behind = stripped[end:]
+    behind = _FENCE_END.sub("", behind, count=1) if fence else behind
+    if not isinstance(value, dict):
+        return None
+    sections = list(_sections_of(value, language))
+    if not any(kind == "answer" and body for kind, body in sections):
+        return None
+    around = [("answer", body) for body in (before, behind) if body.strip()]
+    return [*around[:1], *sections, *around[1:]]
+
+
+def _sections_of(value: dict[str, Any], language: Language) -> Iterator[tuple[str, str]]:
+    answers = _ANSWER_KEYS.union(map(str.casefold, language.answer_headings))
+    reasons = _REASON_KEYS.union(map(str.casefold, language.reason_headings))
+    keys = {key: key.casefold().replace(" ", "_") for key in value}
+    for key, folded in keys.items():
+        strings = list(_strings(value[key], scalars=folded in answers | _SOURCE_KEYS))
+        if folded in reasons:
+            yield from (("reason", text) for text in strings)
+        elif folded in _SOURCE_KEYS:
+            yield from (("sources", f"[{text.strip('[]')}]") for text in strings)
+        elif folded not in _OTHER_KEYS:
+            yield from (("answer", text) for text in strings)
+
+
+def _strings(value: Any, *, scalars: bool) -> Iterator[str]:
+    """The strings in a JSON value, in order; numbers too if ``scalars``."""
+    if isinstance(value, str):
+        yield nfc(value)
+    elif isinstance(value, list):
+        for item in value:
+            yield from _strings(item, scalars=scalars)
+    elif isinstance(value, dict):
+        for item in value.values():
+            yield from _strings(item, scalars=scalars)
+    elif scalars and isinstance(value, int | float) and not isinstance(value, bool):
+        yield str(value)
+
+
+# Masks --------------------------------------------------------------------------------------------
+
+
+class _Page:
+    """A text whose layout is masked step by step; its length never changes."""
+
+    def __init__(
+        self,
+        text: str,
+        language: Language,
+        brackets: Sequence[Citation],
+        context: Context | None,
+    ) -> None:
+        self.text = text
+        self.language = language
+        self.context = context
+        self._brackets = brackets
+        self._starts = [bracket.start for bracket in brackets]
+        self._marks: list[tuple[int, int, str]] = []
+
+    def mask(self, start: int, end: int, *, fill: str = GAP) -> None:
+        """Mask a stretch once :meth:`apply` is called: copying the text each time is slow."""
+        self._marks.append((start, end, fill))
+
+    def apply(self) -> None:
+        """Mask the stretches that were named since the last time."""
+        if not self._marks:
+            return
+        pieces, cursor = [], 0
+        for start, end, fill in sorted(self._marks):
+            start = max(start, cursor)
+            if start < end:
+                pieces += (self.text[cursor:start], fill * (end - start))
+                cursor = end
+        self.text = "".join([*pieces, self.text[cursor:]])
+        self._marks.clear()
+
+    def mask_all(self, pattern: re.Pattern[str], group: int | str = 0) -> None:
+        """Mask what a pattern's group matches everywhere, except in citations."""
+        for match in pattern.finditer(self.text):
+            if not self.cites(*match.span(group)):
+                self.mask(*match.span(group))
+        self.apply()
+
+    @property
+    def lines(self) -> list[Line]:
+        """The lines of the text."""
+        breaks = [match.start() for match in _BREAK.finditer(self.text)]
+        return [Line(a + 1, b) for a, b in pairwise([-1, *breaks, len(self.text)])]
+
+    def between(self, start: int, end: int) -> Sequence[Citation]:
+        """The citations that begin in a stretch."""
+        return self._brackets[bisect_left(self._starts, start) : bisect_left(self._starts, end)]
+
+    def cites(self, start: int, end: int) -> bool:
+        """Whether a citation stands in a stretch or reaches into it."""
+        before = bisect_left(self._starts, start) - 1
+        return bool(self.between(start, end)) or (before >= 0 and self._brackets[before].end > start)
+
+    def plain(self, start: int, end: int) -> str:
+        """A stretch without its masks and citations."""
+        pieces, cursor = [], start
+        for bracket in self.between(start, end):
+            pieces.append(self.text[cursor : bracket.start])
+            cursor = min(bracket.end, end)
+        return " ".join("".join([*pieces, self.text[cursor:end]]).split())
+
+
+_BREAK = re.compile(f"[{BREAKS}]")
+_SIGNS = re.compile(
+    rf"[#*_`|<>{EMOJI}\u20e3]|https?:|www\.|\]\(|(?:\A|[{BREAKS}]){_S}*(?:[-+•‣▪●◦–—=]|\d{{1,3}}[.)、])"
+)
+
+
+def mask_layout(
+    text: str, language: Language, brackets: Sequence[Citation], context: Context | None
+) -> str:
+    """Return an answer with :data:`GAP` for each character of layout, and as long as it was.
+
+    The cells of a table become lines.
+
+    Args:
+        text: the answer as written.
+        language: its language.
+        brackets: the citations in it.
+        context: the question and passages; without them less counts as layout.
+    """
+    page = _Page(text, language, brackets, context)
+    for step in _STEPS if _SIGNS.search(text) else _PLAIN_STEPS:
+        step(page)
+        page.apply()
+    return page.text
+
+
+def blanked(text: str) -> str:
+    """Return a masked text with spaces for its layout, as long as it was."""
+    return text.replace(GAP, " ").replace(CELL, "\n")
+
+
+def unmasked(text: str) -> str:
+    """Return a masked text without its layout, and without the lines that it filled."""
+    if GAP not in text and CELL not in text:
+        return text
+    text = text.replace(CELL, f"{GAP}\n{GAP}")
+    pieces: list[str] = []
+    for line in re.split(f"([{BREAKS}])", text):
+        if GAP in line:
+            line = " ".join(_GAPS.sub(_joint, line).split())
+            if not line:
+                if pieces:
+                    pieces.pop()  # the line break before it
+                continue
+        pieces.append(line)
+    return "".join(pieces)
+
+
+_GAPS = re.compile(f"{GAP}+")
+
+
+def _joint(gap: re.Match[str]) -> str:
+    """A space for a stretch of layout between words, nothing for mere marks."""
+    return " " if len(gap[0]) > 3 else ""
+
+
+# Lines --------------------------------------------------------------------------------------------
+
+_START = rf"(?<![^{BREAKS}]){_S}*"
+_FENCE = re.compile(rf"{_START}(?:```|~~~)[\w+-]*{_S}*(?=[{BREAKS}]|\Z)")
+_RULE = re.compile(rf"{_START}(?:(?:[-*_—=]{_S}*){{3,}})(?=[{BREAKS}]|\Z)")
+_QUOTE = re.compile(rf"{_START}(?P<mark>>+)(?={_S}|\w|\*)")
+_BULLET = re.compile(rf"{_START}(?P<mark>[-+•‣▪●◦*])(?={_S}+\S)")
+_NUMBERED = re.compile(rf"{_START}(?P<mark>(?P<number>\d{{1,3}})[.)、])(?={_S}*[^\s\d.,)])")
+_HEADING = re.compile(rf"{_START}(?P<mark>#{{1,6}})(?P<text>{_S}+[^{BREAKS}]*)")
+_BOLD_LINE = re.compile(rf"{_START}(?P<text>(\*\*\*?|__)(?=\S)[^*_{BREAKS}]{{1,80}}\2{_S}*[:：]?){_S}*(?=[{BREAKS}]|\Z)")
+_LABEL = re.compile(
+    rf"{_START}(?P<text>(\*\*\*?|__)(?=\S)[^*_{BREAKS}]{{1,60}}?(?:{_S}*[:：]{_S}*\2|\2{_S}*[:：]))"
+)
+_PLAIN_LABEL = re.compile(rf"{_START}(?P<text>[^{BREAKS}:：.!?。]{{1,40}}[:：])(?={_S}|[{BREAKS}]|[^\x00-\x7f]|\Z)")
+
+
+def _mask_fences(page: _Page) -> None:
+    page.mask_all(_FENCE)
+    page.mask_all(_RULE)
+
+
+def _mask_quotes(page: _Page) -> None:
+    page.mask_all(_QUOTE, "mark")
+
+
+def _mask_bullets(page: _Page) -> None:
+    page.mask_all(_BULLET, "mark")
+    in_dates: set[int] | None = None
+    marks: list[tuple[int, int]] = []
+    expected = 1
+    for match in _NUMBERED.finditer(page.text):
+        number = int(match["number"])
+        if number == 1:
+            expected = 1
+        if number != expected:
+            continue
+        if in_dates is None:
+            in_dates = {date.start for date in dates(page.text, page.language.code)}
+        if match.start("number") not in in_dates:
+            marks.append(match.span("mark"))
+            expected += 1
+    # In German "1. Weltkrieg" is an ordinal, and one item is no list.
+    if len(marks) > 1 or r"\d" not in page.language.inner_stops:
+        for start, end in marks:
+            page.mask(start, end)
+
+
+def _mask_headings(page: _Page) -> None:
+    """Mask headings and bold lines that only name what follows; of others, the marks."""
+    for pattern in (_HEADING, _BOLD_LINE, _LABEL):
+        for match in pattern.finditer(page.text):
+            start, end = match.span("text")
+            label = _bare_label(page.text[start:end])
+            if not page.cites(start, end) and is_heading(
+                label, page.language, page.context, loosely=pattern is _HEADING
+            ):
+                page.mask(match.start(), end)
+            elif pattern is _HEADING:
+                page.mask(*match.span("mark"))
+
+
+_LABEL_MARKS = re.compile(rf"[*_#:：{EMOJI}{GAP}]|^\s*\d{{1,2}}[.)]\s")
+
+
+def _bare_label(text: str) -> str:
+    return " ".join(_LABEL_MARKS.sub(" ", text.strip()).split())
+
+
+def _mask_plain_labels(page: _Page) -> None:
+    """Mask "Short answer:" at the start of a line without any marks."""
+    for match in _PLAIN_LABEL.finditer(page.text):
+        label = match["text"][:-1]
+        words = len(WORD.findall(label))
+        if words and words <= 4 and not opens_sources(label, page.language):
+            start, end = match.span("text")
+            if not page.cites(start, end) and is_heading(label, page.language, page.context):
+                page.mask(start, end)
+
+
+# Tables -------------------------------------------------------------------------------------------
+
+_SEPARATOR = re.compile(rf"{_S}*\|?{_S}*:?-{{2,}}:?{_S}*(?:\|{_S}*:?-{{2,}}:?{_S}*)*\|?{_S}*")
+
+
+def _mask_tables(page: _Page) -> None:
+    """Make a line of each cell, and mask the cells that only name the others."""
+    lines = page.lines
+    for place, line in enumerate(lines):
+        row = page.text[line.start : line.end]
+        if "|" not in row or not _SEPARATOR.fullmatch(row):
+            continue
+        page.mask(line.start, line.end)
+        if place and "|" in page.text[lines[place - 1].start : lines[place - 1].end]:
+            _mask_row(page, lines[place - 1], header=True)
+        for body in lines[place + 1 :]:
+            if "|" not in page.text[body.start : body.end]:
+                break
+            _mask_row(page, body, header=False)
+
+
+def _mask_row(page: _Page, line: Line, *, header: bool) -> None:
+    pipes = [at for at in range(line.start, line.end) if page.text[at] == "|"]
+    for at in pipes:
+        page.mask(at, at + 1, fill=CELL)
+    ends = sorted({line.start - 1, *pipes, line.end})
+    cells = [(a + 1, b) for a, b in pairwise(ends) if page.text[a + 1 : b].strip()]
+    for start, end in cells if header else cells[:1] if len(cells) > 1 else []:
+        label = _bare_label(page.text[start:end])
+        if not page.cites(start, end) and (
+            is_heading(label, page.language, page.context)
+            or (header and page.context is not None and _asserts_nothing(label, page.context))
+        ):
+            page.mask(start, end)
+
+
+# Within lines -------------------------------------------------------------------------------------
+
+_IMAGE = re.compile(rf"!\[[^\]{BREAKS}]*\]\([^){BREAKS}]*\)")
+_LINK = re.compile(rf"(?P<open>\[)[^\[\]{BREAKS}]+(?P<close>\]\([^()\s]*(?:\([^()\s]*\)[^()\s]*)?\))")
+_URL = re.compile(r"<?(?:https?://|www\.)[!-;=?-~]*[A-Za-z0-9/=#&_-]>?")
+_TAG = re.compile(
+    r"</?(?:b|i|u|p|br|hr|em|strong|sub|sup|small|div|span|ul|ol|li|h[1-6]|details|summary|a|code|pre"
+    r"|table|tr|td|th|tbody|thead|answer|response|final|output|result)(?:\s[^<>]{0,200})?/?>",
+    re.IGNORECASE,
+)
+_EMOJI = re.compile(rf"(?:\d\ufe0f?\u20e3|[{EMOJI}](?:\u200d?[{EMOJI}])*)")
+_EMPHASIS = re.compile(r"(?<![\d\\])\*{1,3}(?=\S)|(?<=[^\s\\])\*{1,3}(?!\d)|(?<!\w)_{1,3}(?=\w)|(?<=[^\s_])_{1,3}(?!\w)")
+_TICKS = re.compile("`+")
+
+
+def _mask_links(page: _Page) -> None:
+    page.mask_all(_IMAGE)
+    links = [m for m in _LINK.finditer(page.text) if not page.cites(m.start(), m.end())]
+    for match in links:
+        page.mask(*match.span("open"))
+        page.mask(*match.span("close"))
+    page.mask_all(_URL)
+
+
+def _mask_marks(page: _Page) -> None:
+    for pattern in (_TAG, _EMOJI, _EMPHASIS, _TICKS):
+        page.mask_all(pattern)
+
+
+# Sources, signatures, salutations and attributions ------------------------------------------------
+
+_REFERENCE = re.compile(rf"\[\^?\d{{1,3}}\]{_S}*[:：]|https?://|www\.|\]\(")
+TITLE_WORDS = 8
+"""Words of a title in a list of sources, at most."""
+
+
+def _mask_sources(page: _Page) -> None:
+    """Mask lists of sources; they still count as cited, but carry no sentence."""
+    lines = page.lines
+    place = 0
+    while place < len(lines):
+        start, end = lines[place]
+        place += 1
+        lead = re.match(rf"[{SPACE}{GAP}*_#>({EMOJI}-]*", page.text[start:end])
+        first = start + (lead.end() if lead else 0)
+        label = opens_sources(_unmarked(page.text[first:end]), page.language)
+        if not label or not _is_reference(page, first + label, end, may_be_empty=True):
+            continue
+        page.mask(start, end)
+        while place < len(lines) and _is_reference(page, *lines[place], may_be_empty=True):
+            page.mask(*lines[place])
+            place += 1
+
+
+def _unmarked(text: str) -> str:
+    """A text with spaces for marks of emphasis, of the same length."""
+    return re.sub(r"[*_]", " ", text)
+
+
+def _is_reference(page: _Page, start: int, end: int, *, may_be_empty: bool) -> bool:
+    raw = page.text[start:end]
+    linked = bool(_REFERENCE.search(raw)) or page.cites(start, end)
+    rest = _URL.sub(" ", _LINK.sub(lambda m: f" {m[0].partition(']')[0][1:]} ", raw))
+    cut = _Page(rest, page.language, (), None)
+    words = page.plain(start, end) if rest == raw else cut.plain(0, len(rest))
+    words = re.sub(rf"\[[^\]]{{0,12}}\]|^\W*\d{{1,2}}[.)]\s|[*_`#>|{EMOJI}]", " ", words)
+    words = " ".join(words.split()).strip(" -–—•.,;:：()（）、。")
+    if not words:
+        return may_be_empty
+    if _names_passages(words, page.language):
+        return True
+    if page.context is not None and _is_title(words, page.context):
+        return True
+    return linked and len(WORD.findall(words)) <= TITLE_WORDS and len(words) <= 80 and _is_noun(words, page)
+
+
+def _is_noun(words: str, page: _Page) -> bool:
+    """Whether a text with a link looks like a title rather than a sentence."""
+    return not re.search(r"[.!?。！？।]\s*\S", words) and not has_number(words)
+
+
+def _is_title(words: str, context: Context) -> bool:
+    folded = words.casefold()
+    return any(text.casefold().startswith(folded) for text in context.passages)
+
+
+@lru_cache(maxsize=64)
+def _passage_names(language: Language) -> re.Pattern[str]:
+    names = any_of((*LANGUAGES["en"].passage_words, *language.passage_words))
+    return re.compile(rf"(?:(?:{names})\w{{0,4}}|\d{{1,3}}|[\s,;&#()\[\].:、，-]|{any_of((*LANGUAGES['en'].conjunctions, *language.conjunctions))})+", re.IGNORECASE)
+
+
+def _names_passages(words: str, language: Language) -> bool:
+    return bool(_passage_names(language).fullmatch(words))
+
+
+SIGNATURE_LINES = 4
+"""Lines of a signature, at most."""
+
+_DASHED = re.compile(rf"{_S}*(?:—|–|--|―|―|ー|⸺)+{_S}*(?P<name>\S.*)", re.DOTALL)
+
+
+def _mask_signature(page: _Page) -> None:
+    """Mask "Kind regards, ..." or "— Ticket #48213" at the end."""
+    lines = [line for line in page.lines if page.text[line.start : line.end].strip()]
+    if page.context is None:
+        return
+    for count in range(1, min(SIGNATURE_LINES, len(lines) - 1) + 1):
+        line = lines[-count]
+        if page.cites(line.start, line.end) or len(line_text := page.plain(*line)) > 120:
+            return
+        if _is_signature(line_text.strip(" *_"), page.context) and all(
+            _is_unsaid(page, *other) for other in lines[len(lines) - count + 1 :]
+        ):
+            page.mask(line.start, page.lines[-1].end)
+            return
+
+
+def _is_signature(text: str, context: Context) -> bool:
+    dashed = _DASHED.fullmatch(text)
+    if dashed:
+        name = dashed["name"]
+        return len(WORD.findall(name)) <= 6 and (
+            is_ticket(name, context) or _asserts_nothing(name, context)
+        )
+    return sign_off(text, context) or is_ticket(text, context)
+
+
+def _is_unsaid(page: _Page, start: int, end: int) -> bool:
+    assert page.context is not None
+    text = page.plain(start, end)
+    return len(WORD.findall(text)) <= 6 and _asserts_nothing(text, page.context)
+
+
+def _asserts_nothing(text: str, context: Context) -> bool:
+    """Whether a few words hold no number and nothing of the question or the passages."""
+    from_context = " ".join((context.question, *context.passages)).casefold()
+    return not has_number(text) and not any(
+        len(word) > 3 and word.casefold() in from_context and not is_heading(word, context.language, context)
+        for word in WORD.findall(text)
+    )
+
+
+def _mask_salutation(page: _Page) -> None:
+    """Mask "Hello Anna," and "Sure, here is what I found:" at the start."""
+    if page.context is None:
+        return
+    lead = re.match(rf"[\s{GAP}¡*_]*", page.text)
+    start = lead.end() if lead else 0
+    end = start + salutation(page.text[start : start + LEAD], page.context)
+    colon = _LEAD.match(page.text, end)
+    if colon and announces(colon[0].strip(), page.context) and not page.cites(end, colon.end()):
+        end = colon.end()
+    if end > start and page.text[end:].strip():
+        page.mask(0, end)
+
+
+LEAD = 100
+"""Characters of an announcement that ends in a colon, at most."""
+
+_LEAD = re.compile(rf"[^{BREAKS}:：]{{1,{LEAD}}}[:：]")
+
+
+def _mask_polite_clauses(page: _Page) -> None:
+    """Mask the first and the last clauses without a claim where no full stop ends a sentence."""
+    if page.context is None or page.language.sentence_ends == "marks":
+        return
+    clauses = [match.span() for match in re.finditer(rf"[^\s{GAP}]+", page.text)]
+    if all(is_small_talk(page.plain(*clause), page.context) for clause in clauses):
+        return
+    for some in (clauses[:CLAUSES], clauses[: -CLAUSES - 1 : -1]):
+        for start, end in some:
+            if page.cites(start, end) or not is_small_talk(page.plain(start, end), page.context):
+                break
+            page.mask(start, end)
+
+
+CLAUSES = 6
+"""Clauses at either end of a text that are read for small talk, at most."""
+
+ATTRIBUTION = 60
+"""Characters of "According to passage 2,", at most."""
+
+ATTRIBUTION_WORDS = 7
+"""Words of it, at most."""
+
+
+def _mask_attributions(page: _Page) -> None:
+    """Mask "According to passage 2," at the start of a line or sentence."""
+    if page.context is None:
+        return
+    for match in _attribution(page.language).finditer(page.text):
+        start, end = match.span("whole" if match["whole"] else "clause")
+        words = re.sub(r"\d+", " ", page.text[start:end])
+        short = len(WORD.findall(words)) <= ATTRIBUTION_WORDS
+        if match["whole"] or (short and not _asserts_something(words, page.context)):
+            opens_line = not match.start() or bool(_BREAK.match(page.text, match.start()))
+            _mask_around_citations(page, start, end, opens_line=opens_line)
+
+
+def _mask_around_citations(page: _Page, start: int, end: int, *, opens_line: bool) -> None:
+    """Mask a stretch; its citation stays if it opens a line, where it belongs to what follows."""
+    cited = page.between(start, end)
+    if cited and not opens_line:
+        return
+    for bracket in cited:
+        page.mask(start, bracket.start)
+        start = bracket.end
+    page.mask(start, end)
+
+
+def _asserts_something(words: str, context: Context) -> bool:
+    """Whether a clause that names a passage takes up two words of the question."""
+    question = context.question.casefold()
+    rest = re.sub(rf"(?:{any_of(attributions(context.language.code)[1])})\w*", " ", words)
+    asked = [w for w in WORD.findall(rest) if len(w) > 3 and w.casefold() in question]
+    return len(asked) > 1
+
+
+@lru_cache(maxsize=64)
+def _attribution(language: Language) -> re.Pattern[str]:
+    """A pattern for a template that ships with mirage, or a clause with a passage's number."""
+    templates, passage_words = attributions(language.code)
+    names = any_of(passage_words)
+    marks = ",،、，:：.!?。！？।" + BREAKS
+    start = rf"(?:\A|[{BREAKS}.!?。！？।]){_S}{{0,9}}"
+    inner = rf"[^{marks}]{{0,{ATTRIBUTION}}}?"
+    named = rf"(?:(?:{names}){inner}\d{{1,2}}|\d{{1,2}}{inner}(?:{names}))"
+    ends = rf"[,،、，:：]{_S}*" + (r"|\s" if language.sentence_ends == "spaces" else "")
+    whole = "|".join(re.escape(t).replace(r"\{n\}", r"\[?\d{1,2}\]?") for t in templates) or "(?!)"
+    return re.compile(
+        rf"{start}(?:(?P<whole>(?:{whole}){_S}*)"
+        rf"|(?P<clause>{inner}{named}[^{marks}]{{0,{ATTRIBUTION}}}?(?:{ends})))(?=\S)",
+        re.IGNORECASE,
+    )
+
+
+# Sentences ----------------------------------------------------------------------------------------
+
+
+def mask_small_talk(
+    text: str, spans: Sequence[tuple[int, int]], brackets: Sequence[Citation], context: Context
+) -> str:
+    """Return a masked answer in which sentences without a claim are masked too.
+
+    If nothing else is left, they stay.
+
+    Args:
+        text: the answer, with its layout masked.
+        spans: where its sentences start and end.
+        brackets: the citations in it.
+        context: the question and passages.
+    """
+    if not spans:
+        return text
+    page = _Page(text, context.language, brackets, context)
+    nexts = [start for start, _ in spans[1:]] + [len(text)]
+    talk = []
+    for place, ((start, end), until) in enumerate(zip(spans, nexts, strict=True)):
+        edge = all(index in talk for index in range(place)) or place >= len(spans) - 3
+        if not page.cites(start, until) and is_small_talk(page.plain(start, end), context, edge=edge):
+            talk.append(place)
+    if len(talk) < len(spans):
+        for place in talk:
+            page.mask(*spans[place])
+    page.apply()
+    return page.text
+
+
+_PLAIN_STEPS: tuple[Callable[[_Page], None], ...] = (
+    _mask_sources,
+    _mask_signature,
+    _mask_salutation,
+    _mask_plain_labels,
+    _mask_polite_clauses,
+    _mask_attributions,
+)
+_STEPS: tuple[Callable[[_Page], None], ...] = (
+    _mask_fences,
+    _mask_tables,
+    _mask_quotes,
+    _mask_bullets,
+    _mask_sources,
+    _mask_signature,
+    _mask_headings,
+    _mask_links,
+    _mask_marks,
+    _mask_salutation,
+    _mask_plain_labels,
+    _mask_polite_clauses,
+    _mask_attributions,
+)
