@@ -31,7 +31,9 @@ def true_texts(code: str) -> list[tuple[str, str]]:
     for row in _rows("mirage", code) + _rows("tests", code):
         for kind in ("true", "abstentions", "abstention"):
             of_kind = row.get(kind, [])
-            texts += [(row["query_id"], t) for t in ([of_kind] * isinstance(of_kind, str) or of_kind)]
+            texts += [
+                (row["query_id"], t) for t in ([of_kind] * isinstance(of_kind, str) or of_kind)
+            ]
     return texts
 
 

@@ -33,7 +33,7 @@ from mirage.text.small_talk import (
 )
 from mirage.text.words import WORD
 
-__all__ = ["Line", "blanked", "mask_layout", "mask_small_talk", "unmasked", "unwrapped"]
+__all__ = ["EMOJI", "Line", "blanked", "mask_layout", "mask_small_talk", "unmasked", "unwrapped"]
 
 GAP = "\x1f"
 """What stands in a masked text for each character of layout; regular expressions call it a space."""
@@ -94,7 +94,17 @@ def _without_thoughts(text: str) -> str:
 _FENCED_JSON = re.compile(r"```[ \t]*(?:json5?|JSON)?[ \t]*\n?\s*(\{)")
 _FENCE_END = re.compile(r"\s*```")
 _ANSWER_KEYS = frozenset(
-    ("answer", "final_answer", "response", "result", "output", "text", "content", "reply", "message")
+    (
+        "answer",
+        "final_answer",
+        "response",
+        "result",
+        "output",
+        "text",
+        "content",
+        "reply",
+        "message",
+    )
 )
 _REASON_KEYS = frozenset(
     ("reason", "reasons", "reasoning", "rationale", "thought", "thoughts", "thinking", "analysis")
@@ -215,7 +225,9 @@ class _Page:
     def cites(self, start: int, end: int) -> bool:
         """Whether a citation stands in a stretch or reaches into it."""
         before = bisect_left(self._starts, start) - 1
-        return bool(self.between(start, end)) or (before >= 0 and self._brackets[before].end > start)
+        return bool(self.between(start, end)) or (
+            before >= 0 and self._brackets[before].end > start
+        )
 
     def plain(self, start: int, end: int) -> str:
         """A stretch without its masks and citations."""
@@ -257,10 +269,10 @@ def blanked(text: str) -> str:
     return text.replace(GAP, " ").replace(CELL, "\n")
 
 
-def unmasked(text: str) -> str:
+def unmasked(text: str, original: str) -> str:
     """Return a masked text without its layout, and without the lines that it filled."""
-    if GAP not in text and CELL not in text:
-        return text
+    if text == original:
+        return original
     text = text.replace(CELL, f"{GAP}\n{GAP}")
     pieces: list[str] = []
     for line in re.split(f"([{BREAKS}])", text):
@@ -289,13 +301,17 @@ _FENCE = re.compile(rf"{_START}(?:```|~~~)[\w+-]*{_S}*(?=[{BREAKS}]|\Z)")
 _RULE = re.compile(rf"{_START}(?:(?:[-*_—=]{_S}*){{3,}})(?=[{BREAKS}]|\Z)")
 _QUOTE = re.compile(rf"{_START}(?P<mark>>+)(?={_S}|\w|\*)")
 _BULLET = re.compile(rf"{_START}(?P<mark>[-+•‣▪●◦*])(?={_S}+\S)")
-_NUMBERED = re.compile(rf"{_START}(?P<mark>(?P<number>\d{{1,3}})[.)、])(?={_S}*[^\s\d.,)])")
+_NUMBERED = re.compile(rf"{_START}(?P<mark>(?P<number>\d{{1,3}})[.)、])(?={_S}+\S|[^\s\d.,)])")
 _HEADING = re.compile(rf"{_START}(?P<mark>#{{1,6}})(?P<text>{_S}+[^{BREAKS}]*)")
-_BOLD_LINE = re.compile(rf"{_START}(?P<text>(\*\*\*?|__)(?=\S)[^*_{BREAKS}]{{1,80}}\2{_S}*[:：]?){_S}*(?=[{BREAKS}]|\Z)")
+_BOLD_LINE = re.compile(
+    rf"{_START}(?P<text>(\*\*\*?|__)(?=\S)[^*_{BREAKS}]{{1,80}}\2{_S}*[:：]?){_S}*(?=[{BREAKS}]|\Z)"
+)
 _LABEL = re.compile(
     rf"{_START}(?P<text>(\*\*\*?|__)(?=\S)[^*_{BREAKS}]{{1,60}}?(?:{_S}*[:：]{_S}*\2|\2{_S}*[:：]))"
 )
-_PLAIN_LABEL = re.compile(rf"{_START}(?P<text>[^{BREAKS}:：.!?。]{{1,40}}[:：])(?={_S}|[{BREAKS}]|[^\x00-\x7f]|\Z)")
+_PLAIN_LABEL = re.compile(
+    rf"{_START}(?P<text>[^{BREAKS}:：.!?。]{{1,40}}[:：])(?={_S}|[{BREAKS}]|[^\x00-\x7f]|\Z)"
+)
 
 
 def _mask_fences(page: _Page) -> None:
@@ -363,7 +379,7 @@ def _mask_plain_labels(page: _Page) -> None:
 
 # Tables -------------------------------------------------------------------------------------------
 
-_SEPARATOR = re.compile(rf"{_S}*\|?{_S}*:?-{{2,}}:?{_S}*(?:\|{_S}*:?-{{2,}}:?{_S}*)*\|?{_S}*")
+_SEPARATOR = re.compile(rf"{_S}*\|?{_S}*:?-+:?{_S}*(?:\|{_S}*:?-+:?{_S}*)*\|?{_S}*")
 
 
 def _mask_tables(page: _Page) -> None:
@@ -400,7 +416,9 @@ def _mask_row(page: _Page, line: Line, *, header: bool) -> None:
 # Within lines -------------------------------------------------------------------------------------
 
 _IMAGE = re.compile(rf"!\[[^\]{BREAKS}]*\]\([^){BREAKS}]*\)")
-_LINK = re.compile(rf"(?P<open>\[)[^\[\]{BREAKS}]+(?P<close>\]\([^()\s]*(?:\([^()\s]*\)[^()\s]*)?\))")
+_LINK = re.compile(
+    rf"(?P<open>\[)[^\[\]{BREAKS}]+(?P<close>\]\([^()\s]*(?:\([^()\s]*\)[^()\s]*)?\))"
+)
 _URL = re.compile(r"<?(?:https?://|www\.)[!-;=?-~]*[A-Za-z0-9/=#&_-]>?")
 _TAG = re.compile(
     r"</?(?:b|i|u|p|br|hr|em|strong|sub|sup|small|div|span|ul|ol|li|h[1-6]|details|summary|a|code|pre"
@@ -408,7 +426,9 @@ _TAG = re.compile(
     re.IGNORECASE,
 )
 _EMOJI = re.compile(rf"(?:\d\ufe0f?\u20e3|[{EMOJI}](?:\u200d?[{EMOJI}])*)")
-_EMPHASIS = re.compile(r"(?<![\d\\])\*{1,3}(?=\S)|(?<=[^\s\\])\*{1,3}(?!\d)|(?<!\w)_{1,3}(?=\w)|(?<=[^\s_])_{1,3}(?!\w)")
+_EMPHASIS = re.compile(
+    r"(?<![\d\\])\*{1,3}(?=\S)|(?<=[^\s\\])\*{1,3}(?!\d)|(?<!\w)_{1,3}(?=\w)|(?<=[^\s_])_{1,3}(?!\w)"
+)
 _TICKS = re.compile("`+")
 
 
@@ -470,10 +490,15 @@ def _is_reference(page: _Page, start: int, end: int, *, may_be_empty: bool) -> b
         return True
     if page.context is not None and _is_title(words, page.context):
         return True
-    return linked and len(WORD.findall(words)) <= TITLE_WORDS and len(words) <= 80 and _is_noun(words, page)
+    return (
+        linked
+        and len(WORD.findall(words)) <= TITLE_WORDS
+        and len(words) <= 80
+        and _is_title_like(words)
+    )
 
 
-def _is_noun(words: str, page: _Page) -> bool:
+def _is_title_like(words: str) -> bool:
     """Whether a text with a link looks like a title rather than a sentence."""
     return not re.search(r"[.!?。！？।]\s*\S", words) and not has_number(words)
 
@@ -485,8 +510,11 @@ def _is_title(words: str, context: Context) -> bool:
 
 @lru_cache(maxsize=64)
 def _passage_names(language: Language) -> re.Pattern[str]:
-    names = any_of((*LANGUAGES["en"].passage_words, *language.passage_words))
-    return re.compile(rf"(?:(?:{names})\w{{0,4}}|\d{{1,3}}|[\s,;&#()\[\].:、，-]|{any_of((*LANGUAGES['en'].conjunctions, *language.conjunctions))})+", re.IGNORECASE)
+    english = LANGUAGES["en"]
+    names = any_of((*english.passage_words, *language.passage_words))
+    joints = any_of((*english.conjunctions, *language.conjunctions))
+    marks = r"[\s,;&#()\[\].:、，-]"
+    return re.compile(rf"(?:(?:{names})\w{{0,4}}|\d{{1,3}}|{marks}|{joints})+", re.IGNORECASE)
 
 
 def _names_passages(words: str, language: Language) -> bool:
@@ -535,7 +563,9 @@ def _asserts_nothing(text: str, context: Context) -> bool:
     """Whether a few words hold no number and nothing of the question or the passages."""
     from_context = " ".join((context.question, *context.passages)).casefold()
     return not has_number(text) and not any(
-        len(word) > 3 and word.casefold() in from_context and not is_heading(word, context.language, context)
+        len(word) > 3
+        and word.casefold() in from_context
+        and not is_heading(word, context.language, context)
         for word in WORD.findall(text)
     )
 
@@ -616,20 +646,28 @@ def _asserts_something(words: str, context: Context) -> bool:
     return len(asked) > 1
 
 
+_ONE = r"(?<!\d)\d{1,2}(?![\d.,]\d|\d)"
+
+
 @lru_cache(maxsize=64)
 def _attribution(language: Language) -> re.Pattern[str]:
     """A pattern for a template that ships with mirage, or a clause with a passage's number."""
     templates, passage_words = attributions(language.code)
-    names = any_of(passage_words)
-    marks = ",،、，:：.!?。！？।" + BREAKS
+    spaced = language.tokens == "word"
+    names = rf"(?:{any_of(passage_words)})"
+    named = (
+        rf"(?<!\w){names}\w{{0,4}}" if spaced else names
+    ) + rf"[{SPACE}.#№º°nNorR-]{{0,4}}{_ONE}"
+    if any(re.search(rf"{{n}}\W?\w{{0,5}}\W?{names}", template) for template in templates):
+        named = rf"(?:{named}|(?<!\w)(?<!\w\s){_ONE}\S{{0,3}}[{SPACE}]?{names})"
+    marks = r",،、，:：.!?。！？।\[\]【】()" + BREAKS
     start = rf"(?:\A|[{BREAKS}.!?。！？।]){_S}{{0,9}}"
-    inner = rf"[^{marks}]{{0,{ATTRIBUTION}}}?"
-    named = rf"(?:(?:{names}){inner}\d{{1,2}}|\d{{1,2}}{inner}(?:{names}))"
+    inner = rf"[^{marks}\d]{{0,{ATTRIBUTION}}}?"
     ends = rf"[,،、，:：]{_S}*" + (r"|\s" if language.sentence_ends == "spaces" else "")
     whole = "|".join(re.escape(t).replace(r"\{n\}", r"\[?\d{1,2}\]?") for t in templates) or "(?!)"
     return re.compile(
         rf"{start}(?:(?P<whole>(?:{whole}){_S}*)"
-        rf"|(?P<clause>{inner}{named}[^{marks}]{{0,{ATTRIBUTION}}}?(?:{ends})))(?=\S)",
+        rf"|(?P<clause>{inner}{named}[^{marks}\d]{{0,{ATTRIBUTION}}}?(?:{ends})))(?=\S)",
         re.IGNORECASE,
     )
 
@@ -657,7 +695,9 @@ def mask_small_talk(
     talk = []
     for place, ((start, end), until) in enumerate(zip(spans, nexts, strict=True)):
         edge = all(index in talk for index in range(place)) or place >= len(spans) - 3
-        if not page.cites(start, until) and is_small_talk(page.plain(start, end), context, edge=edge):
+        if not page.cites(start, until) and is_small_talk(
+            page.plain(start, end), context, edge=edge
+        ):
             talk.append(place)
     if len(talk) < len(spans):
         for place in talk:

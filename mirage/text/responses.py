@@ -98,7 +98,7 @@ def parse(
     brackets = (citation for _, body in bodies for citation in citations(body, entry, known))
     answer = section(bodies, "answer")
     masked = _masked(answer, entry, known, context)
-    answer_text, marks = without_citations(unmasked(masked), entry, known)
+    answer_text, marks = without_citations(unmasked(masked, answer), entry, known)
     return ParsedResponse(
         reason=section(bodies, "reason"),
         answer=answer,
@@ -135,9 +135,7 @@ def _masked(answer: str, entry: Language, known: Passages, context: Context | No
     return mask_small_talk(masked, _spans(masked, brackets, entry), brackets, context)
 
 
-def _spans(
-    masked: str, brackets: Sequence[Citation], entry: Language
-) -> list[tuple[int, int]]:
+def _spans(masked: str, brackets: Sequence[Citation], entry: Language) -> list[tuple[int, int]]:
     """Where the sentences of a masked answer stand."""
     pieces, cursor = [], 0
     blank = blanked(masked)

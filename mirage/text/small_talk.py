@@ -2,7 +2,7 @@
 
 "Great question!", "I hope this helps" and "— Ticket #48213" assert nothing of the world. No list of
 phrases holds all of these, so a sentence is weighed word by word: words of talk (greetings, thanks,
-help, questions and answers, documents, in ``data/small_talk.json`` and in the phrases that ship with
+questions and answers, documents; in ``data/small_talk.json`` and in the phrases that ship with
 mirage), function words, and all others. A sentence is small talk if it has no number and no name,
 shares no other word with the question or the passages, and words of talk prevail in it.
 """
@@ -38,6 +38,9 @@ __all__ = [
 DOUBTS = 3
 """Words of talk that a sentence needs in which something is called wrong, to be small talk."""
 
+TALK_FOR_REST = 3
+"""Words of talk for each other word in a sentence of small talk: "the answer is Nile" is none."""
+
 MORE_TALK = 4
 """Words of talk for each other word that a passage holds too, at least."""
 
@@ -68,6 +71,7 @@ class Vocabulary(NamedTuple):
     sign_offs: tuple[str, ...]
     sources: tuple[str, ...]
     hesitation: tuple[str, ...]
+    affirmations: tuple[str, ...]
     doubts: tuple[str, ...]
     verdicts: frozenset[str]
 
@@ -145,6 +149,7 @@ def vocabulary(code: str) -> Vocabulary:
                 ("sign_off", ""),
                 ("sources", "sources"),
                 ("hesitation", ""),
+                ("affirmation", ""),
             )
         ),
         doubts=_doubts(entry),
@@ -166,7 +171,7 @@ def _doubts(entry: Language) -> tuple[str, ...]:
     known = json.loads(source.read_text(encoding="utf-8"))
     words = (*known.get("falsity", ()), *known.get("alternative", ()))
     folded = {_folded(word.strip("*")) for word in words if "..." not in word}
-    return tuple(word for word in folded if len(word) >= (2 if entry.tokens == "character" else 5))
+    return tuple(word for word in folded if len(word) >= (5 if entry.script == "Latin" else 2))
 
 
 def _folded(text: str) -> str:
@@ -268,12 +273,12 @@ def is_heading(
     return any(
         _is_label(text, vocabulary(code), context, loosely)
         for code in dict.fromkeys((language.code, "en"))
-    )
+    ) and not _may_abstain(text, context or Context(language, "", ()))
 
 
 def _is_label(text: str, words: Vocabulary, context: Context | None, loosely: bool) -> bool:
     weight, folded = _weigh(text, words), _folded(text)
-    if not weight.talk or any(doubt in folded for doubt in words.doubts):
+    if not weight.talk or any(word in folded for word in words.doubts):
         return False
     if not weight.rest:
         return True
@@ -289,8 +294,10 @@ def announces(text: str, context: Context) -> bool:
     for code in dict.fromkeys((context.language.code, "en")):
         words = vocabulary(code)
         weight = _weigh(text, words)
-        if len(weight.rest) <= len(weight.talk) // DOUBTS and _is_talk(text, words, context, True):
-            return True
+        if len(weight.rest) <= len(weight.talk) // DOUBTS and _is_talk(
+            text, words, context, True, announcing=True
+        ):
+            return not _may_abstain(text, context)
     return False
 
 
@@ -311,31 +318,35 @@ def is_small_talk(text: str, context: Context, *, edge: bool = True) -> bool:
     ) and not _may_abstain(text, context)
 
 
-_CUES = tuple(
-    SIGNS.index(name) for name in ("any_phrase", "any_negation", "any_lacking", "nobody", "lacking")
-)
+_DENIALS = tuple(SIGNS.index(name) for name in ("any_phrase", "any_negation", "nobody"))
+_LACKS = SIGNS.index("any_lacking")
 
 
 def _may_abstain(text: str, context: Context) -> bool:
     """Whether a sentence denies something and may say that there is no answer."""
     entry = context.language
-    values = signs(text, entry, question=context.question)
-    if not any(values[place] for place in _CUES):
-        return False  # "based on the documents only" limits, and denies nothing
     folded = _folded(text)
     if any(word in folded for code in (entry.code, "en") for word in vocabulary(code).hesitation):
         return False  # "do not hesitate to ask"
-    return abstains(text, entry, question=context.question) >= ABSTAINS_AT
+    values = signs(text, entry, question=context.question)
+    if any(values[place] for place in _DENIALS):
+        return True
+    # "Based on the documents only" limits and lacks nothing; trees take it for an abstention.
+    return bool(values[_LACKS]) and abstains(text, entry, question=context.question) >= ABSTAINS_AT
 
 
-def _is_talk(text: str, words: Vocabulary, context: Context, edge: bool) -> bool:
+def _is_talk(
+    text: str, words: Vocabulary, context: Context, edge: bool, *, announcing: bool = False
+) -> bool:
     weight = _weigh(text, words)
     talk, rest = len(weight.talk), len(weight.rest)
-    most = talk + _emphasis(text) if edge else talk // 2
-    if not talk or rest > most or _is_verdict(text, words):
+    most = (talk + _emphasis(text) if edge else talk) // TALK_FOR_REST
+    if not talk or rest > most:
+        return False
+    if not announcing and (_is_verdict(text, words) or _affirms(text, weight, words)):
         return False
     folded = _folded(text)
-    if talk < DOUBTS and any(doubt in folded for doubt in words.doubts):
+    if talk < DOUBTS and any(word in folded for word in words.doubts):
         return False
     entry = words.entry
     if _names(text, weight.rest, entry):
@@ -346,6 +357,11 @@ def _is_talk(text: str, words: Vocabulary, context: Context, edge: bool) -> bool
         or _shares(weight.rest, context.passages, entry) > talk // MORE_TALK
         or _shares(weight.talk, (context.question,), entry) >= max(2, talk / 2)
     )
+
+
+def _affirms(text: str, weight: _Weight, words: Vocabulary) -> bool:
+    """Whether a short sentence begins with "sure", which may be the answer to yes or no."""
+    return len(weight.talk) < DOUBTS and _folded(text).startswith(words.affirmations)
 
 
 def _emphasis(text: str) -> int:
@@ -371,7 +387,9 @@ def _names(text: str, rest: Sequence[str], entry: Language) -> bool:
         return False
     matches = list(WORD.finditer(text))[1:]
     return any(
-        len(match[0]) > 2 and match[0][0].isupper() and not set(rest).isdisjoint(_tokens(match[0], entry))
+        len(match[0]) > 2
+        and match[0][0].isupper()
+        and not set(rest).isdisjoint(_tokens(match[0], entry))
         for match in matches
     )
 
@@ -379,12 +397,18 @@ def _names(text: str, rest: Sequence[str], entry: Language) -> bool:
 def salutation(text: str, context: Context) -> int:
     """Return the length of the salutation that a line begins with: "Hello Anna,"; 0 for none."""
     return next(
-        (n for code in (context.language.code, "en") if (n := _salutation(text, vocabulary(code), context))),
+        (
+            n
+            for code in (context.language.code, "en")
+            if (n := _salutation(text, vocabulary(code), context))
+        ),
         0,
     )
 
 
-_SALUTED = re.compile(rf"(?:\s+[{IN_WORD}'’.-]+){{0,3}}\s*[,!:،，、：！。.—–-]+(?:\s|(?<=[，、：！。])|\Z)|\s*\Z")
+_SALUTED = re.compile(
+    rf"(?:\s+[{IN_WORD}'’.-]+){{0,3}}\s*[,!:،，、：！。.—–-]+(?:\s|(?<=[，、：！。])|\Z)|\s*\Z"
+)
 
 
 def _salutation(text: str, words: Vocabulary, context: Context) -> int:
@@ -395,7 +419,10 @@ def _salutation(text: str, words: Vocabulary, context: Context) -> int:
             if match is None:
                 continue
             addressed = _weigh(head[len(greeting) : match.end()], words).rest
-            if not _shares(addressed, (context.question, *context.passages), words.entry):
+            if not (
+                _shares(addressed, (context.question, *context.passages), words.entry)
+                or _may_abstain(head[: match.end()], context)
+            ):
                 return match.end()
     return 0
 
