@@ -100,7 +100,7 @@ def test_wrapped_texts_are_read_like_plain_ones(code: str) -> None:
     for turn, (query_id, text) in enumerate(texts):
         query = corpus[query_id]
         plain = answered(query, Response(query_id=query_id, text=text)).parsed
-        for manner in ("JSON", "think", "code fence", "bold", "emoji"):
+        for manner in ("JSON", "think", "code fence", "bold"):
             wrapped = MANNERS[manner](Page(text, query, phrases, turn))
             result = answered(query, Response(query_id=query_id, text=wrapped)).parsed
             assert result.answer_text.split() == plain.answer_text.split(), (manner, text)

@@ -36,7 +36,7 @@ from mirage.text.words import WORD
 __all__ = ["EMOJI", "Line", "blanked", "mask_layout", "mask_small_talk", "unmasked", "unwrapped"]
 
 GAP = "\x1f"
-"""What stands in a masked text for each character of layout; regular expressions call it a space."""
+"""What stands in a masked text for each character of layout; ``\\s`` matches it."""
 
 CELL = "\x1e"
 """What stands in a masked text for the border of a table's cell."""
@@ -196,7 +196,8 @@ class _Page:
         """Mask the stretches that were named since the last time."""
         if not self._marks:
             return
-        pieces, cursor = [], 0
+        pieces: list[str] = []
+        cursor = 0
         for start, end, fill in sorted(self._marks):
             start = max(start, cursor)
             if start < end:
@@ -231,7 +232,8 @@ class _Page:
 
     def plain(self, start: int, end: int) -> str:
         """A stretch without its masks and citations."""
-        pieces, cursor = [], start
+        pieces: list[str] = []
+        cursor = start
         for bracket in self.between(start, end):
             pieces.append(self.text[cursor : bracket.start])
             cursor = min(bracket.end, end)

@@ -137,7 +137,8 @@ def _masked(answer: str, entry: Language, known: Passages, context: Context | No
 
 def _spans(masked: str, brackets: Sequence[Citation], entry: Language) -> list[tuple[int, int]]:
     """Where the sentences of a masked answer stand."""
-    pieces, cursor = [], 0
+    pieces: list[str] = []
+    cursor = 0
     blank = blanked(masked)
     for start, end, _ in brackets:
         pieces += (blank[cursor:start], " " * (end - start))

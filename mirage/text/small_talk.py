@@ -135,23 +135,24 @@ def vocabulary(code: str) -> Vocabulary:
     for text in _phrases(shipped) if spaced else ():
         words.update(t for t in _tokens(text, entry) if t not in function_words)
     strings = sorted({_folded(word.strip("*")) for word in talk}, key=len, reverse=True)
+    greetings, sign_offs, sources, hesitation, affirmations = (
+        tuple(_folded(word.strip("*")) for word in (*data[name], *shipped.get(name, ())))
+        for name in ("greeting", "sign_off", "sources", "hesitation", "affirmation")
+    )
     return Vocabulary(
-        entry,
-        frozenset(words),
-        tuple(beginnings),
-        tuple(endings),
-        re.compile("|".join(map(re.escape, strings)) or "(?!)"),
-        function_words if spaced else frozenset(map(_folded, known.function_words)),
-        *(
-            tuple(_folded(word.strip("*")) for word in (*data[name], *shipped.get(more, ())))
-            for name, more in (
-                ("greeting", ""),
-                ("sign_off", ""),
-                ("sources", "sources"),
-                ("hesitation", ""),
-                ("affirmation", ""),
-            )
+        entry=entry,
+        words=frozenset(words),
+        beginnings=tuple(beginnings),
+        endings=tuple(endings),
+        strings=re.compile("|".join(map(re.escape, strings)) or "(?!)"),
+        function_words=(
+            function_words if spaced else frozenset(map(_folded, known.function_words))
         ),
+        greetings=greetings,
+        sign_offs=sign_offs,
+        sources=sources,
+        hesitation=hesitation,
+        affirmations=affirmations,
         doubts=_doubts(entry),
         verdicts=frozenset(
             t for word in (*known.yes, *known.no) if " " not in word for t in _tokens(word, entry)
@@ -186,7 +187,8 @@ def _tokens(text: str, entry: Language) -> tuple[str, ...]:
 def _weigh(text: str, words: Vocabulary) -> _Weight:
     if words.entry.tokens == "character":
         return _weigh_characters(text, words)
-    talk, rest = [], []
+    talk: list[str] = []
+    rest: list[str] = []
     for token in _tokens(text, words.entry):
         if token in words.function_words:
             continue
