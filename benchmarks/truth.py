@@ -98,7 +98,7 @@ class Page(NamedTuple):
             return self.right()
         other = self.query.model_copy(update={"wrong_answers": self.query.wrong_answers[-1:]})
         reference, rng = faultless(self.scene), np.random.default_rng(0)
-        return FAULTS["wrong-entity"].done_to(reference, self.scene.at(other), rng)
+        return FAULTS["wrong-entity"].done_to(reference, self.scene.at(other), rng) or reference
 
     def terse(self) -> Draft:
         """The first form of each answer and its passage; the shorter of two abstentions."""
@@ -109,7 +109,7 @@ class Page(NamedTuple):
 
     def cited_wrongly(self, draft: Draft) -> Draft:
         """The draft with every citation of a passage that does not answer."""
-        return FAULTS["wrongly-cited"].done_to(draft, self.scene, np.random.default_rng(0))
+        return FAULTS["wrongly-cited"].done_to(draft, self.scene, np.random.default_rng(0)) or draft
 
 
 SYSTEMS_BY_NAME: Mapping[str, Callable[[Page], Draft]] = {

@@ -1,40 +1,35 @@
-"""Responses in the making: what was written for a query, in which manner, and how good it is."""
+"""Drafts of responses: the texts that were written for a query, and the manners of writing."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import astuple, dataclass, replace
+from dataclasses import dataclass, replace
 from functools import cache
 from importlib import resources
-from operator import mul
+from string import Formatter
 from types import MappingProxyType
+
+import numpy as np
 
 from mirage.dataset import MirageDataset
 from mirage.languages import LANGUAGES, Language
 from mirage.models import Passage, Query
 from mirage.text import Sentence, mentioned, parse, split_sentences, tokenize
 
-__all__ = ["MANNERS", "WEIGHTS", "Draft", "Quality", "Scene", "Texts", "bundled_texts", "faultless"]
-
-
-@dataclass(frozen=True, slots=True)
-class Quality:
-    """What the judge knows of one response, each from 0 (worst) to 1. The manner is no part."""
-
-    correct: float = 1.0
-    grounded: float = 1.0
-    language: float = 1.0
-    complete: float = 1.0
-    form: float = 1.0
-
-    def times(self, left: Quality) -> Quality:
-        """This quality with each part multiplied by what is left of it."""
-        return Quality(*map(mul, astuple(self), astuple(left)))
-
-
-WEIGHTS = Quality(correct=3.6, grounded=3.2, language=2.8, complete=1.4, form=0.5)
-"""The judge's utility of each part, in natural-log odds: correctness counts most, form least."""
+__all__ = [
+    "MANNERS",
+    "Draft",
+    "Frame",
+    "Phrases",
+    "Scene",
+    "Texts",
+    "bundled_phrases",
+    "bundled_texts",
+    "faultless",
+    "filled",
+    "read_phrases",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,13 +57,72 @@ def bundled_texts(code: str) -> Mapping[str, Texts]:
 
 
 @dataclass(frozen=True, slots=True)
+class Phrases:
+    """Templates of a language that go with any query.
+
+    Attributes:
+        faults: Templates by kind, with the slots ``{true}``, ``{false}``, ``{right}``,
+            ``{wrong}`` and ``{others}``.
+        truths: Templates of true answers that mention wrong ones, with the same slots.
+        manners: What chat models write around an answer.
+    """
+
+    faults: Mapping[str, tuple[str, ...]]
+    truths: Mapping[str, tuple[str, ...]]
+    manners: Mapping[str, tuple[str, ...]]
+
+
+@cache
+def bundled_phrases(code: str) -> Phrases:
+    """Return the phrases that ship for a language."""
+    source = resources.files("mirage") / "data" / "phrases" / f"{Language.of(code).code}.json"
+    return read_phrases(source.read_text(encoding="utf-8"))
+
+
+def read_phrases(text: str) -> Phrases:
+    """Return the phrases in the text of a file."""
+    sections = json.loads(text)
+    return Phrases(
+        *(
+            MappingProxyType({name: tuple(texts) for name, texts in sections[section].items()})
+            for section in ("faults", "truths", "manners")
+        )
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """Markdown around an answer; ``sources`` introduces a list of the passages that it cites."""
+
+    before: str
+    after: str
+    sources: str = ""
+
+    def around(self, answer: str, citations: Iterable[str]) -> str:
+        """Return the answer inside this frame."""
+        listed = "\n".join(f"- [{id_}]" for id_ in citations)
+        sources = f"{self.sources}\n{listed}" if self.sources and listed else ""
+        return "\n\n".join(filter(None, (self.before + answer, sources, self.after)))
+
+
+@dataclass(frozen=True, slots=True)
 class Draft:
-    """A response in the making: its parts, and what the judge thinks of it."""
+    """A response before it is written as text, with the faults that it has.
+
+    ``faults`` are names of :data:`mirage.surrogate.utilities.LEFT`. ``complete`` is the share of
+    the sentences that were not dropped. ``frame`` is the Markdown around the answer, if any.
+    """
 
     reason: str
     sentences: tuple[Sentence, ...]
-    quality: Quality = Quality()
+    faults: tuple[str, ...] = ()
+    complete: float = 1.0
     headings: bool = True
+    frame: Frame | None = None
+
+    def having(self, *faults: str) -> Draft:
+        """Return the same draft with more faults on record."""
+        return replace(self, faults=self.faults + faults)
 
     def saying(self, sentences: Iterable[Sentence]) -> Draft:
         """The same draft with other sentences."""
@@ -87,9 +141,16 @@ class Draft:
         """Its sentences without their citations."""
         return " ".join(sentence.text for sentence in self.sentences)
 
+    def answer(self, language: Language) -> str:
+        """Return the sentences with their citations in brackets."""
+        return " ".join(_with_brackets(sentence, language) for sentence in self.sentences)
+
     def written(self, language: Language) -> str:
         """The response as text."""
-        answer = " ".join(_with_brackets(sentence, language) for sentence in self.sentences)
+        answer = self.answer(language)
+        if self.frame is not None:
+            cited = dict.fromkeys(id_ for s in self.sentences for id_ in s.citations)
+            return self.frame.around(answer, cited)
         if self.headings:
             return f"##Reason: {self.reason}\n##Answer: {answer}"
         return f"{self.reason}\n{answer}".strip()
@@ -119,6 +180,11 @@ class Scene:
     def texts(self) -> Texts:
         """What was written for the query."""
         return bundled_texts(self.query.language)[self.query.id]
+
+    @property
+    def phrases(self) -> Phrases:
+        """The phrases of its language."""
+        return bundled_phrases(self.query.language)
 
     @property
     def relevant(self) -> tuple[Passage, ...]:
@@ -203,6 +269,80 @@ def _quoting(scene: Scene) -> Draft:
     return quoted if best and all(scene.stated(quoted.text)) else draft
 
 
+def filled(template: str, scene: Scene, *, true: str = "", wrong: int = 0) -> str | None:
+    """Return a template with the query's answers in its slots.
+
+    Args:
+        template: A text with slots, as :class:`Phrases` has them.
+        scene: The query, and the lie that was written for it.
+        true: A true answer in one or more sentences.
+        wrong: Which wrong answer is taken; the number is counted round.
+
+    Returns:
+        The text; ``None`` if the query lacks what a slot needs.
+    """
+    rivals = [forms[0] for forms in scene.query.wrong_answers]
+    values = {
+        "true": true,
+        "false": scene.texts.false if scene.query.answerable else "",
+        "right": ", ".join(forms[0] for forms in scene.query.answers),
+        "wrong": rivals[wrong % len(rivals)] if rivals else "",
+        "others": ", ".join(rivals),
+    }
+    slots = {name for _, name, _, _ in Formatter().parse(template) if name is not None}
+    return template.format_map(values) if all(values[name] for name in slots) else None
+
+
+def _opening(kind: str) -> Callable[[Scene], Draft]:
+    """Return a manner whose answers first mention a wrong one and reject it.
+
+    It writes as the casual manner does if a query has no wrong answer to mention.
+    """
+
+    def write(scene: Scene) -> Draft:
+        draft, rng = _casual(scene), _stream(scene, kind)
+        templates = scene.phrases.truths[kind]
+        text = filled(
+            templates[int(rng.integers(len(templates)))],
+            scene,
+            true=draft.answer(Language.of(scene.query.language)),
+            wrong=int(rng.integers(100)),
+        )
+        return draft if text is None else draft.saying(scene.parsed(text).sentences)
+
+    return write
+
+
+def _chatty(scene: Scene) -> Draft:
+    """Write as chat models do: Markdown around an answer, drawn for each query."""
+    rng, phrases = _stream(scene, "chatty"), scene.phrases.manners
+
+    def drawn(name: str, chance: float) -> str:
+        if rng.random() >= chance:
+            return ""
+        return phrases[name][int(rng.integers(len(phrases[name])))]
+
+    heading = drawn("headings", 0.6)
+    # The first label introduces an answer, the last one states a confidence.
+    label, remark = (phrases["labels"][i] if rng.random() < 0.4 else "" for i in (0, -1))
+    before = [drawn("openers", 0.7), f"## {heading}" if heading else ""]
+    after = [f"- **{remark}**" if remark else ""]
+    after += [drawn("closers", 0.7), drawn("disclaimers", 0.3), drawn("signatures", 0.3)]
+    frame = Frame(
+        "".join(f"{text}\n\n" for text in before if text) + (f"**{label}:** " if label else ""),
+        "\n\n".join(filter(None, after)),
+        drawn("sources", 0.5),
+    )
+    text = scene.texts.true[int(rng.integers(2))]
+    return replace(scene.parsed(text), reason="", frame=frame)
+
+
+def _stream(scene: Scene, name: str) -> np.random.Generator:
+    """Return a random stream that depends on the query and a name alone."""
+    language, query = scene.query.language.encode(), scene.query.id.encode()
+    return np.random.default_rng([*language, *query, *name.encode()])
+
+
 MANNERS: Mapping[str, Callable[[Scene], Draft]] = MappingProxyType(
     {
         "reference": _reference,
@@ -211,10 +351,14 @@ MANNERS: Mapping[str, Callable[[Scene], Draft]] = MappingProxyType(
         "casual": _casual,
         "terse": _terse,
         "quoting": _quoting,
+        "contrasting": _opening("contrast"),
+        "correcting": _opening("corrected"),
+        "chatty": _chatty,
     }
 )
 """How a faultless system may write: as the reference does, with and without headings; longer;
-casually; in few words; in the words of the passages."""
+casually; in few words; in the words of the passages; with a wrong answer that it rejects; with
+the Markdown and the courtesies of a chat model."""
 
 
 def faultless(scene: Scene) -> Draft:

@@ -10,10 +10,11 @@ from typing import NamedTuple, TypeVar
 
 import numpy as np
 
-from mirage.surrogate.drafts import Draft, Quality, Scene, faultless
-from mirage.text import Sentence
+from mirage.languages import Language
+from mirage.surrogate.drafts import Draft, Scene, faultless, filled
+from mirage.text import Sentence, mentioned
 
-__all__ = ["FAULTS", "Fault"]
+__all__ = ["ARENA_FAULTS", "FAULTS", "Fault"]
 
 Random = np.random.Generator
 T = TypeVar("T")
@@ -49,17 +50,19 @@ def _any_of(forms: Iterable[str]) -> re.Pattern[str]:
 
 
 def _wrong_number(draft: Draft, scene: Scene, rng: Random) -> Draft | None:
-    """Other digits for all. Where the answer was among them it is a lie."""
+    """Replace all digits. If the answer was among them, the response is a lie."""
+    spoilt = draft.worded(lambda text: _with_other_digits(text, rng))
+    if spoilt == draft:
+        return None
+    return spoilt if all(scene.stated(spoilt.text)) else spoilt.having("wrong-number in the answer")
 
+
+def _with_other_digits(text: str, rng: Random) -> str:
     def other(match: re.Match[str]) -> str:
         zero = ord(match[0]) - int(match[0])  # the script's own digit zero
         return chr(zero + (int(match[0]) + 1 + int(rng.integers(8))) % 10)
 
-    spoilt = draft.worded(lambda text: re.sub(r"\d", other, text))
-    if spoilt == draft:
-        return None
-    left = Quality(correct=1.0 if all(scene.stated(spoilt.text)) else 0.1)
-    return replace(spoilt, quality=spoilt.quality.times(left))
+    return re.sub(r"\d", other, text)
 
 
 def _hallucinated(draft: Draft, scene: Scene, rng: Random) -> Draft:
@@ -78,6 +81,108 @@ def _refusing(draft: Draft, scene: Scene, rng: Random) -> Draft:
     other = _drawn([query for query in scene.corpus if query.answerable is False], rng)
     sentences = scene.parsed(scene.at(other).texts.terse).sentences
     return draft.saying(sentences).citing(lambda _: ())
+
+
+# What is asserted ---------------------------------------------------------------------------------
+
+
+def _phrased(kind: str) -> Change:
+    """Return a fault whose texts are the templates of a kind, filled for the query."""
+
+    def change(draft: Draft, scene: Scene, rng: Random) -> Draft | None:
+        true = _true_part(draft, scene)
+        if true is None:
+            return None
+        templates = scene.phrases.faults[kind]
+        language = Language.of(scene.query.language)
+        for i in rng.permutation(len(templates)):
+            text = filled(
+                templates[int(i)],
+                scene,
+                true=true.answer(language),
+                wrong=int(rng.integers(100)),
+            )
+            if text is not None:
+                return _cited_as(draft, draft.saying(scene.parsed(text).sentences))
+        return None
+
+    return change
+
+
+def _true_part(draft: Draft, scene: Scene) -> Draft | None:
+    """Return the first sentences, up to the one that completes the right answer, if any does."""
+    for end in range(1, len(draft.sentences) + 1):
+        part = draft.saying(draft.sentences[:end])
+        if all(scene.stated(part.text)):
+            return part
+    return None
+
+
+def _cited_as(draft: Draft, new: Draft) -> Draft:
+    """Return ``new`` with the citations of ``draft`` on its last sentence if it has none.
+
+    Citations must not tell the fault: a list of candidates may cite what a true answer cites.
+    """
+    if any(sentence.citations for sentence in new.sentences):
+        return new
+    cited = tuple(dict.fromkeys(id_ for s in draft.sentences for id_ in s.citations))
+    *first, last = new.sentences
+    return new.saying([*first, Sentence(last.text, cited)])
+
+
+def _half_right(draft: Draft, scene: Scene, rng: Random) -> Draft | None:
+    """Add a false statement about another matter: a sentence of a passage with other numbers.
+
+    If no sentence has a number, add a sentence of the lie that names no candidate.
+    """
+    candidates = (*scene.query.answers, *scene.query.wrong_answers)
+
+    def beside(sentence: Sentence) -> bool:
+        code = scene.query.language
+        return not any(mentioned(forms, sentence.text, code) for forms in candidates)
+
+    for passages in (scene.relevant, scene.misleading):
+        numeric = [
+            s for s in scene.sentences_of(*passages) if re.search(r"\d", s.text) and beside(s)
+        ]
+        if numeric:
+            sentence = _drawn(numeric, rng)
+            break
+    else:
+        lies = list(filter(beside, scene.parsed(scene.texts.false).sentences))
+        if not lies:
+            return None
+        sentence = _drawn(lies, rng)
+    text = _with_other_digits(sentence.text, rng)
+    cites = any(s.citations for s in draft.sentences)
+    return draft.saying((*draft.sentences, Sentence(text, sentence.citations if cites else ())))
+
+
+def _answering_another(draft: Draft, scene: Scene, rng: Random) -> Draft:
+    """The right answer to another question, citing what the draft cites."""
+    queries = [q for q in scene.corpus if q.answerable and q.id != scene.query.id]
+    sentences = faultless(scene.at(_drawn(queries, rng))).citing(lambda _: ()).sentences
+    return _cited_as(draft, draft.saying(sentences))
+
+
+def _swapped(draft: Draft, scene: Scene, _: Random) -> Draft | None:
+    """Exchange the right answer and the wrong ones, if the draft mentions both."""
+    query = scene.query
+    if len(query.answers) != 1 or not query.wrong_answers:
+        return None
+    right, wrong = (
+        _any_of(query.answers[0]),
+        _any_of(f for forms in query.wrong_answers for f in forms),
+    )
+    rival = wrong.search(draft.text)
+    if rival is None or right.search(draft.text) is None:
+        return None
+    both = re.compile(f"(?P<right>{right.pattern})|(?:{wrong.pattern})", re.IGNORECASE)
+    return draft.worded(
+        lambda text: both.sub(
+            lambda match: rival[0] if match["right"] is not None else query.answers[0][0], text
+        )
+    )
 
 
 # How much, and in which language ------------------------------------------------------------------
@@ -99,15 +204,15 @@ def _dumping(draft: Draft, scene: Scene, _: Random) -> Draft:
 def _truncated(draft: Draft, _: Scene, __: Random) -> Draft | None:
     sentences = draft.sentences[: max(1, len(draft.sentences) // 2)]
     share = len(sentences) / len(draft.sentences)
-    left = draft.quality.times(Quality(complete=share))
-    return replace(draft, sentences=sentences, quality=left) if share < 1 else None
+    if share == 1:
+        return None
+    return replace(draft, sentences=sentences, complete=draft.complete * share)
 
 
 def _cut_off(draft: Draft, scene: Scene, _: Random) -> Draft:
     first = draft.sentences[0].text
     cut = draft.saying([Sentence(first[: len(first) * 2 // 3].rstrip(), ())])
-    left = Quality(correct=1.0 if all(scene.stated(cut.text)) else 0.3)
-    return replace(cut, quality=cut.quality.times(left))
+    return cut if all(scene.stated(cut.text)) else cut.having("cut-off before the answer")
 
 
 def _wrong_language(_: Draft, scene: Scene, __: Random) -> Draft:
@@ -164,51 +269,65 @@ def _drawn(choices: Sequence[T], rng: Random) -> T:
 class Fault(NamedTuple):
     """A kind of fault.
 
-    ``left`` is what it leaves of each part of the quality. ``answerable`` says that it can befall
-    only queries that have an answer (``True``) or have none; ``reason``, whether the reason stays.
+    ``answerable`` says that only queries that have an answer (``True``) or have none (``False``)
+    can have it; ``reason``, whether the reason stays. What it costs is in
+    :data:`mirage.surrogate.utilities.LEFT`.
     """
 
     change: Change
-    left: Quality
     answerable: bool | None = None
     reason: bool = True
 
-    def done_to(self, draft: Draft, scene: Scene, rng: Random) -> Draft:
-        """The draft with this fault; the same draft where it cannot have it."""
+    def done_to(self, draft: Draft, scene: Scene, rng: Random) -> Draft | None:
+        """Return the draft with this fault, or ``None`` if it cannot have it."""
         if self.answerable not in (None, bool(scene.query.answerable)):
-            return draft
+            return None
         changed = self.change(draft, scene, rng)
         if changed is None:
-            return draft
-        reason = changed.reason if self.reason else ""
-        return replace(changed, reason=reason, quality=changed.quality.times(self.left))
+            return None
+        return replace(changed, reason=changed.reason if self.reason else "")
 
-
-LIE = Quality(correct=0.0, grounded=0.1, complete=0.5)
 
 # Faults that write another text come before those that change it, and these before those that
 # change its citations: a system with several faults suffers them in this order.
-FAULTS: Mapping[str, Fault] = MappingProxyType(
-    {
-        "wrong-language": Fault(_wrong_language, Quality(language=0)),
-        "off-topic": Fault(_beside_the_point, Quality(0, 0.5, complete=0.3), True, reason=False),
-        "answered-anyway": Fault(_answered_anyway, LIE, False, reason=False),
-        "refusal": Fault(_refusing, Quality(0.2, 0.4, complete=0), True, reason=False),
-        "lying": Fault(_lying, LIE, True, reason=False),
-        "wrong-entity": Fault(_wrong_entity, LIE, True, reason=False),
-        "wrong-number": Fault(_wrong_number, Quality(0.8, 0.7), reason=False),
-        "hallucinated": Fault(_hallucinated, Quality(0.6, 0.5), True),
-        "mixed-language": Fault(_mixed_language, Quality(language=0.4)),
-        "padded": Fault(_padded, Quality(complete=0.6, form=0.7)),
-        "verbose": Fault(_verbose, Quality(complete=0.8, form=0.6), True),
-        "dumping": Fault(_dumping, Quality(0.5, 0.7, complete=0.3, form=0.3), reason=False),
-        "truncated": Fault(_truncated, Quality()),
-        "cut-off": Fault(_cut_off, Quality(0.8, 0.5, complete=0.2, form=0.5), True),
-        "wrongly-cited": Fault(_wrongly_cited, Quality(grounded=0.1), reason=False),
-        "over-cited": Fault(_over_cited, Quality(grounded=0.7), reason=False),
-        "uncited": Fault(_uncited, Quality(grounded=0.25), reason=False),
-        "garbled": Fault(_garbled, Quality(0, 0, 0.3, 0.2, 0), reason=False),
-        "format-broken": Fault(_format_broken, Quality(complete=0.8, form=0)),
-    }
-)
-"""The kinds of fault by name, in the order in which they are done to a response."""
+_REWRITING: Mapping[str, Fault] = {
+    "wrong-language": Fault(_wrong_language),
+    "off-topic": Fault(_beside_the_point, True, reason=False),
+    "answered-anyway": Fault(_answered_anyway, False, reason=False),
+    "refusal": Fault(_refusing, True, reason=False),
+    "lying": Fault(_lying, True, reason=False),
+    "wrong-entity": Fault(_wrong_entity, True, reason=False),
+}
+_ASSERTING: Mapping[str, Fault] = {
+    "denying": Fault(_phrased("denial"), True, reason=False),
+    "mention-lie": Fault(_phrased("mention_lie"), True, reason=False),
+    "listing": Fault(_phrased("candidate_list"), True, reason=False),
+    "undecided": Fault(_phrased("undecided"), True, reason=False),
+    "guessing": Fault(_phrased("unstated_guess"), True, reason=False),
+    "abstain-then-lie": Fault(_phrased("abstain_then_lie"), True, reason=False),
+    "other-question": Fault(_answering_another, True, reason=False),
+    "swapped": Fault(_swapped, True, reason=False),
+    "half-right": Fault(_half_right, True),
+}
+_CHANGING: Mapping[str, Fault] = {
+    "wrong-number": Fault(_wrong_number, reason=False),
+    "hallucinated": Fault(_hallucinated, True),
+    "mixed-language": Fault(_mixed_language),
+    "padded": Fault(_padded),
+    "verbose": Fault(_verbose, True),
+    "dumping": Fault(_dumping, reason=False),
+    "truncated": Fault(_truncated),
+    "cut-off": Fault(_cut_off, True),
+    "wrongly-cited": Fault(_wrongly_cited, reason=False),
+    "over-cited": Fault(_over_cited, reason=False),
+    "uncited": Fault(_uncited, reason=False),
+    "garbled": Fault(_garbled, reason=False),
+    "format-broken": Fault(_format_broken),
+}
+
+FAULTS: Mapping[str, Fault] = MappingProxyType({**_REWRITING, **_CHANGING})
+"""The kinds of fault that any response can have, by name, in the order in which they are done."""
+
+ARENA_FAULTS: Mapping[str, Fault] = MappingProxyType({**_REWRITING, **_ASSERTING, **_CHANGING})
+"""All kinds of fault of the simulated arena: :data:`FAULTS`, and those that need the phrases of
+the bundled corpora."""

@@ -17,6 +17,7 @@ from mirage.surrogate.artifacts import write_joblib, write_manifest
 from mirage.surrogate.estimators import LINEAR, one_thread
 from mirage.surrogate.ranker import SurrogateRanker
 from mirage.surrogate.simulation import GROUPS, SYSTEMS, System, judge, simulate
+from mirage.surrogate.utilities import UTILITIES, Utilities
 
 __all__ = ["simulated_arena", "simulated_judgments", "simulated_runs", "write_pretrained"]
 
@@ -29,6 +30,7 @@ def simulated_arena(
     *,
     systems: Sequence[System] = SYSTEMS,
     scored_on: MirageDataset | None = None,
+    utilities: Utilities = UTILITIES,
     seed: int = 0,
 ) -> tuple[list[FeatureTable], Tournaments]:
     """Features and tournaments of simulated systems on the bundled corpus of a language.
@@ -40,8 +42,8 @@ def simulated_arena(
     """
     corpora = {other: MirageDataset.bundled(other) for other in LANGUAGES}
     corpus = corpora[code]
-    runs, utilities = simulate(corpora, code, systems, seed=seed)
-    judgments = judge(utilities, [run.model for run in runs], corpus.query_ids, seed=seed)
+    runs, worth = simulate(corpora, code, systems, utilities=utilities, seed=seed)
+    judgments = judge(worth, [run.model for run in runs], corpus.query_ids, seed=seed)
     tournaments = BradleyTerry().bootstrap(
         judgments, tournaments=TOURNAMENTS, queries=len(corpus), seed=seed
     )
@@ -52,8 +54,8 @@ def simulated_arena(
 def simulated_judgments(code: str, *, seed: int = 0) -> Judgments:
     """The verdicts behind :func:`simulated_arena`: every pair of systems on every query."""
     corpora = {other: MirageDataset.bundled(other) for other in LANGUAGES}
-    runs, utilities = simulate(corpora, code, SYSTEMS, seed=seed)
-    return judge(utilities, [run.model for run in runs], corpora[code].query_ids, seed=seed)
+    runs, worth = simulate(corpora, code, SYSTEMS, seed=seed)
+    return judge(worth, [run.model for run in runs], corpora[code].query_ids, seed=seed)
 
 
 def simulated_runs(code: str, names: Collection[str], *, seed: int = 0) -> dict[str, Run]:

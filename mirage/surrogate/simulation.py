@@ -2,14 +2,14 @@
 
 No LLM and no human label is needed: a system answers in one of several manners of writing, with
 texts that people wrote for the bundled corpus, after faults of known kinds in known amounts were
-done to them. Every fault is done to every manner, and the judge sees what was done, never the
+done to them. Faults are done to several manners, and the judge sees what was done, never the
 manner: what a surrogate learns here is how features react to faults, whatever the wording.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import astuple, dataclass, fields
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,8 +18,9 @@ from mirage.arena import Judgments
 from mirage.dataset import MirageDataset
 from mirage.languages import Language
 from mirage.models import Response, Run
-from mirage.surrogate.drafts import MANNERS, WEIGHTS, Quality, Scene, faultless
-from mirage.surrogate.faults import FAULTS
+from mirage.surrogate.drafts import MANNERS, Draft, Scene, faultless
+from mirage.surrogate.faults import ARENA_FAULTS, FAULTS
+from mirage.surrogate.utilities import UTILITIES, Utilities
 
 __all__ = ["ANCHORS", "GROUPS", "SYSTEMS", "System", "judge", "simulate"]
 
@@ -38,14 +39,48 @@ class System:
 
 
 FULLY = ("reference", "casual", "terse")
-"""The manners to which a fault is done on all queries; to the others it is on a quarter."""
+"""The manners to which most faults are done on all queries; on others it is on a half or less."""
+
+CLAIMS = (
+    *("denying", "mention-lie", "listing", "undecided", "guessing"),
+    *("abstain-then-lie", "other-question", "swapped", "half-right"),
+)
+"""The faults in what a response asserts."""
+
+# Faults whose text is the same whatever the manner are done to few manners.
+_PLACED: Mapping[str, Mapping[str, float]] = {
+    "garbled": {"reference": 1.0},
+    **dict.fromkeys(
+        ("off-topic", "answered-anyway", "refusal", "lying", "dumping"), dict.fromkeys(FULLY, 1.0)
+    ),
+    **dict.fromkeys(
+        CLAIMS, {"reference": 1.0, "casual": 0.5, "terse": 0.5, "long": 0.25, "chatty": 0.25}
+    ),
+    **dict.fromkeys(
+        ("listing", "undecided", "guessing", "abstain-then-lie"),
+        {"reference": 1.0, "casual": 0.5, "long": 0.25},
+    ),
+    # Only a text that mentions a right and a wrong answer can have them exchanged.
+    "swapped": dict.fromkeys(("long", "contrasting", "correcting"), 1.0),
+}
+# Faults that are done to the manners which mention wrong answers, and to the chatty one.
+_MENTIONING = ("uncited", "wrongly-cited", "mixed-language")
+_CHATTY = ("uncited", "wrongly-cited", "refusal", "lying", "wrong-entity", "answered-anyway")
 
 
 def _with_one_fault() -> Iterator[System]:
-    """Every fault done to every manner; nothing is left of a manner in garble."""
-    for kind in FAULTS:
-        for manner in MANNERS if kind != "garbled" else ("reference",):
-            share = 1.0 if manner in FULLY else 0.25
+    """Yield the systems with one fault: every kind in several manners."""
+    everywhere = {
+        manner: 1.0 if manner in FULLY else 0.25
+        for manner in ("reference", "plain", "long", "casual", "terse", "quoting")
+    }
+    for kind in ARENA_FAULTS:
+        shares = dict(_PLACED.get(kind, everywhere))
+        if kind in _MENTIONING:
+            shares |= {"contrasting": 0.5, "correcting": 0.5}
+        if kind in _CHATTY:
+            shares |= {"chatty": 0.5}
+        for manner, share in shares.items():
             yield System(named(kind, manner), {kind: share}, manner)
 
 
@@ -59,7 +94,7 @@ def _mixtures(
 ) -> Iterator[System]:
     """Systems with one to ``most`` kinds of fault, each on one of the shares of the queries."""
     rng = np.random.default_rng(seed)
-    kinds = [kind for kind in FAULTS if kind != "garbled"]
+    kinds = [kind for kind in ARENA_FAULTS if kind != "garbled"]
     for i in range(number):
         some = rng.choice(kinds, size=rng.integers(1, most + 1), replace=False)
         faults = zip(map(str, some), rng.choice(shares, size=len(some)).tolist(), strict=True)
@@ -85,7 +120,7 @@ GROUPS: Mapping[str, str] = {
 _MANNERS_WITH_FAULTS = ("casual", "terse")
 
 ANCHORS = (
-    *MANNERS,
+    *("reference", "plain", "long", "casual", "terse", "quoting"),
     *FAULTS,
     *(
         named(kind, manner)
@@ -94,19 +129,31 @@ ANCHORS = (
     ),
 )
 """The systems that a leaderboard shows: truthful and lying ones of several manners, and every kind
-of fault."""
+of fault that any response can have."""
 
 
 def simulate(
-    corpora: Mapping[str, MirageDataset], code: str, systems: Sequence[System], *, seed: int
+    corpora: Mapping[str, MirageDataset],
+    code: str,
+    systems: Sequence[System],
+    *,
+    utilities: Utilities = UTILITIES,
+    seed: int,
 ) -> tuple[list[Run], NDArray[np.float64]]:
-    """What each system answers to the corpus of language ``code``, and how good that is.
+    """Return what each system answers to the corpus of a language, and how good that is.
 
-    ``corpora`` are parallel datasets by language. Gives a run a system, and the judge's utilities
-    of shape ``(systems, queries)``. The same seed gives the same texts.
+    Args:
+        corpora: Parallel datasets by language.
+        code: The language.
+        systems: The systems.
+        utilities: What the judge makes of faults.
+        seed: Random seed; the same seed gives the same texts.
+
+    Returns:
+        A run for each system, and the judge's utilities of shape ``(systems, queries)``.
     """
     corpus, language = corpora[code], Language.of(code)
-    runs, qualities = [], np.empty((len(systems), len(corpus), len(fields(Quality))))
+    runs, worth = [], np.empty((len(systems), len(corpus)))
     for i, system in enumerate(systems):
         # One stream a system and language: adding a system changes no other one.
         rng = np.random.default_rng([seed, *code.encode(), *system.name.encode()])
@@ -116,15 +163,22 @@ def simulate(
         }
         responses = []
         for j, query in enumerate(corpus):
-            scene = Scene(query, corpora, system.manner)
-            draft = faultless(scene)
-            for kind, fault in FAULTS.items():
-                if j in hit.get(kind, ()):
-                    draft = fault.done_to(draft, scene, rng)
+            kinds = [kind for kind in ARENA_FAULTS if j in hit.get(kind, ())]
+            draft = _spoilt(Scene(query, corpora, system.manner), kinds, rng)
             responses.append(Response(query_id=query.id, text=draft.written(language)))
-            qualities[i, j] = astuple(draft.quality)
+            worth[i, j] = utilities.of(draft.faults, complete=draft.complete)
         runs.append(Run(model=system.name, language=code, responses=tuple(responses)))
-    return runs, qualities @ astuple(WEIGHTS)
+    return runs, worth
+
+
+def _spoilt(scene: Scene, kinds: Sequence[str], rng: np.random.Generator) -> Draft:
+    """Return the faultless draft after the faults of some kinds, as far as it can have them."""
+    draft = faultless(scene)
+    for kind in kinds:
+        changed = ARENA_FAULTS[kind].done_to(draft, scene, rng)
+        if changed is not None:
+            draft = changed.having(kind)
+    return draft
 
 
 def judge(
