@@ -2,22 +2,24 @@
 
 The texts are those of ``tests/data/truth``: for every query a true paraphrase and a lie, or an
 abstention and an invention, written by hand. From them come systems such as "true" and "true, in
-English"; each ordering that anybody would expect of them has to hold with P >= 0.9.
+English". The phrases of ``tests/data/phrases`` make more systems from them, such as "mention-lie"
+and "true chatty". Each expected ordering has to hold with P >= 0.9.
 
 1. On the bundled leaderboards.
 2. With a manner of writing, or a kind of fault, held out of the training, one at a time; and how
    often the 95 % intervals of the systems that were held out hold their logits.
 3. Without short answers: surrogates trained and systems scored on the corpus without them.
 
-    python benchmarks/truth.py            # about fifteen minutes on two cores
-    python benchmarks/truth.py sw en      # some languages
+    python benchmarks/truth.py                       # about fifteen minutes on two cores
+    python benchmarks/truth.py sw en --part bundled  # some languages, one table: a minute
+    python benchmarks/truth.py sw --surrogates DIR   # surrogates that do not ship
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from statistics import mean
@@ -30,16 +32,28 @@ from mirage import FeatureSuite, FeatureTable, MirageDataset, Response, Run, Sur
 from mirage.languages import LANGUAGES, Language
 from mirage.models import Query
 from mirage.statistics.ranks import p_better_by_draws
-from mirage.surrogate.drafts import MANNERS, Draft, Scene, faultless
+from mirage.surrogate.drafts import (
+    MANNERS,
+    Draft,
+    Phrases,
+    Scene,
+    faultless,
+    filled,
+    framed,
+    read_phrases,
+)
 from mirage.surrogate.estimators import LINEAR
-from mirage.surrogate.faults import FAULTS
+from mirage.surrogate.faults import ARENA_FAULTS, FAULTS
 from mirage.surrogate.pretraining import simulated_arena
 from mirage.surrogate.simulation import GROUPS, SYSTEMS
 from mirage.surrogate.training import TrainingData
 
-TRUTH = Path(__file__).parents[1] / "tests" / "data" / "truth"
+DATA = Path(__file__).parents[1] / "tests" / "data"
 
 LIES = ("lie in the reference's words", "lie in its own words")
+TRUE = ("true contrasting", "true corrected", "true chatty")
+FALSE_CLAIMS = ("denial", "mention-lie", "guess", "abstain then lie")
+NO_CHOICE = ("candidate list", "undecided")
 ORDERINGS = (
     *(("true", lie) for lie in (*LIES, "anchor/hallucinated", "anchor/wrong-entity")),
     ("true", "true, in English"),
@@ -53,10 +67,16 @@ ORDERINGS = (
     ("true, uncited", "refusal"),
     ("quoting", "all passages"),
     *(("quoting", lie) for lie in LIES),
+    *((true, untrue) for true in ("true", *TRUE) for untrue in (*FALSE_CLAIMS, *NO_CHOICE)),
+    *((true, lie) for true in TRUE for lie in LIES),
+    *(("refusal", lie) for lie in (*LIES, "lie, wrongly cited", *FALSE_CLAIMS)),
+    *(("true, uncited", lie) for lie in (*LIES, *FALSE_CLAIMS)),
+    *(("true", half) for half in ("half right",)),
+    *(("half right", lie) for lie in LIES),
 )
 """The better system, the worse one."""
 
-UNTRUE = (*LIES, "lie, wrongly cited", "anchor/wrong-entity")
+UNTRUE = (*LIES, "lie, wrongly cited", "anchor/wrong-entity", *FALSE_CLAIMS)
 TRUTH_ABOVE_LIES = tuple(pair for pair in ORDERINGS if pair[1] in UNTRUE)
 
 Draws = Mapping[str, np.ndarray]
@@ -67,17 +87,23 @@ Draws = Mapping[str, np.ndarray]
 
 def written(code: str) -> dict[str, dict[str, str]]:
     """The test set of a language, by query id."""
-    lines = (TRUTH / f"{code}.jsonl").read_text(encoding="utf-8").splitlines()
+    lines = (DATA / "truth" / f"{code}.jsonl").read_text(encoding="utf-8").splitlines()
     return {row.pop("query_id"): row for row in map(json.loads, lines)}
 
 
+def cited_in(draft: Draft) -> tuple[str, ...]:
+    """What a draft cites."""
+    return tuple(dict.fromkeys(id_ for s in draft.sentences for id_ in s.citations))
+
+
 class Page(NamedTuple):
-    """One query, with what was written for it in the test set, here and abroad."""
+    """One query, with the texts and phrases of the test set, here and abroad."""
 
     scene: Scene
     here: Mapping[str, str]
     abroad: Mapping[str, str]
     refusal: str
+    phrases: Phrases
 
     @property
     def query(self) -> Query:
@@ -107,6 +133,36 @@ class Page(NamedTuple):
         answers = ", ".join(forms[0] for forms in self.query.answers)
         return self.scene.parsed(f"{answers} [{self.query.relevant[0]}]")
 
+    def claim(self, templates: Sequence[str]) -> Draft:
+        """One of the templates, filled; where nothing is known, the abstention."""
+        right = self.right()
+        if not self.query.answerable:
+            return right
+        language, number = Language.of(self.query.language), int(self.query.id[1:])
+        for i in range(len(templates)):
+            text = filled(
+                templates[(number + i) % len(templates)],
+                self.query,
+                true=right.answer(language),
+                false=self.here["false"],
+                wrong=number,
+            )
+            if text is not None:
+                draft = self.scene.parsed(text)
+                return draft if cited_in(draft) else draft.citing(lambda _: cited_in(right))
+        return right  # no template fits a query without wrong answers
+
+    def chatty(self) -> Draft:
+        """The true answer with Markdown and courtesies around it."""
+        return framed(self.right(), self.phrases, np.random.default_rng([*self.query.id.encode()]))
+
+    def half_right(self) -> Draft:
+        """The true answer, and a sentence of a passage with other numbers."""
+        if not self.query.answerable:
+            return self.right()
+        rng = np.random.default_rng(1)
+        return ARENA_FAULTS["half-right"].done_to(self.right(), self.scene, rng) or self.right()
+
     def cited_wrongly(self, draft: Draft) -> Draft:
         """The draft with every citation of a passage that does not answer."""
         return FAULTS["wrongly-cited"].done_to(draft, self.scene, np.random.default_rng(0)) or draft
@@ -129,6 +185,16 @@ SYSTEMS_BY_NAME: Mapping[str, Callable[[Page], Draft]] = {
     LIES[0]: Page.lie_in_the_words_of_the_reference,
     LIES[1]: Page.wrong,
     "lie, wrongly cited": lambda page: page.cited_wrongly(page.wrong()),
+    "denial": lambda page: page.claim(page.phrases.faults["denial"]),
+    "mention-lie": lambda page: page.claim(page.phrases.faults["mention_lie"]),
+    "guess": lambda page: page.claim(page.phrases.faults["unstated_guess"]),
+    "abstain then lie": lambda page: page.claim(page.phrases.faults["abstain_then_lie"]),
+    "candidate list": lambda page: page.claim(page.phrases.faults["candidate_list"]),
+    "undecided": lambda page: page.claim(page.phrases.faults["undecided"]),
+    "true contrasting": lambda page: page.claim(page.phrases.truths["contrast"]),
+    "true corrected": lambda page: page.claim(page.phrases.truths["corrected"]),
+    "true chatty": Page.chatty,
+    "half right": Page.half_right,
 }
 """What each system answers. "In English" is in Spanish for English queries."""
 
@@ -138,8 +204,15 @@ def runs(code: str) -> list[Run]:
     corpora = {other: MirageDataset.bundled(other) for other in LANGUAGES}
     here, abroad = written(code), written("es" if code == "en" else "en")
     refusals = [here[q.id]["abstention"] for q in corpora[code] if q.answerable is False]
+    phrases = read_phrases((DATA / "phrases" / f"{code}.json").read_text(encoding="utf-8"))
     pages = [
-        Page(Scene(query, corpora), here[query.id], abroad[query.id], refusals[i % len(refusals)])
+        Page(
+            Scene(query, corpora),
+            here[query.id],
+            abroad[query.id],
+            refusals[i % len(refusals)],
+            phrases,
+        )
         for i, query in enumerate(corpora[code])
     ]
     return [
@@ -210,16 +283,39 @@ BY_NAME = {system.name: system for system in SYSTEMS}
 BY_MANNER = {
     manner: (lambda model, manner=manner: BY_NAME[model].manner == manner) for manner in MANNERS
 }
-BY_KIND = {kind: (lambda model, kind=kind: kind in BY_NAME[model].faults) for kind in FAULTS}
+BY_KIND = {kind: (lambda model, kind=kind: kind in BY_NAME[model].faults) for kind in ARENA_FAULTS}
 
 
-def one_language(code: str) -> dict[str, tuple[list[Held], list[bool]]]:
-    """All tables of a language."""
+PARTS = ("bundled", "manner", "kind", "bare")
+
+
+def one_language(
+    code: str, parts: Collection[str] = PARTS, surrogates: Path | None = None
+) -> dict[str, tuple[list[Held], list[bool]]]:
+    """Some tables of a language; ``surrogates`` is a folder of surrogates that do not ship."""
     corpus = MirageDataset.bundled(code)
-    ranker = SurrogateRanker.pretrained(code)
+    if surrogates is None:
+        ranker = SurrogateRanker.pretrained(code)
+    else:
+        ranker = SurrogateRanker.load(surrogates / f"{code}.joblib", trust=True)
     part, suite = ranker.data[code], FeatureSuite.offline(code)
     systems = runs(code)
     tables = [suite.score(corpus, run, progress=False) for run in systems]
+    results: dict[str, tuple[list[Held], list[bool]]] = {}
+    if "bundled" in parts:
+        results["bundled"] = (orderings(ranker, code, tables), [])
+    if "manner" in parts:
+        results["a manner held out"] = held_out(part, tables, BY_MANNER)
+    if "kind" in parts:
+        results["a kind of fault held out"] = held_out(part, tables, BY_KIND)
+    if "bare" in parts:
+        results["without short answers"] = (without_short_answers(code, systems), [])
+    return results
+
+
+def without_short_answers(code: str, systems: Iterable[Run]) -> list[Held]:
+    """How sure each ordering is if the corpus has no short answers."""
+    corpus, suite = MirageDataset.bundled(code), FeatureSuite.offline(code)
     bare = MirageDataset(
         (query.model_copy(update={"answers": (), "wrong_answers": ()}) for query in corpus),
         name=corpus.name,
@@ -228,12 +324,7 @@ def one_language(code: str) -> dict[str, tuple[list[Held], list[bool]]]:
     arena = simulated_arena(code, plain, scored_on=bare)
     plainly = SurrogateRanker(LINEAR).fit(*arena, groups=GROUPS)
     plain_tables = [plain.score(bare, run, progress=False) for run in systems]
-    return {
-        "bundled": (orderings(ranker, code, tables), []),
-        "a manner held out": held_out(part, tables, BY_MANNER),
-        "a kind of fault held out": held_out(part, tables, BY_KIND),
-        "without short answers": (orderings(plainly, code, plain_tables), []),
-    }
+    return orderings(plainly, code, plain_tables)
 
 
 def show(title: str, held: list[Held], covered: list[bool]) -> None:
@@ -254,9 +345,9 @@ def show(title: str, held: list[Held], covered: list[bool]) -> None:
         )
 
 
-def main(codes: list[str]) -> None:
+def main(codes: Sequence[str], parts: Collection[str], surrogates: Path | None) -> None:
     """Print the tables."""
-    results = Parallel(n_jobs=-1)(delayed(one_language)(code) for code in codes)
+    results = Parallel(n_jobs=-1)(delayed(one_language)(code, parts, surrogates) for code in codes)
     for title in results[0]:
         held = [one for result in results for one in result[title][0]]
         covered = [one for result in results for one in result[title][1]]
@@ -268,5 +359,9 @@ if __name__ == "__main__":
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("languages", nargs="*", metavar="LANGUAGE", help="all 18 by default")
+    parser.add_argument("--part", action="append", choices=PARTS, help="all tables by default")
+    parser.add_argument(
+        "--surrogates", type=Path, metavar="DIR", help="as `mirage surrogate rebuild DIR` writes"
+    )
     options = parser.parse_args()
-    main(options.languages or list(LANGUAGES))
+    main(options.languages or list(LANGUAGES), options.part or PARTS, options.surrogates)

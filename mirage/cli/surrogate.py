@@ -17,6 +17,7 @@ from mirage.cli._inputs import (
 )
 from mirage.cli._output import out_either, say, wrapped
 from mirage.cli._shell import argument, example, fall_short, group, option
+from mirage.errors import MirageError
 
 if TYPE_CHECKING:
     from mirage.surrogate import SurrogateRanker, Validation
@@ -28,16 +29,24 @@ commands = group("surrogate", "Train surrogates, look into them, and check those
 
 @commands.command(
     epilog=example(
-        "mirage surrogate train sw a.jsonl b.jsonl c.jsonl --judgments votes.jsonl --out sw.npz"
+        "mirage surrogate train sw a.jsonl b.jsonl c.jsonl --judgments votes.jsonl --out sw.npz",
+        "mirage surrogate train sw --utilities mine.yaml --out sw.npz",
     )
 )
 def train(
     language: options.Language,
-    responses: options.Responses,
-    judgments: Annotated[
-        Path, option("FILE", "Judgments, or votes as `mirage judge` writes them, on these models.")
-    ],
     file: Annotated[Path, option("FILE", "Where to write it.", "--out")],
+    responses: Annotated[
+        list[Path] | None, argument("RESPONSES", "Responses of judged models, a file a model.")
+    ] = None,
+    judgments: Annotated[
+        Path | None,
+        option("FILE", "Judgments, or votes as `mirage judge` writes them, on these models."),
+    ] = None,
+    utilities: Annotated[
+        Path | None,
+        option("FILE", "YAML or JSON: how much each fault of the simulated arena costs."),
+    ] = None,
     name: options.Names = None,
     dataset: options.Dataset = None,
     estimator: Annotated[str, option("NAME", "auto selects one; forest is the paper's.")] = "auto",
@@ -47,15 +56,34 @@ def train(
     jobs: options.Jobs = 1,
     as_json: options.Json = False,
 ) -> None:
-    """Train a surrogate on judged models.
+    """Train a surrogate on judged models, or on the simulated arena with your own utilities.
 
     It ranks others without a judge:
     `mirage rank LANGUAGE RESPONSES --dataset FILE --surrogate FILE --trust`.
+
+    With --utilities, no responses and judgments are needed: the simulated judge of the bundled
+    corpus counts faults as the file says, and the surrogate learns from its verdicts.
     """
     from mirage.arena import read_judged
     from mirage.leaderboard import Leaderboard
 
     check_folder(file)
+    if utilities is not None:
+        if responses or judgments or dataset or name:
+            raise MirageError(
+                "--utilities trains on the simulated arena; leave out RESPONSES, --judgments, "
+                "--dataset and --name"
+            )
+        ranker = _trained_on_arena(language, utilities, estimator, tournaments, seed)
+        validation = ranker.cross_validate(n_jobs=jobs) if validate else None
+        ranker.save(file)
+        _print(f"{file}: {ranker}", ranker, validation, as_json)
+        return
+    if not responses or judgments is None:
+        raise MirageError(
+            "give RESPONSES and --judgments to learn from judged models, or --utilities to learn "
+            "from the simulated arena"
+        )
     queries = dataset_of(language, dataset)
     judged = read_judged(file_of(judgments))
     runs = runs_of(queries.language, responses, name)
@@ -127,15 +155,33 @@ def rebuild(
 ) -> None:
     """Train the surrogates that ship again, bit for bit.
 
-    They learn from the bundled corpora alone, in a minute or two.
+    They learn from the bundled corpora alone, in some minutes. Falls short (status 1) if a
+    falsehood costs less than missing citations in one of them.
     """
     from mirage.surrogate.artifacts import MANIFEST
     from mirage.surrogate.pretraining import write_pretrained
 
-    write_pretrained(folder, n_jobs=jobs)
+    violations = write_pretrained(folder, n_jobs=jobs)
     files = sorted(path.name for path in folder.glob("*.joblib"))
     plain = {"surrogates": files, "manifest": MANIFEST}
     out_either(f"{folder}: {len(files)} surrogates and a manifest", plain, as_json)
+    fall_short(violations)
+
+
+def _trained_on_arena(
+    language: str, utilities: Path, estimator: str, tournaments: int, seed: int
+) -> SurrogateRanker:
+    from mirage.languages import Language
+    from mirage.surrogate.pretraining import train_on_arena
+    from mirage.surrogate.utilities import read_utilities
+
+    return train_on_arena(
+        Language.of(language).code,
+        utilities=read_utilities(file_of(utilities)),
+        estimator=estimator,
+        tournaments=tournaments,
+        seed=seed,
+    )
 
 
 # Showing ------------------------------------------------------------------------------------------
@@ -150,6 +196,7 @@ def _print(
 
 def _described(ranker: SurrogateRanker) -> str:
     from mirage._base.tables import Table, to_text
+    from mirage.surrogate.fault_costs import fault_costs
 
     parts = [
         f"estimator {ranker.estimator}, recipe {ranker.recipe}, seed {ranker.seed}",
@@ -160,6 +207,14 @@ def _described(ranker: SurrogateRanker) -> str:
         rows = sorted(zip(data.mean_y.tolist(), data.models, strict=True), reverse=True)
         cells = tuple((name, f"{logit:.2f}") for logit, name in rows)
         parts.append(to_text(Table(title, ("model", "logit"), cells, name=0)))
+        costs = tuple(
+            (cost.kind, f"{cost.logit:.2f}", f"{cost.logit / len(data.query_ids):.3f}")
+            for cost in fault_costs(ranker, code)
+        )
+        if costs:
+            title = f"{code}: what a fault costs, in logits"
+            header = ("fault", "on all queries", "on one")
+            parts.append(to_text(Table(title, header, costs, name=0)))
     return "\n".join(parts)
 
 
@@ -173,6 +228,8 @@ def _validated(validation: Validation) -> list[str]:
 
 
 def _plain(ranker: SurrogateRanker, validation: Validation | None) -> dict[str, Any]:
+    from mirage.surrogate.fault_costs import fault_costs
+
     plain: dict[str, Any] = {
         "estimator": ranker.estimator,
         "recipe": str(ranker.recipe),
@@ -183,6 +240,7 @@ def _plain(ranker: SurrogateRanker, validation: Validation | None) -> dict[str, 
                 "queries": len(data.query_ids),
                 "tournaments": len(data.y),
                 "logits": dict(zip(data.models, data.mean_y.tolist(), strict=True)),
+                "fault_costs": {cost.kind: cost.logit for cost in fault_costs(ranker, code)},
             }
             for code, data in ranker.data.items()
         },

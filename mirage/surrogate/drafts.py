@@ -28,6 +28,7 @@ __all__ = [
     "bundled_texts",
     "faultless",
     "filled",
+    "framed",
     "read_phrases",
 ]
 
@@ -269,23 +270,26 @@ def _quoting(scene: Scene) -> Draft:
     return quoted if best and all(scene.stated(quoted.text)) else draft
 
 
-def filled(template: str, scene: Scene, *, true: str = "", wrong: int = 0) -> str | None:
+def filled(
+    template: str, query: Query, *, true: str = "", false: str = "", wrong: int = 0
+) -> str | None:
     """Return a template with the query's answers in its slots.
 
     Args:
         template: A text with slots, as :class:`Phrases` has them.
-        scene: The query, and the lie that was written for it.
+        query: The query, with its right and wrong answers.
         true: A true answer in one or more sentences.
+        false: A lie in one or more sentences.
         wrong: Which wrong answer is taken; the number is counted round.
 
     Returns:
         The text; ``None`` if the query lacks what a slot needs.
     """
-    rivals = [forms[0] for forms in scene.query.wrong_answers]
+    rivals = [forms[0] for forms in query.wrong_answers]
     values = {
         "true": true,
-        "false": scene.texts.false if scene.query.answerable else "",
-        "right": ", ".join(forms[0] for forms in scene.query.answers),
+        "false": false,
+        "right": ", ".join(forms[0] for forms in query.answers),
         "wrong": rivals[wrong % len(rivals)] if rivals else "",
         "others": ", ".join(rivals),
     }
@@ -304,7 +308,7 @@ def _opening(kind: str) -> Callable[[Scene], Draft]:
         templates = scene.phrases.truths[kind]
         text = filled(
             templates[int(rng.integers(len(templates)))],
-            scene,
+            scene.query,
             true=draft.answer(Language.of(scene.query.language)),
             wrong=int(rng.integers(100)),
         )
@@ -314,17 +318,22 @@ def _opening(kind: str) -> Callable[[Scene], Draft]:
 
 
 def _chatty(scene: Scene) -> Draft:
-    """Write as chat models do: Markdown around an answer, drawn for each query."""
-    rng, phrases = _stream(scene, "chatty"), scene.phrases.manners
+    rng = _stream(scene, "chatty")
+    draft = scene.parsed(scene.texts.true[int(rng.integers(2))])
+    return framed(draft, scene.phrases, rng)
+
+
+def framed(draft: Draft, phrases: Phrases, rng: np.random.Generator) -> Draft:
+    """Return a draft inside Markdown as chat models write it, drawn from phrases."""
 
     def drawn(name: str, chance: float) -> str:
         if rng.random() >= chance:
             return ""
-        return phrases[name][int(rng.integers(len(phrases[name])))]
+        return phrases.manners[name][int(rng.integers(len(phrases.manners[name])))]
 
     heading = drawn("headings", 0.6)
     # The first label introduces an answer, the last one states a confidence.
-    label, remark = (phrases["labels"][i] if rng.random() < 0.4 else "" for i in (0, -1))
+    label, remark = (phrases.manners["labels"][i] if rng.random() < 0.4 else "" for i in (0, -1))
     before = [drawn("openers", 0.7), f"## {heading}" if heading else ""]
     after = [f"- **{remark}**" if remark else ""]
     after += [drawn("closers", 0.7), drawn("disclaimers", 0.3), drawn("signatures", 0.3)]
@@ -333,8 +342,7 @@ def _chatty(scene: Scene) -> Draft:
         "\n\n".join(filter(None, after)),
         drawn("sources", 0.5),
     )
-    text = scene.texts.true[int(rng.integers(2))]
-    return replace(scene.parsed(text), reason="", frame=frame)
+    return replace(draft, reason="", headings=False, frame=frame)
 
 
 def _stream(scene: Scene, name: str) -> np.random.Generator:

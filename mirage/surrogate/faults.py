@@ -98,8 +98,9 @@ def _phrased(kind: str) -> Change:
         for i in rng.permutation(len(templates)):
             text = filled(
                 templates[int(i)],
-                scene,
+                scene.query,
                 true=true.answer(language),
+                false=scene.texts.false,
                 wrong=int(rng.integers(100)),
             )
             if text is not None:

@@ -15,11 +15,18 @@ from mirage.languages import LANGUAGES
 from mirage.models import Response, Run
 from mirage.surrogate.artifacts import write_joblib, write_manifest
 from mirage.surrogate.estimators import LINEAR, one_thread
+from mirage.surrogate.fault_costs import fault_costs, order_violations
 from mirage.surrogate.ranker import SurrogateRanker
 from mirage.surrogate.simulation import GROUPS, SYSTEMS, System, judge, simulate
 from mirage.surrogate.utilities import UTILITIES, Utilities
 
-__all__ = ["simulated_arena", "simulated_judgments", "simulated_runs", "write_pretrained"]
+__all__ = [
+    "simulated_arena",
+    "simulated_judgments",
+    "simulated_runs",
+    "train_on_arena",
+    "write_pretrained",
+]
 
 TOURNAMENTS = 200
 
@@ -31,6 +38,7 @@ def simulated_arena(
     systems: Sequence[System] = SYSTEMS,
     scored_on: MirageDataset | None = None,
     utilities: Utilities = UTILITIES,
+    number: int = TOURNAMENTS,
     seed: int = 0,
 ) -> tuple[list[FeatureTable], Tournaments]:
     """Features and tournaments of simulated systems on the bundled corpus of a language.
@@ -45,7 +53,7 @@ def simulated_arena(
     runs, worth = simulate(corpora, code, systems, utilities=utilities, seed=seed)
     judgments = judge(worth, [run.model for run in runs], corpus.query_ids, seed=seed)
     tournaments = BradleyTerry().bootstrap(
-        judgments, tournaments=TOURNAMENTS, queries=len(corpus), seed=seed
+        judgments, tournaments=number, queries=len(corpus), seed=seed
     )
     known = scored_on or corpus
     return list(_scored(suite or FeatureSuite.offline(code), known, runs)), tournaments
@@ -79,21 +87,48 @@ def _scored(
         yield FeatureTable(run.model, run.language, corpus.query_ids, suite.names, values)
 
 
+def train_on_arena(
+    code: str,
+    *,
+    utilities: Utilities = UTILITIES,
+    estimator: str = LINEAR,
+    tournaments: int = TOURNAMENTS,
+    seed: int = 0,
+) -> SurrogateRanker:
+    """Train a surrogate on the simulated arena of a language, in a minute or two.
+
+    Args:
+        code: The language.
+        utilities: How much each fault costs; see :mod:`mirage.surrogate.utilities`.
+        estimator: As :class:`SurrogateRanker` takes it.
+        tournaments: How many tournaments are drawn.
+        seed: Random seed.
+    """
+    arena = simulated_arena(code, utilities=utilities, number=tournaments, seed=seed)
+    return SurrogateRanker(estimator, seed=seed).fit(*arena, groups=GROUPS)
+
+
 def write_pretrained(
     folder: Path, languages: Iterable[str] = tuple(LANGUAGES), *, n_jobs: int = 1
-) -> None:
+) -> list[str]:
     """Train the surrogates of languages and write them, and the manifest, into a folder.
 
     The same versions of the libraries on the same platform give the same bytes.
+
+    Returns:
+        In words, which falsehoods cost less than missing or wrong citations; see
+        :func:`~mirage.surrogate.fault_costs.order_violations`.
     """
     from joblib import Parallel, delayed
 
     folder.mkdir(parents=True, exist_ok=True)
-    Parallel(n_jobs=n_jobs)(delayed(_write_one)(folder, code) for code in languages)
+    violations = Parallel(n_jobs=n_jobs)(delayed(_write_one)(folder, code) for code in languages)
     write_manifest(folder)
+    return [violation for of_language in violations for violation in of_language]
 
 
-def _write_one(folder: Path, code: str) -> None:
+def _write_one(folder: Path, code: str) -> list[str]:
     with one_thread():  # sums over several threads differ in their last bits
-        ranker = SurrogateRanker(LINEAR).fit(*simulated_arena(code), groups=GROUPS)
+        ranker = train_on_arena(code)
         write_joblib(folder / f"{code}.joblib", ranker.artifact)
+    return [f"{code}: {text}" for text in order_violations(fault_costs(ranker, code))]

@@ -47,19 +47,18 @@ CLAIMS = (
 )
 """The faults in what a response asserts."""
 
+_SIX = ("reference", "plain", "long", "casual", "terse", "quoting")
+_EVERYWHERE = {manner: 1.0 if manner in FULLY else 0.25 for manner in _SIX}
+_PARTLY = {"reference": 1.0, "casual": 0.5, "terse": 0.5, "long": 0.25, "chatty": 0.25}
+_SAME_TEXT = {"reference": 1.0, "casual": 0.5, "long": 0.25}
+_REWRITTEN = dict.fromkeys(FULLY, 1.0)
+
 # Faults whose text is the same whatever the manner are done to few manners.
 _PLACED: Mapping[str, Mapping[str, float]] = {
     "garbled": {"reference": 1.0},
-    **dict.fromkeys(
-        ("off-topic", "answered-anyway", "refusal", "lying", "dumping"), dict.fromkeys(FULLY, 1.0)
-    ),
-    **dict.fromkeys(
-        CLAIMS, {"reference": 1.0, "casual": 0.5, "terse": 0.5, "long": 0.25, "chatty": 0.25}
-    ),
-    **dict.fromkeys(
-        ("listing", "undecided", "guessing", "abstain-then-lie"),
-        {"reference": 1.0, "casual": 0.5, "long": 0.25},
-    ),
+    **dict.fromkeys(("off-topic", "answered-anyway", "refusal", "lying", "dumping"), _REWRITTEN),
+    **dict.fromkeys(CLAIMS, _PARTLY),
+    **dict.fromkeys(("listing", "undecided", "guessing", "abstain-then-lie"), _SAME_TEXT),
     # Only a text that mentions a right and a wrong answer can have them exchanged.
     "swapped": dict.fromkeys(("long", "contrasting", "correcting"), 1.0),
 }
@@ -70,12 +69,8 @@ _CHATTY = ("uncited", "wrongly-cited", "refusal", "lying", "wrong-entity", "answ
 
 def _with_one_fault() -> Iterator[System]:
     """Yield the systems with one fault: every kind in several manners."""
-    everywhere = {
-        manner: 1.0 if manner in FULLY else 0.25
-        for manner in ("reference", "plain", "long", "casual", "terse", "quoting")
-    }
     for kind in ARENA_FAULTS:
-        shares = dict(_PLACED.get(kind, everywhere))
+        shares = dict(_PLACED.get(kind, _EVERYWHERE))
         if kind in _MENTIONING:
             shares |= {"contrasting": 0.5, "correcting": 0.5}
         if kind in _CHATTY:
@@ -120,7 +115,7 @@ GROUPS: Mapping[str, str] = {
 _MANNERS_WITH_FAULTS = ("casual", "terse")
 
 ANCHORS = (
-    *("reference", "plain", "long", "casual", "terse", "quoting"),
+    *_SIX,
     *FAULTS,
     *(
         named(kind, manner)

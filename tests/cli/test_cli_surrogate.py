@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
 from command_line import LANGUAGE, mirage, refusal
@@ -84,9 +85,52 @@ def test_what_train_refuses(arena: tuple[list[Path], Path], tmp_path: Path) -> N
     assert not out.exists()
 
 
+def test_a_surrogate_of_the_arena_learns_from_given_utilities(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from mirage.surrogate import pretraining, simulation
+    from mirage.surrogate.utilities import Utilities
+
+    given: list[Utilities] = []
+    few = [system for system in SYSTEMS if system.name in FEW]
+
+    def arena(code: str, *, utilities: Utilities, **settings: Any) -> Any:
+        given.append(utilities)
+        return whole(code, utilities=utilities, systems=few, **settings)
+
+    whole = pretraining.simulated_arena
+    monkeypatch.setattr(pretraining, "simulated_arena", arena)
+    monkeypatch.setattr(simulation, "SYSTEMS", few)
+    mine, out = tmp_path / "mine.yaml", tmp_path / "own.npz"
+    mine.write_text("weights: {grounded: 3}\nfaults:\n  uncited: {grounded: 0}\n")
+    done = mirage(
+        *("surrogate", "train", LANGUAGE, "--utilities", mine, "--out", out),
+        *("--tournaments", 20, "--json"),
+    )
+    assert done.exit_code == 0
+    assert set(json.loads(done.stdout)["languages"][LANGUAGE]["logits"]) == set(FEW)
+    assert given[0].cost("uncited") == 3.0
+    assert SurrogateRanker.load(out, trust=True).estimator == "linear"
+
+
+def test_what_training_with_utilities_refuses(
+    arena: tuple[list[Path], Path], tmp_path: Path
+) -> None:
+    paths, judgments = arena
+    mine, out = tmp_path / "mine.json", tmp_path / "x.npz"
+    mine.write_text('{"faults": {"uncitd": {"grounded": 0}}}')
+    options = ("--utilities", mine, "--out", out)
+    assert "did you mean 'uncited'?" in refusal("surrogate", "train", LANGUAGE, *options)
+    message = refusal("surrogate", "train", LANGUAGE, *paths, *options, "--judgments", judgments)
+    assert "leave out RESPONSES" in message
+    assert "--utilities" in refusal("surrogate", "train", LANGUAGE, "--out", out)
+    assert not out.exists()
+
+
 def test_one_that_ships_is_shown(tmp_path: Path) -> None:
     shown = mirage("surrogate", "show", LANGUAGE)
     assert "reference" in shown.stdout
+    assert "what a fault costs" in shown.stdout
     plain = json.loads(mirage("surrogate", "show", LANGUAGE, "--json").stdout)
     ranker = SurrogateRanker.pretrained(LANGUAGE)
     assert plain["features"] == list(ranker.features)
@@ -129,8 +173,8 @@ def test_rebuild_writes_where_it_is_told(tmp_path: Path, monkeypatch: pytest.Mon
 
     whole = pretraining.write_pretrained
 
-    def one(folder: Path, *, n_jobs: int) -> None:
-        whole(folder, (LANGUAGE,), n_jobs=n_jobs)
+    def one(folder: Path, *, n_jobs: int) -> list[str]:
+        return whole(folder, (LANGUAGE,), n_jobs=n_jobs)
 
     monkeypatch.setattr(pretraining, "write_pretrained", one)
     done = mirage("surrogate", "rebuild", tmp_path / "new", "--jobs", 1, "--json")

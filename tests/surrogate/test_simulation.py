@@ -11,9 +11,19 @@ from mirage.arena import BradleyTerry
 from mirage.dataset import MirageDataset
 from mirage.languages import LANGUAGES
 from mirage.models import Run
-from mirage.surrogate.drafts import MANNERS, WEIGHTS, bundled_texts
-from mirage.surrogate.faults import FAULTS
-from mirage.surrogate.simulation import ANCHORS, GROUPS, SYSTEMS, System, judge, named, simulate
+from mirage.surrogate.drafts import MANNERS, bundled_phrases, bundled_texts
+from mirage.surrogate.faults import ARENA_FAULTS
+from mirage.surrogate.simulation import (
+    ANCHORS,
+    CLAIMS,
+    GROUPS,
+    SYSTEMS,
+    System,
+    judge,
+    named,
+    simulate,
+)
+from mirage.surrogate.utilities import UTILITIES
 from mirage.text import MENTIONED_AT, ParsedResponse, mention, parse
 
 CORPORA = {code: MirageDataset.bundled(code) for code in LANGUAGES}
@@ -30,13 +40,13 @@ def parsed(code: str, run: Run, query_id: str) -> ParsedResponse:
     return parse(run[query_id].text or "", code, CORPORA[code][query_id].passage_ids)
 
 
-def test_every_fault_is_done_to_every_manner() -> None:
+def test_every_fault_is_done_to_several_manners() -> None:
     names = {system.name for system in SYSTEMS}
-    assert len(names) == len(SYSTEMS)
+    assert len(names) == len(SYSTEMS) == 240
     assert set(MANNERS) <= names
-    assert {named(kind, manner) for kind in FAULTS for manner in MANNERS} - names == {
-        named("garbled", manner) for manner in MANNERS if manner != "reference"
-    }
+    for kind in ARENA_FAULTS:
+        manners = [manner for manner in MANNERS if named(kind, manner) in names]
+        assert len(manners) >= (1 if kind == "garbled" else 3), kind
     assert set(ANCHORS) <= names
     assert GROUPS["uncited-terse"] == GROUPS["uncited"] != GROUPS["terse"]
 
@@ -48,7 +58,7 @@ WORDED_FAULTS = ("wrong-number", "cut-off", "truncated")  # what they cost hangs
 def test_the_judge_never_sees_the_manner(manner: str) -> None:
     for code in ("en", "ja"):
         assert np.array_equal(answers(code, {}, manner)[1], answers(code, {})[1])
-        for kind in set(FAULTS) - set(WORDED_FAULTS):
+        for kind in set(ARENA_FAULTS) - set(WORDED_FAULTS):
             ours, theirs = answers(code, {kind: 1.0}, manner), answers(code, {kind: 1.0})
             clean = answers(code, {}, manner)[0], answers(code, {})[0]
             both = [  # where a fault finds nothing to spoil it costs nothing
@@ -86,17 +96,15 @@ def test_without_a_fault_the_reference_is_answered_in_full(code: str) -> None:
         )
         assert "".join(said) == "".join(asked)
         assert response.well_formed
-    assert np.allclose(
-        utilities,
-        WEIGHTS.correct + WEIGHTS.grounded + WEIGHTS.language + WEIGHTS.complete + WEIGHTS.form,
-    )
+    assert np.allclose(utilities, UTILITIES.of(()))
 
 
-@pytest.mark.parametrize("kind", FAULTS)
+@pytest.mark.parametrize("kind", ARENA_FAULTS)
 def test_a_fault_changes_the_texts_and_costs(kind: str) -> None:
+    manner = "contrasting" if kind == "swapped" else "reference"
     for code in ("en", "th", "zh", "ar"):
-        clean, best = answers(code, {})
-        faulty, utilities = answers(code, {kind: 1.0})
+        clean, best = answers(code, {}, manner)
+        faulty, utilities = answers(code, {kind: 1.0}, manner)
         changed = np.array([a.text != b.text for a, b in zip(clean, faulty, strict=True)])
         assert changed.any()
         assert (utilities[changed] < best[changed]).all()
@@ -125,6 +133,49 @@ def test_faults_do_what_their_names_say(code: str) -> None:
         full = parse(query.reference or "", code, query.passage_ids)
         half = max(1, len(full.sentences) // 2)
         assert len(parsed(code, short, query.id).sentences) == half
+
+
+@pytest.mark.parametrize("code", LANGUAGES)
+def test_faults_in_claims_are_written_from_the_phrases(code: str) -> None:
+    phrases = bundled_phrases(code)
+    assert all(len(texts) >= 3 for texts in (*phrases.faults.values(), *phrases.truths.values()))
+    answerable = [query for query in CORPORA[code] if query.answerable]
+    clean, _ = answers(code, {}, "casual")
+    for kind in set(CLAIMS) - {"swapped"}:
+        run, worth = answers(code, {kind: 1.0}, "casual")
+        changed = [run[query.id].text != clean[query.id].text for query in answerable]
+        assert np.mean(changed) > 0.8, kind
+        for query in answerable:
+            text = run[query.id].text or ""
+            assert "{" not in text, text
+            if text != clean[query.id].text:
+                assert parsed(code, run, query.id).citations, (kind, text)  # lies cite as well
+    swapped, worth = answers(code, {"swapped": 1.0}, "contrasting")
+    contrasting, _ = answers(code, {}, "contrasting")
+    changed = [a.text != b.text for a, b in zip(swapped, contrasting, strict=True)]
+    assert sum(changed) > 5
+    assert (worth[changed] < UTILITIES.of(())).all()
+
+
+@pytest.mark.parametrize("code", LANGUAGES)
+def test_manners_that_mention_wrong_answers_state_the_right_one(code: str) -> None:
+    corpus = CORPORA[code]
+    for manner in ("contrasting", "correcting", "chatty"):
+        run, _ = answers(code, {}, manner)
+        for query in corpus:
+            text = parsed(code, run, query.id).answer_text
+            for forms in query.answers:
+                assert max(mention(form, text, code) for form in forms) >= MENTIONED_AT, text
+    chatty, casual = (answers(code, {}, manner)[0] for manner in ("chatty", "casual"))
+    assert sum((r.text or "").count("\n\n") > 0 for r in chatty) > 30
+    assert all("\n" not in (r.text or "") for r in casual)
+
+
+def test_a_chatty_answer_without_citations_lists_no_sources() -> None:
+    cited, _ = answers("en", {}, "chatty")
+    uncited, _ = answers("en", {"uncited": 1.0}, "chatty")
+    assert any("\n- [" in (response.text or "") for response in cited)
+    assert not any("\n- [" in (response.text or "") for response in uncited)
 
 
 @pytest.mark.parametrize("code", ["ar", "bn", "en", "fa", "zh"])

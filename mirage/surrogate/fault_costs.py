@@ -1,0 +1,93 @@
+"""What each kind of fault costs on a query, in the logits of a fitted surrogate."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from mirage.surrogate.ranker import SurrogateRanker
+from mirage.surrogate.simulation import SYSTEMS, named
+from mirage.surrogate.utilities import UTILITIES, Utilities
+
+__all__ = ["CITATION_FAULTS", "FALSEHOODS", "FaultCost", "fault_costs", "order_violations"]
+
+CITATION_FAULTS = ("over-cited", "uncited", "wrongly-cited")
+"""Faults in the citations of a true answer."""
+
+FALSEHOODS = (
+    *("lying", "wrong-entity", "answered-anyway", "denying", "mention-lie"),
+    *("guessing", "abstain-then-lie", "other-question", "swapped"),
+)
+"""Faults that make a response assert something false."""
+
+
+class FaultCost(NamedTuple):
+    """What a kind of fault costs.
+
+    Attributes:
+        kind: Name of the fault.
+        utility: What the simulated judge takes off a response with it, in natural-log odds.
+        queries: How many queries the systems with this fault alone have it on.
+        logit: How much the surrogate's logit falls if every query has it.
+    """
+
+    kind: str
+    utility: float
+    queries: int
+    logit: float
+
+
+def fault_costs(
+    ranker: SurrogateRanker, language: str, *, utilities: Utilities = UTILITIES
+) -> list[FaultCost]:
+    """Return what each kind of fault costs in a language, the cheapest first.
+
+    A cost compares the systems that have one kind of fault with the faultless systems of the same
+    manner. It is divided by the share of the queries on which any feature differs, so that faults
+    which only some queries can have compare with the others.
+
+    Args:
+        ranker: A surrogate; kinds that it was not trained on are left out.
+        language: One of its languages.
+        utilities: Those that it was trained with.
+
+    >>> ranker = SurrogateRanker.pretrained("sw")
+    >>> logits = {cost.kind: cost.logit for cost in fault_costs(ranker, "sw")}
+    >>> logits["uncited"] < logits["lying"]
+    True
+    """
+    part = ranker.data[language]
+    rows = {model: row for row, model in enumerate(part.models)}
+    total: dict[str, list[tuple[float, int]]] = {}
+    for system in SYSTEMS:
+        alone = [named(kind, system.manner) for kind in system.faults]
+        if alone != [system.name] or not {system.name, system.manner} <= rows.keys():
+            continue  # a mixture, or a system that the surrogate was not trained on
+        spoilt, clean = rows[system.name], rows[system.manner]
+        changed = _changed_queries(part.values[spoilt], part.values[clean])
+        loss = ranker.predict(part.table(clean)).logit - ranker.predict(part.table(spoilt)).logit
+        if changed:
+            total.setdefault(*system.faults, []).append((loss, changed))
+    costs = []
+    for kind, losses in total.items():
+        queries = sum(changed for _, changed in losses)
+        logit = sum(loss for loss, _ in losses) * len(part.query_ids) / queries
+        costs.append(FaultCost(kind, utilities.cost(kind), queries, logit))
+    return sorted(costs, key=lambda cost: cost.logit)
+
+
+def _changed_queries(spoilt: np.ndarray, clean: np.ndarray) -> int:
+    same = (spoilt == clean) | (np.isnan(spoilt) & np.isnan(clean))
+    return int(np.sum(~same.all(axis=1)))
+
+
+def order_violations(costs: list[FaultCost]) -> list[str]:
+    """Return in words which falsehoods cost less than missing or wrong citations do."""
+    logits = {cost.kind: cost.logit for cost in costs}
+    return [
+        f"{falsehood} costs {logits[falsehood]:.2f} a query, {fault} {logits[fault]:.2f}"
+        for falsehood in FALSEHOODS
+        for fault in CITATION_FAULTS
+        if {falsehood, fault} <= logits.keys() and logits[falsehood] <= logits[fault]
+    ]
