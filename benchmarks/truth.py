@@ -42,8 +42,8 @@ from mirage.surrogate.drafts import (
     framed,
     read_phrases,
 )
-from mirage.surrogate.estimators import LINEAR
-from mirage.surrogate.faults import ARENA_FAULTS, FAULTS
+from mirage.surrogate.estimators import TRUTH_FIRST
+from mirage.surrogate.faults import ARENA_FAULTS, FAULTS, abstention_of
 from mirage.surrogate.pretraining import simulated_arena
 from mirage.surrogate.simulation import GROUPS, SYSTEMS
 from mirage.surrogate.training import TrainingData
@@ -69,9 +69,13 @@ ORDERINGS = (
     *(("quoting", lie) for lie in LIES),
     *((true, untrue) for true in ("true", *TRUE) for untrue in (*FALSE_CLAIMS, *NO_CHOICE)),
     *((true, lie) for true in TRUE for lie in LIES),
-    *(("refusal", lie) for lie in (*LIES, "lie, wrongly cited", *FALSE_CLAIMS)),
+    *(
+        (refusal, lie)
+        for refusal in ("refusal", "refusal in general words")
+        for lie in (*LIES, "lie, wrongly cited", *FALSE_CLAIMS)
+    ),
     *(("true, uncited", lie) for lie in (*LIES, *FALSE_CLAIMS)),
-    *(("true", half) for half in ("half right",)),
+    ("true", "half right"),
     *(("half right", lie) for lie in LIES),
 )
 """The better system, the worse one."""
@@ -152,6 +156,12 @@ class Page(NamedTuple):
                 return draft if cited_in(draft) else draft.citing(lambda _: cited_in(right))
         return right  # no template fits a query without wrong answers
 
+    def general_refusal(self) -> Draft:
+        """An abstention that names nothing of the question."""
+        templates = self.phrases.faults["abstain_then_lie"]
+        template = templates[int(self.query.id[1:]) % len(templates)]
+        return self.scene.parsed(abstention_of(template, self.scene))
+
     def chatty(self) -> Draft:
         """The true answer with Markdown and courtesies around it."""
         return framed(self.right(), self.phrases, np.random.default_rng([*self.query.id.encode()]))
@@ -182,6 +192,7 @@ SYSTEMS_BY_NAME: Mapping[str, Callable[[Page], Draft]] = {
     "terse": Page.terse,
     "quoting": lambda page: faultless(replace(page.scene, manner="quoting")),
     "refusal": lambda page: page.scene.parsed(page.refusal),
+    "refusal in general words": Page.general_refusal,
     LIES[0]: Page.lie_in_the_words_of_the_reference,
     LIES[1]: Page.wrong,
     "lie, wrongly cited": lambda page: page.cited_wrongly(page.wrong()),
@@ -259,7 +270,7 @@ def orderings(ranker: SurrogateRanker, code: str, tables: Iterable[FeatureTable]
 
 def without(part: TrainingData, hidden: Callable[[str], bool]) -> SurrogateRanker:
     """The surrogate of the systems that are not hidden."""
-    return SurrogateRanker(LINEAR).fit_data(
+    return SurrogateRanker(TRUTH_FIRST).fit_data(
         {part.language: part.without(filter(hidden, part.models))}
     )
 
@@ -322,7 +333,7 @@ def without_short_answers(code: str, systems: Iterable[Run]) -> list[Held]:
     )
     plain = suite.applicable(bare)
     arena = simulated_arena(code, plain, scored_on=bare)
-    plainly = SurrogateRanker(LINEAR).fit(*arena, groups=GROUPS)
+    plainly = SurrogateRanker(TRUTH_FIRST).fit(*arena, groups=GROUPS)
     plain_tables = [plain.score(bare, run, progress=False) for run in systems]
     return orderings(plainly, code, plain_tables)
 

@@ -178,7 +178,8 @@ def _trained_on_arena(
     return train_on_arena(
         Language.of(language).code,
         utilities=read_utilities(file_of(utilities)),
-        estimator=estimator,
+        # The order of faults is the file's, so nothing else constrains the surrogate.
+        estimator="linear" if estimator == "auto" else estimator,
         tournaments=tournaments,
         seed=seed,
     )

@@ -131,8 +131,9 @@ def _packed(artifact: Artifact) -> dict[str, Any]:
 
 def _recipe(candidate: Candidate) -> dict[str, Any]:
     recipe = asdict(candidate.recipe)
-    if not recipe["trees"]:
-        del recipe["trees"]
+    for name in ("trees", "truth_first"):
+        if not recipe[name]:
+            del recipe[name]
     if not recipe.pop("verdicts"):
         return recipe
     return recipe | {"verdicts": True, "weights": candidate.weights}

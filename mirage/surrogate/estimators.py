@@ -18,6 +18,7 @@ __all__ = [
     "LINEAR",
     "NAMES",
     "SELECTED_FROM",
+    "TRUTH_FIRST",
     "VERDICTS",
     "Regressor",
     "fit_regressor",
@@ -131,10 +132,13 @@ extras are installed.
 LINEAR = "linear"
 """A ridge regression with right signs for each language by itself, and nothing shared."""
 
+TRUTH_FIRST = "truth_first"
+"""As :data:`LINEAR`, but a wrong answer costs as much as all citations and support, or more."""
+
 LAMBDAMART = "lambdamart"
 
 VERDICTS = "verdicts"
 """No regressor: a score of single responses, stacked with means; it needs judgments."""
 
-NAMES = (LINEAR, *ESTIMATORS, LAMBDAMART)
+NAMES = (LINEAR, TRUTH_FIRST, *ESTIMATORS, LAMBDAMART)
 """All estimators; LambdaMART needs the extra ``ltr``."""

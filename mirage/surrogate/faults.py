@@ -12,9 +12,9 @@ import numpy as np
 
 from mirage.languages import Language
 from mirage.surrogate.drafts import Draft, Scene, faultless, filled
-from mirage.text import Sentence, mentioned
+from mirage.text import Sentence, mentioned, split_sentences
 
-__all__ = ["ARENA_FAULTS", "FAULTS", "Fault"]
+__all__ = ["ARENA_FAULTS", "FAULTS", "Fault", "abstention_of"]
 
 Random = np.random.Generator
 T = TypeVar("T")
@@ -77,10 +77,19 @@ def _beside_the_point(draft: Draft, scene: Scene, rng: Random) -> Draft:
 
 
 def _refusing(draft: Draft, scene: Scene, rng: Random) -> Draft:
-    """An abstention that was written for another query, the shortest sentence of it."""
-    other = _drawn([query for query in scene.corpus if query.answerable is False], rng)
-    sentences = scene.parsed(scene.at(other).texts.terse).sentences
-    return draft.saying(sentences).citing(lambda _: ())
+    """An abstention in general words, or one that was written for another query."""
+    if rng.random() < 0.5:
+        templates = scene.phrases.faults["abstain_then_lie"]
+        text = abstention_of(templates[int(rng.integers(len(templates)))], scene)
+    else:
+        other = _drawn([query for query in scene.corpus if query.answerable is False], rng)
+        text = scene.at(other).texts.terse
+    return draft.saying(scene.parsed(text).sentences).citing(lambda _: ())
+
+
+def abstention_of(template: str, scene: Scene) -> str:
+    """Return the first sentence of a template that abstains before it lies."""
+    return split_sentences(template.replace("{false}", ""), scene.query.language)[0]
 
 
 # What is asserted ---------------------------------------------------------------------------------

@@ -14,7 +14,7 @@ from mirage.features import FeatureSuite, FeatureTable
 from mirage.languages import LANGUAGES
 from mirage.models import Response, Run
 from mirage.surrogate.artifacts import write_joblib, write_manifest
-from mirage.surrogate.estimators import LINEAR, one_thread
+from mirage.surrogate.estimators import TRUTH_FIRST, one_thread
 from mirage.surrogate.fault_costs import fault_costs, order_violations
 from mirage.surrogate.ranker import SurrogateRanker
 from mirage.surrogate.simulation import GROUPS, SYSTEMS, System, judge, simulate
@@ -91,7 +91,7 @@ def train_on_arena(
     code: str,
     *,
     utilities: Utilities = UTILITIES,
-    estimator: str = LINEAR,
+    estimator: str = TRUTH_FIRST,
     tournaments: int = TOURNAMENTS,
     seed: int = 0,
 ) -> SurrogateRanker:

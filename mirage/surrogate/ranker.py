@@ -32,7 +32,7 @@ from mirage.statistics.bootstrap import check_level, draw_clusters, widened
 from mirage.statistics.clusters import cluster_names
 from mirage.statistics.ranks import kendall_tau
 from mirage.surrogate import artifacts
-from mirage.surrogate.estimators import LINEAR, NAMES, SELECTED_FROM, VERDICTS
+from mirage.surrogate.estimators import LINEAR, NAMES, SELECTED_FROM, TRUTH_FIRST, VERDICTS
 from mirage.surrogate.familiarity import Familiarity
 from mirage.surrogate.model import Candidate, FittedModel, Recipe, evaluate, fit_model, select
 from mirage.surrogate.training import TrainingData, data_and_left_out, require_values
@@ -168,11 +168,12 @@ class SurrogateRanker:
 
     Args:
         estimator: a name of :data:`~mirage.surrogate.estimators.NAMES`: ``"linear"`` is a ridge
-            regression for each language in which no feature has the wrong sign, ``"forest"`` the
-            paper's, ``"lambdamart"`` needs the extra ``ltr``; ``"verdicts"``, which learns from
-            judgments and from means; or ``"auto"``, which selects
-            one of :data:`~mirage.surrogate.estimators.SELECTED_FROM` on held-out models, and is
-            ``"verdicts"`` where there are judgments.
+            regression for each language in which no feature has the wrong sign;
+            ``"truth_first"`` is the same with wrong answers that cost as much as all citations
+            and support, or more; ``"forest"`` is the paper's; ``"lambdamart"`` needs the extra
+            ``ltr``; ``"verdicts"`` learns from judgments and from means; ``"auto"`` selects one of
+            :data:`~mirage.surrogate.estimators.SELECTED_FROM` on held-out models, and is
+            ``"verdicts"`` if there are judgments.
         seed: of everything random in fitting and in the draws of predictions.
 
     Raises:
@@ -243,10 +244,17 @@ class SurrogateRanker:
         estimators: Sequence[str | None] = {
             "auto": (None, *SELECTED_FROM),
             LINEAR: (None,),
+            TRUTH_FIRST: (None,),
         }.get(self.estimator, (None, self.estimator) if len(data) > 1 else (self.estimator,))
         if verdicts:
             estimators = STACKED_WITH
-        candidate = select(data, estimators, verdicts=verdicts, seed=self.seed)
+        candidate = select(
+            data,
+            estimators,
+            verdicts=verdicts,
+            truth_first=self.estimator == TRUTH_FIRST,
+            seed=self.seed,
+        )
         self._left_out = {}
         return self._refitted(data, candidate)
 

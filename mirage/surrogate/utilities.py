@@ -46,15 +46,16 @@ class Quality:
         return Quality(*map(mul, astuple(self), astuple(left)))
 
 
-WEIGHTS = Quality(correct=6.0, grounded=1.2, language=2.8, complete=1.4, form=0.5)
+WEIGHTS = Quality(correct=7.0, grounded=1.0, language=2.8, complete=1.4, form=0.5)
 """The utility of each part, in natural-log odds.
 
-Grounding weighs less than a fifth of correctness, so that missing citations never cost as much as
-a falsehood or a wrong abstention.
+Grounding weighs a seventh of correctness, so that missing citations never cost as much as a
+falsehood or a wrong abstention.
 """
 
 _FALSE = Quality(correct=0.0, grounded=0.1, complete=0.5)
-_NO_CHOICE = Quality(correct=0.5, grounded=0.25, complete=0.0)
+# A response that does not answer says nothing false, so most of its correctness is left.
+_NO_CHOICE = Quality(correct=0.85, grounded=0.25, complete=0.2)
 
 LEFT: Mapping[str, Quality] = MappingProxyType(
     {
@@ -72,11 +73,11 @@ LEFT: Mapping[str, Quality] = MappingProxyType(
         # The answer is there, with something false or beside the point.
         "wrong-number": Quality(0.8, 0.7),
         "cut-off": Quality(0.8, 0.5, complete=0.2, form=0.5),
-        "hallucinated": Quality(0.6, 0.5),
-        "half-right": Quality(0.6, 0.5),
+        "hallucinated": Quality(0.8, 0.5),
+        "half-right": Quality(0.8, 0.5),
         "dumping": Quality(0.5, 0.7, complete=0.3, form=0.3),
         # No answer.
-        "refusal": Quality(0.6, 0.25, complete=0.0),
+        "refusal": Quality(0.9, 0.25, complete=0.3),
         "listing": _NO_CHOICE,
         "undecided": _NO_CHOICE,
         # A falsehood.
