@@ -68,7 +68,8 @@ def fault_costs(
         changed = _changed_queries(part.values[spoilt], part.values[clean])
         loss = ranker.predict(part.table(clean)).logit - ranker.predict(part.table(spoilt)).logit
         if changed:
-            total.setdefault(*system.faults, []).append((loss, changed))
+            (kind,) = system.faults
+            total.setdefault(kind, []).append((loss, changed))
     costs = []
     for kind, losses in total.items():
         queries = sum(changed for _, changed in losses)

@@ -169,7 +169,7 @@ class SurrogateRanker:
     Args:
         estimator: a name of :data:`~mirage.surrogate.estimators.NAMES`: ``"linear"`` is a ridge
             regression for each language in which no feature has the wrong sign;
-            ``"truth_first"`` is the same with wrong answers that cost as much as all citations
+            ``"truth_first"`` is the same, with wrong answers that cost as much as all citations
             and support, or more; ``"forest"`` is the paper's; ``"lambdamart"`` needs the extra
             ``ltr``; ``"verdicts"`` learns from judgments and from means; ``"auto"`` selects one of
             :data:`~mirage.surrogate.estimators.SELECTED_FROM` on held-out models, and is

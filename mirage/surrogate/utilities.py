@@ -130,7 +130,7 @@ class Utilities:
     def of(self, faults: Iterable[str], *, complete: float = 1.0) -> float:
         """Return the utility of a response with some faults, as :meth:`quality` takes them."""
         quality = self.quality(faults, complete=complete)
-        return sum(map(mul, astuple(quality), astuple(self.weights)))
+        return float(sum(map(mul, astuple(quality), astuple(self.weights))))
 
     def cost(self, *faults: str) -> float:
         """Return how much utility a faultless response loses by some faults."""

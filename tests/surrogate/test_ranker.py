@@ -515,7 +515,7 @@ def test_a_wrong_answer_costs_as_much_as_citations_if_truth_is_first() -> None:
     assert -bound[2] == pytest.approx(bound[0] + bound[1], abs=1e-4)
     assert (bound * signs >= 0).all()
     # A judge that puts truth first is not constrained.
-    y = X @ [0.3, 0.1, -2.0, 2.0]
+    y = X @ [0.3, 0.1, -2.0, 1.0]
     free, bound = (model._slopes(Z, y, Recipe(None, 3.0), signs, row) for row in (None, limit))
     assert np.array_equal(free, bound)
     assert model._truth_limit(features[:2], scale[:2]) is None
