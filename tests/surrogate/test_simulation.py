@@ -234,7 +234,7 @@ def test_the_judge_ties_what_is_nearly_equal() -> None:
 
 
 def test_the_judge_prefers_what_it_should() -> None:
-    order = ("reference", "truncated", "uncited", "wrong-language", "refusal", "garbled")
+    order = ("reference", "uncited", "refusal", "wrong-language", "lying", "garbled")
     by_name = {system.name: system for system in SYSTEMS}
     _, utilities = simulate(CORPORA, "id", [by_name[name] for name in order], seed=0)
     assert all(a > b for a, b in pairwise(utilities.mean(axis=1)))
