@@ -63,12 +63,20 @@ def check(
 ) -> None:
     """Compare a model with its baseline.
 
-    Ends with status 1 where it is worse, 0 where it is no worse than the margin, and 2 where the
-    queries are too few to tell. Another wording is no regression, unless --feature asks for it.
+    Ends with status 1 if it is worse, 0 if it is no worse than the margin, and 2 if the queries are
+    too few to tell or nothing measures correctness. Another wording is no regression, unless
+    --feature asks for it.
     """
     from mirage._base.files import write_text
-    from mirage.testing import FellShortError, History, comments, what_would_tell
-    from mirage.testing.regressions import check_compared, compared, measured, told
+    from mirage.testing import FellShortError, History, comments
+    from mirage.testing.regressions import (
+        check_compared,
+        compared,
+        measured,
+        more_to_tell,
+        summary,
+        told,
+    )
 
     check_history(history, commit, label)
     for file in (comment, junit):
@@ -80,8 +88,7 @@ def check(
     )
     if history is not None:
         History(history).append(measured(runs), commit_of(commit), label=label)
-    unclear = runs.comparison.verdict == "cannot tell"
-    more = what_would_tell(runs.comparison) if unclear else None
+    more = more_to_tell(runs.comparison)
     if comment is not None:
         write_text(comment, comments.comment(runs, allow_failed=allow_failed, more=more))
     if junit is not None:
@@ -99,11 +106,15 @@ def check(
             "margin": margin,
             "features": list(map(_plain, comparison.compared)),
             "not_compared": comparison.not_compared,
+            "evidence": comparison.evidence.kinds,
+            "reason": summary(comparison, more),
         }
+        if comparison.identical is not None:
+            plain["identical"] = int(comparison.identical.sum())
         if more is not None:
             plain["to_tell"] = more._asdict()
         out_either(told(comparison, more), plain, as_json)
-        if more is not None:
+        if comparison.verdict == "cannot tell":
             end(cannot_tell)
 
 
@@ -116,4 +127,6 @@ def _plain(change: Change) -> dict[str, Any]:
         "better": change.better,
         "p": change.p,
         "lost_at_most": change.lost_at_most,
+        "allowance": change.allowance,
+        "beyond_at_most": change.beyond_at_most,
     }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import math
 from collections.abc import Collection, Mapping, Sequence
@@ -11,6 +12,7 @@ from pathlib import Path
 from typing import Annotated, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field
 
 from mirage._base.files import validated, write_text
@@ -22,7 +24,7 @@ from mirage.features import FeatureSuite, FeatureTable
 from mirage.features.registry import OFFLINE, facts
 from mirage.generation import ModelLike
 from mirage.leaderboard import Leaderboard
-from mirage.models import LanguageCode
+from mirage.models import LanguageCode, Run
 from mirage.testing._inputs import Place, dataset_of, fingerprint, run_of
 from mirage.testing.comparison import DECIMALS
 from mirage.testing.gate import gated, mean_of_pairs
@@ -31,8 +33,10 @@ __all__ = [
     "Baseline",
     "baseline_of",
     "baseline_of_cell",
+    "digests_of",
     "fingerprint",
     "from_text",
+    "identical_answers",
     "read_baseline",
     "save_baseline",
     "to_text",
@@ -41,6 +45,8 @@ __all__ = [
 
 # What decides the numbers of the offline features, besides the responses.
 _PACKAGES = ("mirage-rag", "lingua-language-detector", "sacrebleu", "sentencex")
+
+_DIGEST = 16  # hexadecimal digits, enough to tell one text from another
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -54,6 +60,7 @@ class Baseline:
         lower_is_better: the features of which a smaller value is the better one.
         failed: why the model failed, by query id.
         versions: of the packages that computed the features.
+        digests: of the responses to each query, one per repeat, by query id; empty if not known.
     """
 
     table: FeatureTable
@@ -62,6 +69,7 @@ class Baseline:
     lower_is_better: tuple[str, ...] = ()
     failed: Mapping[str, str] = field(default_factory=dict)
     versions: Mapping[str, str] = field(default_factory=dict)
+    digests: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     def __repr__(self) -> str:
         return (
@@ -103,9 +111,9 @@ def save_baseline(
 ) -> Baseline:
     """Write a baseline of a model: a JSON file to commit, with a line a query.
 
-    It holds the features of the responses to six decimals, and not the responses; those of each
-    time where the model was asked several times. Queries that
-    the model failed on are in it as failed, and are compared with nothing.
+    It holds the features of the responses to six decimals, each repeat's if there are several, and
+    a digest of each response instead of its text. Queries that the model failed on are in it as
+    failed, and are compared with nothing.
 
     Args:
         system: what :func:`mirage.respond` takes.
@@ -152,7 +160,40 @@ def baseline_of(
         table = table.columns([name for name in table.features if name not in missing])
         lower = tuple(name for name in lower if name in table.features)
     failed = {response.query_id: response.error or "" for response in run.failed}
-    return Baseline(table, dataset.name, fingerprint(dataset), lower, failed, versions())
+    return Baseline(
+        table, dataset.name, fingerprint(dataset), lower, failed, versions(), digests_of(run)
+    )
+
+
+def digests_of(run: Run) -> dict[str, tuple[str, ...]]:
+    """Return digests of a run's responses by query id, in any order of the repeats.
+
+    A digest is of everything that the features see: the text, and the passages that were shown.
+    """
+    digests: dict[str, list[str]] = {}
+    for response in run.responses:
+        content = response.model_dump_json(exclude={"query_id", "error", "repeat"})
+        digest = hashlib.sha256(content.encode()).hexdigest()[:_DIGEST]
+        digests.setdefault(response.query_id, []).append(digest)
+    return {id_: tuple(sorted(each)) for id_, each in digests.items()}
+
+
+def identical_answers(baseline: Baseline, run: Run) -> NDArray[np.bool_] | None:
+    """Return whether each answer is identical to the baseline's, in the order of its queries.
+
+    With repeats, all answers to a query have to be the same ones, as often; or all have to be one
+    and the same.
+
+    Returns:
+        ``None`` if the baseline has no digests of its responses.
+    """
+    if not baseline.digests:
+        return None
+    now = digests_of(run)
+    pairs = ((baseline.digests.get(id_, ()), now.get(id_, ())) for id_ in baseline.table.query_ids)
+    return np.array(
+        [old == new or (bool(new) and len({*old, *new}) == 1 <= len(old)) for old, new in pairs]
+    )
 
 
 def baseline_of_cell(cell: Cell, dataset: MirageDataset) -> Baseline:
@@ -246,6 +287,7 @@ class _File(BaseModel):
     repeats: Annotated[int, Field(ge=1)] = 1
     not_measured: dict[str, str] = Field(default_factory=dict)
     values: dict[str, tuple[Number | None, ...]]  # of one repeat after the other
+    digests: dict[str, tuple[str, ...]] = Field(default_factory=dict)
 
 
 def from_text(text: str, where: str) -> Baseline:
@@ -288,6 +330,9 @@ def to_text(baseline: Baseline) -> str:
         for id_, row in zip(table.query_ids, each.tolist(), strict=True)
     ]
     entries.append('"values": {\n  ' + ",\n  ".join(rows) + "\n }")
+    if baseline.digests:
+        lines = [f"{_json(id_)}: {_json(each)}" for id_, each in baseline.digests.items()]
+        entries.append('"digests": {\n   ' + ",\n   ".join(lines) + "\n }")
     return "{\n " + ",\n ".join(entries) + "\n}\n"
 
 

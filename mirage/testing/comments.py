@@ -13,7 +13,13 @@ from mirage.dataset import MirageDataset
 from mirage.statistics.paired import gap_interval
 from mirage.testing._shortfalls import Finding, difference, number, shortened
 from mirage.testing.planning import More
-from mirage.testing.regressions import Compared, lost_queries, summary, worse_than_before
+from mirage.testing.regressions import (
+    Compared,
+    lost_queries,
+    summary,
+    table_notes,
+    worse_than_before,
+)
 
 __all__ = ["comment", "junit"]
 
@@ -34,7 +40,7 @@ def comment(runs: Compared, *, allow_failed: int = 0, more: More | None = None) 
             inconclusive.
     """
     comparison = runs.comparison
-    lost, missing = lost_queries(runs), comparison.not_compared
+    lost = lost_queries(runs)
     worse = {change.feature for change in comparison.regressed(comparison.alpha)}
     changes = Table(
         _said(runs, lost, allow_failed, more),
@@ -52,7 +58,7 @@ def comment(runs: Compared, *, allow_failed: int = 0, more: More | None = None) 
             for change in comparison.compared
         ),
         tuple(change.feature in worse for change in comparison.compared),
-        notes=tuple(f"not compared, {name}: {why}" for name, why in missing.items()),
+        notes=tuple(table_notes(comparison)),
         name=0,
     )
     names = [change.feature for change in comparison.compared]
@@ -78,7 +84,8 @@ def junit(runs: Compared, *, allow_failed: int = 0) -> str:
     """Return JUnit XML of a comparison: a test case per feature, and one for lost queries.
 
     A feature that is worse has failed. A feature is skipped if it may have lost more than the
-    margin, or if it was not measured.
+    margin, or if it was not measured. If nothing measures correctness, a case of its own is
+    skipped.
 
     Args:
         runs: Return value of :func:`mirage.testing.regressions.compared`.
@@ -89,12 +96,13 @@ def junit(runs: Compared, *, allow_failed: int = 0) -> str:
     unclear = {change.feature for change in comparison.unclear} - worse
     lost = lost_queries(runs)
     fell = len(lost) > allow_failed
+    unmeasured = comparison.verdict == "cannot tell" and not comparison.evidence.is_enough
     cases = {
         "name": f"mirage check {runs.run.model}",
-        "tests": str(len(comparison.changes) + 1),
+        "tests": str(len(comparison.changes) + 1 + unmeasured),
         "failures": str(len(worse) + fell),
         "errors": "0",
-        "skipped": str(len(unclear) + len(comparison.not_compared)),
+        "skipped": str(len(unclear) + len(comparison.not_compared) + unmeasured),
     }
     suite = ElementTree.Element("testsuite", {key: xml_text(value) for key, value in cases.items()})
     for change in comparison.compared:
@@ -110,6 +118,10 @@ def junit(runs: Compared, *, allow_failed: int = 0) -> str:
     for name, why in comparison.not_compared.items():
         case = _case(suite, runs, name)
         ElementTree.SubElement(case, "skipped", {"message": xml_text(f"not compared: {why}")})
+    if unmeasured:
+        case = _case(suite, runs, "correctness")
+        message = f"inconclusive: {comparison.evidence.lack}"
+        ElementTree.SubElement(case, "skipped", {"message": xml_text(message)})
     case = _case(suite, runs, "queries that were lost")
     if fell:
         failure = ElementTree.SubElement(case, "failure", {"message": f"{len(lost)} queries"})

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 from types import MappingProxyType
 from typing import Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from mirage._base.arrays import Floats, Ints
 from mirage.features import FeatureTable
@@ -15,6 +17,8 @@ from mirage.features.registry import facts
 from mirage.statistics.bounds import upper_bounds
 from mirage.statistics.clusters import cluster_codes, cluster_sums
 from mirage.statistics.permutation import single_step_p_values
+from mirage.testing._evidence import Evidence, evidence_of
+from mirage.testing._flips import flip_p_values
 from mirage.testing.gate import GATED, mean_of_pairs, more_than_wording
 
 __all__ = ["Change", "Comparison", "Verdict", "compare", "each_time"]
@@ -22,8 +26,9 @@ __all__ = ["Change", "Comparison", "Verdict", "compare", "each_time"]
 Verdict = Literal["worse", "no worse", "cannot tell"]
 """What a comparison comes to.
 
-``worse``: a feature got worse, by more than chance. ``no worse``: of no feature can more than the
-margin be lost. ``cannot tell``: neither.
+``worse``: a feature got worse, by more than chance. ``no worse``: no feature can have lost more
+than the margin, and correctness was measured; or all answers are identical to the baseline's.
+``cannot tell``: neither.
 """
 
 DECIMALS = 6
@@ -69,6 +74,9 @@ class Change:
             Infinite where the feature's range is not known, or no query has it in both runs.
         gained_at_most: the same of the gain; below 0 it is a loss. Minus infinity from
             :data:`FEW` clusters on, and where the range is not known: nothing is asked of it then.
+        allowance: how much of the mean loss counts as style, in units of the feature. It can stop
+            an alarm, and is no part of ``lost_at_most``.
+        beyond_at_most: ``lost_at_most`` after the allowance.
     """
 
     feature: str
@@ -81,6 +89,8 @@ class Change:
     fell: bool
     lost_at_most: float
     gained_at_most: float = -float("inf")
+    allowance: float = 0.0
+    beyond_at_most: float = float("inf")
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,13 +104,15 @@ class Comparison:
         worsening: how much worse each value is, ``(queries, features)``; above 0 is worse, NaN
             where it is not in both runs. Of repeats, the mean.
         tested: the same beyond what another wording changes.
-        losses: the latter as a share of the feature's range; 0 where a query has none, 1 where the
-            later run lacks it, infinite where the range is not known.
+        losses: ``worsening`` as a share of the feature's range; 0 where a query has none, 1 where
+            the later run lacks it, infinite where the range is not known.
         codes: the cluster of each query.
         clusters: how many clusters the queries are in; as many as queries where none are shared.
         lower: the features of which a smaller value is the better one.
         alpha: the level of each verdict.
         margin: the loss that ``no worse`` excludes, as a share of a feature's range.
+        identical: whether each answer is identical to the baseline's; ``None`` if not known.
+        failed: the ids of the queries that the model failed on in either run.
     """
 
     before: FeatureTable
@@ -114,13 +126,30 @@ class Comparison:
     lower: frozenset[str]
     alpha: float
     margin: float
+    identical: NDArray[np.bool_] | None = None
+    failed: frozenset[str] = frozenset()
 
     @property
     def verdict(self) -> Verdict:
         """Whether the later run is worse, no worse than the margin, or nobody can tell."""
+        if self.unchanged:
+            return "no worse"
         if self.regressed(self.alpha):
             return "worse"
-        return "cannot tell" if self.unclear or not self.compared else "no worse"
+        certain = self.compared and not self.unclear and self.evidence.is_enough
+        return "no worse" if certain else "cannot tell"
+
+    @property
+    def unchanged(self) -> bool:
+        """Whether all answers are known to be identical to the baseline's, and any was measured."""
+        return self.identical is not None and bool(self.identical.all() and self.compared)
+
+    @cached_property
+    def evidence(self) -> Evidence:
+        """The correctness measures that the verdict rests on."""
+        return evidence_of(
+            self.before, self.after, self.lower, self.margin, self.identical, self.failed
+        )
 
     @property
     def compared(self) -> tuple[Change, ...]:
@@ -150,7 +179,7 @@ class Comparison:
 
     def regressed(self, alpha: float) -> tuple[Change, ...]:
         """The features that got worse by more than chance, at this level for all together."""
-        if self.clusters < self.fewest:
+        if self.clusters < self.fewest or self.unchanged:
             return ()
         return tuple(
             change
@@ -167,6 +196,8 @@ def compare(
     clusters: Mapping[str, str] = MappingProxyType({}),
     alpha: float = 0.05,
     margin: float = 0.1,
+    identical: NDArray[np.bool_] | None = None,
+    failed: Collection[str] = (),
 ) -> Comparison:
     """Compare two runs query by query.
 
@@ -178,14 +209,18 @@ def compare(
 
     A run of the same system that answers anew is called worse with a probability of about
     ``alpha``, mostly less. Four queries have to differ, all for the worse, before p can be below
-    0.05. What hangs together is exchanged as one: where queries are in clusters, what is tested are
-    the sums over clusters, of which there have to be :data:`FEWEST_CLUSTERS`. Where a model was
-    asked several times, each of its responses is compared with each of the other run's, and a query
-    counts once, with the mean. Below :data:`FEW` clusters a loss also has to exclude, by
-    :func:`mirage.statistics.upper_bounds`, that what was not seen makes up for it.
+    0.05; three of 28 or more, if they turned from right to wrong and nothing else changed: see
+    :mod:`mirage.testing._flips`. What hangs together is exchanged as one: if queries are in
+    clusters, what is tested are the sums over clusters, of which there have to be
+    :data:`FEWEST_CLUSTERS`. If a model was asked several times, each of its responses is compared
+    with each of the other run's, and a query counts once, with the mean. Below :data:`FEW` clusters
+    a loss also has to exclude, by :func:`mirage.statistics.upper_bounds`, that what was not seen
+    makes up for it.
 
-    A run is no worse where in every feature :func:`mirage.statistics.upper_bounds` is within the
-    margin, each at the level of ``alpha``: to say so of all takes no correction for their number
+    A run is no worse if correctness measures cover at least half of the answers that changed
+    (:mod:`mirage.testing._evidence`), and if in every feature
+    :func:`mirage.statistics.upper_bounds` of the whole loss, style included, is within the margin,
+    each at the level of ``alpha``: to say so of all takes no correction for their number
     (an intersection-union test, Berger 1982, Multiparameter Hypothesis Testing and Acceptance
     Sampling, Technometrics 24, 295-300). Where the run has no value and the earlier one had one,
     all is lost, but for a feature that good answers may lack. It takes 29 queries, or clusters,
@@ -198,6 +233,9 @@ def compare(
         clusters: by query id, what a query hangs together with; one that is not there is by itself.
         alpha: the level of each verdict.
         margin: the loss that ``no worse`` excludes; see :attr:`Change.lost_at_most`.
+        identical: whether each answer is identical to the baseline's, in the order of the earlier
+            run's queries; ``None`` if not known. If all are, the run is no worse.
+        failed: the ids of the queries that the model failed on in either run.
     """
     after = after.select(before.query_ids).columns(before.features)
     earlier, later = each_time(before), each_time(after)
@@ -208,30 +246,35 @@ def compare(
     worsening = mean_of_pairs(pairs)
     tested = more_than_wording(pairs, before.features)
     codes = cluster_codes(before.query_ids, clusters)
+    beyond = _losses(before, after, tested)
     p_values = single_step_p_values(cluster_sums(codes, tested))
+    p_values = np.minimum(p_values, flip_p_values(beyond, codes, before.features))
     fell = np.nansum(tested, axis=0) > 10.0**-DECIMALS
-    losses = _losses(before, after, tested)
-    lost = np.full(losses.shape[1], np.inf)
-    ranged = np.isfinite(losses).all(axis=0)
-    if ranged.any():
-        lost[ranged] = upper_bounds(losses[:, ranged], codes, level=1 - alpha)
+    losses = _losses(before, after, worsening)
+    count = int(codes.max()) + 1
+    lost, left = (_bounds(each, codes, level=1 - alpha) for each in (losses, beyond))
     gained = np.full(losses.shape[1], -np.inf)
-    if ranged.any() and codes.max() + 1 < FEW:
-        gained[ranged] = upper_bounds(-losses[:, ranged], codes, level=1 - alpha)
+    if count < FEW:
+        bounds = _bounds(-beyond, codes, level=1 - alpha)
+        gained = np.where(np.isfinite(bounds), bounds, -np.inf)
+    allowed = np.nan_to_num(mean_of_pairs(worsening - tested))
     changes = [
-        _change(
-            name,
-            worsening[:, j],
-            before.values[:, j],
-            after.values[:, j],
-            p_values[j],
-            fell[j],
-            lost[j],
-            gained[j],
+        replace(
+            _change(
+                name,
+                worsening[:, j],
+                before.values[:, j],
+                after.values[:, j],
+                p_values[j],
+                fell[j],
+                lost[j],
+                gained[j],
+            ),
+            allowance=max(float(allowed[j]), 0.0),
+            beyond_at_most=float(left[j]),
         )
         for j, name in enumerate(before.features)
     ]
-    count = int(codes.max()) + 1
     return Comparison(
         before,
         after,
@@ -244,7 +287,18 @@ def compare(
         frozenset(lower_is_better),
         alpha,
         margin,
+        identical,
+        frozenset(failed),
     )
+
+
+def _bounds(losses: Floats, codes: Ints, *, level: float) -> Floats:
+    """Return the most that each feature may have lost; infinite if its range is not known."""
+    bounds = np.full(losses.shape[1], np.inf)
+    ranged = np.isfinite(losses).all(axis=0)
+    if ranged.any():
+        bounds[ranged] = upper_bounds(losses[:, ranged], codes, level=level)
+    return bounds
 
 
 def each_time(table: FeatureTable) -> Floats:
@@ -253,13 +307,13 @@ def each_time(table: FeatureTable) -> Floats:
     return values.round(DECIMALS)
 
 
-def _losses(before: FeatureTable, after: FeatureTable, tested: Floats) -> Floats:
+def _losses(before: FeatureTable, after: FeatureTable, worsening: Floats) -> Floats:
     """What each query lost, as a share of the feature's range."""
     known = [facts(name, {**after.facts, **before.facts}) for name in before.features]
     width = np.array([entry.high - entry.low for entry in known])
     may_lack = np.array([name in GATED and GATED[name].may_lack for name in before.features])
     gone = np.isnan(after.values) & ~np.isnan(before.values) & ~may_lack
-    losses = np.where(gone, 1.0, np.nan_to_num(tested) / width)
+    losses = np.where(gone, 1.0, np.nan_to_num(worsening) / width)
     return np.where(np.isfinite(width), losses, np.inf)
 
 

@@ -11,6 +11,8 @@ import numpy as np
 from mirage._base.arrays import Floats
 from mirage.dataset import MirageDataset
 from mirage.features import feature_names
+from mirage.features.base import GIVEN, Need
+from mirage.testing._evidence import COVERED
 
 __all__ = [
     "GATED",
@@ -27,17 +29,18 @@ class Gated(NamedTuple):
 
     Attributes:
         name: the feature's.
-        wording: a difference up to this on one query is none.
-        manner: what all answers may lose alike, by the median query, when they are written in
-            another manner.
-        stands_in: whether it is compared only where no query has short answers.
+        wording: a difference up to this on one query raises no alarm.
+        manner: what all answers may lose alike, by the median query, without an alarm, as they do
+            when they are written in another manner.
+        stands_in: what it stands in for: it is compared only if fewer than half of the queries
+            have any of these.
         may_lack: whether an answer that is good may have no value.
     """
 
     name: str
     wording: float = 0.0
     manner: float = 0.0
-    stands_in: bool = False
+    stands_in: tuple[Need, ...] = ()
     may_lack: bool = False
 
 
@@ -54,8 +57,10 @@ GATED: Mapping[str, Gated] = MappingProxyType(
             Gated("support_lexical", manner=0.5),
             Gated("answer_match"),
             Gated("wrong_answer"),
-            Gated("fact_agreement", manner=0.2, stands_in=True),
-            Gated("fact_precision", manner=0.2, stands_in=True),
+            Gated("fact_agreement", manner=0.2, stands_in=("answers",)),
+            Gated("fact_precision", manner=0.2, stands_in=("answers",)),
+            # True answers may share little with a reference; what they share seldom vanishes.
+            Gated("reference_recall", manner=1.0, stands_in=("answers", "relevant passages")),
             Gated("unknown_facts", manner=0.2),
             Gated("abstention"),
             Gated("invention"),
@@ -71,8 +76,13 @@ that a dataset cannot have is left out.
 
 def gated(dataset: MirageDataset) -> tuple[str, ...]:
     """The names of the features that the gate compares on these queries."""
-    answers = any(query.answers for query in dataset)
-    return tuple(entry.name for entry in GATED.values() if not (entry.stands_in and answers))
+    asked = [query for query in dataset if query.answerable is not False]
+    common = {
+        need
+        for need in ("answers", "relevant passages")
+        if sum(map(GIVEN[need], asked)) >= max(COVERED * len(asked), 1)
+    }
+    return tuple(entry.name for entry in GATED.values() if common.isdisjoint(entry.stands_in))
 
 
 def default_names(names: Iterable[str], dataset: MirageDataset) -> tuple[str, ...]:

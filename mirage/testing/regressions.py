@@ -33,7 +33,13 @@ from mirage.testing._shortfalls import (
     worst,
 )
 from mirage.testing._unclear import Unclear, settle_unclear, unclear_action
-from mirage.testing.baseline import Baseline, read_baseline, versions
+from mirage.testing.baseline import (
+    Baseline,
+    digests_of,
+    identical_answers,
+    read_baseline,
+    versions,
+)
 from mirage.testing.comparison import Change, Comparison, compare
 from mirage.testing.gate import GATED, default_names
 from mirage.testing.planning import More, what_would_tell
@@ -43,9 +49,12 @@ __all__ = [
     "assert_no_regression",
     "check_compared",
     "compared",
+    "identical_line",
     "lost_queries",
     "measured",
+    "more_to_tell",
     "summary",
+    "table_notes",
     "told",
     "worse_than_before",
 ]
@@ -187,7 +196,16 @@ def compared(
     clusters = clusters_of(dataset, cluster)
     before = earlier.table.columns(names)
     lower = earlier.lower_is_better
-    comparison = compare(before, table, lower, clusters=clusters, alpha=alpha, margin=margin)
+    comparison = compare(
+        before,
+        table,
+        lower,
+        clusters=clusters,
+        alpha=alpha,
+        margin=margin,
+        identical=identical_answers(earlier, run),
+        failed={*earlier.failed, *(response.query_id for response in run.failed)},
+    )
     return Compared(comparison, earlier, dataset, run, clusters)
 
 
@@ -195,7 +213,13 @@ def measured(runs: Compared) -> Baseline:
     """The later run of a comparison as a baseline, to put into a history."""
     table = replace(runs.comparison.after, clusters=runs.clusters)
     failed = {response.query_id: response.error or "" for response in runs.run.failed}
-    return replace(runs.baseline, table=table, failed=failed, versions=versions())
+    return replace(
+        runs.baseline,
+        table=table,
+        failed=failed,
+        versions=versions(),
+        digests=digests_of(runs.run),
+    )
 
 
 def check_compared(runs: Compared, unclear: str, allow_failed: int) -> Comparison:
@@ -220,10 +244,37 @@ def check_compared(runs: Compared, unclear: str, allow_failed: int) -> Compariso
     if comparison.verdict == "cannot tell":
         settle_unclear(
             unclear,
-            lambda: summary(comparison, what_would_tell(comparison)),
-            lambda: told(comparison, what_would_tell(comparison)),
+            lambda: summary(comparison, more_to_tell(comparison)),
+            lambda: told(comparison, more_to_tell(comparison)),
         )
     return comparison
+
+
+def more_to_tell(comparison: Comparison) -> More | None:
+    """Return how many more queries would make a comparison conclusive.
+
+    Returns:
+        ``None`` if it is conclusive, or if no number of queries would help: correctness was not
+        measured, or a change of style alone is above the margin.
+    """
+    if comparison.verdict != "cannot tell" or _beyond_queries(comparison):
+        return None
+    return what_would_tell(comparison)
+
+
+def _beyond_queries(comparison: Comparison) -> bool:
+    """Return whether more queries would leave the comparison inconclusive."""
+    return not comparison.evidence.is_enough or bool(_style_above_margin(comparison))
+
+
+def _style_above_margin(comparison: Comparison) -> list[str]:
+    """Return the features whose mean loss is above the margin because of its allowance."""
+    losses = dict(zip(comparison.before.features, comparison.losses.mean(axis=0), strict=True))
+    return [
+        change.feature
+        for change in comparison.unclear
+        if change.allowance > 0 and losses[change.feature] > comparison.margin
+    ]
 
 
 def _too_few(comparison: Comparison) -> str:
@@ -302,6 +353,7 @@ def _facts(comparison: Comparison, baseline: Baseline, run: Run) -> dict[str, An
             "after": change.after,
             "p": change.p,
             "lost_at_most": change.lost_at_most if np.isfinite(change.lost_at_most) else None,
+            "allowance": change.allowance,
         }
         for change in comparison.compared
     }
@@ -317,6 +369,7 @@ def _facts(comparison: Comparison, baseline: Baseline, run: Run) -> dict[str, An
         "margin": comparison.margin,
         "features": features,
         "not_compared": comparison.not_compared,
+        "evidence": comparison.evidence.kinds,
         "worse": worse,
         "verdict": comparison.verdict,
         "held": not worse,
@@ -326,7 +379,7 @@ def _facts(comparison: Comparison, baseline: Baseline, run: Run) -> dict[str, An
 def told(comparison: Comparison, more: More | None = None) -> str:
     """What a comparison that is not for the worse comes to, in 80 columns, and what would tell."""
     rows = tuple(_row(change) for change in comparison.unclear or comparison.compared)
-    notes = (*([_legend(comparison)] if rows else []), *_not_compared(comparison))
+    notes = tuple(table_notes(comparison, [_legend(comparison)] if rows else []))
     return to_text(Table(summary(comparison, more), _HEADER, rows, notes=notes, name=0))
 
 
@@ -334,6 +387,8 @@ def summary(comparison: Comparison, more: More | None = None) -> str:
     """What a comparison that is not for the worse comes to, in a sentence."""
     model, margin = comparison.after.model, f"{comparison.margin:g}"
     counted = _counted(comparison)
+    if comparison.unchanged and comparison.unclear:
+        return f"{model} is no worse than the baseline: {identical_line(comparison)}"
     if comparison.verdict == "no worse":
         names = ", ".join(change.feature for change in comparison.compared)
         rest = ", ".join(comparison.not_compared)
@@ -350,7 +405,54 @@ def summary(comparison: Comparison, more: More | None = None) -> str:
     rangeless = [c.feature for c in comparison.unclear if np.isinf(c.lost_at_most)]
     if rangeless:
         return f"{said}; declare the range of {', '.join(rangeless)} (mirage.features.Facts)"
+    style = ", ".join(_style_above_margin(comparison))
+    if not comparison.evidence.is_enough:
+        return f"inconclusive: {comparison.evidence.lack}"
+    if style:
+        return (
+            f"{said}; {style} fell as it does with another style, which is no alarm and no proof: "
+            "read some answers, and save a new baseline if the style is meant"
+        )
     return f"{said}; {more}" if more else said
+
+
+def table_notes(comparison: Comparison, legend: Sequence[str] = ()) -> list[str]:
+    """Return the lines below a table of features: evidence, style and what is not compared.
+
+    Args:
+        comparison: The comparison.
+        legend: Lines that explain the columns.
+    """
+    identical = identical_line(comparison)
+    return [
+        str(comparison.evidence),
+        *([identical] if identical else []),
+        *_allowances(comparison),
+        *legend,
+        *_not_compared(comparison),
+    ]
+
+
+def identical_line(comparison: Comparison) -> str:
+    """Return how many answers are identical to the baseline's; empty if that is not known."""
+    if comparison.identical is None:
+        return ""
+    same, queries = int(comparison.identical.sum()), len(comparison.identical)
+    return f"{same} of {queries} answers are identical to the baseline's"
+
+
+def _allowances(comparison: Comparison) -> list[str]:
+    """Return a line on each feature of whose loss a part counts as style."""
+    lines = []
+    for change in comparison.compared:
+        allowance = number(change.allowance)
+        if float(allowance) > 0:
+            lines.append(
+                f"{change.feature}: {allowance} of its loss counts as style and raises no alarm; "
+                f"the loss beyond style is at most {number(change.beyond_at_most)}, the whole "
+                f"loss at most {number(change.lost_at_most)}, and “no worse” takes the whole"
+            )
+    return lines
 
 
 def _regressed(
@@ -367,8 +469,7 @@ def _regressed(
         _HEADER,
         [(_row(change), change in worse) for change in comparison.compared],
         [
-            _legend(comparison),
-            *_not_compared(comparison),
+            *table_notes(comparison, [_legend(comparison)]),
             *_newer(baseline),
             *worst(findings, f"Queries with worse {' or '.join(names)}", dataset, shown),
         ],

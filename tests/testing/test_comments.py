@@ -73,7 +73,7 @@ def test_a_comment_says_what_got_lost(against: Callable[[Run], Compared]) -> Non
 
 def test_a_comment_says_what_would_tell(against: Callable[[Run], Compared]) -> None:
     more = More(17, None, 0.8)
-    unclear = against(run(lambda i: right(i) if i > 2 else "##Answer: It is Elsewhere."))
+    unclear = against(run(lambda i: right(i) if i > 1 else "##Answer: It is Elsewhere."))
     said = "; to tell takes about 17 more queries like these"
     assert said in comment(unclear, more=more)
     assert said not in comment(unclear)
@@ -106,6 +106,6 @@ def test_junit_has_a_case_a_feature(against: Callable[[Run], Compared]) -> None:
     assert "q0: " in (feature.findtext("failure") or "")
     assert "q3 @team <b>: failed: down # <img" in (lost.findtext("failure") or "")
     assert r"big \x00\u202e -->" in (lost.findtext("failure") or "")
-    few = against(run(lambda i: right(i) if i > 2 else "##Answer: It is Elsewhere."))
+    few = against(run(lambda i: right(i) if i > 1 else "##Answer: It is Elsewhere."))
     suite = ElementTree.fromstring(junit(few))
     assert (suite.get("failures"), suite.get("skipped")) == ("0", "1")

@@ -1,0 +1,139 @@
+"""Which correctness measures a comparison rests on, and on how many queries."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mirage._base.arrays import Floats
+from mirage.features import FeatureTable, canonical_name
+from mirage.features.base import Need
+from mirage.features.registry import DEFINITIONS, facts
+
+__all__ = ["COVERED", "Evidence", "evidence_of"]
+
+COVERED = 0.5
+"""Share of the changed answers that correctness measures have to cover for "no worse"."""
+
+_KINDS: tuple[tuple[str, frozenset[Need]], ...] = (
+    ("short answers", frozenset({"answers"})),
+    ("references", frozenset({"reference", "answers or reference"})),
+    ("relevant passages", frozenset({"relevant passages", "reference or relevant passages"})),
+    ("questions without an answer", frozenset({"unanswerable queries"})),
+)
+_OWN = "features of your own"
+
+
+class Evidence(NamedTuple):
+    """The correctness measures that a comparison could compute.
+
+    Attributes:
+        kinds: Number of queries that each kind of measure covers, by its name.
+        covered: Number of changed answers that a measure covers.
+        changed: Number of answers that differ from the baseline's; all, if this is not known.
+            Queries that the model failed on in either run have no answers to compare.
+        queries: Number of queries.
+    """
+
+    kinds: dict[str, int]
+    covered: int
+    changed: int
+    queries: int
+
+    @property
+    def is_enough(self) -> bool:
+        """Whether the measures cover at least :data:`COVERED` of the answers that changed."""
+        return not self.changed or self.covered >= max(COVERED * self.changed, 1)
+
+    def __str__(self) -> str:
+        if not self.kinds:
+            return "Evidence: nothing that measures correctness"
+        counts = [f"{kind} on {number}" for kind, number in self.kinds.items()]
+        counts[0] += f" of {self.queries} queries"
+        line = f"Evidence: {', '.join(counts)}"
+        if "short answers" in self.kinds or _OWN in self.kinds:
+            return line
+        return f"{line}; a fact that is denied in the same words takes short answers to be seen"
+
+    @property
+    def lack(self) -> str:
+        """What is missing, and what to add to the queries."""
+        if self.covered:
+            what = f"correctness could be measured on {self.covered} of {self.changed} answers only"
+        else:
+            what = "nothing that measures correctness could be computed"
+        return f"{what}; give the queries short answers, references or relevant passages (qrels)"
+
+
+def evidence_of(
+    before: FeatureTable,
+    after: FeatureTable,
+    lower: Collection[str],
+    margin: float,
+    identical: NDArray[np.bool_] | None,
+    failed: Collection[str],
+) -> Evidence:
+    """Return the correctness measures of a comparison.
+
+    A feature is a correctness measure if it needs short answers, a reference, relevant passages or
+    queries that no passage answers. So is a feature of the user's own with a known range. It counts
+    only if more than the margin of it can be lost: one that is at its worst in both runs cannot
+    discriminate.
+
+    Args:
+        before: The earlier run.
+        after: The later run, with the same queries and features in the same order.
+        lower: The features of which a smaller value is the better one.
+        margin: The loss that "no worse" excludes, as a share of a feature's range.
+        identical: Whether each answer is identical to the baseline's; ``None`` if not known.
+        failed: Ids of the queries that the model failed on in either run.
+    """
+    covers: dict[str, NDArray[np.bool_]] = {}
+    for kind, values in _measures(before, after, lower, margin):
+        covers[kind] = covers.get(kind, np.zeros(len(before), dtype=bool)) | values
+    changed = np.array([id_ not in failed for id_ in before.query_ids])
+    if identical is not None:
+        changed &= ~identical
+    covered = np.logical_or.reduce([*covers.values(), np.zeros(len(before), dtype=bool)])
+    order = [kind for kind, _ in _KINDS] + [_OWN]
+    return Evidence(
+        {kind: int(covers[kind].sum()) for kind in order if kind in covers},
+        int((covered & changed).sum()),
+        int(changed.sum()),
+        len(before),
+    )
+
+
+def _measures(
+    before: FeatureTable, after: FeatureTable, lower: Collection[str], margin: float
+) -> Iterator[tuple[str, NDArray[np.bool_]]]:
+    """Yield the kind of each correctness measure, and the queries that have a value of it."""
+    own = {**after.facts, **before.facts}
+    for j, name in enumerate(before.features):
+        known = facts(name, own)
+        width = known.high - known.low
+        kind = _kind(name, frozenset(known.needs))
+        both = ~np.isnan(before.values[:, j]) & ~np.isnan(after.values[:, j])
+        if not kind or not np.isfinite(width) or not both.any():
+            continue
+        values = np.stack([table.values[both, j] for table in (before, after)])
+        if _room(values, known.low, known.high, lower=name in lower) > margin:
+            yield kind, both
+
+
+def _kind(name: str, needs: frozenset[Need]) -> str:
+    for kind, wanted in _KINDS:
+        if needs & wanted:
+            return kind
+    stem = canonical_name(name).partition("@")[0]
+    return "" if stem in DEFINITIONS else _OWN
+
+
+def _room(values: Floats, low: float, high: float, *, lower: bool) -> float:
+    """Return how much of a feature the better of two runs can lose, as a share of its range."""
+    means = values.mean(axis=1)
+    room = high - means if lower else means - low
+    return float(room.max() / (high - low))

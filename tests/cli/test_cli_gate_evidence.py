@@ -1,0 +1,39 @@
+"""How `mirage check` ends if nothing measures correctness."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from command_line import mirage
+
+from mirage import MirageDataset
+from mirage.dataset import write_run
+from mirage.models import Response, Run
+
+SWAHILI = MirageDataset.bundled("sw")
+REFERENCES = {query.id: query.reference or "" for query in SWAHILI}
+BESIDE = dict.fromkeys(REFERENCES, "Hii ni sentensi isiyojibu swali lolote hapa [1].")
+HIDDEN = ("reference", "relevant", "answers", "wrong_answers", "answerable")
+
+
+def test_nothing_that_measures_correctness_ends_with_the_inconclusive_status(
+    tmp_path: Path,
+) -> None:
+    rows = [query.model_dump_json(exclude={*HIDDEN}) for query in SWAHILI]
+    (tmp_path / "queries.jsonl").write_text("\n".join(rows), encoding="utf-8")
+    for name, texts in (
+        ("before", REFERENCES),
+        ("after", BESIDE),
+    ):
+        responses = tuple(Response(query_id=id_, text=text) for id_, text in texts.items())
+        write_run(Run(model="m", language="sw", responses=responses), tmp_path / f"{name}.jsonl")
+    given = ["--dataset", tmp_path / "queries.jsonl"]
+    baseline = tmp_path / "baseline.json"
+    mirage("baseline", "save", "sw", tmp_path / "before.jsonl", "--out", baseline, *given)
+    check = ["check", "sw", tmp_path / "after.jsonl", "--baseline", baseline, *given]
+    ended = mirage(*check, "--json")
+    plain = json.loads(ended.stdout)
+    assert (ended.exit_code, plain["verdict"], plain["evidence"]) == (2, "cannot tell", {})
+    assert plain["reason"].startswith("inconclusive: nothing that measures correctness")
+    assert mirage(*check, "--cannot-tell", "7").exit_code == 7
