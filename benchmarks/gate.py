@@ -10,15 +10,33 @@ test is the library's, at alpha 0.05.
 - a tenth of citations lost: each citation is dropped with probability 0.1, in 200 seeds a language;
 - a paraphrase: the same system in other true words.
 
+A second table counts verdicts. The baseline is the first true text of each query; what changes is:
+
+- 6 of 30 answers are denied, or merely mentioned before a lie, in words of the phrase files;
+- all answers are "xxxx yyyy [1]", or the first sentence of an irrelevant passage; both also on
+  queries that have a reference and no other label;
+- changes of style, each on all answers: headings, bullets, bold type, an opener, a closer, a
+  signature, a footer, an emoji, a table, JSON, numbering (``--held-back`` takes other phrases).
+
+A third counts how often 3 of 30 answers that turned from right to wrong are found. Each query is
+asked once, or three times; all other answers stay as they were, or vary: each is one of the two
+true texts.
+
     python benchmarks/gate.py [SEEDS]     # 200 by default; some minutes on two cores
+    python benchmarks/gate.py --part verdicts --quick     # English and Japanese
+    python benchmarks/gate.py --part power 20             # five languages
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import re
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
+from itertools import product
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 from joblib import Parallel, delayed
@@ -26,8 +44,9 @@ from joblib import Parallel, delayed
 from mirage import FeatureSuite, FeatureTable, MirageDataset, Query, Response, Run
 from mirage.languages import LANGUAGES
 from mirage.surrogate.drafts import Texts, bundled_texts
-from mirage.testing.comparison import compare
+from mirage.testing.comparison import Comparison, compare
 from mirage.testing.gate import gated
+from mirage.text import split_sentences
 
 Responses = Mapping[str, str]
 
@@ -115,10 +134,10 @@ def alarms_in(code: str, seeds: int) -> Counter[Row]:
     return found
 
 
-def main(seeds: int = 200) -> None:
-    """Print the table."""
-    jobs = (delayed(alarms_in)(code, seeds) for code in LANGUAGES)
-    by_language = dict(zip(LANGUAGES, Parallel(n_jobs=2)(jobs), strict=True))
+def main(seeds: int = 200, codes: tuple[str, ...] = tuple(LANGUAGES)) -> None:
+    """Print the first table."""
+    jobs = (delayed(alarms_in)(code, seeds) for code in codes)
+    by_language = dict(zip(codes, Parallel(n_jobs=2)(jobs), strict=True))
     found: Counter[Row] = sum(by_language.values(), Counter())
     for change, pairs in CHANGES.items():
         print(f"{change}: alarms of runs")
@@ -140,10 +159,233 @@ def main(seeds: int = 200) -> None:
             )
 
 
+# Verdicts -----------------------------------------------------------------------------------------
+
+ROOT = Path(__file__).resolve().parent.parent
+PHRASES = {
+    False: ROOT / "mirage" / "data" / "phrases",
+    True: ROOT / "tests" / "data" / "phrases",
+}
+QUICK = ("en", "ja")
+VERDICTS = ("worse", "no worse", "cannot tell")
+FLIPS = ("wrong answer", "refusal", "denial", "mention-lie", "invention")
+UNLABELLED: dict[str, Any] = {
+    "relevant": (),
+    "answers": (),
+    "wrong_answers": (),
+    "answerable": None,
+}
+Style = Callable[[str], str]
+
+
+def phrases(code: str, held_back: bool) -> dict[str, Any]:
+    """The phrases of a language: those that ship, or those that are held back for tests."""
+    path = PHRASES[held_back] / f"{code}.json"
+    content: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    return content
+
+
+def styles(code: str, held_back: bool) -> dict[str, Style]:
+    """Return changes of style by name; none of them should raise an alarm."""
+    manners = phrases(code, held_back)["manners"]
+
+    def lines(text: str, mark: Callable[[int], str]) -> str:
+        sentences = split_sentences(text, code)
+        return "\n".join(f"{mark(i)}{sentence}" for i, sentence in enumerate(sentences, 1))
+
+    def bold(text: str) -> str:
+        first, *rest = split_sentences(text, code)
+        return " ".join([f"**{first}**", *rest])
+
+    heading, label = manners["headings"][0], manners["labels"][0]
+    return {
+        "heading": lambda text: f"## {heading}\n\n{text}",
+        "bullets": lambda text: lines(text, lambda _: "- "),
+        "bold": bold,
+        "opener": lambda text: f"{manners['openers'][0]} {text}",
+        "closer": lambda text: f"{text} {manners['closers'][0]}",
+        "signature": lambda text: f"{text}\n\n{manners['signatures'][0]}",
+        "footer": lambda text: f"{text}\n\n---\n{manners['disclaimers'][0]}",
+        "emoji": lambda text: f"✅ {text} 😊",
+        "table": lambda text: f"| {label} |\n| --- |\n| {text} |",
+        "JSON": lambda text: json.dumps({"answer": text}, ensure_ascii=False),
+        "numbering": lambda text: lines(text, lambda i: f"{i}. "),
+    }
+
+
+def wronged(query: Query, texts: Texts, kind: str, words: Mapping[str, Any], refusal: str) -> str:
+    """The response to one query after its right answer turned wrong."""
+    if kind in ("wrong answer", "invention"):
+        return texts.false
+    if kind == "refusal":
+        return refusal
+    templates = words["faults"]["denial" if kind == "denial" else "mention_lie"]
+    template = templates[int(query.id.strip("q")) % len(templates)]
+    parts = {"true": texts.true[0], "right": query.answers[0][0], "false": texts.false}
+    return re.sub(r"\{(\w+)\}", lambda match: parts[match[1]], template)
+
+
+class Bench:
+    """The gate on the queries of one language, with features cached by response."""
+
+    def __init__(self, code: str, *, only_references: bool = False) -> None:
+        self.code = code
+        queries = MirageDataset.bundled(code)
+        if only_references:
+            queries = MirageDataset(query.model_copy(update=UNLABELLED) for query in queries)
+        self.dataset = queries
+        self.suite = FeatureSuite(gated(queries))
+        facts = self.suite.facts
+        self.lower = [name for name in facts if facts[name].direction_in(code) == "lower"]
+        self.cache: dict[tuple[str, str], np.ndarray[Any, Any]] = {}
+
+    def rows(self, texts: Responses) -> np.ndarray[Any, Any]:
+        """Return the features of one response per query, ``(queries, features)``."""
+        ids = [id_ for id_ in texts if (id_, texts[id_]) not in self.cache]
+        if ids:
+            responses = tuple(Response(query_id=id_, text=texts[id_]) for id_ in ids)
+            run = Run(model="m", language=self.code, responses=responses)
+            queries = MirageDataset(self.dataset[id_] for id_ in ids)
+            table = self.suite.score(queries, run, progress=False)
+            for id_, row in zip(ids, table.select(ids).values, strict=True):
+                self.cache[id_, texts[id_]] = row
+        return np.stack([self.cache[id_, text] for id_, text in texts.items()])
+
+    def table(self, repeats: list[dict[str, str]]) -> FeatureTable:
+        """Return the features of a run, each of whose repeats has a response per query."""
+        values = np.stack([self.rows(texts) for texts in repeats])
+        known = ~np.isnan(values)
+        counts = np.maximum(known.sum(axis=0), 1)
+        means = np.where(known.any(axis=0), np.nansum(values, axis=0) / counts, np.nan)
+        several = values if len(repeats) > 1 else None
+        names = self.suite.names
+        return FeatureTable("m", self.code, tuple(repeats[0]), names, means, repeats=several)
+
+    def compare(self, before: list[dict[str, str]], after: list[dict[str, str]]) -> Comparison:
+        """Return the comparison of two runs."""
+        same = np.array(
+            [len({run[id_] for run in (*before, *after)}) == 1 for id_ in before[0]], dtype=bool
+        )
+        return compare(self.table(before), self.table(after), self.lower, identical=same)
+
+
+def verdicts_in(code: str, held_back: bool) -> dict[str, Counter[str]]:
+    """Verdicts of one language, and the features of the alarms, by cell."""
+    counts: dict[str, Counter[str]] = {}
+    written, words = bundled_texts(code), phrases(code, held_back)
+    for only_references in (False, True):
+        bench = Bench(code, only_references=only_references)
+        full = MirageDataset.bundled(code)
+        true = {query.id: written[query.id].true[0] for query in full}
+        cells = {
+            "xxxx": dict.fromkeys(true, "xxxx yyyy [1]"),
+            "irrelevant first sentence": {query.id: irrelevant(query) for query in full},
+            "identical": dict(true),
+        }
+        if only_references:
+            cells = {f"{cell}, references only": texts for cell, texts in cells.items()}
+        else:
+            six = [query for query in full if query.answerable][:6]
+            for kind, verb in (("denial", "denied"), ("mention-lie", "mention-lied")):
+                lies = {q.id: wronged(q, written[q.id], kind, words, "") for q in six}
+                cells[f"{verb} 6 of 30"] = true | lies
+            for name, style in styles(code, held_back).items():
+                cells[f"style: {name}"] = {id_: style(text) for id_, text in true.items()}
+        for cell, texts in cells.items():
+            comparison = bench.compare([true], [texts])
+            counts[cell] = Counter([comparison.verdict])
+            counts[cell].update(change.feature for change in comparison.regressed(ALPHA))
+    return counts
+
+
+def irrelevant(query: Query) -> str:
+    """The first sentence of the first passage that is not relevant, with its citation."""
+    passage = next(p for p in query.passages if p.id not in query.relevant)
+    return f"{split_sentences(passage.text, query.language)[0]} [{passage.id}]"
+
+
+def show_verdicts(codes: tuple[str, ...], held_back: bool) -> None:
+    """Print how often each verdict is given, cell by cell."""
+    by_language = Parallel(n_jobs=2)(delayed(verdicts_in)(code, held_back) for code in codes)
+    print(f"verdicts in {len(codes)} languages: {', '.join(VERDICTS)}; features of the alarms")
+    for cell in by_language[0]:
+        total: Counter[str] = sum((counts[cell] for counts in by_language), Counter())
+        features = ", ".join(f"{n} {k}" for n, k in total.most_common() if n not in VERDICTS)
+        numbers = "".join(f"{total[verdict]:5}" for verdict in VERDICTS)
+        where = [
+            code
+            for code, counts in zip(codes, by_language, strict=True)
+            if "style" in cell and counts[cell]["worse"]
+        ]
+        print(f"  {cell:42}{numbers}  {features} {' '.join(where)}")
+
+
+# Power --------------------------------------------------------------------------------------------
+
+
+def found_in(code: str, seeds: int) -> Counter[tuple[str, int, bool, str]]:
+    """How often 3 answers of 30 that turned wrong are found, by kind, repeats and variation.
+
+    With no answer turned wrong, it is how often a false alarm is raised.
+    """
+    bench, written = Bench(code), bundled_texts(code)
+    words = phrases(code, held_back=False)
+    closed = [query for query in bench.dataset if query.answerable]
+    rest = [query for query in bench.dataset if not query.answerable]
+    counts: Counter[tuple[str, int, bool, str]] = Counter()
+    for kind, repeats, varying in product((*FLIPS, "nothing"), (1, 3), (False, True)):
+        asked = closed[:20] + rest if kind == "invention" else closed
+        for seed in range(seeds):
+            rng = np.random.default_rng([seed, repeats, varying])
+
+            chooser = rng if varying else None
+            before, after = ([true_texts(asked, chooser) for _ in range(repeats)] for _ in range(2))
+            pool = rest if kind == "invention" else closed
+            chosen = rng.choice(len(pool), 3, replace=False) if kind != "nothing" else []
+            for query in (pool[i] for i in chosen):
+                refusal = written[rest[0].id].true[0]
+                text = wronged(query, written[query.id], kind, words, refusal)
+                for texts in after:
+                    texts[query.id] = text
+            counts[kind, repeats, varying, bench.compare(before, after).verdict] += 1
+    return counts
+
+
+def true_texts(queries: Iterable[Query], rng: np.random.Generator | None) -> dict[str, str]:
+    """Return a true text for each query: the first one, or either by chance."""
+    texts = {}
+    for query in queries:
+        written = bundled_texts(query.language)[query.id].true
+        texts[query.id] = written[0 if rng is None else int(rng.random() < 0.5)]
+    return texts
+
+
+def show_power(codes: tuple[str, ...], seeds: int) -> None:
+    """Print how often 3 answers of 30 that turned from right to wrong are found."""
+    total: Counter[Any] = sum(
+        Parallel(n_jobs=2)(delayed(found_in)(code, seeds) for code in codes), Counter()
+    )
+    print(f"3 of 30 answers turned wrong, {', '.join(codes)}, {seeds} draws each: verdicts in %")
+    for kind, repeats, varying in product((*FLIPS, "nothing"), (1, 3), (False, True)):
+        cells = [total[kind, repeats, varying, verdict] for verdict in VERDICTS]
+        shares = "".join(f"{100 * n / sum(cells):7.1f}" for n in cells)
+        rest = "others vary" if varying else "others stay"
+        print(f"  {kind:13} asked {repeats}x, {rest}: {shares}  ({', '.join(VERDICTS)})")
+
+
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("seeds", nargs="?", type=int, default=200)
+    parser.add_argument("--part", choices=["alarms", "verdicts", "power"])
+    parser.add_argument("--quick", action="store_true", help="English and Japanese only")
+    parser.add_argument("--held-back", action="store_true", help="phrases of the tests")
     options = parser.parse_args()
-    main(options.seeds)
+    languages = QUICK if options.quick else tuple(LANGUAGES)
+    if options.part in (None, "alarms"):
+        main(options.seeds, languages)
+    if options.part in (None, "verdicts"):
+        show_verdicts(languages, options.held_back)
+    if options.part in (None, "power"):
+        show_power(languages if options.quick else ("en", "de", "ja", "ar", "sw"), options.seeds)
