@@ -341,8 +341,8 @@ def found_in(code: str, seeds: int) -> Counter[tuple[str, int, bool, str]]:
             chooser = rng if varying else None
             before, after = ([true_texts(asked, chooser) for _ in range(repeats)] for _ in range(2))
             pool = rest if kind == "invention" else closed
-            chosen = rng.choice(len(pool), 3, replace=False) if kind != "nothing" else []
-            for query in (pool[i] for i in chosen):
+            turned = 0 if kind == "nothing" else 3
+            for query in (pool[i] for i in rng.choice(len(pool), turned, replace=False)):
                 refusal = written[rest[0].id].true[0]
                 text = wronged(query, written[query.id], kind, words, refusal)
                 for texts in after:

@@ -41,9 +41,9 @@ def flip_p_values(losses: Floats, codes: Ints, names: Sequence[str]) -> Floats:
     p = np.ones(len(names))
     losses = np.where(np.isfinite(losses), losses, 0.0)
     columns = np.array([name in FACTS for name in names], dtype=bool)
-    changed = cluster_sums(codes, np.abs(losses)).any(axis=1)
+    changed = np.asarray(cluster_sums(codes, np.abs(losses)).any(axis=1))
     flips = losses * (losses >= _FLIPPED) * columns
-    flipped = cluster_sums(codes, flips).any(axis=1)
+    flipped = np.asarray(cluster_sums(codes, flips).any(axis=1))
     if len(changed) < FEWEST_UNITS or not flipped.any():
         return p
     if (losses[:, columns] < 0).any() or (changed != flipped).any():
