@@ -12,16 +12,15 @@ sources. The trees know signs and no words, and are the same for all languages;
 
 from __future__ import annotations
 
-import json
 import math
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache, lru_cache, reduce
-from importlib import resources
 from operator import or_
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from mirage.languages import LANGUAGES, Language
+from mirage.text._trees import Forest, forest, packaged_json
 from mirage.text.lexicon import lexicon
 from mirage.text.mentions import bare
 from mirage.text.tokens import tokenize
@@ -73,7 +72,7 @@ def abstains(text: str, language: str | Language, *, question: str = "") -> floa
         UnknownNameError: no such language.
     """
     values = signs(text, language, question=question)
-    return 1 / (1 + math.exp(-_margin(values))) if any(values) else 0.0
+    return 1 / (1 + math.exp(-_trees().margin(values))) if any(values) else 0.0
 
 
 # Words --------------------------------------------------------------------------------------------
@@ -115,14 +114,8 @@ class _Words(NamedTuple):
 
 
 @cache
-def _data(name: str) -> Any:
-    source = resources.files("mirage") / "data" / name
-    return json.loads(source.read_text(encoding="utf-8"))
-
-
-@cache
 def _words(code: str, marked: bool = False) -> _Words:
-    entry, known, more = Language.of(code), lexicon(code), _data("abstentions.json")[code]
+    entry, known, more = Language.of(code), lexicon(code), packaged_json("abstentions.json")[code]
     gap = "" if entry.tokens == "character" else " "
     whole: dict[str, int] = {}
     runs: dict[str, int] = {}
@@ -177,7 +170,7 @@ def _turns(
 
 def _classified(entry: Language) -> Iterator[tuple[int, str]]:
     """Every word of a class, with the bit of that class."""
-    known, more = lexicon(entry.code), _data("abstentions.json")[entry.code]
+    known, more = lexicon(entry.code), packaged_json("abstentions.json")[entry.code]
     lists = {
         **more,
         "negation": (*known.negation, *more["negation"]),
@@ -587,34 +580,6 @@ def _opens_with_verdict(text: str, entry: Language) -> bool:
 # Trees --------------------------------------------------------------------------------------------
 
 
-class _Node(NamedTuple):
-    sign: int  # place in SIGNS; -1 in a leaf
-    threshold: float  # of a leaf: its value
-    left: int = 0  # place in the tree of what follows where the sign is not above the threshold
-    right: int = 0
-
-
 @cache
-def _trees() -> tuple[float, list[list[_Node]]]:
-    """What the trees start from, and each tree's nodes.
-
-    In the file a node is ``[sign, threshold, left, right]``, or ``[value]``.
-    """
-    model = _data("abstention_trees.json")
-    places = {name: place for place, name in enumerate(SIGNS)}
-    trees = [
-        [_Node(places[n[0]], *n[1:]) if len(n) > 1 else _Node(-1, n[0]) for n in tree]
-        for tree in model["trees"]
-    ]
-    return model["start"], trees
-
-
-def _margin(values: Sequence[float]) -> float:
-    """The log odds that a text with these signs abstains."""
-    margin, trees = _trees()
-    for tree in trees:
-        sign, threshold, left, right = tree[0]
-        while sign >= 0:
-            sign, threshold, left, right = tree[left if values[sign] <= threshold else right]
-        margin += threshold
-    return margin
+def _trees() -> Forest:
+    return forest(packaged_json("abstention_trees.json"), SIGNS)

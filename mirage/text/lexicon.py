@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cache
 from importlib import resources
 
@@ -29,6 +29,15 @@ class Lexicon:
         titles: what stands before names, such as "Dr".
         yes: words that affirm.
         no: words that deny.
+        attribution: words that report a belief as that of others, such as "many say".
+        falsity: words that call something false, such as "wrong" and "myth".
+        truth: words that call something true, such as "in fact".
+        exclusion: words that set something apart, such as "instead of" and "unlike".
+        alternative: words that leave a choice open, such as "or" and "possibly".
+        retraction: words that take back what was said, such as "sorry" and "correction".
+        comparison: words that compare, such as "than".
+        answer_words: words that introduce an answer, such as "the answer is".
+        condition: words that introduce a case that need not be real, such as "if".
     """
 
     abstention: tuple[str, ...]
@@ -40,6 +49,15 @@ class Lexicon:
     titles: tuple[str, ...]
     yes: tuple[str, ...]
     no: tuple[str, ...]
+    attribution: tuple[str, ...]
+    falsity: tuple[str, ...]
+    truth: tuple[str, ...]
+    exclusion: tuple[str, ...]
+    alternative: tuple[str, ...]
+    retraction: tuple[str, ...]
+    comparison: tuple[str, ...]
+    answer_words: tuple[str, ...]
+    condition: tuple[str, ...]
 
 
 @cache
@@ -52,9 +70,11 @@ def lexicon(code: str) -> Lexicon:
     code = Language.of(code).code
     source = resources.files("mirage") / "data" / "lexicon" / f"{code}.json"
     entries = json.loads(source.read_text(encoding="utf-8"))
-    lists = ("abstention", "contrast", "negation", "titles", "yes", "no")
+    special = {"numbers", "months", "function_words"}
+    lists = (field.name for field in fields(Lexicon) if field.name not in special)
     return Lexicon(
-        **{name: tuple(entries[name]) for name in lists},
+        # A list that a language does not have yet is empty.
+        **{name: tuple(entries.get(name, ())) for name in lists},
         numbers=entries["numbers"],
         months=entries["months"],
         function_words=frozenset(entries["function_words"]),

@@ -1,0 +1,114 @@
+"""Where a text mentions candidate answers, with the exact place of each mention."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from functools import lru_cache
+
+from mirage.languages import Language
+from mirage.text._folding import fold
+from mirage.text.mentions import MENTIONED_AT, mention
+from mirage.text.sentences import sentence_pieces
+from mirage.text.words import IN_WORD
+
+__all__ = ["Forms", "Span", "locate", "sentence_spans"]
+
+Forms = tuple[str, ...]
+Span = tuple[int, int]
+
+_WORDS = re.compile(rf"[{IN_WORD}]+(?:[.,:٫٬/-][{IN_WORD}]+)*")
+_CHARACTERS = re.compile(r"[0-9a-z\u00df-\u024f]+(?:[.,:/-][0-9]+)*|\w[^\w\s]?")
+
+
+@lru_cache(maxsize=4096)
+def locate(forms: Forms, text: str, language: str) -> tuple[Span, ...]:
+    """Return the places at which a text mentions a short answer in one of its forms.
+
+    A place is ``(start, end)`` in ``text``, which has to be in NFC. Places do not overlap.
+    """
+    entry = Language.of(language)
+    spans = [
+        (start + first, start + last)
+        for start, end in sentence_spans(text, language)
+        for form in forms
+        if mention(form, text[start:end], entry) >= MENTIONED_AT
+        for first, last in _places(form, text[start:end], entry)
+    ]
+    return tuple(_longest(spans))
+
+
+@lru_cache(maxsize=1024)
+def sentence_spans(text: str, language: str) -> tuple[Span, ...]:
+    """Return the places of the sentences of a text in NFC."""
+    spans, start = [], 0
+    for piece in sentence_pieces(text, language):
+        spans.append((start, start + len(piece)))
+        start += len(piece)
+    return tuple(spans) or ((0, len(text)),)
+
+
+def _longest(spans: Sequence[Span]) -> Iterator[Span]:
+    """Of overlapping places the longest, in the order of the text."""
+    chosen: list[Span] = []
+    for start, end in sorted(set(spans), key=lambda span: (span[0] - span[1], span)):
+        if all(end <= first or start >= last for first, last in chosen):
+            chosen.append((start, end))
+    yield from sorted(chosen)
+
+
+def _places(form: str, sentence: str, entry: Language) -> Iterator[Span]:
+    """The places of one form in a sentence that mentions it: verbatim, or else the nearest words."""
+    verbatim = list(_verbatim(form, sentence, entry))
+    yield from verbatim or _nearest(form, sentence, entry)
+
+
+def _verbatim(form: str, sentence: str, entry: Language) -> Iterator[Span]:
+    folded = fold(sentence)
+    for match in _form_pattern(form, entry).finditer(folded.text):
+        start, end = folded.offsets[match.start()], folded.offsets[match.end() - 1] + 1
+        yield start, end
+
+
+@lru_cache(maxsize=4096)
+def _form_pattern(form: str, entry: Language) -> re.Pattern[str]:
+    """A pattern for a form with the ending that a language may add to it."""
+    body = r"\s+".join(map(re.escape, fold(form).text.split()))
+    if not body:
+        return re.compile("(?!)")
+    if entry.tokens == "character":
+        digits = r"(?<![\d.,])", r"(?![\d]|[.,]\d)"
+        before = digits[0] if form[0].isdecimal() else ""
+        return re.compile(before + body + (digits[1] if form[-1].isdecimal() else ""))
+    prefixes = rf"(?:{entry.prefixes})?" if entry.prefixes else ""
+    after = r"(?![\d]|[.,]\d)" if form[-1].isdecimal() else ""
+    return re.compile(rf"(?<![{IN_WORD}])(?<!\d[.,]){prefixes}{body}{after}[{IN_WORD}]*")
+
+
+def _nearest(form: str, sentence: str, entry: Language) -> Iterator[Span]:
+    """The shortest runs of words that mention a form; a mention grows with the text."""
+    pattern = _CHARACTERS if entry.tokens == "character" else _WORDS
+    words = [match.span() for match in pattern.finditer(fold(sentence).text)]
+    offsets = fold(sentence).offsets
+    words = [(offsets[start], offsets[end - 1] + 1) for start, end in words]
+
+    def mentions(first: int, last: int) -> bool:
+        return mention(form, sentence[words[first][0] : words[last][1]], entry) >= MENTIONED_AT
+
+    first = 0
+    while first < len(words) and mentions(first, len(words) - 1):
+        last = _bisect(first, len(words) - 1, lambda index: mentions(first, index))
+        start = _bisect(0, last - first, lambda back: mentions(last - back, last))
+        yield words[last - start][0], words[last][1]
+        first = last + 1
+
+
+def _bisect(low: int, high: int, holds) -> int:  # type: ignore[no-untyped-def]
+    """The least index from which on a condition holds, which holds at ``high``."""
+    while low < high:
+        middle = (low + high) // 2
+        if holds(middle):
+            high = middle
+        else:
+            low = middle + 1
+    return low

@@ -1,0 +1,242 @@
+"""What a text asserts of candidate answers: which it mentions, how, and which it commits to.
+
+A mention is not an assertion. "Contrary to popular belief, the Nile is not the longest river"
+denies what it mentions, "many say 1969" reports it, and "Nile, Congo, Niger" chooses none. So each
+mention is read with the words around it (negations, attributions, corrections, comparisons; other
+candidates; how much of the question its sentence repeats), and boosted trees give its stance. A
+second set of trees reads the stances of all mentions and decides which candidate the text commits
+to. The trees know signs and no words and are the same for all languages; ``corpora/claims.py``
+trains them.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from enum import StrEnum
+from functools import cache, lru_cache
+from typing import NamedTuple
+
+from mirage.languages import Language
+from mirage.text._candidates import Forms, locate
+from mirage.text._claim_signs import MENTION_SIGNS, Mentioned, mention_signs
+from mirage.text._trees import Forest, forest, packaged_json
+from mirage.text._unicode import nfc
+
+__all__ = [
+    "COMMITS_AT",
+    "COMMIT_SIGNS",
+    "Claims",
+    "Forms",
+    "Mention",
+    "Stance",
+    "commit_signs",
+    "read_claims",
+]
+
+COMMITS_AT = 0.5
+"""The certainty from which on a text commits to a candidate."""
+
+LONGEST = 4000
+"""Characters of a text that are read."""
+
+COMMIT_SIGNS = (
+    *("most_asserted", "first_asserted", "last_asserted", "doubted", "mentions"),
+    *("denied", "contrasted", "attributed", "listed", "other", "last_denied", "last_attributed"),
+    *("rivals", "rival_asserted", "rival_last_asserted", "rival_listed", "rival_denied"),
+    *("rival_contrasted", "rival_attributed", "asserted_rivals", "lead"),
+    *("is_first", "is_last", "after_rival", "best_after_rival"),
+)
+"""The names of the numbers from which the trees decide whether a text commits to a candidate."""
+
+
+class Stance(StrEnum):
+    """How a text takes a candidate answer that it mentions."""
+
+    ASSERTED = "asserted"
+    DENIED = "denied"
+    CONTRASTED = "contrasted"
+    ATTRIBUTED = "attributed"
+    LISTED = "listed"
+    OTHER = "other"
+
+
+STANCES = tuple(Stance)
+
+
+class Mention(NamedTuple):
+    """One mention of a candidate.
+
+    Attributes:
+        candidate: Index of the candidate.
+        start: Index of its first character in the text.
+        end: Index behind its last character.
+        stance: The most probable stance.
+        probabilities: Probability of each stance, in the order of :class:`Stance`.
+    """
+
+    candidate: int
+    start: int
+    end: int
+    stance: Stance
+    probabilities: tuple[float, ...]
+
+
+class Claims(NamedTuple):
+    """What a text asserts of candidate answers.
+
+    Attributes:
+        text: The text that was read, in NFC; the places of mentions are places in it.
+        mentions: Every mention of a candidate, in the order of the text.
+        committed: Indices of the candidates that the text gives as the answer. Several only if
+            they belong to one group.
+    """
+
+    text: str
+    mentions: tuple[Mention, ...]
+    committed: frozenset[int]
+
+
+def read_claims(
+    text: str,
+    candidates: Sequence[Forms],
+    language: str | Language,
+    *,
+    question: str = "",
+    groups: Sequence[int] | None = None,
+) -> Claims:
+    """Read which candidate answers a text asserts.
+
+    A text that asserts several incompatible candidates commits to none of them.
+
+    Args:
+        text: An answer without its citations; 4,000 characters of it are read.
+        candidates: Candidate answers, each as a tuple of its surface forms.
+        language: Language of the text and the candidates. English words count in every language.
+        question: The question, so that a sentence that repeats its words can be recognised.
+        groups: Group number of each candidate; candidates of one group can be true together.
+            By default each candidate is its own group.
+
+    Raises:
+        UnknownNameError: There is no such language.
+
+    Examples:
+        >>> claims = read_claims("Not the Congo but the Nile.", [("Nile",), ("Congo",)], "en")
+        >>> [(m.candidate, str(m.stance)) for m in claims.mentions], sorted(claims.committed)
+        ([(1, 'contrasted'), (0, 'asserted')], [0])
+    """
+    code = Language.of(language).code
+    groups = tuple(groups) if groups is not None else tuple(range(len(candidates)))
+    return _read(nfc(text)[:LONGEST], tuple(map(tuple, candidates)), groups, code, question)
+
+
+@lru_cache(maxsize=4096)
+def _read(
+    text: str, candidates: tuple[Forms, ...], groups: tuple[int, ...], code: str, question: str
+) -> Claims:
+    places = located(text, candidates, code)
+    if not places:
+        return Claims(text, (), frozenset())
+    mentioned = [Mentioned(start, end, groups[index]) for start, end, index in places]
+    signs = mention_signs(text, mentioned, code, question)
+    mentions = tuple(
+        _mention(index, start, end, _stance_probabilities(row))
+        for (start, end, index), row in zip(places, signs, strict=True)
+    )
+    return Claims(text, mentions, _committed(mentions, groups))
+
+
+def located(text: str, candidates: Sequence[Forms], code: str) -> list[tuple[int, int, int]]:
+    """Return ``(start, end, candidate)`` of each mention; of overlapping mentions the longest."""
+    spans = [
+        (start, end, index)
+        for index, forms in enumerate(candidates)
+        for start, end in locate(forms, text, code)
+    ]
+    chosen: list[tuple[int, int, int]] = []
+    for start, end, index in sorted(spans, key=lambda span: (span[0] - span[1], span[2])):
+        if all(end <= first or start >= last for first, last, _ in chosen):
+            chosen.append((start, end, index))
+    return sorted(chosen)
+
+
+def _mention(candidate: int, start: int, end: int, probabilities: tuple[float, ...]) -> Mention:
+    stance = STANCES[max(range(len(STANCES)), key=probabilities.__getitem__)]
+    return Mention(candidate, start, end, stance, probabilities)
+
+
+def _stance_probabilities(signs: Sequence[float]) -> tuple[float, ...]:
+    margins = [forest.margin(signs) for forest in _models()[0]]
+    highest = max(margins)
+    weights = [math.exp(margin - highest) for margin in margins]
+    total = sum(weights)
+    return tuple(weight / total for weight in weights)
+
+
+def _committed(mentions: Sequence[Mention], groups: Sequence[int]) -> frozenset[int]:
+    """The candidates of the one group that the text commits to, and no other mention denies."""
+    by_group = sorted({groups[mention.candidate] for mention in mentions})
+    certainty = {
+        group: _sigmoid(_models()[1].margin(signs))
+        for group, signs in zip(by_group, commit_signs(mentions, groups), strict=True)
+    }
+    chosen = [group for group in by_group if certainty[group] >= COMMITS_AT]
+    if len(chosen) != 1:
+        return frozenset()
+    return frozenset(
+        m.candidate
+        for m in mentions
+        if groups[m.candidate] == chosen[0]
+    )
+
+
+def _sigmoid(margin: float) -> float:
+    return 1 / (1 + math.exp(-margin))
+
+
+def commit_signs(mentions: Sequence[Mention], groups: Sequence[int]) -> list[tuple[float, ...]]:
+    """Return the signs of each mentioned group, by group number, as :data:`COMMIT_SIGNS` names them."""
+    numbers = sorted({groups[mention.candidate] for mention in mentions})
+    return [_commit_signs(mentions, groups, number) for number in numbers]
+
+
+def _commit_signs(
+    mentions: Sequence[Mention], groups: Sequence[int], group: int
+) -> tuple[float, ...]:
+    own = [m for m in mentions if groups[m.candidate] == group]
+    rivals = [m for m in mentions if groups[m.candidate] != group]
+    asserted = [m.probabilities[0] for m in own]
+    best = max(own, key=lambda m: m.probabilities[0])
+    best_rival = max(rivals, key=lambda m: m.probabilities[0], default=None)
+    rival_asserted = best_rival.probabilities[0] if best_rival else 0.0
+    by_rival: dict[int, float] = {}
+    for m in rivals:
+        number = groups[m.candidate]
+        by_rival[number] = max(by_rival.get(number, 0.0), m.probabilities[0])
+    return (
+        max(asserted),
+        asserted[0],
+        asserted[-1],
+        min(asserted),
+        float(min(len(own), 4)),
+        *(max(m.probabilities[i] for m in own) for i in range(1, len(STANCES))),
+        own[-1].probabilities[1],
+        own[-1].probabilities[3],
+        float(len(by_rival)),
+        rival_asserted,
+        rivals[-1].probabilities[0] if rivals else 0.0,
+        *(max((m.probabilities[i] for m in rivals), default=0.0) for i in (4, 1, 2, 3)),
+        sum(value for value in by_rival.values()),
+        max(asserted) - rival_asserted,
+        float(mentions[0] in own),
+        float(mentions[-1] in own),
+        float(bool(rivals) and own[-1].start > rivals[-1].start),
+        float(best_rival is not None and best.start > best_rival.start),
+    )
+
+
+@cache
+def _models() -> tuple[tuple[Forest, ...], Forest]:
+    model = packaged_json("claim_trees.json")
+    stances = tuple(forest(model["stances"][stance], MENTION_SIGNS) for stance in STANCES)
+    return stances, forest(model["commits"], COMMIT_SIGNS)
