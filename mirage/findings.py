@@ -14,7 +14,9 @@ from mirage.features import (
     answered,
     spans,
 )
-from mirage.text import ParsedResponse, mentioned
+from mirage.features.answers import answer_claims
+from mirage.features.base import Answered
+from mirage.text import ParsedResponse
 
 if TYPE_CHECKING:
     from mirage.dataset import MirageDataset
@@ -120,6 +122,7 @@ class _Read(NamedTuple):
     query: Query
     parsed: ParsedResponse
     spans: tuple[Span, ...]
+    answered: Answered
 
 
 class _Check(NamedTuple):
@@ -269,7 +272,7 @@ def _read(query: Query, run: Run) -> _Read | None:
     if response is None or response.text is None:
         return None
     item = answered(query, response)
-    return _Read(query, item.parsed, spans(item))
+    return _Read(query, item.parsed, spans(item), item)
 
 
 def _values(
@@ -340,13 +343,17 @@ def _quote(check: _Check, item: _Read) -> str:
         return _cut(" … ".join(texts))
     sentences = [sentence.text for sentence in item.parsed.sentences] or [item.parsed.answer_text]
     if check.kind == "wrong fact":
-        sentences.sort(key=lambda text: not _states_wrong(item, text))
+        wrong = _wrong_words(item)
+        sentences.sort(key=lambda text: not any(words in text for words in wrong))
     return _cut(sentences[0])
 
 
-def _states_wrong(item: _Read, text: str) -> bool:
-    query = item.query
-    return any(mentioned(forms, text, query.language) for forms in query.wrong_answers)
+def _wrong_words(item: _Read) -> list[str]:
+    """The words with which the answer asserts a wrong answer, or denies the right one."""
+    claims = answer_claims(item.answered)
+    text = item.parsed.answer_text
+    mentions = claims.asserted_wrong() or claims.mentions
+    return [text[mention.start : mention.end] for mention in mentions]
 
 
 def _cut(text: str) -> str:

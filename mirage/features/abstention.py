@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mirage.features.answers import states, states_all
+from mirage.features.answers import answer_claims
 from mirage.features.base import Answered, Definition, Facts, NotComputed
 from mirage.text import ABSTAINS_AT, abstains
 
@@ -19,7 +19,7 @@ def abstention(item: Answered) -> float | NotComputed:
     """Whether the response abstains where no passage answers the query, and answers where one does.
 
     1 where it does right by :attr:`~mirage.Query.answerable`, 0 where it does wrong; an abstention
-    is what :func:`mirage.text.abstains` takes for one, and never an answer that states every right
+    is what :func:`mirage.text.abstains` takes for one, and never a response that asserts every right
     answer of the query.
     An empty answer tells the reader nothing, not even that there is no answer: 0 either way. Not
     computed where nobody knows whether a passage answers the query.
@@ -39,9 +39,10 @@ def _abstains(item: Answered) -> bool:
     not known for certain, but the Congo, I think": there the signs have to be clear.
     """
     query = item.query
-    if query.answerable and states_all(item):
+    claims = answer_claims(item)
+    if query.answerable and claims.right and all(claims.right):
         return False
-    doubtful = query.answerable and any(states(item, wrong) for wrong in query.wrong_answers)
+    doubtful = query.answerable and any(claims.wrong)
     sure = abstains(item.parsed.answer_text, query.language, question=query.text)
     return sure >= (CLEAR if doubtful else ABSTAINS_AT)
 

@@ -18,7 +18,7 @@ from mirage.features._foreign import foreign_stretches
 from mirage.features._names import names, stranger
 from mirage.features._negations import negation_faults
 from mirage.features._shown import Shown, evidence, grams_of, holdings, shown_texts
-from mirage.features.answers import states, states_all
+from mirage.features.answers import answer_claims
 from mirage.features.base import NOTHING_SHOWN, Answered, Definition, Facts, NotComputed
 from mirage.languages import LANGUAGES, Language
 from mirage.text import ABSTAINS_AT, abstains
@@ -280,27 +280,28 @@ def _is_known_date(date: Date, shown: Shown) -> bool:
 
 
 def _wrong_answers(reading: _Reading, faults: Set[SpanType]) -> Iterator[tuple[int, int, SpanType]]:
-    """Wrong answers in place of a right one; where there is none, what seems to stand there."""
+    """Wrong answers that are asserted; where there is none, what seems to stand in their place."""
     item = reading.item
     query, entry = item.query, reading.shown.language
-    if query.answerable is False or not query.answers or states_all(item):
+    claims = answer_claims(item)
+    if query.answerable is False or not query.answers or all(claims.right):
         return
+    text = item.parsed.answer_text
     stated = [
         form
-        for forms in query.wrong_answers
-        for form in forms
-        if states(item, (form,)) and _has_number(reading.plain, form, entry)
+        for mention in claims.asserted_wrong()
+        if _has_number(reading.plain, form := text[mention.start : mention.end], entry)
     ]
     for form in stated:
         type_ = _answer_type(form, entry)
         # Where something unknown stands there itself, the wrong answer is only mentioned.
         if type_ not in faults and (place := _place(form, reading.plain)):
             yield *place, type_
-    if stated or faults:
+    if stated or faults or any(claims.wrong):
         return
     if abstains(reading.plain, query.language, question=query.text) >= ABSTAINS_AT:
         return
-    lacking = [forms for forms in query.answers if not states(item, forms)]
+    lacking = [f for f, held in zip(query.answers, claims.right, strict=True) if not held]
     if any(values_in(form, entry) for forms in lacking for form in forms):
         return
     if place := stranger(reading.plain, [place[0] for place in reading.sentences], reading.shown):

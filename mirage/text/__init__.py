@@ -7,6 +7,7 @@ in its length, and the same result every time. Texts come out in Unicode's NFC f
 
 from mirage.text.abstentions import ABSTAINS_AT, abstains
 from mirage.text.citations import cite_by_id
+from mirage.text.claims import Claims, Mention, Stance, read_claims
 from mirage.text.mentions import MENTIONED_AT, mention, mentioned
 from mirage.text.responses import ParsedResponse, parse
 from mirage.text.sentences import Sentence, sentence_pieces, split_sentences
@@ -15,13 +16,17 @@ from mirage.text.tokens import tokenize
 __all__ = [
     "ABSTAINS_AT",
     "MENTIONED_AT",
+    "Claims",
+    "Mention",
     "ParsedResponse",
     "Sentence",
+    "Stance",
     "abstains",
     "cite_by_id",
     "mention",
     "mentioned",
     "parse",
+    "read_claims",
     "sentence_pieces",
     "split_sentences",
     "tokenize",

@@ -43,7 +43,7 @@ _VERB_FINAL = frozenset({"bn", "fa", "hi", "ja", "ko", "te"})
 _CLAUSE_END = re.compile(r"[,;:،؛、，；：](?!\d)|\s[-–—]+\s|[—()（）\n]")
 _WORD = re.compile(rf"[{IN_WORD}]+")
 _QUESTION_END = re.compile(r"[?？؟][\s\"'”’»」』)*_]*\Z")
-_OPENING_QUOTES, _CLOSING_QUOTES = "“„«「『‘\"", "”“»」』’\""
+_OPENING_QUOTES, _CLOSING_QUOTES = '“„«「『‘"', '”“»」』’"'
 _SHORT_GAP = 12  # characters between two candidates of a list
 
 
@@ -77,9 +77,7 @@ def mention_signs(
 
 def _scene(text: str, mentions: tuple[Mentioned, ...], entry: Language, question: str) -> _Scene:
     folded = fold(text)
-    inside = tuple(
-        Mentioned(folded.place(m.start), folded.place(m.end), m.group) for m in mentions
-    )
+    inside = tuple(Mentioned(folded.place(m.start), folded.place(m.end), m.group) for m in mentions)
     sentences = tuple(
         (folded.place(start), folded.place(end)) for start, end in sentence_spans(text, entry.code)
     )
@@ -195,7 +193,9 @@ def _place_signs(scene: _Scene, mention: Mentioned, index: int, clause: Span) ->
     yield float(index + 1 < len(scene.sentences) and bool(_QUESTION_END.search(sentence)))
     yield float(bool(before) and before in _OPENING_QUOTES and after in _CLOSING_QUOTES)
     yield float(before in ("(", "（"))
-    yield float(_words_in(scene, line) <= _words_in(scene, scene.folded[mention.start : mention.end]) + 1)
+    yield float(
+        _words_in(scene, line) <= _words_in(scene, scene.folded[mention.start : mention.end]) + 1
+    )
     yield math.log1p(_words_in(scene, scene.folded[slice(*clause)]))
     yield math.log1p(_words_in(scene, sentence))
     yield (mention.start - start) / max(1, end - start)

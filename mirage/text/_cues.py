@@ -63,7 +63,9 @@ def _phrase(phrase: str, entry: Language) -> str:
     opens, goes_on = body.startswith("*"), body.endswith("*")
     gap = _GAP if spaced else _SHORT_GAP
     parts = (re.escape(fold(part.strip()).text) for part in body.strip("*").split("..."))
-    pattern = gap.join(part.replace(r"\ ", r"\s+").replace(r"\*", f"[{IN_WORD}]*") for part in parts)
+    pattern = gap.join(
+        part.replace(r"\ ", r"\s+").replace(r"\*", f"[{IN_WORD}]*") for part in parts
+    )
     if not spaced:
         return pattern
     before = f"[{IN_WORD}]*" if opens else f"(?<![{IN_WORD}])"

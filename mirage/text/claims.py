@@ -183,11 +183,7 @@ def _committed(mentions: Sequence[Mention], groups: Sequence[int]) -> frozenset[
     chosen = [group for group in by_group if certainty[group] >= COMMITS_AT]
     if len(chosen) != 1:
         return frozenset()
-    return frozenset(
-        m.candidate
-        for m in mentions
-        if groups[m.candidate] == chosen[0]
-    )
+    return frozenset(m.candidate for m in mentions if groups[m.candidate] == chosen[0])
 
 
 def _sigmoid(margin: float) -> float:

@@ -1,0 +1,375 @@
+#!/usr/bin/env python3
+"""claims.py: train the trees that read what a text asserts of candidate answers.
+
+    python corpora/claims.py             # cross-validate, then write the trees; a few minutes
+    python corpora/claims.py --errors    # and print the texts that are read wrongly
+    python corpora/claims.py --test      # read the texts of tests/data/claims, without training
+
+The trees learn from `corpora/claims/LANGUAGE.jsonl`, texts written to be hard, in which each
+mention is marked with its stance (`{D|the Nile}`: A asserted, D denied, C contrasted, R attributed,
+L listed, O in another role), and from the true, terse and false answers of `corpora/*.txt`, whose
+mentions are asserted if they are of the side that the answer takes. Cross-validation leaves out
+languages, and kinds of text, a part at a time. The kinds of `tests/data/claims` are in no training
+text; write the trees anew if texts, lexicons or signs change.
+"""
+
+import argparse
+import json
+import re
+from collections import Counter, defaultdict
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+from sklearn.ensemble import GradientBoostingClassifier
+
+from mirage import MirageDataset
+from mirage.languages import LANGUAGES
+from mirage.surrogate.drafts import bundled_texts
+from mirage.text import parse
+from mirage.text._candidates import Forms
+from mirage.text._claim_signs import MENTION_SIGNS, Mentioned, mention_signs
+from mirage.text._unicode import nfc
+from mirage.text.claims import (
+    COMMIT_SIGNS,
+    STANCES,
+    Mention,
+    Stance,
+    commit_signs,
+    located,
+    read_claims,
+)
+
+ROOT = Path(__file__).parents[1]
+OUT = ROOT / "mirage" / "data" / "claim_trees.json"
+MARK = re.compile(r"\{([ADCRLO])\|([^{}|]*)\}")
+LETTERS = dict(zip("ADCRLO", STANCES, strict=True))
+WEAK = 0.3
+"""Weight of answers whose mentions nobody marked."""
+FOLDS = 6
+
+
+class Text(NamedTuple):
+    """A text whose mentions are marked."""
+
+    language: str
+    kind: str
+    question: str
+    text: str
+    candidates: tuple[Forms, ...]
+    groups: tuple[int, ...]
+    stances: tuple[tuple[int, int, Stance], ...]  # marked places; () if nobody marked them
+    commits: str  # right, wrong or none
+    side: frozenset[int]  # the groups that a text without marks asserts
+
+
+class Row(NamedTuple):
+    """One mention in a text."""
+
+    text: int
+    signs: tuple[float, ...]
+    place: tuple[int, int, int]  # start, end, candidate
+    stance: Stance | None  # None: unknown
+
+
+def candidates(query):
+    """The candidates of a query; right answers are one group, each wrong answer is its own."""
+    right, wrong = query.answers, query.wrong_answers
+    return (*right, *wrong), (*(0 for _ in right), *range(1, len(wrong) + 1))
+
+
+def marked_texts(folder, code):
+    """The texts of a file with marks."""
+    corpus = MirageDataset.bundled(code)
+    path = folder / f"{code}.jsonl"
+    if not path.exists():
+        return
+    for line in path.read_text(encoding="utf-8").splitlines():
+        row = json.loads(line)
+        query = corpus[row["query_id"]]
+        answer = parse(row["text"], code, query.passage_ids).answer_text
+        plain, stances, end = "", [], 0
+        for match in MARK.finditer(nfc(answer)):
+            plain += nfc(answer)[end : match.start()]
+            stances.append((len(plain), len(plain) + len(match[2]), LETTERS[match[1]]))
+            plain += match[2]
+            end = match.end()
+        plain += nfc(answer)[end:]
+        yield Text(
+            code, row["kind"], query.text, plain, *candidates(query), tuple(stances),
+            row["commits"], frozenset(),
+        )  # fmt: skip
+
+
+def plain_texts(code):
+    """The answers of the bundled corpus, of which is known whether they are true."""
+    corpus = MirageDataset.bundled(code)
+    for query in corpus:
+        if not query.answerable or not query.answers or not query.wrong_answers:
+            continue
+        texts = bundled_texts(code)[query.id]
+        for text, true in (
+            (texts.true[0], 1),
+            (texts.true[1], 1),
+            (texts.terse, 1),
+            (texts.false, 0),
+        ):
+            answer = nfc(parse(text, code, query.passage_ids).answer_text)
+            groups = candidates(query)[1]
+            side = frozenset({0}) if true else frozenset(groups) - {0}
+            commits = "right" if true else "wrong"
+            yield Text(
+                code, f"bundled {'true' if true else 'false'}", query.text, answer,
+                *candidates(query), (), commits, side,
+            )  # fmt: skip
+
+
+def rows_of(number, text):
+    """The mentions of a text with their signs and stances."""
+    places = located(text.text, text.candidates, text.language)
+    mentioned = [Mentioned(start, end, text.groups[index]) for start, end, index in places]
+    signs = mention_signs(text.text, mentioned, text.language, text.question)
+    for place, row in zip(places, signs, strict=True):
+        yield Row(number, row, place, stance_at(text, place, places))
+
+
+def stance_at(text, place, places):
+    """The marked stance; of texts without marks asserted, other or unknown."""
+    if text.stances or not text.side:
+        for start, end, stance in text.stances:
+            if start < place[1] and place[0] < end:
+                return stance
+        return None
+    group = text.groups[place[2]]
+    if group not in text.side:
+        return Stance.OTHER
+    mentioned = {text.groups[index] for _, _, index in places} & text.side
+    own = [index for _, _, index in places if text.groups[index] == group]
+    return Stance.ASSERTED if len(own) == 1 and len(mentioned) == 1 else None
+
+
+def fit(values, target, weight, **settings):
+    """Boosted trees."""
+    return GradientBoostingClassifier(
+        **{
+            "n_estimators": 120, "max_depth": 4, "learning_rate": 0.1, "subsample": 0.6,
+            "max_features": 0.25, "min_samples_leaf": 10, "random_state": 0,
+        } | settings
+    ).fit(values, target, sample_weight=weight)  # fmt: skip
+
+
+def fit_stances(rows, texts, use):
+    """Trees for stances from the mentions for which ``use`` holds."""
+    chosen = [row for row in rows if row.stance is not None and use(texts[row.text])]
+    values = np.array([row.signs for row in chosen])
+    target = np.array([STANCES.index(row.stance) for row in chosen])
+    weight = np.array([1.0 if texts[row.text].stances else WEAK for row in chosen])
+    return fit(values, target, weight)
+
+
+def stance_probabilities(model, rows):
+    out = np.zeros((len(rows), len(STANCES)))
+    if rows:
+        out[:, model.classes_] = model.predict_proba(np.array([row.signs for row in rows]))
+    return out
+
+
+def commit_rows(texts, rows, probabilities):
+    """Signs, target and text of each group that a text mentions."""
+    by_text = defaultdict(list)
+    for row, chances in zip(rows, probabilities, strict=True):
+        start, end, index = row.place
+        mention = Mention(index, start, end, STANCES[int(np.argmax(chances))], tuple(chances))
+        by_text[row.text].append(mention)
+    for number, mentions in by_text.items():
+        text = texts[number]
+        present = sorted({text.groups[m.candidate] for m in mentions})
+        signs = commit_signs(mentions, text.groups)
+        for group, values in zip(present, signs, strict=True):
+            yield number, group, values, commits_to(text, group, rows, number)
+
+
+def commits_to(text, group, rows, number):
+    if text.commits == "none":
+        return False
+    if text.side:
+        return group in text.side
+    right = text.commits == "right"
+    asserted = {
+        text.groups[row.place[2]]
+        for row in _rows_by_text(rows)[number]
+        if row.stance is Stance.ASSERTED
+    }
+    return group in asserted and (group == 0) == right
+
+
+_cache: dict[int, dict[int, list[Row]]] = {}
+
+
+def _rows_by_text(rows):
+    if id(rows) not in _cache:
+        by_text = defaultdict(list)
+        for row in rows:
+            by_text[row.text].append(row)
+        _cache[id(rows)] = by_text
+    return _cache[id(rows)]
+
+
+def fit_commits(groups, texts, use):
+    chosen = [g for g in groups if use(texts[g[0]])]
+    values = np.array([g[2] for g in chosen])
+    target = np.array([g[3] for g in chosen])
+    weight = np.array([1.0 if texts[g[0]].stances else WEAK for g in chosen])
+    return fit(values, target, weight, n_estimators=80, max_depth=3, max_features=0.5)
+
+
+def folds(texts, by):
+    """A fold of each text: of languages or kinds."""
+    names = sorted({getattr(text, by) for text in texts})
+    if by == "language":
+        return [list(LANGUAGES).index(text.language) % FOLDS for text in texts]
+    return [names.index(text.kind) for text in texts]
+
+
+def cross_validate(texts, rows, by):
+    """What each text is read to commit to by trees that saw neither its language nor its kind."""
+    fold = folds(texts, by)
+    said = {}
+    out_of_fold = np.zeros((len(rows), len(STANCES)))
+    for part in sorted(set(fold)):
+        inside = {i for i, f in enumerate(fold) if f == part}
+        model = fit_stances(rows, texts, lambda text: fold[number_of[id(text)]] != part)
+        index = [i for i, row in enumerate(rows) if row.text in inside]
+        out_of_fold[index] = stance_probabilities(model, [rows[i] for i in index])
+    groups = list(commit_rows(texts, rows, out_of_fold))
+    for part in sorted(set(fold)):
+        model = fit_commits(groups, texts, lambda text: fold[number_of[id(text)]] != part)
+        for number, group, values, _ in groups:
+            if fold[number] == part:
+                chance = model.predict_proba([values])[0, 1]
+                said.setdefault(number, {})[group] = chance
+    return out_of_fold, groups, said
+
+
+number_of: dict[int, int] = {}
+
+
+def verdict(chances):
+    """Right, wrong or none."""
+    chosen = [group for group, chance in chances.items() if chance >= 0.5]
+    return "none" if len(chosen) != 1 else ("wrong" if chosen[0] else "right")
+
+
+def report(title, texts, said):
+    """Print precision and recall of asserted sides by kind and by language."""
+    print(f"\n{title}")
+    for by in ("kind", "language"):
+        names = sorted({getattr(text, by) for text in texts})
+        for name in names:
+            counts = Counter()
+            for number, text in enumerate(texts):
+                if getattr(text, by) == name:
+                    counts[text.commits, said.get(number, "none")] += 1
+            print(f"  {name:24} {line(counts)}")
+    counts = Counter((text.commits, said.get(number, "none")) for number, text in enumerate(texts))
+    print(f"  {'all':24} {line(counts)}")
+
+
+def line(counts):
+    total = sum(counts.values())
+    hits = sum(count for (truth, said), count in counts.items() if truth == said)
+    asserted = sum(count for (_, said), count in counts.items() if said != "none")
+    asserts = sum(count for (truth, _), count in counts.items() if truth != "none")
+    both = sum(count for (truth, said), count in counts.items() if truth == said != "none")
+    opposite = counts["right", "wrong"] + counts["wrong", "right"]
+    return (
+        f"{total:5} texts, read rightly {hits / total:.3f}; asserts: precision "
+        f"{both / max(1, asserted):.3f} recall {both / max(1, asserts):.3f}; turned round {opposite}"
+    )
+
+
+def save(stances, commits):
+    model = {
+        "stances": {
+            stance: forest_json(stances, k, MENTION_SIGNS)
+            for k, stance in enumerate(map(str, STANCES))
+        },
+        "commits": forest_json(commits, None, COMMIT_SIGNS),
+    }
+    OUT.write_text(json.dumps(model, separators=(",", ":")).replace("]],", "]],\n") + "\n", "utf-8")
+
+
+def forest_json(model, k, names):
+    """One class of boosted trees as JSON; the prior of a class is the log of its share."""
+    prior = model.init_.class_prior_
+    trees = model.estimators_[:, 0 if k is None else k]
+    start = np.log(prior[1] / prior[0]) if k is None else np.log(prior[k])
+    return {
+        "start": round(float(start), 4),
+        "trees": [nodes(tree.tree_, model.learning_rate, names) for tree in trees],
+    }
+
+
+def nodes(tree, rate, names):
+    return [
+        [round(float(tree.value[i].item()) * rate, 4)]
+        if tree.children_left[i] < 0
+        else [
+            names[tree.feature[i]],
+            round(float(tree.threshold[i]), 4),
+            int(tree.children_left[i]),
+            int(tree.children_right[i]),
+        ]
+        for i in range(tree.node_count)
+    ]
+
+
+def train(*, errors):
+    texts = [
+        text
+        for code in LANGUAGES
+        for text in (*marked_texts(ROOT / "corpora" / "claims", code), *plain_texts(code))
+    ]
+    number_of.update({id(text): number for number, text in enumerate(texts)})
+    rows = [row for number, text in enumerate(texts) for row in rows_of(number, text)]
+    lost = sum(
+        not any(start < r.place[1] and r.place[0] < end for r in _rows_by_text(rows)[number])
+        for number, text in enumerate(texts)
+        for start, end, _ in text.stances
+    )
+    marks = sum(len(text.stances) for text in texts)
+    print(f"{len(texts)} texts, {len(rows)} mentions, {lost} of {marks} marked ones not located")
+    for by in ("kind", "language"):
+        out_of_fold, groups, chances = cross_validate(texts, rows, by)
+        said = {number: verdict(each) for number, each in chances.items()}
+        report(f"{by}s left out", texts, said)
+        if errors:
+            for number, text in enumerate(texts):
+                if said.get(number, "none") != text.commits:
+                    print(text.language, text.kind, text.commits, said.get(number), repr(text.text))
+    stances = fit_stances(rows, texts, lambda _: True)
+    save(stances, fit_commits(groups, texts, lambda _: True))
+
+
+def test(*, errors):
+    texts = [t for code in LANGUAGES for t in marked_texts(ROOT / "tests/data/claims", code)]
+    said = {}
+    for number, text in enumerate(texts):
+        claims = read_claims(
+            text.text, text.candidates, text.language, question=text.question, groups=text.groups
+        )
+        sides = {"wrong" if text.groups[i] else "right" for i in claims.committed}
+        said[number] = sides.pop() if len(sides) == 1 else "none"
+        if errors and said[number] != text.commits:
+            print(text.language, text.kind, text.commits, said[number], repr(text.text))
+    report("kinds that are in no training text", texts, said)
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--errors", action="store_true", help="print what is read wrongly")
+    parser.add_argument("--test", action="store_true", help="read the test texts")
+    options = parser.parse_args()
+    (test if options.test else train)(errors=options.errors)
