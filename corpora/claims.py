@@ -9,13 +9,14 @@ The trees learn from `corpora/claims/LANGUAGE.jsonl`, texts written to be hard, 
 mention is marked with its stance (`{D|the Nile}`: A asserted, D denied, C contrasted, R attributed,
 L listed, O in another role), and from the true, terse and false answers of `corpora/*.txt`, whose
 mentions are asserted if they are of the side that the answer takes. Cross-validation leaves out
-languages, and kinds of text, a part at a time. The kinds of `tests/data/claims` are in no training
+languages, kinds of text, and questions, a part at a time. The kinds of `tests/data/claims` are in no training
 text; write the trees anew if texts, lexicons or signs change.
 """
 
 import argparse
 import json
 import re
+import zlib
 from collections import Counter, defaultdict
 from pathlib import Path
 from typing import NamedTuple
@@ -54,6 +55,7 @@ class Text(NamedTuple):
 
     language: str
     kind: str
+    query: str
     question: str
     text: str
     candidates: tuple[Forms, ...]
@@ -96,7 +98,7 @@ def marked_texts(folder, code):
             end = match.end()
         plain += nfc(answer)[end:]
         yield Text(
-            code, row["kind"], query.text, plain, *candidates(query), tuple(stances),
+            code, row["kind"], query.id, query.text, plain, *candidates(query), tuple(stances),
             row["commits"], frozenset(),
         )  # fmt: skip
 
@@ -108,18 +110,14 @@ def plain_texts(code):
         if not query.answerable or not query.answers or not query.wrong_answers:
             continue
         texts = bundled_texts(code)[query.id]
-        for text, true in (
-            (texts.true[0], 1),
-            (texts.true[1], 1),
-            (texts.terse, 1),
-            (texts.false, 0),
-        ):
+        written = ((text, True) for text in (*texts.true, texts.terse))
+        for text, true in (*written, (texts.false, False)):
             answer = nfc(parse(text, code, query.passage_ids).answer_text)
             groups = candidates(query)[1]
             side = frozenset({0}) if true else frozenset(groups) - {0}
             commits = "right" if true else "wrong"
             yield Text(
-                code, f"bundled {'true' if true else 'false'}", query.text, answer,
+                code, f"bundled {'true' if true else 'false'}", query.id, query.text, answer,
                 *candidates(query), (), commits, side,
             )  # fmt: skip
 
@@ -225,10 +223,18 @@ def fit_commits(groups, texts, use):
 
 def folds(texts, by):
     """A fold of each text: of languages or kinds."""
-    names = sorted({getattr(text, by) for text in texts})
     if by == "language":
         return [list(LANGUAGES).index(text.language) % FOLDS for text in texts]
+    if by == "question":  # in all languages
+        return [zlib.crc32(text.query.encode()) % FOLDS for text in texts]
+    names = sorted({text.kind for text in texts})
     return [names.index(text.kind) for text in texts]
+
+
+def outside(texts, fold, part):
+    """Whether a text is not in a part; texts are told apart by identity."""
+    inside = {id(text) for text, number in zip(texts, fold, strict=True) if number == part}
+    return lambda text: id(text) not in inside
 
 
 def cross_validate(texts, rows, by):
@@ -238,20 +244,17 @@ def cross_validate(texts, rows, by):
     out_of_fold = np.zeros((len(rows), len(STANCES)))
     for part in sorted(set(fold)):
         inside = {i for i, f in enumerate(fold) if f == part}
-        model = fit_stances(rows, texts, lambda text: fold[number_of[id(text)]] != part)
+        model = fit_stances(rows, texts, outside(texts, fold, part))
         index = [i for i, row in enumerate(rows) if row.text in inside]
         out_of_fold[index] = stance_probabilities(model, [rows[i] for i in index])
     groups = list(commit_rows(texts, rows, out_of_fold))
     for part in sorted(set(fold)):
-        model = fit_commits(groups, texts, lambda text: fold[number_of[id(text)]] != part)
+        model = fit_commits(groups, texts, outside(texts, fold, part))
         for number, group, values, _ in groups:
             if fold[number] == part:
                 chance = model.predict_proba([values])[0, 1]
                 said.setdefault(number, {})[group] = chance
-    return out_of_fold, groups, said
-
-
-number_of: dict[int, int] = {}
+    return groups, said
 
 
 def verdict(chances):
@@ -282,9 +285,10 @@ def line(counts):
     asserts = sum(count for (truth, _), count in counts.items() if truth != "none")
     both = sum(count for (truth, said), count in counts.items() if truth == said != "none")
     opposite = counts["right", "wrong"] + counts["wrong", "right"]
+    precision, recall = both / max(1, asserted), both / max(1, asserts)
     return (
-        f"{total:5} texts, read rightly {hits / total:.3f}; asserts: precision "
-        f"{both / max(1, asserted):.3f} recall {both / max(1, asserts):.3f}; turned round {opposite}"
+        f"{total:5} texts, read rightly {hits / total:.3f}; asserts: precision {precision:.3f} "
+        f"recall {recall:.3f}; turned round {opposite}"
     )
 
 
@@ -330,7 +334,6 @@ def train(*, errors):
         for code in LANGUAGES
         for text in (*marked_texts(ROOT / "corpora" / "claims", code), *plain_texts(code))
     ]
-    number_of.update({id(text): number for number, text in enumerate(texts)})
     rows = [row for number, text in enumerate(texts) for row in rows_of(number, text)]
     lost = sum(
         not any(start < r.place[1] and r.place[0] < end for r in _rows_by_text(rows)[number])
@@ -339,8 +342,8 @@ def train(*, errors):
     )
     marks = sum(len(text.stances) for text in texts)
     print(f"{len(texts)} texts, {len(rows)} mentions, {lost} of {marks} marked ones not located")
-    for by in ("kind", "language"):
-        out_of_fold, groups, chances = cross_validate(texts, rows, by)
+    for by in ("kind", "language", "question"):
+        groups, chances = cross_validate(texts, rows, by)
         said = {number: verdict(each) for number, each in chances.items()}
         report(f"{by}s left out", texts, said)
         if errors:

@@ -1,6 +1,7 @@
 """Whether an answer asserts what is right: the short answers of a query, or its reference's facts.
 
-What is compared is facts, not wording, and what is asserted, not what is mentioned. The n-gram recall comes from BERGEN (Rau et al. 2024, arXiv
+What is compared is facts, not wording, and what is asserted, not what is mentioned. The n-gram
+recall comes from BERGEN (Rau et al. 2024, arXiv
 2407.01102, section 4), whose metric takes the n-grams from anywhere in the response; here they have
 to stand together, see :func:`mirage.text.mention`.
 """

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
-from functools import lru_cache
+from collections.abc import Callable, Iterator, Sequence
+from functools import lru_cache, partial
 
 from mirage.languages import Language
 from mirage.text._folding import fold
@@ -58,7 +58,7 @@ def _longest(spans: Sequence[Span]) -> Iterator[Span]:
 
 
 def _places(form: str, sentence: str, entry: Language) -> Iterator[Span]:
-    """The places of one form in a sentence that mentions it: verbatim, or else the nearest words."""
+    """The places of one form in a sentence that mentions it, verbatim or nearly so."""
     verbatim = list(_verbatim(form, sentence, entry))
     yield from verbatim or _nearest(form, sentence, entry)
 
@@ -97,13 +97,13 @@ def _nearest(form: str, sentence: str, entry: Language) -> Iterator[Span]:
 
     first = 0
     while first < len(words) and mentions(first, len(words) - 1):
-        last = _bisect(first, len(words) - 1, lambda index: mentions(first, index))
-        start = _bisect(0, last - first, lambda back: mentions(last - back, last))
-        yield words[last - start][0], words[last][1]
+        last = _bisect(first, len(words) - 1, partial(mentions, first))
+        back = _bisect(0, last - first, lambda back, last=last: mentions(last - back, last))
+        yield words[last - back][0], words[last][1]
         first = last + 1
 
 
-def _bisect(low: int, high: int, holds) -> int:  # type: ignore[no-untyped-def]
+def _bisect(low: int, high: int, holds: Callable[[int], bool]) -> int:
     """The least index from which on a condition holds, which holds at ``high``."""
     while low < high:
         middle = (low + high) // 2

@@ -21,6 +21,7 @@ from mirage.text.words import IN_WORD
 
 __all__ = ["MENTION_SIGNS", "Mentioned", "mention_signs"]
 
+_MARKING = ("negation", "attribution", "falsity", "truth", "exclusion", "comparison")
 _NEAR = ("before", "after", "earlier", "later", "previous", "next")
 MENTION_SIGNS = (
     # How near each kind of cue is: before and after the mention in its clause (1 if it is the next
@@ -34,11 +35,17 @@ MENTION_SIGNS = (
     # Where the sentence is, and what it looks like.
     *("sentence", "sentences_after", "question", "next_is_answer", "quoted", "parenthesis", "line"),
     *("clause_words", "sentence_words", "position", "opens_sentence", "ends_sentence"),
+    # How near a cue of some kinds is on the side on which the language marks a noun: before it as
+    # in "not the Nile", or behind it as in Japanese; and the same of the rivals in the sentence.
+    *(f"marked_{kind}" for kind in _MARKING),
+    *(f"rival_marked_{kind}" for kind in _MARKING),
+    *("before_rival", "after_rival"),
     # How much of the question the clause and the sentence repeat.
     *("asked_in_clause", "asked_in_sentence", "asked_elsewhere", "verb_final", "characters"),
 )
 """The names of the numbers that :func:`mention_signs` returns, in its order."""
 
+_POSTPOSED = frozenset({"bn", "hi", "ja", "ko", "te"})
 _VERB_FINAL = frozenset({"bn", "fa", "hi", "ja", "ko", "te"})
 _CLAUSE_END = re.compile(r"[,;:،؛、，；：](?!\d)|\s[-–—]+\s|[—()（）\n]")
 _WORD = re.compile(rf"[{IN_WORD}]+")
@@ -93,7 +100,7 @@ def _scene(text: str, mentions: tuple[Mentioned, ...], entry: Language, question
 
 @lru_cache(maxsize=2048)
 def _content(text: str, entry: Language) -> frozenset[str]:
-    """The stems of a text without function words; pairs of characters in a script without spaces."""
+    """The stems of a text without function words, or its pairs of characters."""
     plain = lexicon(entry.code).function_words
     tokens = [stem(token, entry) for token in tokenize(text, entry)]
     if entry.tokens == "character":
@@ -109,6 +116,7 @@ def _signs(scene: _Scene, mention: Mentioned) -> Iterator[float]:
     yield from _cue_signs(scene, mention, index, clause)
     yield from _rival_signs(scene, mention, sentence, clause)
     yield from _place_signs(scene, mention, index, clause)
+    yield from _marking_signs(scene, mention, sentence)
     yield from _question_signs(scene, sentence, clause)
 
 
@@ -207,6 +215,41 @@ def _words_in(scene: _Scene, text: str) -> float:
     if scene.entry.tokens == "character":
         return len(text.strip()) / 2
     return len(_WORD.findall(text))
+
+
+def _marking_signs(scene: _Scene, mention: Mentioned, sentence: Span) -> Iterator[float]:
+    rivals = [
+        m
+        for m in scene.mentions
+        if m.group != mention.group and sentence[0] <= m.start < sentence[1]
+    ]
+    kinds = [CUES.index(kind) for kind in _MARKING]
+    yield from (_marked(scene, mention, kind, sentence) for kind in kinds)
+    for kind in kinds:
+        yield max((_marked(scene, rival, kind, sentence) for rival in rivals), default=0.0)
+    yield float(any(mention.start < rival.start for rival in rivals))
+    yield float(any(rival.start < mention.start for rival in rivals))
+
+
+def _marked(scene: _Scene, mention: Mentioned, kind: int, sentence: Span) -> float:
+    """How near a cue stands on the marking side, with no other candidate between."""
+    if scene.entry.code in _POSTPOSED:
+        ends = [m.start for m in scene.mentions if m.start >= mention.end]
+        gaps = [
+            (mention.end, cue.start)
+            for cue in scene.cues
+            if cue.kind == kind and mention.end <= cue.start < min([sentence[1], *ends])
+        ]
+    else:
+        starts = [m.end for m in scene.mentions if m.end <= mention.start]
+        gaps = [
+            (cue.end, mention.start)
+            for cue in scene.cues
+            if cue.kind == kind
+            and max([sentence[0], *starts]) <= cue.start
+            and cue.end <= mention.start
+        ]
+    return max((1 / (1 + _words_between(scene, *gap)) for gap in gaps), default=0.0)
 
 
 def _question_signs(scene: _Scene, sentence: Span, clause: Span) -> Iterator[float]:

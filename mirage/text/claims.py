@@ -191,7 +191,7 @@ def _sigmoid(margin: float) -> float:
 
 
 def commit_signs(mentions: Sequence[Mention], groups: Sequence[int]) -> list[tuple[float, ...]]:
-    """Return the signs of each mentioned group, by group number, as :data:`COMMIT_SIGNS` names them."""
+    """Return the signs of each mentioned group, by number, in the order of :data:`COMMIT_SIGNS`."""
     numbers = sorted({groups[mention.candidate] for mention in mentions})
     return [_commit_signs(mentions, groups, number) for number in numbers]
 
