@@ -15,6 +15,7 @@ text; write the trees anew if texts, lexicons or signs change.
 
 import argparse
 import json
+import random
 import re
 import zlib
 from collections import Counter, defaultdict
@@ -48,6 +49,20 @@ LETTERS = dict(zip("ADCRLO", STANCES, strict=True))
 WEAK = 0.3
 """Weight of answers whose mentions nobody marked."""
 FOLDS = 6
+PHRASES = ROOT / "mirage" / "data" / "phrases"
+EACH = 3
+"""Texts made of each phrase."""
+PHRASED = {
+    "denial": ("none", Stance.DENIED, None),
+    "mention_lie": ("wrong", Stance.ATTRIBUTED, None),
+    "candidate_list": ("none", Stance.LISTED, Stance.LISTED),
+    "undecided": ("none", Stance.LISTED, Stance.LISTED),
+    "unstated_guess": ("wrong", None, None),
+    "abstain_then_lie": ("wrong", None, None),
+    "contrast": ("right", Stance.ASSERTED, Stance.CONTRASTED),
+    "corrected": ("right", Stance.ASSERTED, Stance.ATTRIBUTED),
+}
+"""What a text made of a phrase commits to, and the stances of right and wrong answers in it."""
 
 
 class Text(NamedTuple):
@@ -63,6 +78,8 @@ class Text(NamedTuple):
     stances: tuple[tuple[int, int, Stance], ...]  # marked places; () if nobody marked them
     commits: str  # right, wrong or none
     side: frozenset[int]  # the groups that a text without marks asserts
+    right: Stance | None = None  # of all mentions of right answers, if nobody marked them
+    wrong: Stance | None = None
 
 
 class Row(NamedTuple):
@@ -122,6 +139,31 @@ def plain_texts(code):
             )  # fmt: skip
 
 
+def phrased_texts(code):
+    """The bundled answers in the phrases that deny, report, list and contrast them, a few each."""
+    corpus, rng = MirageDataset.bundled(code), random.Random(code)
+    queries = [q for q in corpus if q.answerable and len(q.answers) == 1 and q.wrong_answers]
+    phrases = json.loads((PHRASES / f"{code}.json").read_text(encoding="utf-8"))
+    for kind, (commits, right, wrong) in PHRASED.items():
+        for phrase in phrases["truths" if commits == "right" else "faults"][kind]:
+            for query in rng.sample(queries, EACH):
+                texts = bundled_texts(code)[query.id]
+                gap = "" if code in ("ja", "zh") else " "
+                wrongs = [forms[0] for forms in query.wrong_answers]
+                text = phrase.format(
+                    true=rng.choice([*texts.true, texts.terse]).strip(),
+                    false=texts.false.strip(),
+                    right=query.answers[0][0],
+                    wrong=wrongs[0],
+                    others=f",{gap}".join(wrongs[:3]),
+                )
+                answer = nfc(parse(text, code, query.passage_ids).answer_text)
+                yield Text(
+                    code, f"phrase {kind}", query.id, query.text, answer, *candidates(query),
+                    (), commits, frozenset(), right, wrong,
+                )  # fmt: skip
+
+
 def rows_of(number, text):
     """The mentions of a text with their signs and stances."""
     places = located(text.text, text.candidates, text.language)
@@ -131,14 +173,23 @@ def rows_of(number, text):
         yield Row(number, row, place, stance_at(text, place, places))
 
 
+def training_texts(code):
+    """Every text that the trees of a language may learn from."""
+    yield from marked_texts(ROOT / "corpora" / "claims", code)
+    yield from plain_texts(code)
+    yield from phrased_texts(code)
+
+
 def stance_at(text, place, places):
     """The marked stance; of texts without marks asserted, other or unknown."""
-    if text.stances or not text.side:
+    if text.stances or not (text.side or text.right or text.wrong):
         for start, end, stance in text.stances:
             if start < place[1] and place[0] < end:
                 return stance
         return None
     group = text.groups[place[2]]
+    if text.right or text.wrong:
+        return text.wrong if group else text.right
     if group not in text.side:
         return Stance.OTHER
     mentioned = {text.groups[index] for _, _, index in places} & text.side
@@ -193,6 +244,8 @@ def commits_to(text, group, rows, number):
     if text.side:
         return group in text.side
     right = text.commits == "right"
+    if not text.stances:
+        return (group == 0) == right
     asserted = {
         text.groups[row.place[2]]
         for row in _rows_by_text(rows)[number]
@@ -329,11 +382,7 @@ def nodes(tree, rate, names):
 
 
 def train(*, errors):
-    texts = [
-        text
-        for code in LANGUAGES
-        for text in (*marked_texts(ROOT / "corpora" / "claims", code), *plain_texts(code))
-    ]
+    texts = [text for code in LANGUAGES for text in training_texts(code)]
     rows = [row for number, text in enumerate(texts) for row in rows_of(number, text)]
     lost = sum(
         not any(start < r.place[1] and r.place[0] < end for r in _rows_by_text(rows)[number])

@@ -21,7 +21,7 @@ from mirage.text.words import IN_WORD
 
 __all__ = ["MENTION_SIGNS", "Mentioned", "mention_signs"]
 
-_MARKING = ("negation", "attribution", "falsity", "truth", "exclusion", "comparison")
+_MARKING = ("negation", "attribution", "falsity", "truth", "exclusion", "comparison", "inferiority")
 _NEAR = ("before", "after", "earlier", "later", "previous", "next")
 MENTION_SIGNS = (
     # How near each kind of cue is: before and after the mention in its clause (1 if it is the next
@@ -39,7 +39,9 @@ MENTION_SIGNS = (
     # in "not the Nile", or behind it as in Japanese; and the same of the rivals in the sentence.
     *(f"marked_{kind}" for kind in _MARKING),
     *(f"rival_marked_{kind}" for kind in _MARKING),
-    *("before_rival", "after_rival"),
+    # Whether a cue stands before or behind a rival in the rival's clause.
+    *(f"rival_{kind}_{side}" for kind in _MARKING for side in ("before", "after")),
+    *("before_rival", "after_rival", "compared", "compared_rival"),
     # How much of the question the clause and the sentence repeat.
     *("asked_in_clause", "asked_in_sentence", "asked_elsewhere", "verb_final", "characters"),
 )
@@ -227,8 +229,35 @@ def _marking_signs(scene: _Scene, mention: Mentioned, sentence: Span) -> Iterato
     yield from (_marked(scene, mention, kind, sentence) for kind in kinds)
     for kind in kinds:
         yield max((_marked(scene, rival, kind, sentence) for rival in rivals), default=0.0)
+    for kind in kinds:
+        beside = [_beside(scene, rival, kind, sentence) for rival in rivals]
+        yield max((before for before, _ in beside), default=0.0)
+        yield max((after for _, after in beside), default=0.0)
     yield float(any(mention.start < rival.start for rival in rivals))
     yield float(any(rival.start < mention.start for rival in rivals))
+    own = _compared(scene, mention, sentence)
+    theirs = [_compared(scene, rival, sentence) for rival in rivals]
+    yield own
+    yield max(theirs, key=abs, default=0.0)
+
+
+def _compared(scene: _Scene, mention: Mentioned, sentence: Span) -> float:
+    """How near the mention is named as the lesser of two (above 0) or the greater (below 0)."""
+    lesser = _marked(scene, mention, CUES.index("comparison"), sentence)
+    greater = _marked(scene, mention, CUES.index("inferiority"), sentence)
+    return lesser - greater
+
+
+def _beside(scene: _Scene, mention: Mentioned, kind: int, sentence: Span) -> tuple[float, float]:
+    """How near a cue stands before and behind a mention in its clause."""
+    clause = _clause(scene.folded, sentence, mention)
+    near = [0.0, 0.0]
+    for cue in scene.cues:
+        if cue.kind == kind and clause[0] <= cue.start and cue.end <= clause[1]:
+            after = cue.end > mention.start
+            gap = (mention.end, cue.start) if after else (cue.end, mention.start)
+            near[after] = max(near[after], 1 / (1 + _words_between(scene, *gap)))
+    return near[0], near[1]
 
 
 def _marked(scene: _Scene, mention: Mentioned, kind: int, sentence: Span) -> float:

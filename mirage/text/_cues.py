@@ -17,12 +17,14 @@ __all__ = ["CUES", "Cue", "cues"]
 
 CUES = (
     *("negation", "contrast", "attribution", "falsity", "truth", "exclusion"),
-    *("alternative", "retraction", "comparison", "answer_words", "condition"),
+    *("alternative", "retraction", "comparison", "answer_words", "inferiority", "condition"),
 )
 """The kinds of cue, as the lexicons name them."""
 
+_COMPARISON, _INFERIORITY = CUES.index("comparison"), CUES.index("inferiority")
 _GAP = r"[^.!?。！？।؟\n]{1,40}?"  # what `` ... `` in a phrase stands for
-_SHORT_GAP = r"[^.!?。！？।؟\n]{1,14}?"  # the same in a script without spaces
+_SHORT_COMPARISON, _INFERIORITY = CUES.index("comparison"), CUES.index("inferiority")
+_GAP = r"[^.!?。！？।؟\n]{1,14}?"  # the same in a script without spaces
 
 
 class Cue(NamedTuple):
@@ -37,9 +39,15 @@ def cues(folded: str, entry: Language) -> Iterator[Cue]:
     """Find the cues of a folded text, kind by kind. English ones count in every language."""
     english = cues_of("en") if entry.code != "en" and _has_latin(folded) else ()
     for patterns in (cues_of(entry.code), english):
+        below = [match.span() for match in patterns[_INFERIORITY].finditer(folded)]
         for kind, pattern in enumerate(patterns):
             for match in pattern.finditer(folded):
-                yield Cue(match.start(), match.end(), kind)
+                # "Second only to" and "not as long as" compare, with the sides exchanged.
+                inside = kind == _COMPARISON and any(
+                    start < match.end() and match.start() < end for start, end in below
+                )
+                if not inside:
+                    yield Cue(match.start(), match.end(), kind)
 
 
 def _has_latin(folded: str) -> bool:

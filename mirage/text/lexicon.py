@@ -37,6 +37,7 @@ class Lexicon:
         retraction: words that take back what was said, such as "sorry" and "correction".
         comparison: words that compare, such as "than".
         answer_words: words that introduce an answer, such as "the answer is".
+        inferiority: words that put something below what they name, such as "second only to".
         condition: words that introduce a case that need not be real, such as "if".
     """
 
@@ -57,6 +58,7 @@ class Lexicon:
     retraction: tuple[str, ...]
     comparison: tuple[str, ...]
     answer_words: tuple[str, ...]
+    inferiority: tuple[str, ...]
     condition: tuple[str, ...]
 
 
