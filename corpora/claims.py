@@ -2,15 +2,17 @@
 """claims.py: train the trees that read what a text asserts of candidate answers.
 
     python corpora/claims.py             # cross-validate, then write the trees; a few minutes
+    python corpora/claims.py --all       # leave out kinds and languages too, not questions alone
     python corpora/claims.py --errors    # and print the texts that are read wrongly
     python corpora/claims.py --test      # read the texts of tests/data/claims, without training
 
 The trees learn from `corpora/claims/LANGUAGE.jsonl`, texts written to be hard, in which each
 mention is marked with its stance (`{D|the Nile}`: A asserted, D denied, C contrasted, R attributed,
-L listed, O in another role), and from the true, terse and false answers of `corpora/*.txt`, whose
-mentions are asserted if they are of the side that the answer takes. Cross-validation leaves out
-languages, kinds of text, and questions, a part at a time. The kinds of `tests/data/claims` are in no training
-text; write the trees anew if texts, lexicons or signs change.
+L listed, O in another role), from the phrases of `mirage/data/phrases`, and from the true, terse
+and false answers of `corpora/*.txt`, whose mentions are asserted if they are of the side that the
+answer takes. Cross-validation leaves out questions, kinds of text and languages, a part at a time.
+The kinds of `tests/data/claims` are in no training text. Run it anew if texts, lexicons or signs
+change.
 """
 
 import argparse
@@ -33,7 +35,9 @@ from mirage.text._candidates import Forms
 from mirage.text._claim_signs import MENTION_SIGNS, Mentioned, mention_signs
 from mirage.text._unicode import nfc
 from mirage.text.claims import (
+    CLEARLY,
     COMMIT_SIGNS,
+    COMMITS_AT,
     STANCES,
     Mention,
     Stance,
@@ -312,8 +316,10 @@ def cross_validate(texts, rows, by):
 
 def verdict(chances):
     """Right, wrong or none."""
-    chosen = [group for group, chance in chances.items() if chance >= 0.5]
-    return "none" if len(chosen) != 1 else ("wrong" if chosen[0] else "right")
+    first, second, *_ = *sorted(chances.values(), reverse=True), 0.0, 0.0
+    if first < COMMITS_AT or first - second < CLEARLY:
+        return "none"
+    return "wrong" if max(chances, key=chances.__getitem__) else "right"
 
 
 def report(title, texts, said):
@@ -381,7 +387,7 @@ def nodes(tree, rate, names):
     ]
 
 
-def train(*, errors):
+def train(*, errors, ways):
     texts = [text for code in LANGUAGES for text in training_texts(code)]
     rows = [row for number, text in enumerate(texts) for row in rows_of(number, text)]
     lost = sum(
@@ -391,7 +397,7 @@ def train(*, errors):
     )
     marks = sum(len(text.stances) for text in texts)
     print(f"{len(texts)} texts, {len(rows)} mentions, {lost} of {marks} marked ones not located")
-    for by in ("kind", "language", "question"):
+    for by in ways:
         groups, chances = cross_validate(texts, rows, by)
         said = {number: verdict(each) for number, each in chances.items()}
         report(f"{by}s left out", texts, said)
@@ -423,5 +429,10 @@ if __name__ == "__main__":
     )
     parser.add_argument("--errors", action="store_true", help="print what is read wrongly")
     parser.add_argument("--test", action="store_true", help="read the test texts")
+    parser.add_argument("--all", action="store_true", help="cross-validate in every way")
     options = parser.parse_args()
-    (test if options.test else train)(errors=options.errors)
+    if options.test:
+        test(errors=options.errors)
+    else:
+        every = ("kind", "language", "question")
+        train(errors=options.errors, ways=every if options.all else every[-1:])

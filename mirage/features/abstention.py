@@ -18,10 +18,10 @@ _ANSWERED = NotComputed("a passage answers the query, so that nothing need be ma
 def abstention(item: Answered) -> float | NotComputed:
     """Whether the response abstains where no passage answers the query, and answers where one does.
 
-    1 where it does right by :attr:`~mirage.Query.answerable`, 0 where it does wrong; an abstention
-    is what :func:`mirage.text.abstains` takes for one, and never a response that asserts every
-    right answer of the query. An empty answer tells the reader nothing, not even that there is no answer: 0 either way. Not
-    computed where nobody knows whether a passage answers the query.
+    1 if it does right by :attr:`~mirage.Query.answerable`, 0 if it does wrong. An abstention is
+    what :func:`mirage.text.abstains` takes for one, and never a response that asserts every right
+    answer of the query. An empty answer tells the reader nothing, not even that there is no
+    answer: 0 either way. Not computed if nobody knows whether a passage answers the query.
     """
     query, answer = item.query, item.parsed.answer_text
     if query.answerable is None:

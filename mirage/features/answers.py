@@ -28,8 +28,10 @@ __all__ = [
     "wrong_answer",
 ]
 
-ASSERTED_AT = 0.5
-"""The probability from which on a mention of a wrong answer asserts it."""
+CLEARLY_WRONG = 0.7
+"""The probability from which on a response asserts a wrong answer; an accusation has to be sure."""
+
+DENIED = tuple(Stance).index(Stance.DENIED)
 
 NO_ANSWERS = NotComputed("the query has no short answers")
 _NO_WRONG_ANSWERS = NotComputed("the query has no wrong answers to look for")
@@ -91,7 +93,7 @@ class AnswerClaims(NamedTuple):
             for mention in self.mentions
             if mention.candidate >= len(self.right)
             and self.wrong[mention.candidate - len(self.right)]
-            and mention.probabilities[0] >= ASSERTED_AT
+            and mention.stance is Stance.ASSERTED
         )
 
 
@@ -123,10 +125,11 @@ def _claims(
     rights = tuple(index in asserted for index in range(len(right)))
     if all(rights) and right:
         return AnswerClaims(rights, (False,) * len(wrong), False, mentions)
-    asserted |= {m.candidate for m in mentions if m.probabilities[0] >= ASSERTED_AT}
-    wrongs = tuple(index in asserted for index in range(len(right), len(forms)))
+    certain = {plain[index] for index, p in enumerate(claims.certainty) if p >= CLEARLY_WRONG}
+    certain |= asserted - set(plain)
+    wrongs = tuple(index in certain for index in range(len(right), len(forms)))
     denied = not any(rights) and any(
-        m.stance is Stance.DENIED and m.candidate < len(right) for m in mentions
+        m.probabilities[DENIED] >= CLEARLY_WRONG and m.candidate < len(right) for m in mentions
     )
     return AnswerClaims(rights, wrongs, denied, mentions)
 

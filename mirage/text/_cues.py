@@ -23,8 +23,7 @@ CUES = (
 
 _COMPARISON, _INFERIORITY = CUES.index("comparison"), CUES.index("inferiority")
 _GAP = r"[^.!?。！？।؟\n]{1,40}?"  # what `` ... `` in a phrase stands for
-_SHORT_COMPARISON, _INFERIORITY = CUES.index("comparison"), CUES.index("inferiority")
-_GAP = r"[^.!?。！？।؟\n]{1,14}?"  # the same in a script without spaces
+_SHORT_GAP = r"[^.!?。！？।؟\n]{1,14}?"  # the same in a script without spaces
 
 
 class Cue(NamedTuple):
@@ -38,7 +37,7 @@ class Cue(NamedTuple):
 def cues(folded: str, entry: Language) -> Iterator[Cue]:
     """Find the cues of a folded text, kind by kind. English ones count in every language."""
     english = cues_of("en") if entry.code != "en" and _has_latin(folded) else ()
-    for patterns in (cues_of(entry.code), english):
+    for patterns in filter(None, (cues_of(entry.code), english)):
         below = [match.span() for match in patterns[_INFERIORITY].finditer(folded)]
         for kind, pattern in enumerate(patterns):
             for match in pattern.finditer(folded):

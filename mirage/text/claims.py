@@ -37,6 +37,9 @@ __all__ = [
 COMMITS_AT = 0.5
 """The certainty from which on a text commits to a candidate."""
 
+CLEARLY = 0.2
+"""How much more probable than all rivals a candidate has to be."""
+
 LONGEST = 4000
 """Characters of a text that are read."""
 
@@ -88,12 +91,15 @@ class Claims(NamedTuple):
     Attributes:
         text: The text that was read, in NFC; the places of mentions are places in it.
         mentions: Every mention of a candidate, in the order of the text.
+        certainty: For each candidate the probability that the text gives it as the answer; 0 if
+            it does not mention it.
         committed: Indices of the candidates that the text gives as the answer. Several only if
             they belong to one group.
     """
 
     text: str
     mentions: tuple[Mention, ...]
+    certainty: tuple[float, ...]
     committed: frozenset[int]
 
 
@@ -136,14 +142,15 @@ def _read(
 ) -> Claims:
     places = located(text, candidates, code)
     if not places:
-        return Claims(text, (), frozenset())
+        return Claims(text, (), (0.0,) * len(candidates), frozenset())
     mentioned = [Mentioned(start, end, groups[index]) for start, end, index in places]
     signs = mention_signs(text, mentioned, code, question)
     mentions = tuple(
         _mention(index, start, end, _stance_probabilities(row))
         for (start, end, index), row in zip(places, signs, strict=True)
     )
-    return Claims(text, mentions, _committed(mentions, groups))
+    certainty = _certainty(mentions, groups)
+    return Claims(text, mentions, certainty, _committed(certainty, groups))
 
 
 def located(text: str, candidates: Sequence[Forms], code: str) -> list[tuple[int, int, int]]:
@@ -173,17 +180,26 @@ def _stance_probabilities(signs: Sequence[float]) -> tuple[float, ...]:
     return tuple(weight / total for weight in weights)
 
 
-def _committed(mentions: Sequence[Mention], groups: Sequence[int]) -> frozenset[int]:
-    """The candidates of the one group that the text commits to, and no other mention denies."""
-    by_group = sorted({groups[mention.candidate] for mention in mentions})
-    certainty = {
-        group: _sigmoid(_models()[1].margin(signs))
-        for group, signs in zip(by_group, commit_signs(mentions, groups), strict=True)
+def _certainty(mentions: Sequence[Mention], groups: Sequence[int]) -> tuple[float, ...]:
+    """The probability of each candidate that is mentioned: that of its group."""
+    numbers = sorted({groups[mention.candidate] for mention in mentions})
+    of_group = {
+        number: _sigmoid(_models()[1].margin(signs))
+        for number, signs in zip(numbers, commit_signs(mentions, groups), strict=True)
     }
-    chosen = [group for group in by_group if certainty[group] >= COMMITS_AT]
-    if len(chosen) != 1:
+    present = {mention.candidate for mention in mentions}
+    return tuple(of_group[group] if index in present else 0.0 for index, group in enumerate(groups))
+
+
+def _committed(certainty: Sequence[float], groups: Sequence[int]) -> frozenset[int]:
+    """The candidates of the one group that the text commits to; none if two are close."""
+    by_group: dict[int, float] = {}
+    for group, value in zip(groups, certainty, strict=True):
+        by_group[group] = max(value, by_group.get(group, 0.0))
+    first, second, *_ = *sorted(by_group.values(), reverse=True), 0.0, 0.0
+    if first < COMMITS_AT or first - second < CLEARLY:
         return frozenset()
-    return frozenset(m.candidate for m in mentions if groups[m.candidate] == chosen[0])
+    return frozenset(index for index, value in enumerate(certainty) if value == first)
 
 
 def _sigmoid(margin: float) -> float:
