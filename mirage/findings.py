@@ -14,7 +14,7 @@ from mirage.features import (
     answered,
     spans,
 )
-from mirage.features.answers import answer_claims
+from mirage.features.answer_claims import answer_claims
 from mirage.features.base import Answered
 from mirage.text import ParsedResponse
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mirage.features.answers import answer_claims
+from mirage.features.answer_claims import answer_claims
 from mirage.features.base import Answered, Definition, Facts, NotComputed
 from mirage.text import ABSTAINS_AT, abstains
 

@@ -9,29 +9,20 @@ to stand together, see :func:`mirage.text.mention`.
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import NamedTuple
 
+from mirage.features.answer_claims import answer_claims
 from mirage.features.base import Answered, Definition, Facts, NotComputed
 from mirage.features.overlap import reference_answer
 from mirage.languages import Language
-from mirage.text import mentioned, tokenize
-from mirage.text.claims import Forms, Mention, Stance, read_claims
-from mirage.text.lexicon import lexicon
+from mirage.text import tokenize
 
 __all__ = [
     "NO_ANSWERS",
     "UNANSWERABLE",
-    "AnswerClaims",
-    "answer_claims",
     "answer_match",
     "reference_recall",
     "wrong_answer",
 ]
-
-CLEARLY_WRONG = 0.7
-"""The probability from which on a response asserts a wrong answer; an accusation has to be sure."""
-
-DENIED = tuple(Stance).index(Stance.DENIED)
 
 NO_ANSWERS = NotComputed("the query has no short answers")
 _NO_WRONG_ANSWERS = NotComputed("the query has no wrong answers to look for")
@@ -68,78 +59,6 @@ def wrong_answer(item: Answered) -> float | NotComputed:
         return _NO_WRONG_ANSWERS
     claims = answer_claims(item)
     return float(any(claims.wrong) or claims.denies_right)
-
-
-class AnswerClaims(NamedTuple):
-    """What a response asserts of the answers of its query.
-
-    Attributes:
-        right: For each right answer, whether the response asserts it.
-        wrong: For each wrong answer, whether the response asserts it in place of a right one.
-        denies_right: Whether the response denies a right answer and asserts none.
-        mentions: Every mention of an answer, with its place in ``answer_text``. Candidates are the
-            right answers, then the wrong ones.
-    """
-
-    right: tuple[bool, ...]
-    wrong: tuple[bool, ...]
-    denies_right: bool
-    mentions: tuple[Mention, ...]
-
-    def asserted_wrong(self) -> tuple[Mention, ...]:
-        """Return the mentions that assert a wrong answer in place of a right one."""
-        return tuple(
-            mention
-            for mention in self.mentions
-            if mention.candidate >= len(self.right)
-            and self.wrong[mention.candidate - len(self.right)]
-            and mention.stance is Stance.ASSERTED
-        )
-
-
-def answer_claims(item: Answered) -> AnswerClaims:
-    """Return what a response asserts of the right and wrong answers of its query."""
-    query = item.query
-    return _claims(
-        item.parsed.answer_text, query.answers, query.wrong_answers, query.language, query.text
-    )
-
-
-@lru_cache(maxsize=4096)
-def _claims(
-    text: str, right: tuple[Forms, ...], wrong: tuple[Forms, ...], language: str, question: str
-) -> AnswerClaims:
-    forms = (*right, *wrong)
-    # Forms such as "no" and "not allowed" are themselves what other candidates are read by.
-    plain = [index for index, each in enumerate(forms) if not _is_polarity(each, language)]
-    candidates = tuple(forms[index] for index in plain)
-    groups = tuple(0 if index < len(right) else index for index in plain)
-    claims = read_claims(text, candidates, language, question=question, groups=groups)
-    asserted = {plain[index] for index in claims.committed}
-    mentions = tuple(m._replace(candidate=plain[m.candidate]) for m in claims.mentions)
-    asserted |= {
-        index
-        for index, each in enumerate(forms)
-        if index not in plain and mentioned(each, text, language)
-    }
-    rights = tuple(index in asserted for index in range(len(right)))
-    if all(rights) and right:
-        return AnswerClaims(rights, (False,) * len(wrong), False, mentions)
-    certain = {plain[index] for index, p in enumerate(claims.certainty) if p >= CLEARLY_WRONG}
-    certain |= asserted - set(plain)
-    wrongs = tuple(index in certain for index in range(len(right), len(forms)))
-    denied = not any(rights) and any(
-        m.probabilities[DENIED] >= CLEARLY_WRONG and m.candidate < len(right) for m in mentions
-    )
-    return AnswerClaims(rights, wrongs, denied, mentions)
-
-
-@lru_cache(maxsize=4096)
-def _is_polarity(forms: Forms, language: str) -> bool:
-    """Whether an answer says yes or no."""
-    words = lexicon(language)
-    verdicts = {*words.yes, *words.no}
-    return any(form.casefold().strip(" ,、.") in verdicts for form in forms)
 
 
 def reference_recall(item: Answered) -> float | NotComputed:

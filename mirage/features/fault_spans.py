@@ -18,7 +18,7 @@ from mirage.features._foreign import foreign_stretches
 from mirage.features._names import names, stranger
 from mirage.features._negations import negation_faults
 from mirage.features._shown import Shown, evidence, grams_of, holdings, shown_texts
-from mirage.features.answers import answer_claims
+from mirage.features.answer_claims import answer_claims
 from mirage.features.base import NOTHING_SHOWN, Answered, Definition, Facts, NotComputed
 from mirage.languages import LANGUAGES, Language
 from mirage.text import ABSTAINS_AT, abstains

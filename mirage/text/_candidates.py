@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from functools import lru_cache, partial
+from typing import NamedTuple
 
 from mirage.languages import Language
 from mirage.text._folding import fold
@@ -12,30 +13,40 @@ from mirage.text.mentions import MENTIONED_AT, mention
 from mirage.text.sentences import sentence_pieces
 from mirage.text.words import IN_WORD
 
-__all__ = ["Forms", "Span", "locate", "sentence_spans"]
+__all__ = ["Forms", "Place", "Span", "best_places", "locate", "sentence_spans"]
 
 Forms = tuple[str, ...]
 Span = tuple[int, int]
+
+
+class Place(NamedTuple):
+    """Where a text mentions a candidate, and whether it does so letter by letter."""
+
+    start: int
+    end: int
+    verbatim: bool
+    candidate: int = 0
+
 
 _WORDS = re.compile(rf"[{IN_WORD}]+(?:[.,:٫٬/-][{IN_WORD}]+)*")
 _CHARACTERS = re.compile(r"[0-9a-z\u00df-\u024f]+(?:[.,:/-][0-9]+)*|\w[^\w\s]?")
 
 
 @lru_cache(maxsize=4096)
-def locate(forms: Forms, text: str, language: str) -> tuple[Span, ...]:
+def locate(forms: Forms, text: str, language: str) -> tuple[Place, ...]:
     """Return the places at which a text mentions a short answer in one of its forms.
 
-    A place is ``(start, end)`` in ``text``, which has to be in NFC. Places do not overlap.
+    The text has to be in NFC. Places do not overlap.
     """
     entry = Language.of(language)
-    spans = [
-        (start + first, start + last)
+    places = [
+        Place(start + first, start + last, verbatim)
         for start, end in sentence_spans(text, language)
         for form in forms
         if mention(form, text[start:end], entry) >= MENTIONED_AT
-        for first, last in _places(form, text[start:end], entry)
+        for first, last, verbatim in _places(form, text[start:end], entry)
     ]
-    return tuple(_longest(spans))
+    return tuple(best_places(places))
 
 
 @lru_cache(maxsize=1024)
@@ -48,19 +59,20 @@ def sentence_spans(text: str, language: str) -> tuple[Span, ...]:
     return tuple(spans) or ((0, len(text)),)
 
 
-def _longest(spans: Sequence[Span]) -> Iterator[Span]:
-    """Of overlapping places the longest, in the order of the text."""
-    chosen: list[Span] = []
-    for start, end in sorted(set(spans), key=lambda span: (span[0] - span[1], span)):
-        if all(end <= first or start >= last for first, last in chosen):
-            chosen.append((start, end))
-    yield from sorted(chosen)
+def best_places(places: Iterable[Place]) -> list[Place]:
+    """Return the places in order; of overlapping ones a verbatim one, or else the longest."""
+    chosen: list[Place] = []
+    ranked = sorted(places, key=lambda p: (not p.verbatim, p.start - p.end, p.start, p.candidate))
+    for place in ranked:
+        if all(place.end <= other.start or place.start >= other.end for other in chosen):
+            chosen.append(place)
+    return sorted(chosen)
 
 
-def _places(form: str, sentence: str, entry: Language) -> Iterator[Span]:
+def _places(form: str, sentence: str, entry: Language) -> Iterator[tuple[int, int, bool]]:
     """The places of one form in a sentence that mentions it, verbatim or nearly so."""
-    verbatim = list(_verbatim(form, sentence, entry))
-    yield from verbatim or _nearest(form, sentence, entry)
+    verbatim = [(start, end, True) for start, end in _verbatim(form, sentence, entry)]
+    yield from verbatim or ((*span, False) for span in _nearest(form, sentence, entry))
 
 
 def _verbatim(form: str, sentence: str, entry: Language) -> Iterator[Span]:

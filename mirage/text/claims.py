@@ -18,7 +18,7 @@ from functools import cache, lru_cache
 from typing import NamedTuple
 
 from mirage.languages import Language
-from mirage.text._candidates import Forms, locate
+from mirage.text._candidates import Forms, best_places, locate
 from mirage.text._claim_signs import MENTION_SIGNS, Mentioned, mention_signs
 from mirage.text._trees import Forest, forest, packaged_json
 from mirage.text._unicode import nfc
@@ -154,17 +154,13 @@ def _read(
 
 
 def located(text: str, candidates: Sequence[Forms], code: str) -> list[tuple[int, int, int]]:
-    """Return ``(start, end, candidate)`` of each mention; of overlapping mentions the longest."""
-    spans = [
-        (start, end, index)
+    """Return ``(start, end, candidate)`` of each mention, in order; mentions do not overlap."""
+    places = [
+        place._replace(candidate=index)
         for index, forms in enumerate(candidates)
-        for start, end in locate(forms, text, code)
+        for place in locate(forms, text, code)
     ]
-    chosen: list[tuple[int, int, int]] = []
-    for start, end, index in sorted(spans, key=lambda span: (span[0] - span[1], span[2])):
-        if all(end <= first or start >= last for first, last, _ in chosen):
-            chosen.append((start, end, index))
-    return sorted(chosen)
+    return [(place.start, place.end, place.candidate) for place in best_places(places)]
 
 
 def _mention(candidate: int, start: int, end: int, probabilities: tuple[float, ...]) -> Mention:
