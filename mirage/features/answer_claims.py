@@ -22,6 +22,9 @@ OUTWEIGHED = 0.8
 SET_ASIDE = 0.4
 """The probability up to which a mention of a right answer counts as neither denied nor reported."""
 
+SET_ASIDE_PART = 0.75
+"""The same for one part of an answer that has several."""
+
 _ASSERTED = tuple(Stance).index(Stance.ASSERTED)
 _DENIED = tuple(Stance).index(Stance.DENIED)
 _OTHER = tuple(Stance).index(Stance.OTHER)
@@ -93,14 +96,19 @@ def _claims(
 
 def _asserted(claims: Claims, groups: Sequence[int]) -> frozenset[int]:
     """The candidates that a text asserts, with the benefit of the doubt for group 0."""
-    right = max((p for p, group in zip(claims.certainty, groups, strict=True) if not group), default=0)
+    right = max(
+        (p for p, group in zip(claims.certainty, groups, strict=True) if not group), default=0
+    )
     wrong = max((p for p, group in zip(claims.certainty, groups, strict=True) if group), default=0)
     own = [m for m in claims.mentions if not groups[m.candidate]]
-    set_aside = max((_set_aside(m) for m in own), default=1.0)
-    committed = 0.5 <= right >= wrong
-    unopposed = bool(own) and set_aside < SET_ASIDE and wrong < OUTWEIGHED
-    if committed or unopposed:
+    if 0.5 <= right >= wrong:
         return frozenset(m.candidate for m in own)
+    # An answer of several parts is a list by nature.
+    most = SET_ASIDE if groups.count(0) == 1 else SET_ASIDE_PART
+    unopposed = {m.candidate for m in own if _set_aside(m) < most}
+    unopposed -= {m.candidate for m in own if _set_aside(m) >= most}
+    if unopposed and wrong < OUTWEIGHED:
+        return frozenset(unopposed)
     return frozenset(i for i, p in enumerate(claims.certainty) if groups[i] and p >= CLEARLY_WRONG)
 
 
