@@ -42,17 +42,25 @@ MENTION_SIGNS = (
     # Whether a cue stands before or behind a rival in the rival's clause.
     *(f"rival_{kind}_{side}" for kind in _MARKING for side in ("before", "after")),
     *("before_rival", "after_rival", "compared", "compared_rival"),
+    # What frames the mention: whether it is in a quotation, and whether a cue is just before the
+    # quotation, just behind it, in the first sentence and in the last one.
+    "in_quotation",
+    *(f"{kind}_{where}" for kind in _FRAMING for where in ("opens", "closes", "first", "last")),
     # How much of the question the clause and the sentence repeat.
     *("asked_in_clause", "asked_in_sentence", "asked_elsewhere", "verb_final", "characters"),
 )
 """The names of the numbers that :func:`mention_signs` returns, in its order."""
 
 _POSTPOSED = frozenset({"bn", "hi", "ja", "ko", "te"})
+_FRAMING = ("negation", "contrast", "attribution", "falsity", "truth", "retraction")
 _VERB_FINAL = frozenset({"bn", "fa", "hi", "ja", "ko", "te"})
 _CLAUSE_END = re.compile(r"[,;:،؛、，；：](?!\d)|\s[-–—]+\s|[—()（）\n]")
 _WORD = re.compile(rf"[{IN_WORD}]+")
 _QUESTION_END = re.compile(r"[?？؟][\s\"'”’»」』)*_]*\Z")
 _OPENING_QUOTES, _CLOSING_QUOTES = '“„«「『‘"', '”“»」』’"'
+_QUOTATION = re.compile('“[^”“]+[”“]|„[^“”]+[“”]|«[^»]+»|「[^」]+」|『[^』]+』|"[^"]+"')
+_FRAME = 80
+"""Characters before and behind a quotation that say how it is meant."""
 _SHORT_GAP = 12  # characters between two candidates of a list
 
 
@@ -119,6 +127,7 @@ def _signs(scene: _Scene, mention: Mentioned) -> Iterator[float]:
     yield from _rival_signs(scene, mention, sentence, clause)
     yield from _place_signs(scene, mention, index, clause)
     yield from _marking_signs(scene, mention, sentence)
+    yield from _framing_signs(scene, mention, sentence)
     yield from _question_signs(scene, sentence, clause)
 
 
@@ -279,6 +288,31 @@ def _marked(scene: _Scene, mention: Mentioned, kind: int, sentence: Span) -> flo
             and cue.end <= mention.start
         ]
     return max((1 / (1 + _words_between(scene, *gap)) for gap in gaps), default=0.0)
+
+
+def _framing_signs(scene: _Scene, mention: Mentioned, sentence: Span) -> Iterator[float]:
+    quotation = next(
+        (
+            m.span()
+            for m in _QUOTATION.finditer(scene.folded)
+            if m.start() < mention.start < m.end()
+        ),
+        None,
+    )
+    start, end = quotation or sentence
+    opening, closing = (start - _FRAME, start), (end, end + _FRAME)
+    first, last = scene.sentences[0], scene.sentences[-1]
+    yield float(quotation is not None)
+    for kind in _FRAMING:
+        own = [cue for cue in scene.cues if CUES[cue.kind] == kind]
+        yield float(quotation is not None and _any_within(own, opening))
+        yield float(quotation is not None and _any_within(own, closing))
+        yield float(first != sentence and _any_within(own, first))
+        yield float(last != sentence and _any_within(own, last))
+
+
+def _any_within(candidates: Sequence[Cue], span: Span) -> bool:
+    return any(span[0] <= cue.start < span[1] for cue in candidates)
 
 
 def _question_signs(scene: _Scene, sentence: Span, clause: Span) -> Iterator[float]:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from functools import cache
 from typing import NamedTuple
 
-from mirage.languages import Language
+from mirage.languages import LANGUAGES, Language
 from mirage.text._folding import fold
 from mirage.text._unicode import nfc
 from mirage.text.lexicon import lexicon
@@ -36,7 +36,7 @@ class Cue(NamedTuple):
 
 def cues(folded: str, entry: Language) -> Iterator[Cue]:
     """Find the cues of a folded text, kind by kind. English ones count in every language."""
-    english = cues_of("en") if entry.code != "en" and _has_latin(folded) else ()
+    english = () if entry is LANGUAGES["en"] or not _has_latin(folded) else cues_of("en")
     for patterns in filter(None, (cues_of(entry.code), english)):
         below = [match.span() for match in patterns[_INFERIORITY].finditer(folded)]
         for kind, pattern in enumerate(patterns):

@@ -1,0 +1,129 @@
+"""What a text asserts of candidate answers: read from how it mentions them, in 18 languages."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mirage import MirageDataset
+from mirage.features import answered, feature
+from mirage.languages import LANGUAGES
+from mirage.models import Query, Response
+from mirage.text import Stance, parse, read_claims
+
+DATA = Path(__file__).parent / "data"
+QUESTION = "Which is the longest river in Africa?"
+RIVERS = (("Nile", "River Nile"), ("Congo",), ("Zambezi",))
+MARK = re.compile(r"\{[ADCRLO]\|([^{}|]*)\}")
+
+
+@pytest.mark.parametrize(
+    ("text", "committed", "stances"),
+    [
+        ("It is the Nile.", {0}, {0: "asserted"}),
+        ("Not the Congo but the Nile.", {0}, {1: "contrasted", 0: "asserted"}),
+        ("Many say the Nile; in fact the longest is the Congo.", {1}, {0: "attributed"}),
+        ("Contrary to popular belief, the Nile is not the longest.", set(), {0: "denied"}),
+        ("Nile, Congo, Zambezi", set(), {0: "listed", 1: "listed", 2: "listed"}),
+        ("The Congo is longer than the Nile.", {1}, {0: "contrasted"}),
+        ("I do not know.", set(), {}),
+        ("", set(), {}),
+    ],
+)
+def test_a_mention_is_not_an_assertion(
+    text: str, committed: set[int], stances: dict[int, str]
+) -> None:
+    claims = read_claims(text, RIVERS, "en", question=QUESTION)
+    assert claims.committed == committed
+    read = {mention.candidate: mention.stance for mention in claims.mentions}
+    assert {candidate: read[candidate] for candidate in stances} == stances
+
+
+def test_mentions_have_their_places() -> None:
+    claims = read_claims("The Congo? No: the **River Nile**, as the Nile is called.", RIVERS, "en")
+    words = [(m.candidate, claims.text[m.start : m.end]) for m in claims.mentions]
+    assert words == [(1, "Congo"), (0, "River Nile"), (0, "Nile")]
+
+
+def test_parts_of_one_answer_are_no_rivals() -> None:
+    text = "The White Nile and the Blue Nile."
+    candidates = (("White Nile",), ("Blue Nile",), ("Congo",))
+    assert read_claims(text, candidates, "en", groups=(0, 0, 1)).committed == {0, 1}
+
+
+@given(
+    st.text(max_size=200) | st.lists(st.sampled_from(["Nile", "not", "Congo", ",", "\n", "?"])).map(" ".join),
+    st.sampled_from(list(LANGUAGES)),
+)  # fmt: skip
+def test_every_text_has_a_reading(text: str, language: str) -> None:
+    claims = read_claims(text, RIVERS, language, question=QUESTION)
+    assert claims == read_claims(text, RIVERS, language, question=QUESTION)
+    assert len({claims.certainty[index] for index in claims.committed}) <= 1
+    ends = [0, *(m.end for m in claims.mentions)]
+    for mention, end in zip(claims.mentions, ends, strict=False):
+        assert end <= mention.start < mention.end <= len(claims.text)
+        assert sum(mention.probabilities) == pytest.approx(1)
+        assert mention.stance in Stance
+
+
+def test_kinds_of_text_that_no_tree_has_seen() -> None:
+    """Eight kinds in 18 languages, written to be hard: the reading beats looking for a mention.
+
+    A floor, not an aim: 68 % are read rightly, where a search for mentions reads 54 %.
+    """
+    right, mention_rule, turned = 0, 0, Counter[bool]()
+    rows = [row for code in LANGUAGES for row in held_out(code)]
+    for code, row in rows:
+        query = MirageDataset.bundled(code)[row["query_id"]]
+        answer = parse(MARK.sub(r"\1", row["text"]), code, query.passage_ids).answer_text
+        side, mentioned = sides(query, answer)
+        right += side == row["commits"]
+        mention_rule += mentioned == row["commits"]
+        turned[{side, row["commits"]} == {"right", "wrong"}] += 1
+    assert right > 0.62 * len(rows) > mention_rule
+    assert turned[True] < 0.2 * len(rows)
+
+
+def held_out(code: str) -> list[tuple[str, dict[str, str]]]:
+    lines = (DATA / "claims" / f"{code}.jsonl").read_text(encoding="utf-8").splitlines()
+    return [(code, json.loads(line)) for line in lines]
+
+
+def sides(query: Query, answer: str) -> tuple[str, str]:
+    """The side that a text takes, and the one that it takes if mentions are assertions."""
+    groups = (*(0 for _ in query.answers), *range(1, len(query.wrong_answers) + 1))
+    candidates = (*query.answers, *query.wrong_answers)
+    claims = read_claims(answer, candidates, query.language, question=query.text, groups=groups)
+    chosen = {"wrong" if groups[index] else "right" for index in claims.committed}
+    mentioned = {groups[mention.candidate] for mention in claims.mentions}
+    rule = "right" if 0 in mentioned else "wrong" if mentioned else "none"
+    return (chosen.pop() if len(chosen) == 1 else "none"), rule
+
+
+@pytest.mark.parametrize("code", ["en", "fi", "hi", "ja", "sw", "te"])
+def test_true_answers_are_not_accused_and_lies_are(code: str) -> None:
+    corpus = MirageDataset.bundled(code)
+    lines = (DATA / "truth" / f"{code}.jsonl").read_text(encoding="utf-8").splitlines()
+    rows = [row for row in map(json.loads, lines) if corpus[row["query_id"]].answerable]
+    share = {
+        (kind, name): sum(value(name, corpus[row["query_id"]], row[kind]) for row in rows)
+        / len(rows)
+        for kind in ("true", "false")
+        for name in ("answer_match", "wrong_answer")
+    }
+    assert share["true", "answer_match"] > 0.85
+    assert share["true", "wrong_answer"] < 0.07  # two of 30
+    assert share["false", "answer_match"] < 0.05
+    assert share["false", "wrong_answer"] > 0.7
+
+
+def value(name: str, query: Query, text: str) -> float:
+    return float(
+        feature(name).compute([answered(query, Response(query_id=query.id, text=text))])[0]
+    )
