@@ -21,6 +21,7 @@ from mirage.text.words import IN_WORD
 
 __all__ = ["MENTION_SIGNS", "Mentioned", "mention_signs"]
 
+_FRAMING = ("negation", "contrast", "attribution", "falsity", "truth", "retraction")
 _MARKING = ("negation", "attribution", "falsity", "truth", "exclusion", "comparison", "inferiority")
 _NEAR = ("before", "after", "earlier", "later", "previous", "next")
 MENTION_SIGNS = (
@@ -52,7 +53,6 @@ MENTION_SIGNS = (
 """The names of the numbers that :func:`mention_signs` returns, in its order."""
 
 _POSTPOSED = frozenset({"bn", "hi", "ja", "ko", "te"})
-_FRAMING = ("negation", "contrast", "attribution", "falsity", "truth", "retraction")
 _VERB_FINAL = frozenset({"bn", "fa", "hi", "ja", "ko", "te"})
 _CLAUSE_END = re.compile(r"[,;:،؛、，；：](?!\d)|\s[-–—]+\s|[—()（）\n]")
 _WORD = re.compile(rf"[{IN_WORD}]+")
