@@ -8,7 +8,7 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from mirage import MirageDataset
@@ -29,7 +29,11 @@ MARK = re.compile(r"\{[ADCRLO]\|([^{}|]*)\}")
         ("It is the Nile.", {0}, {0: "asserted"}),
         ("Not the Congo but the Nile.", {0}, {1: "contrasted", 0: "asserted"}),
         ("Many say the Nile; in fact the longest is the Congo.", {1}, {0: "attributed"}),
-        ("Contrary to popular belief, the Nile is not the longest.", set(), {0: "denied"}),
+        (
+            "Contrary to popular belief, the Nile is not the longest river in Africa.",
+            set(),
+            {0: "denied"},
+        ),
         ("Nile, Congo, Zambezi", set(), {0: "listed", 1: "listed", 2: "listed"}),
         ("The Congo is longer than the Nile.", {1}, {0: "contrasted"}),
         ("I do not know.", set(), {}),
@@ -57,8 +61,10 @@ def test_parts_of_one_answer_are_no_rivals() -> None:
     assert read_claims(text, candidates, "en", groups=(0, 0, 1)).committed == {0, 1}
 
 
+@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])  # lexicons load first
 @given(
-    st.text(max_size=200) | st.lists(st.sampled_from(["Nile", "not", "Congo", ",", "\n", "?"])).map(" ".join),
+    st.text(max_size=200)
+    | st.lists(st.sampled_from(["Nile", "not", "Congo", ",", "\n", "?"])).map(" ".join),
     st.sampled_from(list(LANGUAGES)),
 )  # fmt: skip
 def test_every_text_has_a_reading(text: str, language: str) -> None:
@@ -73,10 +79,7 @@ def test_every_text_has_a_reading(text: str, language: str) -> None:
 
 
 def test_kinds_of_text_that_no_tree_has_seen() -> None:
-    """Eight kinds in 18 languages, written to be hard: the reading beats looking for a mention.
-
-    A floor, not an aim: 68 % are read rightly, where a search for mentions reads 54 %.
-    """
+    """Four kinds in 18 languages, written to be hard: the reading beats looking for a mention."""
     right, mention_rule, turned = 0, 0, Counter[bool]()
     rows = [row for code in LANGUAGES for row in held_out(code)]
     for code, row in rows:
@@ -86,8 +89,9 @@ def test_kinds_of_text_that_no_tree_has_seen() -> None:
         right += side == row["commits"]
         mention_rule += mentioned == row["commits"]
         turned[{side, row["commits"]} == {"right", "wrong"}] += 1
-    assert right > 0.62 * len(rows) > mention_rule
-    assert turned[True] < 0.2 * len(rows)
+    assert right > 0.8 * len(rows)
+    assert mention_rule < 0.7 * len(rows)
+    assert turned[True] < 0.1 * len(rows)
 
 
 def held_out(code: str) -> list[tuple[str, dict[str, str]]]:

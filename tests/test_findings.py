@@ -96,9 +96,8 @@ def test_what_no_passage_holds_is_quoted_alone() -> None:
 
 
 def test_the_opposite_of_a_passage_is_found() -> None:
-    assert kinds({"q1": "##Answer: The Nile is not the longest river of Africa [1]."}) == {
-        "denial": ("q1",)
-    }
+    found = kinds({"q1": "##Answer: The Nile is not the longest river of Africa [1]."})
+    assert found == {"denial": ("q1",), "wrong fact": ("q1",)}
 
 
 def features(columns: Mapping[str, list[float]], ids: tuple[str, ...]) -> FeatureTable:

@@ -43,10 +43,9 @@ MENTION_SIGNS = (
     # Whether a cue stands before or behind a rival in the rival's clause.
     *(f"rival_{kind}_{side}" for kind in _MARKING for side in ("before", "after")),
     *("before_rival", "after_rival", "compared", "compared_rival"),
-    # What frames the mention: whether it is in a quotation, and whether a cue is just before the
-    # quotation, just behind it, in the first sentence and in the last one.
+    # Whether the mention is in a quotation, and a cue is just before the quotation or behind it.
     "in_quotation",
-    *(f"{kind}_{where}" for kind in _FRAMING for where in ("opens", "closes", "first", "last")),
+    *(f"{kind}_{where}" for kind in _FRAMING for where in ("opens", "closes")),
     # How much of the question the clause and the sentence repeat.
     *("asked_in_clause", "asked_in_sentence", "asked_elsewhere", "verb_final", "characters"),
 )
@@ -127,7 +126,7 @@ def _signs(scene: _Scene, mention: Mentioned) -> Iterator[float]:
     yield from _rival_signs(scene, mention, sentence, clause)
     yield from _place_signs(scene, mention, index, clause)
     yield from _marking_signs(scene, mention, sentence)
-    yield from _framing_signs(scene, mention, sentence)
+    yield from _quotation_signs(scene, mention)
     yield from _question_signs(scene, sentence, clause)
 
 
@@ -290,7 +289,7 @@ def _marked(scene: _Scene, mention: Mentioned, kind: int, sentence: Span) -> flo
     return max((1 / (1 + _words_between(scene, *gap)) for gap in gaps), default=0.0)
 
 
-def _framing_signs(scene: _Scene, mention: Mentioned, sentence: Span) -> Iterator[float]:
+def _quotation_signs(scene: _Scene, mention: Mentioned) -> Iterator[float]:
     quotation = next(
         (
             m.span()
@@ -299,16 +298,13 @@ def _framing_signs(scene: _Scene, mention: Mentioned, sentence: Span) -> Iterato
         ),
         None,
     )
-    start, end = quotation or sentence
+    start, end = quotation or (0, 0)
     opening, closing = (start - _FRAME, start), (end, end + _FRAME)
-    first, last = scene.sentences[0], scene.sentences[-1]
     yield float(quotation is not None)
     for kind in _FRAMING:
         own = [cue for cue in scene.cues if CUES[cue.kind] == kind]
         yield float(quotation is not None and _any_within(own, opening))
         yield float(quotation is not None and _any_within(own, closing))
-        yield float(first != sentence and _any_within(own, first))
-        yield float(last != sentence and _any_within(own, last))
 
 
 def _any_within(candidates: Sequence[Cue], span: Span) -> bool:
