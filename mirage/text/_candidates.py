@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator
-from functools import lru_cache, partial
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator
+from functools import lru_cache
 from typing import NamedTuple
 
 from mirage.languages import Language
@@ -104,23 +105,15 @@ def _nearest(form: str, sentence: str, entry: Language) -> Iterator[Span]:
     offsets = fold(sentence).offsets
     words = [(offsets[start], offsets[end - 1] + 1) for start, end in words]
 
-    def mentions(first: int, last: int) -> bool:
-        return mention(form, sentence[words[first][0] : words[last][1]], entry) >= MENTIONED_AT
+    def mentions(span: Span) -> bool:
+        start, end = words[span[0]][0], words[span[1]][1]
+        return mention(form, sentence[start:end], entry) >= MENTIONED_AT
 
-    first = 0
-    while first < len(words) and mentions(first, len(words) - 1):
-        last = _bisect(first, len(words) - 1, partial(mentions, first))
-        back = _bisect(0, last - first, lambda back, last=last: mentions(last - back, last))
-        yield words[last - back][0], words[last][1]
+    first, final = 0, len(words) - 1
+    while first <= final and mentions((first, final)):
+        ends = [(first, last) for last in range(first, len(words))]
+        last = ends[bisect_left(ends, True, hi=len(ends) - 1, key=mentions)][1]
+        starts = [(start, last) for start in range(last, first - 1, -1)]
+        start = starts[bisect_left(starts, True, hi=len(starts) - 1, key=mentions)][0]
+        yield words[start][0], words[last][1]
         first = last + 1
-
-
-def _bisect(low: int, high: int, holds: Callable[[int], bool]) -> int:
-    """The least index from which on a condition holds, which holds at ``high``."""
-    while low < high:
-        middle = (low + high) // 2
-        if holds(middle):
-            high = middle
-        else:
-            low = middle + 1
-    return low
