@@ -79,6 +79,11 @@ def test_what_only_greets_is_read_if_nothing_else_is_there() -> None:
     assert parsed("Great question! I hope this helps.").answer_text
 
 
+@pytest.mark.parametrize("text", ["🙂", "## Summary", "https://x.org", "**Answer**"])
+def test_an_answer_of_layout_alone_stays(text: str) -> None:
+    assert parse(text, "en", ()).answer_text == text
+
+
 def test_sources_are_cited_but_carry_no_sentence() -> None:
     result = parsed("The Nile [1].\n\nSources: [2]")
     assert result.citations == ("a", "b")

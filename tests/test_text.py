@@ -25,7 +25,7 @@ from mirage.text import (
     tokenize,
 )
 from mirage.text.citations import Passages, citations
-from mirage.text.layout import EMOJI
+from mirage.text._layout import EMOJI
 
 MINI = Path(mirage.__file__).parent / "data" / "mini"
 SHOWN = ("1001#0", "1001#1", "1001#2", "1001#3", "1001#4")

@@ -9,9 +9,9 @@ from mirage.languages import Language
 from mirage.text._sections import section, sections
 from mirage.text._unicode import nfc
 from mirage.text.citations import Citation, Passages, citations, unique, without_citations
-from mirage.text.layout import blanked, mask_layout, mask_small_talk, unmasked, unwrapped
+from mirage.text._layout import blanked, mask_layout, mask_small_talk, unmasked, unwrapped
 from mirage.text.sentences import Sentence, cited_sentences, sentence_spans
-from mirage.text.small_talk import Context
+from mirage.text._small_talk import Context
 
 __all__ = ["ParsedResponse", "parse"]
 
@@ -130,9 +130,10 @@ def _masked(answer: str, entry: Language, known: Passages, context: Context | No
     """The answer with its layout, and the sentences that assert nothing, masked."""
     brackets = tuple(citations(answer, entry, known))
     masked = mask_layout(answer, entry, brackets, context)
-    if context is None:
-        return masked
-    return mask_small_talk(masked, _spans(masked, brackets, entry), brackets, context)
+    if context is not None:
+        masked = mask_small_talk(masked, _spans(masked, brackets, entry), brackets, context)
+    # An answer of layout alone is read as it is: it is no empty answer.
+    return masked if blanked(masked).strip() else answer
 
 
 def _spans(masked: str, brackets: Sequence[Citation], entry: Language) -> list[tuple[int, int]]:

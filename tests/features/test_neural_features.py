@@ -29,6 +29,7 @@ from mirage.features.neural import reranker_score, support_entailment, support_n
 from mirage.llm import LLM, Cache
 from mirage.models import Passage, Query, Response, Run
 from mirage.neural import NLI, Pair, Reranker
+from mirage.text import parse
 from mirage.neural.pairs import _batches
 
 LONGEST = 128
@@ -515,11 +516,11 @@ def test_references_in_many_scripts(nli: Path, reranker: Path, code: str) -> Non
     relevance = reranker_score(Reranker(reranker)).compute(batch)
     for i, item in enumerate(batch):
         answer_only = answered(item.query, Response(query_id="q", text=item.parsed.answer))
-        reason = answered(item.query, Response(query_id="q", text=item.parsed.reason))
+        reason = parse(item.parsed.reason, code, item.shown)
         pairs = [
             (f"{passage.title}\n{passage.text}", sentence.text)
-            for part in (reason, answer_only)
-            for sentence in part.parsed.sentences
+            for part in (reason, answer_only.parsed)
+            for sentence in part.sentences
             for passage in map(item.query.__getitem__, sentence.citations)
         ]
         expected = softmax(one_by_one(nli, pairs)).mean(axis=0)

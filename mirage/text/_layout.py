@@ -19,7 +19,7 @@ from mirage.languages import LANGUAGES, Language
 from mirage.text._unicode import BREAKS, SPACE, any_of, nfc
 from mirage.text.citations import Citation
 from mirage.text.quantities import dates
-from mirage.text.small_talk import (
+from mirage.text._small_talk import (
     Context,
     announces,
     attributions,
@@ -33,7 +33,6 @@ from mirage.text.small_talk import (
 )
 from mirage.text.words import WORD
 
-__all__ = ["EMOJI", "Line", "blanked", "mask_layout", "mask_small_talk", "unmasked", "unwrapped"]
 
 GAP = "\x1f"
 """What stands in a masked text for each character of layout; ``\\s`` matches it."""
@@ -370,6 +369,8 @@ def _bare_label(text: str) -> str:
 
 def _mask_plain_labels(page: _Page) -> None:
     """Mask "Short answer:" at the start of a line without any marks."""
+    if page.context is None:
+        return
     for match in _PLAIN_LABEL.finditer(page.text):
         label = match["text"][:-1]
         words = len(WORD.findall(label))
