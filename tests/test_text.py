@@ -24,8 +24,8 @@ from mirage.text import (
     split_sentences,
     tokenize,
 )
-from mirage.text.citations import Passages, citations
 from mirage.text._layout import EMOJI
+from mirage.text.citations import Passages, citations
 
 MINI = Path(mirage.__file__).parent / "data" / "mini"
 SHOWN = ("1001#0", "1001#1", "1001#2", "1001#3", "1001#4")

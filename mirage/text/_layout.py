@@ -16,9 +16,6 @@ from itertools import pairwise
 from typing import Any, NamedTuple
 
 from mirage.languages import LANGUAGES, Language
-from mirage.text._unicode import BREAKS, SPACE, any_of, nfc
-from mirage.text.citations import Citation
-from mirage.text.quantities import dates
 from mirage.text._small_talk import (
     Context,
     announces,
@@ -31,8 +28,10 @@ from mirage.text._small_talk import (
     salutation,
     sign_off,
 )
+from mirage.text._unicode import BREAKS, SPACE, any_of, nfc
+from mirage.text.citations import Citation
+from mirage.text.quantities import dates
 from mirage.text.words import WORD
-
 
 GAP = "\x1f"
 """What stands in a masked text for each character of layout; ``\\s`` matches it."""

@@ -6,12 +6,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from mirage.languages import Language
+from mirage.text._layout import blanked, mask_layout, mask_small_talk, unmasked, unwrapped
 from mirage.text._sections import section, sections
+from mirage.text._small_talk import Context
 from mirage.text._unicode import nfc
 from mirage.text.citations import Citation, Passages, citations, unique, without_citations
-from mirage.text._layout import blanked, mask_layout, mask_small_talk, unmasked, unwrapped
 from mirage.text.sentences import Sentence, cited_sentences, sentence_spans
-from mirage.text._small_talk import Context
 
 __all__ = ["ParsedResponse", "parse"]
 

@@ -29,8 +29,8 @@ from mirage.features.neural import reranker_score, support_entailment, support_n
 from mirage.llm import LLM, Cache
 from mirage.models import Passage, Query, Response, Run
 from mirage.neural import NLI, Pair, Reranker
-from mirage.text import parse
 from mirage.neural.pairs import _batches
+from mirage.text import parse
 
 LONGEST = 128
 QUERIES = 14
