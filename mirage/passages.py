@@ -232,6 +232,8 @@ def _strange_bracket(query: Query, response: Response) -> str:
                 continue
             if pattern is _ROUND and content.partition(" ")[0] not in words:
                 continue
+            if match[0][0] == "<" and not (content.isdigit() or content.split()[0] in words):
+                continue  # <h2>, <font size=3>: markup
             if not _is_read(f"x {match[0]}.", query, response):
                 return match[0]
     return ""

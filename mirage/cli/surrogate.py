@@ -56,13 +56,13 @@ def train(
     jobs: options.Jobs = 1,
     as_json: options.Json = False,
 ) -> None:
-    """Train a surrogate on judged models, or on the simulated arena with your own utilities.
+    """Train a surrogate on judged models, or on simulated ones.
 
     It ranks others without a judge:
     `mirage rank LANGUAGE RESPONSES --dataset FILE --surrogate FILE --trust`.
 
-    With --utilities, no responses and judgments are needed: the simulated judge of the bundled
-    corpus counts faults as the file says, and the surrogate learns from its verdicts.
+    With --utilities, no responses and judgments are needed: the judge of the simulated arena
+    counts faults as your file says, and the surrogate learns from its verdicts.
     """
     from mirage.arena import read_judged
     from mirage.leaderboard import Leaderboard

@@ -61,14 +61,16 @@ def test_a_lie_falls_short(good: Path, tmp_path: Path) -> None:
 def test_where_nobody_can_tell_the_status_says_so(good: Path, tmp_path: Path) -> None:
     path = tmp_path / "baseline.json"
     mirage("baseline", "save", LANGUAGE, good, "--out", path)
-    asked = ("check", LANGUAGE, good, "--baseline", path, "--margin", "0.05")  # of 40, 0.07 may be
-    done = mirage(*asked)
-    assert done.exit_code == 2
-    assert done.stdout.startswith("cannot tell whether good is worse than the baseline: on 40 que")
-    assert mirage(*asked, "--cannot-tell", "0").exit_code == 0
-    told = mirage(*asked, "--cannot-tell", "3", "--json")
-    assert (told.exit_code, json.loads(told.stdout)["verdict"]) == (3, "cannot tell")
-    assert "margin=1.5" in refusal(*asked[:-1], "1.5")
+    reworded = responses(tmp_path / "reworded.jsonl", lambda query: f"{query.reference} Really.")
+    check = ("check", LANGUAGE, reworded, "--baseline", path, "--margin", "0.05")  # 0.07 may be lost
+    result = mirage(*check)
+    assert result.exit_code == 2
+    expected = "cannot tell whether reworded is worse than the baseline: on 40 que"
+    assert result.stdout.startswith(expected)
+    assert mirage(*check, "--cannot-tell", "0").exit_code == 0
+    result = mirage(*check, "--cannot-tell", "3", "--json")
+    assert (result.exit_code, json.loads(result.stdout)["verdict"]) == (3, "cannot tell")
+    assert "margin=1.5" in refusal(*check[:-1], "1.5")
 
 
 def lie(query: Query) -> str:

@@ -120,6 +120,11 @@ def test_citations_are_not_computed_if_their_style_is_not_read(
     ]
 
 
+@pytest.mark.parametrize("markup", ["<h2>It is so</h2>", "<font size=3>", "<question 70ff9e>"])
+def test_markup_is_no_style_of_citations(markup: str) -> None:
+    assert means(run(cites=markup))["citation_recall@10"] == 0
+
+
 @pytest.mark.parametrize(
     ("odd", "cited", "plain", "is_measured"),
     [(3, 0, 1, False), (2, 0, 2, True), (3, 1, 0, True), (11, 1, 0, False)],
