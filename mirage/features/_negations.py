@@ -15,7 +15,7 @@ from mirage.text.lexicon import lexicon
 from mirage.text.mentions import bare
 from mirage.text.words import IN_WORD
 
-__all__ = ["negation_faults"]
+__all__ = ["negates", "negation_faults"]
 
 CARRIED = 0.6
 """Share of a sentence's tokens that a passage's sentence holds if it is taken from it."""
@@ -51,6 +51,11 @@ def negation_faults(
             if any(token.negates for token in (*tokens, *source)):
                 for first, last in _differences(tokens, source, code):
                     yield start + first, start + last
+
+
+def negates(text: str, code: str) -> bool:
+    """Return whether a text has a negation, as a word or as part of one."""
+    return any(token.negates for token in _tokens(text, code))
 
 
 def _nearest(held: frozenset[str], sources: Sequence[tuple[frozenset[str], str]]) -> Iterator[str]:

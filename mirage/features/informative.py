@@ -1,17 +1,21 @@
 """What is informative in an answer and in its reference: numbers, names, rare words.
 
-For queries without short answers. Phrasing is told from matter by where a word stands: matter is
-what passages say, and what few of them say counts most.
+For queries without short answers. A reference is enough for :func:`fact_agreement` and
+:func:`fact_recall`. With passages, :func:`fact_recall` and :func:`fact_precision` ignore phrasing:
+only words that passages hold count, and those that few passages hold count most.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 
 from mirage.features._alignment import replacements
-from mirage.features._content import grams, words
+from mirage.features._content import function_words, grams, held, words
+from mirage.features._negations import negates
+from mirage.features.answers import UNANSWERABLE
 from mirage.features.base import (
     Answered,
     Definition,
@@ -22,13 +26,13 @@ from mirage.features.base import (
 from mirage.features.overlap import reference_answer
 from mirage.languages import Language
 from mirage.models import Query
-from mirage.text import tokenize
+from mirage.text import split_sentences, tokenize
 from mirage.text.lexicon import lexicon
 from mirage.text.numbers import numbers
 from mirage.text.quantities import values_in
+from mirage.text.words import WORD
 
 __all__ = [
-    "contradiction",
     "fact_agreement",
     "fact_precision",
     "fact_recall",
@@ -44,11 +48,24 @@ HELD_AT = 0.6
 LONGEST_NUMBER = 15
 """Digits of a number that are compared with numbers in words."""
 
-ENOUGH = 0.3
-"""The recall of a reference's facts with which an answer agrees: what was asked is seldom more."""
+NUMBER_LETTERS = 10.0
+"""The letters that a number counts for if there are no passages."""
+
+NUMBER_CHARACTERS = 5.0
+"""The pairs of characters that a number counts for if there are no passages."""
 
 REPLACED_AT = 0.1
-"""The share of a reference's facts in whose place something else stands, for a contradiction."""
+"""The share of a reference's facts from which on their replacement counts; less is a detail."""
+
+LONGEST_NAME = {"word": 3, "character": 8}
+"""Words, or pairs of characters, of a name or number that replaces another, at most."""
+
+POLARITY = 0.1
+"""The part of the agreement that is polarity, and not shared facts."""
+
+_SHARED = 1 - POLARITY
+
+_HAN = re.compile(r"[\u3400-\u4dbf\u4e00-\u9fff]")
 
 _NO_RELEVANT = NotComputed("the query has no relevant passage whose text is at hand")
 _NOTHING = NotComputed("nothing in the reference is informative: its words are the question's")
@@ -56,55 +73,54 @@ _NO_PASSAGES = NotComputed("the query has no texts of passages")
 
 
 def fact_recall(item: Answered) -> float | NotComputed:
-    """Share of what is informative in the reference that the answer tells too.
+    """Return the share of what is informative in the reference that the answer states too.
 
-    In [0, 1]. Informative are numbers, and words that a relevant passage holds, that the question
-    does not hold, and that are no function words; each word weighs the square of the logarithm of
-    (passages + 1) / (passages that hold it + 0.5), a number 4. A word is held in any form that
-    shares 60 % of its n-grams of characters. Not computed without a reference, without relevant
-    passages, or where the reference only repeats the question.
+    The share is in [0, 1]. Numbers and content words are informative if the question does not hold
+    them. If the text of a relevant passage is available, only words that a relevant passage holds
+    count; each word weighs the square of the logarithm of (passages + 1) / (passages that hold it +
+    0.5), and a number weighs 4. A word is held in any form that shares 60 % of its n-grams of
+    characters. Otherwise words and numbers weigh as in :func:`fact_agreement`. The feature
+    is not computed without a reference, or if the reference only repeats the question.
     """
-    told = _told(item)
-    if isinstance(told, NotComputed):
-        return told
+    weights = _reference_weights(item)
+    if isinstance(weights, NotComputed):
+        return weights
     answer, language = item.parsed.answer_text, item.query.language
-    return _share(told, lambda thing: _holds(answer, thing, language))
-
-
-def contradiction(item: Answered) -> float | NotComputed:
-    """1 where the answer repeats the reference with something else in place of a fact, else 0.
-
-    Reference and answer are aligned word by word, or character by character where nothing parts
-    words. A fact is replaced where a few words of the reference, informative as in
-    :func:`fact_recall`, stand nowhere in the answer, and in their place, beside words that both
-    have, stand others that are no function words. It is a contradiction where more than 10 % of the
-    reference's weight is replaced: less is a synonym. Not computed where :func:`fact_recall` is
-    not.
-    """
-    told = _told(item)
-    if isinstance(told, NotComputed):
-        return told
-    answer, language = item.parsed.answer_text, item.query.language
-    ordinary = lexicon(language).function_words
-    lost: set[str] = set()
-    for before, instead in replacements(str(reference_answer(item)), answer, language):
-        gone = [thing for thing in before if thing in told and not _holds(answer, thing, language)]
-        if gone and not ordinary.issuperset(instead):
-            lost.update(gone)
-    return float(_share(told, lambda thing: thing in lost) > REPLACED_AT)
+    if _of_passages(item):
+        return _share(weights, lambda thing: _holds(answer, thing, language))
+    return _held_share(weights, answer, language)
 
 
 def fact_agreement(item: Answered) -> float | NotComputed:
-    """How far the answer tells the facts of the reference; 0 where it contradicts them.
+    """Return how far the answer and the reference state the same facts, from 0 to 1.
 
-    In [0, 1]: :func:`fact_recall` over 0.3, at most 1, for a true answer need not tell all that a
-    reference adds to what was asked; 0 where there is a :func:`contradiction`. Not computed where
-    these are not.
+    Nine tenths of the value are the sum of two shares, at most 1: how much of what is informative
+    in the reference the answer holds, and the reverse. A true answer may be shorter than the
+    reference or longer, and is seldom both. Informative are numbers and content words that the
+    question does not hold. Words weigh as much as they have letters, and numbers 10; in languages
+    of characters, pairs of characters and single Chinese characters weigh 1, and numbers 5. A form
+    of a word counts in part.
+
+    The last tenth is polarity: whether both first sentences have a negation, or neither has. The
+    value is 0 for an empty answer, if one text begins with yes and the other with no, and if the
+    answer repeats the reference with another number or name in place of a fact. Not computed
+    without a reference, if no passage answers the query, or if the reference only repeats the
+    question.
     """
-    contradicted, recall = contradiction(item), fact_recall(item)
-    if isinstance(contradicted, NotComputed) or isinstance(recall, NotComputed):
-        return recall
-    return 0.0 if contradicted else min(1.0, recall / ENOUGH)
+    reference = _reference(item)
+    if isinstance(reference, NotComputed):
+        return reference
+    answer, language = item.parsed.answer_text, item.query.language
+    facts, stated = _content_weights(reference, item.query), _content_weights(answer, item.query)
+    if not facts:
+        return _NOTHING
+    if not answer.strip() or _are_opposite(answer, reference, language):
+        return 0.0
+    if _replaces_fact(item, reference):
+        return 0.0
+    shared = _held_share(facts, answer, language)
+    shared += _held_share(stated, reference, language) if stated else 0.0
+    return _SHARED * min(1.0, shared) + POLARITY * _polarity_agrees(answer, reference, language)
 
 
 def fact_precision(item: Answered) -> float | NotComputed:
@@ -149,15 +165,138 @@ def _relevant(query: Query) -> tuple[str, ...]:
     return tuple(p.titled_text for p in query.passages if p.id in query.relevant)
 
 
-def _told(item: Answered) -> dict[str, float] | NotComputed:
+def _reference(item: Answered) -> str | NotComputed:
+    """The reference's answer; none if no passage answers, for then it states no facts."""
+    return UNANSWERABLE if item.query.answerable is False else reference_answer(item)
+
+
+def _reference_weights(item: Answered) -> dict[str, float] | NotComputed:
     """What is informative in the reference, with its weights."""
-    reference = reference_answer(item)
+    reference = _reference(item)
     if isinstance(reference, NotComputed):
         return reference
-    sources = _relevant(item.query)
-    if not sources:
-        return _NO_RELEVANT
-    return _matter(reference, item.query, sources) or _NOTHING
+    return _of_passages(item) or _content_weights(reference, item.query) or _NOTHING
+
+
+def _of_passages(item: Answered) -> dict[str, float]:
+    """What is informative in the reference and held by a relevant passage, with its weights."""
+    reference, sources = reference_answer(item), _relevant(item.query)
+    if isinstance(reference, NotComputed) or not sources:
+        return {}
+    return _matter(reference, item.query, sources)
+
+
+def _content_weights(text: str, query: Query) -> dict[str, float]:
+    """Numbers and content words of a text that the question does not hold, with their weights."""
+    language = query.language
+    of_characters = Language.of(language).tokens == "character"
+    number = NUMBER_CHARACTERS if of_characters else NUMBER_LETTERS
+    weights = dict.fromkeys(numbers(text) - numbers(query.text), number)
+    ordinary = function_words(language)
+    for word in (*words(text, language), *_han(text)):
+        is_content = word not in ordinary or len(word) == 1
+        if is_content and not _is_asked(word, query.text, language):
+            weights[word] = 1.0 if of_characters else float(len(word))
+    return weights
+
+
+def _han(text: str) -> tuple[str, ...]:
+    """The different Chinese characters of a text: each may be a word, and some of them negate."""
+    return tuple(dict.fromkeys(_HAN.findall(text)))
+
+
+def _is_asked(word: str, question: str, language: str) -> bool:
+    return word in question if _HAN.fullmatch(word) else held(word, question, language) == 1
+
+
+def _held_share(weights: dict[str, float], text: str, language: str) -> float:
+    """The share of the weights that a text holds; forms of a word count in part."""
+    total = sum(weights.values())
+    return sum(w * _likeness(text, thing, language) for thing, w in weights.items()) / total
+
+
+def _likeness(text: str, thing: str, language: str) -> float:
+    if thing.isdecimal():
+        return float(_holds(text, thing, language))
+    return float(thing in text) if _HAN.fullmatch(thing) else held(thing, text, language)
+
+
+# Polarity and replaced facts ----------------------------------------------------------------------
+
+
+def _polarity_agrees(answer: str, reference: str, language: str) -> bool:
+    return _opening_negates(answer, language) == _opening_negates(reference, language)
+
+
+@lru_cache(maxsize=4096)
+def _opening_negates(text: str, language: str) -> bool:
+    """Whether the first sentence has a negation; later ones may deny something else."""
+    return any(negates(sentence, language) for sentence in split_sentences(text, language)[:1])
+
+
+def _are_opposite(answer: str, reference: str, language: str) -> bool:
+    return _opening_verdict(answer, language) * _opening_verdict(reference, language) < 0
+
+
+@lru_cache(maxsize=4096)
+def _opening_verdict(text: str, language: str) -> int:
+    """1 if a text begins with yes, -1 if it begins with no, 0 otherwise."""
+    words_, beginning = lexicon(language), text.lstrip(" *_#>-\"'“”").casefold()
+    is_spaced = Language.of(language).tokens == "word"
+    verdicts = [
+        (len(form), verdict)
+        for verdict, forms in ((1, words_.yes), (-1, words_.no))
+        for form in forms
+        if beginning.startswith(form)
+        and not (is_spaced and beginning[len(form) : len(form) + 1].isalnum())
+    ]
+    return max(verdicts, default=(0, 0))[1]
+
+
+def _replaces_fact(item: Answered, reference: str) -> bool:
+    """Whether the answer has another number or name where the reference has a fact.
+
+    Both texts are aligned word by word, or character by character in languages of characters.
+    """
+    weights = _reference_weights(item)
+    if isinstance(weights, NotComputed):
+        return False
+    answer, language = item.parsed.answer_text, item.query.language
+    lost: set[str] = set()
+    for before, instead in replacements(reference, answer, language):
+        gone = {thing for thing in before if thing in weights}
+        gone = {thing for thing in gone if not _holds(answer, thing, language)}
+        is_short = max(len(before), len(instead)) <= LONGEST_NAME[Language.of(language).tokens]
+        if gone and is_short and _are_of_one_type(gone, instead, reference, item):
+            lost |= gone
+    return _share(weights, lambda thing: thing in lost) > REPLACED_AT
+
+
+def _are_of_one_type(
+    gone: set[str], instead: Sequence[str], reference: str, item: Answered
+) -> bool:
+    """Whether a number replaces a number, or a name a name; other words may be synonyms.
+
+    Without capitals, a word that some passage holds is taken for a name.
+    """
+    entry, answer = Language.of(item.query.language), item.parsed.answer_text
+    numerals = [thing for thing in instead if values_in(thing, entry.code)]
+    if any(values_in(thing, entry.code) for thing in gone) and numerals:
+        return not any(_holds(reference, thing, entry.code) for thing in numerals)
+    if entry.capitals != "none":
+        names = _capitalised(answer, entry).difference(words(item.query.text, entry.code))
+        return not (_capitalised(reference, entry).isdisjoint(gone) or names.isdisjoint(instead))
+    ordinary = lexicon(entry.code).function_words
+    names = [thing for thing in instead if thing not in ordinary and thing not in numerals]
+    passages = _passages(item.query)
+    return any(_holds(passage, name, entry.code) for name in names for passage in passages)
+
+
+@lru_cache(maxsize=4096)
+def _capitalised(text: str, entry: Language) -> frozenset[str]:
+    """The content words of a text that begin with a capital, as the alignment has them."""
+    capitalised = " ".join(match[0] for match in WORD.finditer(text) if match[0][0].isupper())
+    return frozenset(words(capitalised, entry.code)) - function_words(entry.code)
 
 
 def _share(weights: dict[str, float], holds: Callable[[str], bool]) -> float:
@@ -218,12 +357,11 @@ def _runs_of(texts: tuple[str, ...], language: str) -> frozenset[str]:
     return frozenset().union(*(_runs(text, language) for text in texts))
 
 
-_RECALL = Facts("higher", 0, 1, ("reference", "relevant passages"))
+_RECALL = Facts("higher", 0, 1, ("reference",))
 
 DEFINITIONS = (
     Definition("fact_recall", fact_recall, _RECALL),
     Definition("fact_agreement", fact_agreement, _RECALL),
-    Definition("contradiction", contradiction, Facts("lower", 0, 1, _RECALL.needs)),
     Definition("fact_precision", fact_precision, Facts("higher", 0, 1, ("relevant passages",))),
     Definition("passage_coverage", passage_coverage, Facts("none", 0, 1, ("passages",))),
 )

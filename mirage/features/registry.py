@@ -78,7 +78,6 @@ OFFLINE = (
     "answer_match",
     "wrong_answer",
     "fact_agreement",
-    "contradiction",
     "fact_precision",
     "abstention",
     "invention",

@@ -42,7 +42,6 @@ OFFLINE = (
     "answer_match",
     "wrong_answer",
     "fact_agreement",
-    "contradiction",
     "fact_precision",
     "abstention",
     "invention",
@@ -134,7 +133,6 @@ def test_unknown_names_come_with_the_nearest(name: str, nearest: str) -> None:
 def test_facts_of_the_librarys_features() -> None:
     directions = {name: known.facts.direction for name, known in DEFINITIONS.items()}
     lower = {"english_language", "invention", "support_neutral", "unknown_facts", "wrong_answer"}
-    lower.add("contradiction")
     assert {name for name, direction in directions.items() if direction == "lower"} == lower
     neither = {name for name, direction in directions.items() if direction == "none"}
     assert neither == {"passage_coverage", "answer_length"}
@@ -224,7 +222,7 @@ def test_offline_suite() -> None:
     suite = FeatureSuite.offline("sw")
     assert suite.names == OFFLINE
     assert tuple(item.name for item in suite) == OFFLINE
-    assert len(suite) == 17
+    assert len(suite) == 16
     assert suite.language == "sw"
     assert "'answer_bleu'" in repr(suite)
 
@@ -261,7 +259,7 @@ def test_features_without_what_they_need_are_not_applicable() -> None:
     citations = ("citation_recall@10", "citation_map@10")
     assert {*names(judged)} == {*language, *citations, *of_passages, "fact_precision", "length"}
     referenced = judged.model_copy(update={"reference": "##Answer: The Nile [a]."})
-    more = {"answer_bleu", "answer_rougeL", "fact_agreement", "contradiction"}
+    more = {"answer_bleu", "answer_rougeL", "fact_agreement"}
     assert {*names(referenced)} == {*names(judged), *more}
 
 
@@ -324,14 +322,12 @@ def test_references_score_well(code: str) -> None:
     assert means["relevance_lexical"] > 0.45
     for name in ("answer_match", "fact_agreement", "fact_precision", "abstention"):
         assert means[name] == 1, name
-    assert means["contradiction"] == 0
     assert means["wrong_answer"] == means["invention"] == means["unknown_facts"] == 0
     assert 0 < means["passage_coverage"] < 0.1
     assert np.nanmin(table.values) >= 0
     assert np.nanmax(table.values) <= 1 + 1e-12
     needs_an_answer = [name for name in OFFLINE if name.startswith(("citation", "fact_"))]
     needs_an_answer += ["support_lexical", "relevance_lexical", "answer_match", "wrong_answer"]
-    needs_an_answer.append("contradiction")
     unanswerable = {query.id for query in dataset if query.answerable is False}
     assert table.reasons.keys() == {
         *((query_id, name) for query_id in unanswerable for name in needs_an_answer),

@@ -219,15 +219,19 @@ def whole(code: str) -> Query:
     return query_of(code).model_copy(update={"reference": f"##Answer: {CASES[code].whole} [0]"})
 
 
+def alone(query: Query) -> Query:
+    """The query without its passages."""
+    return query.model_copy(update={"passages": (), "relevant": ()})
+
+
 @pytest.mark.parametrize("code", CASES)
-def test_a_lie_in_the_words_of_the_reference_contradicts_it(code: str) -> None:
+def test_a_lie_in_the_words_of_the_reference_does_not_agree(code: str) -> None:
     case, query = CASES[code], whole(code)
     for wrong in (
         case.whole.replace(case.river, case.other_river),
         case.whole.replace("6,600", "4,700").replace("6600", "4700"),
     ):
         assert wrong != case.whole
-        assert value("contradiction", wrong, query) == 1
         assert value("fact_agreement", wrong, query) == 0
         recall = value("fact_recall", wrong, query)
         assert isinstance(recall, float)
@@ -235,11 +239,72 @@ def test_a_lie_in_the_words_of_the_reference_contradicts_it(code: str) -> None:
 
 
 @pytest.mark.parametrize("code", CASES)
-def test_the_truth_contradicts_nothing_in_whatever_words(code: str) -> None:
+def test_the_truth_agrees_in_whatever_words_with_and_without_passages(code: str) -> None:
     case, query = CASES[code], whole(code)
-    for true in (case.whole, case.reference, case.reworded, case.in_other_words):
-        assert value("contradiction", true, query) == 0
-        assert value("fact_agreement", true, query) == 1
+    for text in (case.whole, case.reference, case.reworded, case.in_other_words):
+        for asked in (query, alone(query)):
+            agreement = value("fact_agreement", text, asked)
+            assert isinstance(agreement, float)
+            assert agreement > 0.5
+
+
+@pytest.mark.parametrize("code", CASES)
+def test_a_reference_alone_is_enough(code: str) -> None:
+    case, query = CASES[code], alone(whole(code))
+    true = value("fact_agreement", case.reworded, query)
+    lie = value("fact_agreement", case.wrong, query)
+    assert isinstance(true, float)
+    assert isinstance(lie, float)
+    assert true - lie > 0.3
+    assert value("fact_recall", case.whole, query) == pytest.approx(1)
+
+
+def referenced(reference: str, question: str, language: str = "en") -> Query:
+    """A query with a reference alone."""
+    return Query(id="q", language=language, text=question, reference=f"##Answer: {reference}")
+
+
+@pytest.mark.parametrize(
+    ("language", "question", "reference", "true", "false"),
+    [
+        (
+            "en",
+            "Can goldfish learn?",
+            "Yes, they can learn.",
+            "Yes, they learn.",
+            "No, they learn.",
+        ),
+        ("zh", "你是哪国人？", "我没有国籍。", "我没有具体的国籍。", "我有中国国籍。"),
+        ("de", "Schläft der Hai?", "Der Hai schläft nicht tief.", "Nicht tief.", "Sehr tief."),
+    ],
+)
+def test_polarity_counts(
+    language: str, question: str, reference: str, true: str, false: str
+) -> None:
+    query = referenced(reference, question, language)
+    agreement, other = (value("fact_agreement", text, query) for text in (true, false))
+    assert isinstance(agreement, float)
+    assert isinstance(other, float)
+    assert agreement - other > 0.09
+
+
+def test_longer_and_shorter_answers_agree() -> None:
+    query = referenced("Penicillin was discovered in 1928 by Fleming.", "Who discovered it, when?")
+    for true in (
+        "Fleming, in 1928.",
+        "Fleming.",
+        "Penicillin, the first antibiotic that doctors ever used widely, was discovered by the "
+        "Scottish bacteriologist Fleming, at his London hospital, in the year 1928.",
+    ):
+        assert value("fact_agreement", true, query) == pytest.approx(1)
+    assert value("fact_agreement", "Penicillin was discovered in 1932 by Fleming.", query) == 0
+    assert value("fact_agreement", "Penicillin was discovered in 1928 by Pasteur.", query) == 0
+    assert value("fact_agreement", "", query) == 0
+
+
+def test_accents_do_not_hide_a_replaced_name() -> None:
+    query = referenced("El planeta más grande es Júpiter.", "¿Cuál es el mayor?", "es")
+    assert value("fact_agreement", "El planeta más grande es Saturno.", query) == 0
 
 
 def test_what_is_said_elsewhere_or_as_a_number_in_words_is_not_replaced() -> None:
@@ -256,18 +321,9 @@ def test_what_is_said_elsewhere_or_as_a_number_in_words_is_not_replaced() -> Non
         "A night on the green costs everybody 35 pounds, owners too.",
         "A night on the green costs owners a sum of 35 pounds.",
     ):
-        assert value("contradiction", true, query) == 0
+        assert value("fact_agreement", true, query) == pytest.approx(1)
         assert value("fact_recall", true, query) == pytest.approx(1)
-    assert value("contradiction", "A night on the green costs owners fifty pounds.", query) == 1
-
-
-def test_agreement_is_recall_until_there_is_enough_of_it() -> None:
-    # The kilometres alone are one of two words, beside a number.
-    share = ONE_OF_THREE / (2 * ONE_OF_THREE + NUMBER)
-    assert share < 0.3
-    told = value("fact_agreement", "Many kilometres.", query_of("en"))
-    assert told == pytest.approx(share / 0.3)
-    assert value("fact_agreement", "6,600.", query_of("en")) == 1
+    assert value("fact_agreement", "A night on the green costs owners fifty pounds.", query) == 0
 
 
 def test_replacements_are_short_and_have_words_around() -> None:
@@ -287,10 +343,9 @@ def test_replacements_are_short_and_have_words_around() -> None:
     ("name", "changes", "reason"),
     [
         ("fact_recall", {"reference": None}, "reference"),
-        ("fact_recall", {"relevant": ()}, "no relevant passage"),
-        ("contradiction", {"reference": None}, "reference"),
-        ("contradiction", {"relevant": ()}, "no relevant passage"),
-        ("fact_agreement", {"relevant": ()}, "no relevant passage"),
+        ("fact_recall", {"answerable": False}, "no passage answers"),
+        ("fact_agreement", {"reference": None}, "reference"),
+        ("fact_agreement", {"answerable": False}, "no passage answers"),
         ("fact_precision", {"relevant": ()}, "no relevant passage"),
         ("fact_recall", {"reference": "##Answer: The longest river."}, "words are the question's"),
         ("passage_coverage", {"passages": (), "relevant": ()}, "no texts of passages"),
@@ -312,7 +367,7 @@ def test_precision_needs_no_reference() -> None:
 @given(st.sampled_from([*CASES]), st.text(max_size=60))
 def test_values_are_shares_whatever_is_said(code: str, text: str) -> None:
     query = query_of(code)
-    names = ("fact_recall", "fact_agreement", "contradiction", "fact_precision", "passage_coverage")
+    names = ("fact_recall", "fact_agreement", "fact_precision", "passage_coverage")
     for name in names:
         share = value(name, text, query)
         assert isinstance(share, (int, float))
