@@ -14,7 +14,7 @@ from functools import lru_cache
 
 from mirage.features._alignment import replacements
 from mirage.features._content import function_words, grams, held, words
-from mirage.features._negations import negates
+from mirage.features._negations import negates, negation_faults
 from mirage.features.answers import UNANSWERABLE
 from mirage.features.base import (
     Answered,
@@ -102,10 +102,11 @@ def fact_agreement(item: Answered) -> float | NotComputed:
     of a word counts in part.
 
     The last tenth is polarity: whether both first sentences have a negation, or neither has. The
-    value is 0 for an empty answer, if one text begins with yes and the other with no, and if the
-    answer repeats the reference with another number or name in place of a fact. Not computed
-    without a reference, if no passage answers the query, or if the reference only repeats the
-    question.
+    value falls by the share of the reference's sentences that the answer repeats with a negation
+    more, or one less. It is 0 for an empty answer, if one text begins with yes and the other with
+    no, and if the answer repeats the reference with another number or name in place of a fact. Not
+    computed without a reference, if no passage answers the query, or if the reference only repeats
+    the question.
     """
     reference = _reference(item)
     if isinstance(reference, NotComputed):
@@ -120,7 +121,8 @@ def fact_agreement(item: Answered) -> float | NotComputed:
         return 0.0
     shared = _held_share(facts, answer, language)
     shared += _held_share(stated, reference, language) if stated else 0.0
-    return _SHARED * min(1.0, shared) + POLARITY * _polarity_agrees(answer, reference, language)
+    value = _SHARED * min(1.0, shared) + POLARITY * _polarity_agrees(answer, reference, language)
+    return value * (1 - _denied_share(answer, reference, language))
 
 
 def fact_precision(item: Answered) -> float | NotComputed:
@@ -232,6 +234,25 @@ def _polarity_agrees(answer: str, reference: str, language: str) -> bool:
 def _opening_negates(text: str, language: str) -> bool:
     """Whether the first sentence has a negation; later ones may deny something else."""
     return any(negates(sentence, language) for sentence in split_sentences(text, language)[:1])
+
+
+def _denied_share(answer: str, reference: str, language: str) -> float:
+    """The share of the reference's sentences that the answer repeats with the opposite polarity."""
+    denials = sum(
+        1 for _ in negation_faults(answer, _places(answer, language), [reference], language)
+    )
+    return min(1.0, denials / max(1, len(split_sentences(reference, language))))
+
+
+def _places(text: str, language: str) -> list[tuple[int, int]]:
+    """Where the sentences of a text start and end."""
+    places, cursor = [], 0
+    for sentence in split_sentences(text, language):
+        start = text.find(sentence, cursor)
+        if start >= 0:
+            cursor = start + len(sentence)
+            places.append((start, cursor))
+    return places
 
 
 def _are_opposite(answer: str, reference: str, language: str) -> bool:

@@ -288,6 +288,23 @@ def test_polarity_counts(
     assert agreement - other > 0.09
 
 
+@pytest.mark.parametrize(
+    ("code", "affirmed", "denied"),
+    [("en", " is ", " is not "), ("hi", " है", " नहीं है"), ("zh", "是", "不是")],
+)
+def test_a_denial_in_the_words_of_the_reference_does_not_agree(
+    code: str, affirmed: str, denied: str
+) -> None:
+    texts = {
+        "en": "The longest river in Africa is the Nile.",
+        "hi": "अफ़्रीका की सबसे लंबी नदी नील है।",
+        "zh": "非洲最长的河流是尼罗河。",
+    }
+    query = referenced(texts[code], "?", code)
+    assert value("fact_agreement", texts[code], query) == pytest.approx(1)
+    assert value("fact_agreement", texts[code].replace(affirmed, denied, 1), query) == 0
+
+
 def test_longer_and_shorter_answers_agree() -> None:
     query = referenced("Penicillin was discovered in 1928 by Fleming.", "Who discovered it, when?")
     for true in (
