@@ -36,6 +36,9 @@ SUMS_FROM = 100
 LIFETIMES = 150
 """Years between two shown years that may be said instead of them, at most."""
 
+OLDEST = 120
+"""Years that a person lives, at most."""
+
 _ERAS = (543, 621, 622)  # of Buddhist, and of Persian years
 
 
@@ -73,6 +76,9 @@ class Shown:
         if value <= 21 and any(year // 100 + 1 == value for year in years):
             return True
         if any(year + value in self.numbers for year in years if 3 < value < LIFETIMES):
+            return True
+        # An age is one less before the birthday.
+        if any(year + value + 1 in self.numbers for year in years if 9 < value < OLDEST):
             return True
         if any(value % 10 == 0 and year // 10 * 10 == value for year in years):
             return True

@@ -101,6 +101,13 @@ def test_a_number_may_be_written_in_another_way(language: str, shown: str, said:
     assert marks(language, said, shown) == []
 
 
+def test_an_age_follows_from_two_years_whether_the_birthday_has_passed_or_not() -> None:
+    shown = "Anna Berg (14 December 1918 - 3 September 1994) designed the bridge."
+    assert marks("en", "Anna Berg was 75 years old when she died.", shown) == []
+    assert marks("en", "Anna Berg was 76 years old when she died.", shown) == []
+    assert marks("en", "Anna Berg was 74 years old when she died.", shown) == [("number", "74")]
+
+
 def test_number_words_are_numbers() -> None:
     assert marks("en", "It has seventeen arches.") == [("number", "seventeen")]
     assert marks("ru", "У моста семнадцать опор.") == [("number", "семнадцать")]
