@@ -305,8 +305,8 @@ def _are_of_one_type(
     if any(values_in(thing, entry.code) for thing in gone) and numerals:
         return not any(_holds(reference, thing, entry.code) for thing in numerals)
     if entry.capitals != "none":
-        names = _capitalised(answer, entry).difference(words(item.query.text, entry.code))
-        return not (_capitalised(reference, entry).isdisjoint(gone) or names.isdisjoint(instead))
+        strange = _capitalised(answer, entry).difference(words(item.query.text, entry.code))
+        return not (_capitalised(reference, entry).isdisjoint(gone) or strange.isdisjoint(instead))
     ordinary = lexicon(entry.code).function_words
     names = [thing for thing in instead if thing not in ordinary and thing not in numerals]
     passages = _passages(item.query)

@@ -107,7 +107,7 @@ def test_every_table_names_its_evidence() -> None:
         ),
         (
             without(SWAHILI, **UNLABELLED),
-            "Evidence: references on 30 of 40 queries, relevant passages on 30; a fact",
+            "Evidence: references on 40 of 40 queries, relevant passages on 30; a fact",
         ),
     ):
         runs = against(REFERENCES, REFERENCES | {"q01": lied["q01"]}, dataset)
