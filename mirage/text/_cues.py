@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
 from typing import NamedTuple
 
@@ -24,6 +24,9 @@ CUES = (
 _COMPARISON, _INFERIORITY = CUES.index("comparison"), CUES.index("inferiority")
 _GAP = r"[^.!?。！？।؟\n]{1,40}?"  # what `` ... `` in a phrase stands for
 _SHORT_GAP = r"[^.!?。！？।؟\n]{1,14}?"  # the same in a script without spaces
+
+
+Tokens = tuple[str, ...]
 
 
 class Cue(NamedTuple):
@@ -61,20 +64,37 @@ def cues_of(code: str) -> tuple[re.Pattern[str], ...]:
 
 
 def _pattern(phrases: Iterable[str], entry: Language) -> re.Pattern[str]:
-    alternatives = sorted(map(nfc, phrases), key=len, reverse=True)
-    return re.compile("|".join(_phrase(phrase, entry) for phrase in alternatives) or "(?!)")
+    return re.compile(_alternation([_phrase(nfc(phrase), entry) for phrase in phrases]))
 
 
-def _phrase(phrase: str, entry: Language) -> str:
+def _alternation(phrases: Sequence[Tokens]) -> str:
+    """One expression for all phrases, with common beginnings written once, which is much faster."""
+    if not phrases:
+        return "(?!)"
+    by_first: dict[str, list[Tokens]] = {}
+    for phrase in filter(None, phrases):
+        by_first.setdefault(phrase[0], []).append(phrase[1:])
+    branches = [first + _alternation(rests) for first, rests in by_first.items()]
+    if not branches:
+        return ""
+    if all(phrases):
+        return branches[0] if len(branches) == 1 else f"(?:{'|'.join(branches)})"
+    return f"(?:{'|'.join(branches)})?"
+
+
+def _phrase(phrase: str, entry: Language) -> Tokens:
+    """The parts of the expression for a phrase: characters, gaps and borders."""
     body, spaced = phrase.strip(), entry.tokens == "word"
     opens, goes_on = body.startswith("*"), body.endswith("*")
-    gap = _GAP if spaced else _SHORT_GAP
-    parts = (re.escape(fold(part.strip()).text) for part in body.strip("*").split("..."))
-    pattern = gap.join(
-        part.replace(r"\ ", r"\s+").replace(r"\*", f"[{IN_WORD}]*") for part in parts
-    )
-    if not spaced:
-        return pattern
-    before = f"[{IN_WORD}]*" if opens else f"(?<![{IN_WORD}])"
-    after = f"[{IN_WORD}]*" if goes_on else f"(?![{IN_WORD}])"
-    return f"{before}{pattern}{after}"
+    tokens: list[str] = [f"[{IN_WORD}]*" if opens else f"(?<![{IN_WORD}])"] if spaced else []
+    for index, part in enumerate(body.strip("*").split("...")):
+        if index:
+            tokens.append(_GAP if spaced else _SHORT_GAP)
+        tokens += [_character(character) for character in " ".join(fold(part).text.split())]
+    if spaced:
+        tokens.append(f"[{IN_WORD}]*" if goes_on else f"(?![{IN_WORD}])")
+    return tuple(tokens)
+
+
+def _character(character: str) -> str:
+    return {" ": r"\s+", "*": f"[{IN_WORD}]*"}.get(character) or re.escape(character)
