@@ -61,6 +61,14 @@ def test_parts_of_one_answer_are_no_rivals() -> None:
     assert read_claims(text, candidates, "en", groups=(0, 0, 1)).committed == {0, 1}
 
 
+def test_parts_of_one_answer_may_share_words() -> None:
+    candidates = (("Temp and Warm",), ("Warm",), ("eight seconds",), ("Boil",))
+    claims = read_claims(
+        "Hold Temp and Warm for eight seconds.", candidates, "en", groups=(0, 0, 0, 1)
+    )
+    assert claims.committed == {0, 1, 2}
+
+
 @settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])  # lexicons load first
 @given(
     st.text(max_size=200)

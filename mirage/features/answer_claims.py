@@ -25,9 +25,13 @@ SET_ASIDE = 0.4
 SET_ASIDE_PART = 0.75
 """The same for one part of an answer that has several."""
 
-_ASSERTED = tuple(Stance).index(Stance.ASSERTED)
+LISTS_TOO = 0.2
+"""The probability from which on a wrong answer may be listed beside a right one."""
+
 _DENIED = tuple(Stance).index(Stance.DENIED)
-_OTHER = tuple(Stance).index(Stance.OTHER)
+_CONTRASTED = tuple(Stance).index(Stance.CONTRASTED)
+_ATTRIBUTED = tuple(Stance).index(Stance.ATTRIBUTED)
+_LISTED = tuple(Stance).index(Stance.LISTED)
 
 
 class AnswerClaims(NamedTuple):
@@ -84,7 +88,9 @@ def _claims(
     candidates = [forms[index] for index in plain]
     claims = read_claims(text, candidates, language, question=question, groups=groups)
     asserted = {index for index in verdicts if mentioned(forms[index], text, language)}
-    asserted |= {plain[place] for place in _asserted(claims, groups)}
+    # An answer of several parts is a list by nature, and its parts speak for each other.
+    partly = any(index < len(right) for index in asserted)
+    asserted |= {plain[place] for place in _asserted(claims, groups, len(right) > 1, partly)}
     mentions = tuple(m._replace(candidate=plain[m.candidate]) for m in claims.mentions)
     rights = tuple(index in asserted for index in range(len(right)))
     wrongs = tuple(index in asserted and not (right and all(rights)) for index in range(len(forms)))
@@ -94,27 +100,45 @@ def _claims(
     return AnswerClaims(rights, wrongs[len(right) :], denied, mentions)
 
 
-def _asserted(claims: Claims, groups: Sequence[int]) -> frozenset[int]:
-    """The candidates that a text asserts, with the benefit of the doubt for group 0."""
-    right = max(
-        (p for p, group in zip(claims.certainty, groups, strict=True) if not group), default=0
-    )
-    wrong = max((p for p, group in zip(claims.certainty, groups, strict=True) if group), default=0)
-    own = [m for m in claims.mentions if not groups[m.candidate]]
+def _asserted(claims: Claims, groups: Sequence[int], parts: bool, partly: bool) -> frozenset[int]:
+    """The candidates that a text asserts, with the benefit of the doubt for group 0.
+
+    ``parts`` is whether the right answer has several parts, and ``partly`` whether the text is
+    known to assert one of them.
+    """
+    present = [index for index, value in enumerate(claims.certainty) if value]
+    right = max((claims.certainty[i] for i in present if not groups[i]), default=0)
+    wrong = max((claims.certainty[i] for i in present if groups[i]), default=0)
     if 0.5 <= right >= wrong:
-        return frozenset(m.candidate for m in own)
-    # An answer of several parts is a list by nature.
-    most = SET_ASIDE if groups.count(0) == 1 else SET_ASIDE_PART
-    unopposed = {m.candidate for m in own if _set_aside(m) < most}
-    unopposed -= {m.candidate for m in own if _set_aside(m) >= most}
+        return frozenset(index for index in present if not groups[index])
+    own = [m for m in claims.mentions if not groups[m.candidate]]
+    partly = partly or (parts and any(m.stance is Stance.ASSERTED for m in own))
+    lists = any(
+        groups[m.candidate] and m.probabilities[_LISTED] > LISTS_TOO for m in claims.mentions
+    )
+    doubts = [(m.candidate, _set_aside(m, partly, lists)) for m in own]
+    most = SET_ASIDE_PART if parts else SET_ASIDE
+    unopposed = {candidate for candidate, doubt in doubts if doubt < most}
+    unopposed -= {candidate for candidate, doubt in doubts if doubt >= most}
     if unopposed and wrong < OUTWEIGHED:
-        return frozenset(unopposed)
-    return frozenset(i for i, p in enumerate(claims.certainty) if groups[i] and p >= CLEARLY_WRONG)
+        mentioned_parts = {m.candidate for m in claims.mentions}
+        shared = {i for i in present if not groups[i] and i not in mentioned_parts}
+        return frozenset(unopposed | shared)
+    least = OUTWEIGHED if partly else CLEARLY_WRONG
+    return frozenset(i for i in present if groups[i] and claims.certainty[i] >= least)
 
 
-def _set_aside(mention: Mention) -> float:
-    """The probability that a mention is denied, contrasted, attributed or listed."""
-    return 1 - mention.probabilities[_ASSERTED] - mention.probabilities[_OTHER]
+def _set_aside(mention: Mention, partly: bool, lists: bool) -> float:
+    """The probability that a mention is denied, contrasted, attributed or listed.
+
+    A single candidate is no list: ``lists`` is whether a wrong answer may be listed too. If the
+    text asserts another part of the answer (``partly``), it has to deny or contrast this one.
+    """
+    denied = mention.probabilities[_DENIED] + mention.probabilities[_CONTRASTED]
+    if partly:
+        return denied
+    listed = mention.probabilities[_LISTED] if lists else 0.0
+    return denied + mention.probabilities[_ATTRIBUTED] + listed
 
 
 @lru_cache(maxsize=4096)

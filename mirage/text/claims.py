@@ -149,7 +149,8 @@ def _read(
         _mention(index, start, end, _stance_probabilities(row))
         for (start, end, index), row in zip(places, signs, strict=True)
     )
-    certainty = _certainty(mentions, groups)
+    present = _present(text, candidates, groups, mentions, code)
+    certainty = _certainty(mentions, groups, present)
     return Claims(text, mentions, certainty, _committed(certainty, groups))
 
 
@@ -176,14 +177,37 @@ def _stance_probabilities(signs: Sequence[float]) -> tuple[float, ...]:
     return tuple(weight / total for weight in weights)
 
 
-def _certainty(mentions: Sequence[Mention], groups: Sequence[int]) -> tuple[float, ...]:
+def _present(
+    text: str,
+    candidates: Sequence[Forms],
+    groups: Sequence[int],
+    mentions: Sequence[Mention],
+    code: str,
+) -> frozenset[int]:
+    """The candidates that a text mentions, also in words that another one of the group has."""
+    present = {mention.candidate for mention in mentions}
+    spans = {(m.start, m.end, groups[m.candidate]) for m in mentions}
+    for index, forms in enumerate(candidates):
+        if index not in present and groups.count(groups[index]) > 1:
+            shared = (
+                place.start < end and start < place.end and group == groups[index]
+                for place in locate(forms, text, code)
+                for start, end, group in spans
+            )
+            if any(shared):
+                present.add(index)
+    return frozenset(present)
+
+
+def _certainty(
+    mentions: Sequence[Mention], groups: Sequence[int], present: frozenset[int]
+) -> tuple[float, ...]:
     """The probability of each candidate that is mentioned: that of its group."""
     numbers = sorted({groups[mention.candidate] for mention in mentions})
     of_group = {
         number: _sigmoid(_models()[1].margin(signs))
         for number, signs in zip(numbers, commit_signs(mentions, groups), strict=True)
     }
-    present = {mention.candidate for mention in mentions}
     return tuple(of_group[group] if index in present else 0.0 for index, group in enumerate(groups))
 
 
