@@ -12,7 +12,8 @@ test is the library's, at alpha 0.05.
 
 A second table counts verdicts. The baseline is the first true text of each query; what changes is:
 
-- 6 of 30 answers are denied, or merely mentioned before a lie, in words of the phrase files;
+- 6 of 30 answers are denied, merely mentioned before a lie, in words of the phrase files, or
+  exchanged with the wrong answer that the text mentions as well;
 - all answers are "xxxx yyyy [1]", or the first sentence of an irrelevant passage; both also on
   queries that have a reference and no other label;
 - changes of style, each on all answers: headings, bullets, bold type, an opener, a closer, a
@@ -22,9 +23,14 @@ A third counts how often 3 of 30 answers that turned from right to wrong are fou
 asked once, or three times; all other answers stay as they were, or vary: each is one of the two
 true texts.
 
+A fourth counts false alarms among runs whose answers are all reworded: each is drawn from four true
+texts, on 5 to 100 queries; in half of the runs, a wrong answer is given once in twenty besides. It
+also prints how often a true text reads as right and another true text as wrong.
+
     python benchmarks/gate.py [SEEDS]     # 200 by default; some minutes on two cores
     python benchmarks/gate.py --part verdicts --quick     # English and Japanese
     python benchmarks/gate.py --part power 20             # five languages
+    python benchmarks/gate.py --part wording 400 --jobs 1
 """
 
 from __future__ import annotations
@@ -34,7 +40,7 @@ import json
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
-from itertools import product
+from itertools import permutations, product
 from pathlib import Path
 from typing import Any
 
@@ -134,10 +140,10 @@ def alarms_in(code: str, seeds: int) -> Counter[Row]:
     return found
 
 
-def main(seeds: int = 200, codes: tuple[str, ...] = tuple(LANGUAGES)) -> None:
+def main(seeds: int = 200, codes: tuple[str, ...] = tuple(LANGUAGES), jobs: int = 2) -> None:
     """Print the first table."""
-    jobs = (delayed(alarms_in)(code, seeds) for code in codes)
-    by_language = dict(zip(codes, Parallel(n_jobs=2)(jobs), strict=True))
+    tasks = (delayed(alarms_in)(code, seeds) for code in codes)
+    by_language = dict(zip(codes, Parallel(n_jobs=jobs)(tasks), strict=True))
     found: Counter[Row] = sum(by_language.values(), Counter())
     for change, pairs in CHANGES.items():
         print(f"{change}: alarms of runs")
@@ -289,6 +295,7 @@ def verdicts_in(code: str, held_back: bool) -> dict[str, Counter[str]]:
             for kind, verb in (("denial", "denied"), ("mention-lie", "mention-lied")):
                 lies = {q.id: wronged(q, written[q.id], kind, words, "") for q in six}
                 cells[f"{verb} 6 of 30"] = true | lies
+            cells["swapped 6 of 30"] = true | swapped(full, written)
             for name, style in styles(code, held_back).items():
                 cells[f"style: {name}"] = {id_: style(text) for id_, text in true.items()}
         for cell, texts in cells.items():
@@ -298,15 +305,41 @@ def verdicts_in(code: str, held_back: bool) -> dict[str, Counter[str]]:
     return counts
 
 
+def swapped(dataset: MirageDataset, written: Mapping[str, Texts]) -> Responses:
+    """Six true texts that name a wrong answer too, with the right one and the wrong one exchanged.
+
+    Fewer in a language whose texts name wrong answers less often.
+    """
+    lies: dict[str, str] = {}
+    for query in dataset:
+        if len(query.answers) != 1 or not query.wrong_answers or len(lies) == 6:
+            continue
+        right, wrong = (
+            "|".join(re.escape(form) for form in sorted(forms, key=len, reverse=True))
+            for forms in (query.answers[0], [f for forms in query.wrong_answers for f in forms])
+        )
+        texts = (*written[query.id].true, query.reference or "")
+        for text in texts:
+            here, rival = re.search(right, text), re.search(wrong, text)
+            if here and rival:
+                lies[query.id] = re.sub(
+                    f"({right})|(?:{wrong})",
+                    lambda match, a=here[0], b=rival[0]: b if match[1] else a,
+                    text,
+                )
+                break
+    return lies
+
+
 def irrelevant(query: Query) -> str:
     """The first sentence of the first passage that is not relevant, with its citation."""
     passage = next(p for p in query.passages if p.id not in query.relevant)
     return f"{split_sentences(passage.text, query.language)[0]} [{passage.id}]"
 
 
-def show_verdicts(codes: tuple[str, ...], held_back: bool) -> None:
+def show_verdicts(codes: tuple[str, ...], held_back: bool, jobs: int) -> None:
     """Print how often each verdict is given, cell by cell."""
-    by_language = Parallel(n_jobs=2)(delayed(verdicts_in)(code, held_back) for code in codes)
+    by_language = Parallel(n_jobs=jobs)(delayed(verdicts_in)(code, held_back) for code in codes)
     print(f"verdicts in {len(codes)} languages: {', '.join(VERDICTS)}; features of the alarms")
     for cell in by_language[0]:
         total: Counter[str] = sum((counts[cell] for counts in by_language), Counter())
@@ -315,7 +348,7 @@ def show_verdicts(codes: tuple[str, ...], held_back: bool) -> None:
         where = [
             code
             for code, counts in zip(codes, by_language, strict=True)
-            if "style" in cell and counts[cell]["worse"]
+            if counts[cell]["worse" if "style" in cell else "no worse"] and "identical" not in cell
         ]
         print(f"  {cell:42}{numbers}  {features} {' '.join(where)}")
 
@@ -360,10 +393,10 @@ def true_texts(queries: Iterable[Query], rng: np.random.Generator | None) -> dic
     return texts
 
 
-def show_power(codes: tuple[str, ...], seeds: int) -> None:
+def show_power(codes: tuple[str, ...], seeds: int, jobs: int) -> None:
     """Print how often 3 answers of 30 that turned from right to wrong are found."""
     total: Counter[Any] = sum(
-        Parallel(n_jobs=2)(delayed(found_in)(code, seeds) for code in codes), Counter()
+        Parallel(n_jobs=jobs)(delayed(found_in)(code, seeds) for code in codes), Counter()
     )
     print(f"3 of 30 answers turned wrong, {', '.join(codes)}, {seeds} draws each: verdicts in %")
     for kind, repeats, varying in product((*FLIPS, "nothing"), (1, 3), (False, True)):
@@ -373,19 +406,70 @@ def show_power(codes: tuple[str, ...], seeds: int) -> None:
         print(f"  {kind:13} asked {repeats}x, {rest}: {shares}  ({', '.join(VERDICTS)})")
 
 
+# False alarms ---------------------------------------------------------------------------------
+
+FACTS = ("answer_match", "wrong_answer", "abstention", "invention")
+
+
+def readings_in(code: str) -> tuple[Bench, np.ndarray[Any, Any], np.ndarray[Any, Any]]:
+    """Return features of four true texts, ``(texts, queries, features)``, and of a wrong one."""
+    bench = Bench(code)
+    true = np.stack([bench.rows(texts_of(bench.dataset, manner)) for manner in MANNERS])
+    written = bundled_texts(code)
+    return bench, true, bench.rows({query.id: written[query.id].false for query in bench.dataset})
+
+
+def show_wording(codes: tuple[str, ...], seeds: int, jobs: int) -> None:
+    """Print how often features misread a reworded answer, and how often that raises an alarm."""
+    benches, right, false = zip(
+        *Parallel(n_jobs=jobs)(delayed(readings_in)(code) for code in codes), strict=True
+    )
+    names, lower = benches[0].suite.names, benches[0].lower
+    sign = np.array([1.0 if name in lower else -1.0 for name in names])
+    columns = [names.index(name) for name in FACTS]
+    true, wrong = np.concatenate(right, axis=1), np.concatenate(false)
+    pairs = list(permutations(range(len(MANNERS)), 2))
+    flips = [((true[b] - true[a]) * sign)[:, columns] >= 0.5 for a, b in pairs]
+    print(f"another true text reads as wrong: {100 * np.any(flips, axis=2).mean():.1f} %")
+    rng = np.random.default_rng(0)
+    for unstable, queries in product((0.0, 0.05), (5, 20, 30, 40, 60, 100)):
+        alarms = 0
+        for seed in range(seeds):
+            # At most 40 queries are of one language, so that its misreadings come together.
+            start = 40 * (seed % len(codes)) if queries <= 40 else 0
+            pool = np.arange(start, start + 40) if queries <= 40 else np.arange(len(wrong))
+            ids = rng.permutation(pool)[: min(queries, len(pool))]
+            tables = []
+            for _ in range(2):
+                values = true[rng.integers(len(MANNERS), size=len(ids)), ids]
+                slips = rng.random(len(ids)) < unstable
+                values[slips] = wrong[ids[slips]]
+                tables.append(FeatureTable("m", codes[0], tuple(map(str, ids)), names, values))
+            alarms += bool(compare(*tables, lower).regressed(ALPHA))
+        print(
+            f"  {queries:3} queries, {unstable:.2f} wrong at random: false alarms "
+            f"{100 * alarms / seeds:4.1f} %",
+            flush=True,
+        )
+
+
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("seeds", nargs="?", type=int, default=200)
-    parser.add_argument("--part", choices=["alarms", "verdicts", "power"])
+    parser.add_argument("--part", choices=["alarms", "verdicts", "power", "wording"])
     parser.add_argument("--quick", action="store_true", help="English and Japanese only")
     parser.add_argument("--held-back", action="store_true", help="phrases of the tests")
+    parser.add_argument("--jobs", type=int, default=2, help="processes; 2 by default")
     options = parser.parse_args()
     languages = QUICK if options.quick else tuple(LANGUAGES)
     if options.part in (None, "alarms"):
-        main(options.seeds, languages)
+        main(options.seeds, languages, options.jobs)
     if options.part in (None, "verdicts"):
-        show_verdicts(languages, options.held_back)
+        show_verdicts(languages, options.held_back, options.jobs)
     if options.part in (None, "power"):
-        show_power(languages if options.quick else ("en", "de", "ja", "ar", "sw"), options.seeds)
+        some = languages if options.quick else ("en", "de", "ja", "ar", "sw")
+        show_power(some, options.seeds, options.jobs)
+    if options.part in (None, "wording"):
+        show_wording(languages, options.seeds, options.jobs)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mirage._base.arrays import Floats
+from mirage.statistics.flips import FEWEST_UNITS, SHARED_LEVEL, flips_p_value
 from mirage.statistics.permutation import without_skew
 
 __all__ = ["SimulatedVerdicts", "simulated_verdicts"]
@@ -20,7 +21,8 @@ class SimulatedVerdicts(NamedTuple):
     """Verdicts on simulated comparisons, ``(simulations,)`` each.
 
     Attributes:
-        worse: whether :func:`~mirage.statistics.single_step_p_values` are at most alpha somewhere.
+        worse: whether :func:`~mirage.statistics.single_step_p_values` are at most alpha somewhere,
+            or the p-value of flips is (:mod:`mirage.statistics.flips`).
         no_worse: whether :func:`~mirage.statistics.upper_bounds` are within the margin everywhere.
     """
 
@@ -36,6 +38,7 @@ def simulated_verdicts(
     margin: float = 0.1,
     permutations: int = 199,
     seed: int = 0,
+    facts: Sequence[int] = (),
 ) -> SimulatedVerdicts:
     """The verdicts on many comparisons of as many clusters; the same draws serve all of them.
 
@@ -47,6 +50,8 @@ def simulated_verdicts(
         margin: the mean loss that ``no_worse`` excludes.
         permutations: how many ways to swap, and weightings, are drawn.
         seed: of these draws.
+        facts: Indices of the features that read facts. Half of such a feature, lost by a cluster,
+            counts as a flip; all answers count as reworded.
     """
     rng = np.random.default_rng(seed)
     clusters, features = sums.shape[1:]
@@ -54,7 +59,10 @@ def simulated_verdicts(
     weights = rng.exponential(size=(permutations, clusters + 1))
     worse, no_worse = [], []
     for some in _blocks(len(sums), permutations * features):
-        worse.append(_worse(sums[some], signs) <= alpha)
+        p_values = _worse(sums[some], signs)
+        if len(facts) and clusters >= FEWEST_UNITS:
+            p_values = np.minimum(p_values * SHARED_LEVEL, _flips(sums[some][:, :, list(facts)]))
+        worse.append(p_values <= alpha)
         no_worse.append(_no_less(sums[some], sizes[some], margin, weights) <= alpha)
     return SimulatedVerdicts(np.concatenate(worse), np.concatenate(no_worse))
 
@@ -85,6 +93,15 @@ def _worse(sums: Floats, signs: Floats) -> Floats:
     as_large = (np.count_nonzero(largest >= observed - rounding, axis=0) + larger) / 2
     p = (0.5 + as_large) / (1 + len(signs))
     return np.asarray(np.where(total.reshape(simulations, features) > 0, p, 1.0).min(axis=1))
+
+
+def _flips(sums: Floats) -> Floats:
+    """Return the p-value of the flips of each simulation."""
+    lost, gained = ((sign * sums >= 0.5).any(axis=2) for sign in (1, -1))
+    worse, better = (lost & ~gained).sum(axis=1), (gained & ~lost).sum(axis=1)
+    units = sums.shape[1]
+    counts = zip(worse.tolist(), better.tolist(), strict=True)
+    return np.array([flips_p_value(units, *pair, reworded=units) for pair in counts])
 
 
 def _no_less(sums: Floats, sizes: Floats, margin: float, weights: Floats) -> Floats:

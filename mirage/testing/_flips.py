@@ -1,70 +1,58 @@
-"""Answers that turned from right to wrong when nothing else changed."""
+"""Answers that turned from right to wrong, counted over all features that read facts."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cache
 
 import numpy as np
-from scipy.stats import binom
+from numpy.typing import NDArray
 
 from mirage._base.arrays import Floats, Ints
 from mirage.statistics.clusters import cluster_sums
+from mirage.statistics.flips import FEWEST_UNITS, SHARED_LEVEL, flips_p_value
 from mirage.testing._lost_facts import FACTS
 
-__all__ = ["FEWEST_UNITS", "flip_p_value", "flip_p_values"]
-
-FEWEST_UNITS = 28
-"""Units below which the permutation test alone decides.
-
-From here on a false alarm by either test has a probability of at most 0.050 when few units change;
-with 20 units it would be 0.051, with 13 units 0.053.
-"""
+__all__ = ["with_flips"]
 
 _FLIPPED = 0.5
 """Share of a feature's range that a query has to lose to count as turned from right to wrong."""
 
 
-def flip_p_values(losses: Floats, codes: Ints, names: Sequence[str]) -> Floats:
-    """Return the p-value of the answers that turned from right to wrong, one per feature.
+def with_flips(
+    p_values: Floats,
+    losses: Floats,
+    codes: Ints,
+    names: Sequence[str],
+    changed: NDArray[np.bool_],
+) -> Floats:
+    """Return p-values that also count the answers that turned from right to wrong.
 
-    It is 1 unless every unit that changed in any feature lost a fact, and none gained anything.
-    There the permutation test is conservative: given that three answers changed, it is
-    ``0.5 ** 3 / 2`` that all are worse, although few runs change exactly three answers.
+    The permutation test is conservative if few answers turn: given that three did, all for the
+    worse, its p-value is ``0.5 ** 3 / 2`` at least, although few runs turn exactly three answers.
+    So the flips of all facts are counted together, whatever else changed. Their p-value is the
+    larger one of two: if flips go either way with equal chances, and if features misread reworded
+    answers at their usual rate (:mod:`mirage.statistics.flips`).
 
     Args:
+        p_values: P-values of the permutation test, one per feature.
         losses: Loss of each query as a share of a feature's range, beyond what another wording
-            changes, ``(queries, features)``; NaN or infinite where there is none.
+            changes, ``(queries, features)``; NaN or infinite if there is none.
         codes: Cluster of each query.
         names: Names of the features.
+        changed: Whether the answer to each query changed.
     """
-    p = np.ones(len(names))
     losses = np.where(np.isfinite(losses), losses, 0.0)
     columns = np.array([name in FACTS for name in names], dtype=bool)
-    changed = np.asarray(cluster_sums(codes, np.abs(losses)).any(axis=1))
-    flips = losses * (losses >= _FLIPPED) * columns
-    flipped = np.asarray(cluster_sums(codes, flips).any(axis=1))
-    if len(changed) < FEWEST_UNITS or not flipped.any():
-        return p
-    if (losses[:, columns] < 0).any() or (changed != flipped).any():
-        return p
-    least = flip_p_value(len(changed), int(flipped.sum()))
-    p[flips.any(axis=0)] = least
-    return p
-
-
-@cache
-def flip_p_value(units: int, worse: int) -> float:
-    """Return how often at least so many units change, and all of them for the worse.
-
-    Each unit changes with the same unknown probability, for better or worse with equal chances;
-    the p-value is the largest over that probability (Suissa & Shuster 1991, The 2 x 2 Matched-Pairs
-    Trial: Exact Unconditional Design and Analysis, Biometrics 47, 361-372).
-
-    >>> round(flip_p_value(30, 3), 3)
-    0.047
-    """
-    shares = np.linspace(0.0, 1.0, 1001)
-    counts = np.arange(worse, units + 1)[:, None]
-    chances = binom.pmf(counts, units, shares) * 0.5**counts
-    return float(chances.sum(axis=0).max())
+    if int(codes.max(initial=-1)) + 1 < FEWEST_UNITS or not columns.any():
+        return p_values
+    lost, gained = (
+        (sign * losses[:, columns] >= _FLIPPED).any(axis=1).astype(float) for sign in (1, -1)
+    )
+    net, reworded = np.stack(
+        [np.asarray(cluster_sums(codes, each[:, None]))[:, 0] for each in (lost - gained, changed)]
+    )
+    worse, better = int((net > 0).sum()), int((net < 0).sum())
+    p = flips_p_value(len(net), worse, better, int((reworded > 0).sum()))
+    flipped = columns & (losses >= _FLIPPED).any(axis=0)
+    shared = np.minimum(p_values * SHARED_LEVEL, 1.0)
+    return np.where(flipped, np.minimum(shared, p), shared)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import permutations
 
@@ -12,6 +12,7 @@ from mirage._base.arrays import Floats, Ints
 from mirage.features import FeatureTable
 from mirage.features.registry import facts
 from mirage.statistics.clusters import cluster_codes, cluster_sums
+from mirage.testing._lost_facts import FACTS
 from mirage.testing.gate import GATED
 
 __all__ = ["Noise", "assumed", "measured", "observed", "simulated"]
@@ -31,6 +32,7 @@ class Noise:
             range, ``(clusters, features)``.
         moved: share of the queries that a change moves one way or the other, besides.
         correlation: of what happens to the queries of one cluster.
+        facts: Whether each feature reads facts, so that the gate counts its flips.
     """
 
     pairs: Floats
@@ -39,6 +41,7 @@ class Noise:
     rooms: Floats
     moved: float
     correlation: float
+    facts: tuple[bool, ...]
 
     def clusters(self, queries: int) -> int:
         """How many clusters have about so many queries."""
@@ -50,19 +53,24 @@ class Noise:
         The feature of this column comes first.
         """
         flat = self.pairs.reshape(-1, self.pairs.shape[2])
-        first = np.unique(flat, axis=1, return_index=True)[1]
+        _, first, twins = np.unique(flat, axis=1, return_index=True, return_inverse=True)
         kept = {int(j) for j in first if flat[:, j].any() and (flat[:, j] != flat[:, column]).any()}
         columns = [column, *sorted(kept - {column})]
-        return replace(self, pairs=self.pairs[:, :, columns], rooms=self.rooms[:, columns])
+        facts = tuple(
+            any(fact for fact, twin in zip(self.facts, twins, strict=True) if twin == twins[j])
+            for j in columns
+        )
+        pairs, rooms = self.pairs[:, :, columns], self.rooms[:, columns]
+        return replace(self, pairs=pairs, rooms=rooms, facts=facts)
 
 
 def assumed(unstable: float, moved: float, size: int, correlation: float) -> Noise:
-    """One feature, of which a share of the answers is another one if it is asked again."""
+    """One feature that reads facts; a share of the answers differs if a query is asked again."""
     values = np.zeros((1000, 2, 1))
     half = round(500 * unstable)
     values[:half, 0], values[half : 2 * half, 0] = 1.0, -1.0
     members, rooms = np.zeros((1, size), np.intp), np.ones((1, 1))
-    return Noise(values, members, np.array([size]), rooms, moved, correlation)
+    return Noise(values, members, np.array([size]), rooms, moved, correlation, (True,))
 
 
 def measured(
@@ -87,16 +95,23 @@ def measured(
     codes = cluster_codes(table.query_ids, clusters)
     members, sizes = _members(codes)
     rooms = cluster_sums(codes, rooms) / sizes[:, None]
-    return Noise(_with_none(beyond / _widths(table)), members, sizes, rooms, moved, correlation)
+    pairs = _with_none(beyond / _widths(table))
+    return Noise(pairs, members, sizes, rooms, moved, correlation, _facts(table.features))
 
 
-def observed(losses: Floats, codes: Ints, shrink: Floats) -> Noise:
+def observed(losses: Floats, codes: Ints, shrink: Floats, names: Sequence[str]) -> Noise:
     """What the clusters of a comparison differ by, turned either way; ``shrink`` by feature."""
     sums = cluster_sums(codes, losses) * shrink
     sizes = np.bincount(codes)
     members = np.arange(len(sizes))[:, None]
     rooms = np.ones(sums.shape)
-    return Noise(_with_none(np.stack([sums, -sums])), members, sizes, rooms, 0.0, 0.0)
+    pairs = _with_none(np.stack([sums, -sums]))
+    return Noise(pairs, members, sizes, rooms, 0.0, 0.0, _facts(names))
+
+
+def _facts(names: Sequence[str]) -> tuple[bool, ...]:
+    """Return whether each feature reads facts."""
+    return tuple(name in FACTS for name in names)
 
 
 def _widths(table: FeatureTable) -> Floats:

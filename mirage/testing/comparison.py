@@ -18,7 +18,7 @@ from mirage.statistics.bounds import upper_bounds
 from mirage.statistics.clusters import cluster_codes, cluster_sums
 from mirage.statistics.permutation import single_step_p_values
 from mirage.testing._evidence import Evidence, evidence_of
-from mirage.testing._flips import flip_p_values
+from mirage.testing._flips import with_flips
 from mirage.testing.gate import GATED, mean_of_pairs, more_than_wording
 
 __all__ = ["Change", "Comparison", "Verdict", "compare", "each_time"]
@@ -248,7 +248,9 @@ def compare(
     codes = cluster_codes(before.query_ids, clusters)
     beyond = _losses(before, after, tested)
     p_values = single_step_p_values(cluster_sums(codes, tested))
-    p_values = np.minimum(p_values, flip_p_values(beyond, codes, before.features))
+    changed = np.nan_to_num(worsening).any(axis=1)
+    changed = changed if identical is None else changed | ~identical
+    p_values = with_flips(p_values, beyond, codes, before.features, changed)
     fell = np.nansum(tested, axis=0) > 10.0**-DECIMALS
     losses = _losses(before, after, worsening)
     count = int(codes.max()) + 1

@@ -136,7 +136,8 @@ def plan(
 ) -> Plan:
     """How many queries, asked how often, tell a loss worth finding from none.
 
-    Comparisons are simulated and given the gate's verdicts. Where a loss is, so many queries lose
+    Comparisons are simulated and given the gate's verdicts, with its count of answers that turned
+    from right to wrong; all answers count as reworded. Where a loss is, so many queries lose
     all that they have of a feature, in every repeat, that its mean loses ``loss``. What differs
     without a loss is drawn from a baseline with repeats: by how much two answers to one query
     differ. Without repeats it is taken that a share ``unstable`` of the answers is another one, as
@@ -204,10 +205,14 @@ class _Told(NamedTuple):
     def words(self, measured: str = "") -> str:
         size = f"clusters of {self.cluster_size}" if self.cluster_size > 1 else "no clusters"
         if not measured:
-            measured = f"{self.unstable:g} of the answers are others when asked again, {size}"
+            measured = (
+                f"{self.unstable:g} of the answers are others when asked again, {size}; the loss "
+                "is in a feature that reads facts"
+            )
         return (
             f"{measured}; a change of the system moves {self.moved:g} of the queries either way, "
-            f"with a correlation of {self.correlation:g} within clusters if there are any"
+            f"with a correlation of {self.correlation:g} within clusters if there are any; all "
+            "answers are reworded"
         )
 
 
@@ -280,6 +285,7 @@ class _Gate(NamedTuple):
                     ),
                     alpha=self.alpha,
                     margin=self.loss,
+                    facts=np.flatnonzero(self.noise.facts).tolist(),
                 )
                 for loss in (self.loss, 0.0)
             )
@@ -379,13 +385,14 @@ def what_would_tell(comparison: Comparison, *, power: float = 0.8, seed: int = 0
     """
     compared = [change in comparison.compared for change in comparison.changes]
     losses = comparison.losses[:, compared]
+    names = [change.feature for change in comparison.compared]
     if not any(compared) or not np.isfinite(losses).all():
         return More(None, None, power)
     margin, alpha = comparison.margin, comparison.alpha
     column = int(np.square(losses).sum(axis=0).argmax())
 
     def gate(shrink: Floats) -> _Gate:
-        noise = observed(losses, comparison.codes, shrink).without_twins(column)
+        noise = observed(losses, comparison.codes, shrink, names).without_twins(column)
         return _Gate(noise, margin, alpha, seed)
 
     one = np.ones(losses.shape[1])

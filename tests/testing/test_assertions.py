@@ -376,7 +376,7 @@ def test_what_another_wording_changes_is_taken_off() -> None:
     left = more_than_wording(worse[None], names)
     assert left[:, 0].tolist() == [0.0, 0.9, 0.0]
     assert left[:, 1].tolist() == [0.0, 1.0, 0.0]
-    assert left[:, 2] == pytest.approx([0.1, -0.1, 0.4])  # their median is more than 0.5
+    assert left[:, 2] == pytest.approx([0.0, 0.0, 0.4])  # 0.5 of all; then 0.1 of one
     np.testing.assert_array_equal(left[:, 3], worse[:, 3])
     better = more_than_wording(-worse[None], names)
     assert better[:, 2] == pytest.approx([-0.6, -0.4, -0.9])

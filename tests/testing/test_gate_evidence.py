@@ -15,9 +15,9 @@ from mirage import MirageDataset
 from mirage.features import FeatureSuite, FeatureTable
 from mirage.languages import LANGUAGES
 from mirage.models import Response, Run
+from mirage.statistics.flips import FEWEST_UNITS, flip_p_value
 from mirage.surrogate.drafts import bundled_texts
 from mirage.testing._evidence import COVERED
-from mirage.testing._flips import FEWEST_UNITS, flip_p_value
 from mirage.testing.baseline import baseline_of, from_text, identical_answers, to_text
 from mirage.testing.comments import comment, junit
 from mirage.testing.comparison import Comparison, compare
@@ -252,13 +252,45 @@ def test_three_answers_that_turned_wrong_are_found_if_nothing_else_changed(queri
     assert columns(right[few], wrong[few]).verdict != "worse"
 
 
-def test_three_flips_beside_other_changes_are_left_to_the_permutation_test() -> None:
+def reworded(queries: int, wrong: int, right: int = 0) -> Comparison:
+    """Runs whose answers are all reworded; some turned from right to wrong, or the other way."""
+    names = ("answer_match", "wrong_answer", "support_lexical")
+    rng = np.random.default_rng(0)
+    before, after = (
+        np.stack([np.ones(queries), np.zeros(queries), rng.uniform(0.5, 0.8, queries)], axis=1)
+        for _ in range(2)
+    )
+    for i in range(wrong):
+        after[i, i % 2] = float(i % 2)  # by turns the right answer is missing, or a wrong one there
+    before[wrong : wrong + right, 0] = 0.0
+    return compare(table(before, names), table(after, names), ["wrong_answer"])
+
+
+@pytest.mark.parametrize(("queries", "fewest"), [(30, 3), (40, 3), (60, 4), (100, 6)])
+def test_flips_are_found_beside_reworded_answers_above_their_base_rate(
+    queries: int, fewest: int
+) -> None:
+    assert reworded(queries, fewest).verdict == "worse"
+    assert reworded(queries, fewest - 1).verdict != "worse"
+    assert reworded(queries, 3, right=1).verdict != "worse"
+
+
+def test_changes_that_are_no_flips_do_not_hide_three_flips() -> None:
     names = ("answer_match", "citation_map@10")
     before, after = np.ones((40, 2)), np.ones((40, 2))
     after[:3, 0] = 0.0
     assert compare(table(before, names), table(after, names)).verdict == "worse"
-    after[20, 1] = 0.5
-    assert compare(table(before, names), table(after, names)).verdict != "worse"
+    after[20, 1], before[21, 1] = 0.5, 0.5
+    assert compare(table(before, names), table(after, names)).verdict == "worse"
+
+
+def test_identical_answers_are_not_reworded() -> None:
+    right, wrong = np.ones(100), np.ones(100)
+    wrong[:3] = 0.0
+    names = ("answer_match",)
+    tables = table(right[:, None], names), table(wrong[:, None], names)
+    for identical, verdict in ((wrong == 1, "worse"), (np.zeros(100, bool), "no worse")):
+        assert compare(*tables, identical=identical).verdict == verdict
 
 
 @pytest.mark.parametrize(("queries", "moved"), [(5, 0.5), (20, 0.2), (30, 0.12), (100, 0.04)])

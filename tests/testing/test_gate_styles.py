@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import runpy
 from functools import cache
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -26,8 +27,12 @@ STYLES = (
     "JSON",
     "numbering",
 )
-# Layout and small talk that features still read as part of the answer.
-READ_AS_TEXT = {"heading", "opener", "closer", "signature", "footer", "emoji", "numbering"}
+# Beside words that the phrase files do not have, some abstentions are read as answers.
+MISREAD = {
+    *((code, "heading") for code in ("bn", "es", "fa", "ru")),
+    *((code, "opener") for code in ("bn", "de", "fi", "fr", "ja", "ko", "yo", "zh")),
+    *((code, "footer") for code in ("fr", "sw", "zh")),
+}
 
 
 @cache
@@ -40,24 +45,33 @@ def bench(code: str) -> Any:
     return benchmark()["Bench"](code)
 
 
-@pytest.mark.parametrize(
-    "code", [c if c == "en" else pytest.param(c, marks=pytest.mark.slow) for c in LANGUAGES]
-)
-@pytest.mark.parametrize(
-    "name",
-    [
-        pytest.param(name, marks=pytest.mark.xfail(reason="read as text", strict=False))
-        if name in READ_AS_TEXT
-        else name
-        for name in STYLES
-    ],
-)
-def test_a_change_of_style_is_no_alarm(code: str, name: str) -> None:
+def cases(held_back: bool) -> list[Any]:
+    """Return each language and style; languages but English are slow."""
+    reason = "an abstention in unknown small talk is read as an answer"
+    params = []
+    for code, name in product(LANGUAGES, STYLES):
+        marks = [] if code == "en" else [pytest.mark.slow]
+        if held_back and (code, name) in MISREAD:
+            marks.append(pytest.mark.xfail(reason=reason, strict=True))
+        params.append(pytest.param(code, name, marks=marks))
+    return params
+
+
+def check_style(code: str, name: str, held_back: bool) -> None:
     true = {id_: texts.true[0] for id_, texts in bundled_texts(code).items()}
-    for held_back in (False, True):
-        style = benchmark()["styles"](code, held_back)[name]
-        comparison = bench(code).compare([true], [{id_: style(t) for id_, t in true.items()}])
-        assert comparison.verdict != "worse", [c.feature for c in comparison.regressed(0.05)]
+    style = benchmark()["styles"](code, held_back)[name]
+    comparison = bench(code).compare([true], [{id_: style(t) for id_, t in true.items()}])
+    assert comparison.verdict != "worse", [c.feature for c in comparison.regressed(0.05)]
+
+
+@pytest.mark.parametrize(("code", "name"), cases(held_back=False))
+def test_a_change_of_style_is_no_alarm(code: str, name: str) -> None:
+    check_style(code, name, held_back=False)
+
+
+@pytest.mark.parametrize(("code", "name"), cases(held_back=True))
+def test_a_style_in_words_that_do_not_ship_is_no_alarm(code: str, name: str) -> None:
+    check_style(code, name, held_back=True)
 
 
 def test_every_style_is_tested() -> None:
