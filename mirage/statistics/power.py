@@ -51,7 +51,7 @@ def simulated_verdicts(
         permutations: how many ways to swap, and weightings, are drawn.
         seed: of these draws.
         facts: Indices of the features that read facts. Half of such a feature, lost by a cluster,
-            counts as a flip; all answers count as reworded.
+            counts as a flip, unless any cluster gained some; all answers count as reworded.
     """
     rng = np.random.default_rng(seed)
     clusters, features = sums.shape[1:]
@@ -97,7 +97,7 @@ def _worse(sums: Floats, signs: Floats) -> Floats:
 
 def _flips(sums: Floats) -> Floats:
     """Return the p-value of the flips of each simulation."""
-    lost, gained = ((sign * sums >= 0.5).any(axis=2) for sign in (1, -1))
+    lost, gained = (sums >= 0.5).any(axis=2), (sums < 0).any(axis=2)
     worse, better = (lost & ~gained).sum(axis=1), (gained & ~lost).sum(axis=1)
     units = sums.shape[1]
     counts = zip(worse.tolist(), better.tolist(), strict=True)

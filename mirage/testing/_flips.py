@@ -45,12 +45,12 @@ def with_flips(
     columns = np.array([name in FACTS for name in names], dtype=bool)
     if int(codes.max(initial=-1)) + 1 < FEWEST_UNITS or not columns.any():
         return p_values
-    lost, gained = (
-        (sign * losses[:, columns] >= _FLIPPED).any(axis=1).astype(float) for sign in (1, -1)
-    )
-    net, reworded = np.stack(
-        [np.asarray(cluster_sums(codes, each[:, None]))[:, 0] for each in (lost - gained, changed)]
-    )
+    lost = (losses[:, columns] >= _FLIPPED).any(axis=1)
+    # Any gain counts: an answer that is right in one more of three repeats turned the other way.
+    gained = (losses[:, columns] < 0).any(axis=1)
+    flips = np.stack([lost, gained, changed], axis=1).astype(np.float64)
+    lost_sums, gained_sums, reworded = cluster_sums(codes, flips).T
+    net = lost_sums - gained_sums
     worse, better = int((net > 0).sum()), int((net < 0).sum())
     p = flips_p_value(len(net), worse, better, int((reworded > 0).sum()))
     flipped = columns & (losses >= _FLIPPED).any(axis=0)

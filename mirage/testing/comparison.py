@@ -209,13 +209,14 @@ def compare(
 
     A run of the same system that answers anew is called worse with a probability of about
     ``alpha``, mostly less. Four queries have to differ, all for the worse, before p can be below
-    0.05; three of 28 or more, if they turned from right to wrong and nothing else changed: see
-    :mod:`mirage.testing._flips`. What hangs together is exchanged as one: if queries are in
-    clusters, what is tested are the sums over clusters, of which there have to be
-    :data:`FEWEST_CLUSTERS`. If a model was asked several times, each of its responses is compared
-    with each of the other run's, and a query counts once, with the mean. Below :data:`FEW` clusters
-    a loss also has to exclude, by :func:`mirage.statistics.upper_bounds`, that what was not seen
-    makes up for it.
+    0.05. From 28 queries on, answers that turned from right to wrong are counted as well, over all
+    features that read facts: three are enough if none turned the other way and at most 40 answers
+    changed, six if 100 did (:mod:`mirage.statistics.flips`). What hangs together is exchanged as
+    one: if queries are in clusters, what is tested are the sums over clusters, of which there have
+    to be :data:`FEWEST_CLUSTERS`. If a model was asked several times, each of its responses is
+    compared with each of the other run's, and a query counts once, with the mean. Below :data:`FEW`
+    clusters a loss also has to exclude, by :func:`mirage.statistics.upper_bounds`, that what was
+    not seen makes up for it.
 
     A run is no worse if correctness measures cover at least half of the answers that changed
     (:mod:`mirage.testing._evidence`), and if in every feature
@@ -248,8 +249,9 @@ def compare(
     codes = cluster_codes(before.query_ids, clusters)
     beyond = _losses(before, after, tested)
     p_values = single_step_p_values(cluster_sums(codes, tested))
-    changed = np.nan_to_num(worsening).any(axis=1)
-    changed = changed if identical is None else changed | ~identical
+    changed = (np.nan_to_num(worsening) != 0).any(axis=1)
+    if identical is not None:
+        changed |= ~identical
     p_values = with_flips(p_values, beyond, codes, before.features, changed)
     fell = np.nansum(tested, axis=0) > 10.0**-DECIMALS
     losses = _losses(before, after, worsening)

@@ -284,6 +284,15 @@ def test_changes_that_are_no_flips_do_not_hide_three_flips() -> None:
     assert compare(table(before, names), table(after, names)).verdict == "worse"
 
 
+def test_a_gain_in_one_of_three_repeats_is_a_turn_the_other_way() -> None:
+    before, after = np.ones((40, 1)), np.ones((40, 1))
+    after[:3] = 0.0
+    names = ("answer_match",)
+    assert compare(table(before, names), table(after, names)).verdict == "worse"
+    before[10] = 2 / 3
+    assert compare(table(before, names), table(after, names)).verdict != "worse"
+
+
 def test_identical_answers_are_not_reworded() -> None:
     right, wrong = np.ones(100), np.ones(100)
     wrong[:3] = 0.0
