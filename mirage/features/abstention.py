@@ -1,12 +1,15 @@
-"""Whether a response abstains where it should, and only there."""
+"""Whether a response abstains when it should, and whether it answers wrongly when it does not."""
 
 from __future__ import annotations
 
+from statistics import mean
+
 from mirage.features.answer_claims import answer_claims
+from mirage.features.answers import NO_ANSWERS
 from mirage.features.base import Answered, Definition, Facts, NotComputed
 from mirage.text import ABSTAINS_AT, abstains
 
-__all__ = ["abstention", "invention"]
+__all__ = ["abstention", "incorrect_attempt", "invention"]
 
 CLEAR = 0.9
 """The certainty that makes an abstention of an answer which states a known wrong answer."""
@@ -58,7 +61,28 @@ def invention(item: Answered) -> float | NotComputed:
     return right if isinstance(right, NotComputed) else 1 - right
 
 
+def incorrect_attempt(item: Answered) -> float | NotComputed:
+    """Return the share of an attempted answer that is not right.
+
+    In [0, 1]. A response that abstains, and an empty one, attempt nothing: 0. Any other response
+    has 1 if no passage answers the query, else the share of the query's short answers that it does
+    not assert. Unlike :func:`~mirage.features.answers.wrong_answer`, it needs no list of wrong
+    answers. After the grade "incorrect", as against "correct" and "not attempted", of SimpleQA (Wei
+    et al. 2024, arXiv 2411.04368). Not computed if a passage may answer the query and it has no
+    :attr:`~mirage.Query.answers`.
+    """
+    query = item.query
+    if query.answerable is not False and not query.answers:
+        return NO_ANSWERS
+    if not item.parsed.answer_text.strip() or _abstains(item):
+        return 0.0
+    if query.answerable is False:
+        return 1.0
+    return 1 - mean(answer_claims(item).right)
+
+
 DEFINITIONS = (
     Definition("abstention", abstention, Facts("higher", 0, 1, ("answerable",))),
     Definition("invention", invention, Facts("lower", 0, 1, ("unanswerable queries",))),
+    Definition("incorrect_attempt", incorrect_attempt, Facts("lower", 0, 1, ("answers",))),
 )

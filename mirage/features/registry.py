@@ -81,6 +81,7 @@ OFFLINE = (
     "fact_precision",
     "abstention",
     "invention",
+    "incorrect_attempt",
     "unknown_facts",
     "passage_coverage",
 )

@@ -85,9 +85,9 @@ class FeatureSuite:
         ``answer_bleu``, ``answer_rougeL`` (MIRAGE-Bench, section 4.1); ``support_lexical`` and
         ``relevance_lexical`` in place of its NLI model and reranker; and what sees whether an
         answer is right: ``answer_match``, ``wrong_answer``, ``fact_agreement``, ``fact_precision``,
-        ``abstention``, ``invention``, ``unknown_facts``, ``passage_coverage``. For a dataset
-        without short answers, or where it is not known which queries can be answered, take
-        :meth:`applicable` of it.
+        ``abstention``, ``invention``, ``incorrect_attempt``, ``unknown_facts``,
+        ``passage_coverage``. For a dataset without short answers, or if it is not known which
+        queries can be answered, take :meth:`applicable` of it.
         """
         return cls(OFFLINE, language)
 

@@ -8,13 +8,19 @@ from mirage.features import NotComputed, answered, feature
 from mirage.models import Passage, Query, Response
 
 
-def value(text: str, answerable: bool | None, name: str = "abstention") -> float | NotComputed:
+def value(
+    text: str,
+    answerable: bool | None,
+    name: str = "abstention",
+    answers: tuple[tuple[str, ...], ...] = (),
+) -> float | NotComputed:
     query = Query(
         id="q1",
         language="de",
         text="Wer baute den Turm?",
         passages=(Passage(id="a", text="Der Turm steht am Hafen."),),
         answerable=answerable,
+        answers=answers,
     )
     item = answered(query, Response(query_id="q1", text=text))
     (result,) = feature(name).compute([item])
@@ -63,3 +69,29 @@ def test_nothing_is_invented_where_a_passage_answers(answerable: bool | None, re
     result = value("Anna Berg.", answerable, "invention")
     assert isinstance(result, NotComputed)
     assert reason in result.reason
+
+
+@pytest.mark.parametrize(
+    ("text", "if_answerable", "if_not"),
+    [
+        ("##Reason: Anna Berg.\n##Answer: Das steht nicht in den Texten.", 0, 0),
+        ("", 0, 0),
+        ("##Answer: Anna Berg baute ihn im Jahr 1901 [1].", 0, 1),
+        ("##Answer: Anna Berg baute ihn [1].", 0.5, 1),
+        ("##Answer: Karl Weber baute ihn [1].", 1, 1),
+        ("##Answer: Nicht Anna Berg baute ihn, sondern Karl Weber [1].", 1, 1),
+    ],
+)
+def test_an_attempt_is_incorrect_as_far_as_it_is_not_right(
+    text: str, if_answerable: float, if_not: float
+) -> None:
+    answers = (("Anna Berg",), ("1901",))
+    assert value(text, True, "incorrect_attempt", answers) == if_answerable
+    assert value(text, None, "incorrect_attempt", answers) == if_answerable
+    assert value(text, False, "incorrect_attempt") == if_not
+
+
+def test_without_answers_nobody_knows_whether_an_attempt_is_right() -> None:
+    result = value("Anna Berg.", True, "incorrect_attempt")
+    assert isinstance(result, NotComputed)
+    assert "no short answers" in result.reason

@@ -88,7 +88,7 @@ def test_the_harness_knows_which_way_is_better() -> None:
         dataset = MirageDataset.bundled(language)
         better = run(dataset, suite)["higher_is_better"][dataset.name]
         others = dict.fromkeys(suite.names, True)
-        lower = ("invention", "unknown_facts", "wrong_answer")
+        lower = ("incorrect_attempt", "invention", "unknown_facts", "wrong_answer")
         others |= dict.fromkeys(lower, False)
         others |= {"english_language": english, "passage_coverage": None, "length": None}
         assert better == others
