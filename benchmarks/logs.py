@@ -331,7 +331,7 @@ LIES = ("wrong-entity", "lying", "wrong-number", "hallucinated", "answered-anywa
 def ungold(code: str) -> TrainingData:
     """What a surrogate learns from that knows nothing of the queries but what a log says."""
     blind = MirageDataset.bundled(code).without_gold()
-    tables, tournaments = simulated_arena(code, FeatureSuite(UNGOLD, code), scored_on=blind)
+    tables, tournaments, _ = simulated_arena(code, FeatureSuite(UNGOLD, code), scored_on=blind)
     return training_data(tables, tournaments, GROUPS)[code]
 
 

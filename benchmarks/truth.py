@@ -32,6 +32,7 @@ from mirage import FeatureSuite, FeatureTable, MirageDataset, Response, Run, Sur
 from mirage.languages import LANGUAGES, Language
 from mirage.models import Query
 from mirage.statistics.ranks import p_better_by_draws
+from mirage.surrogate.artifacts import Artifact
 from mirage.surrogate.drafts import (
     MANNERS,
     Draft,
@@ -42,11 +43,11 @@ from mirage.surrogate.drafts import (
     framed,
     read_phrases,
 )
-from mirage.surrogate.estimators import TRUTH_FIRST
+from mirage.surrogate.estimators import VERDICT_TREES
 from mirage.surrogate.faults import ARENA_FAULTS, FAULTS, abstention_of
-from mirage.surrogate.pretraining import simulated_arena
+from mirage.surrogate.pretraining import simulated_arena, simulated_judgments
 from mirage.surrogate.simulation import GROUPS, SYSTEMS
-from mirage.surrogate.training import TrainingData
+from mirage.surrogate.training import TrainingData, placed_judgments
 
 DATA = Path(__file__).parents[1] / "tests" / "data"
 
@@ -268,20 +269,32 @@ def orderings(ranker: SurrogateRanker, code: str, tables: Iterable[FeatureTable]
     ]
 
 
-def without(part: TrainingData, hidden: Callable[[str], bool]) -> SurrogateRanker:
-    """The surrogate of the systems that are not hidden."""
-    return SurrogateRanker(TRUTH_FIRST).fit_data(
-        {part.language: part.without(filter(hidden, part.models))}
-    )
+def without(whole: Artifact, part: TrainingData, hidden: Callable[[str], bool]) -> SurrogateRanker:
+    """The surrogate of the systems that are not hidden.
+
+    Its trees are fitted without the hidden ones. Its intervals rest on the errors that the whole
+    surrogate's cross-validation made on the others: to repeat that would take an hour a language.
+    """
+    code = part.language
+    rows = [row for row, model in enumerate(part.models) if not hidden(model)]
+    candidate = whole.candidate
+    errors = {"of_shared": {code: candidate.of_shared[code][rows]}}
+    errors["of_all"] = {code: candidate.of_all[code][rows]}
+    data = {code: part.without(filter(hidden, part.models))}
+    artifact = Artifact(whole.estimator, whole.seed, replace(candidate, **errors), data)
+    return SurrogateRanker.restored(artifact)
 
 
 def held_out(
-    part: TrainingData, tables: list[FeatureTable], hide: Mapping[str, Callable[[str], bool]]
+    whole: Artifact,
+    part: TrainingData,
+    tables: list[FeatureTable],
+    hide: Mapping[str, Callable[[str], bool]],
 ) -> tuple[list[Held], list[bool]]:
     """Orderings with each thing hidden in turn, and whether intervals of the hidden hold."""
     held, covered = [], []
     for hidden in hide.values():
-        ranker = without(part, hidden)
+        ranker = without(whole, part, hidden)
         held += orderings(ranker, part.language, tables)
         for row, model in enumerate(part.models):
             if hidden(model):
@@ -315,10 +328,12 @@ def one_language(
     results: dict[str, tuple[list[Held], list[bool]]] = {}
     if "bundled" in parts:
         results["bundled"] = (orderings(ranker, code, tables), [])
+    if {"manner", "kind"} & set(parts):
+        part = replace(part, judgments=placed_judgments(simulated_judgments(code), part))
     if "manner" in parts:
-        results["a manner held out"] = held_out(part, tables, BY_MANNER)
+        results["a manner held out"] = held_out(ranker.artifact, part, tables, BY_MANNER)
     if "kind" in parts:
-        results["a kind of fault held out"] = held_out(part, tables, BY_KIND)
+        results["a kind of fault held out"] = held_out(ranker.artifact, part, tables, BY_KIND)
     if "bare" in parts:
         results["without short answers"] = (without_short_answers(code, systems), [])
     return results
@@ -333,7 +348,9 @@ def without_short_answers(code: str, systems: Iterable[Run]) -> list[Held]:
     )
     plain = suite.applicable(bare)
     arena = simulated_arena(code, plain, scored_on=bare)
-    plainly = SurrogateRanker(TRUTH_FIRST).fit(*arena, groups=GROUPS)
+    plainly = SurrogateRanker(VERDICT_TREES).fit(
+        arena.tables, arena.tournaments, judgments=arena.judgments, groups=GROUPS
+    )
     plain_tables = [plain.score(bare, run, progress=False) for run in systems]
     return orderings(plainly, code, plain_tables)
 

@@ -172,14 +172,14 @@ def _trained_on_arena(
     language: str, utilities: Path, estimator: str, tournaments: int, seed: int
 ) -> SurrogateRanker:
     from mirage.languages import Language
+    from mirage.surrogate.estimators import VERDICT_TREES
     from mirage.surrogate.pretraining import train_on_arena
     from mirage.surrogate.utilities import read_utilities
 
     return train_on_arena(
         Language.of(language).code,
         utilities=read_utilities(file_of(utilities)),
-        # The order of faults is the file's, so nothing else constrains the surrogate.
-        estimator="linear" if estimator == "auto" else estimator,
+        estimator=VERDICT_TREES if estimator == "auto" else estimator,
         tournaments=tournaments,
         seed=seed,
     )

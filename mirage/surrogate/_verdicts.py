@@ -17,10 +17,19 @@ from dataclasses import dataclass
 import numpy as np
 
 from mirage._base.arrays import Floats
-from mirage.surrogate.estimators import Regressor, one_thread
+from mirage.surrogate._tree_arrays import TreeArrays
+from mirage.surrogate.estimators import one_thread
 from mirage.surrogate.training import TrainingData
 
-__all__ = ["Scores", "Shares", "expected_wins", "fit_scores", "fit_shares", "logit_that_wins"]
+__all__ = [
+    "Scores",
+    "Shares",
+    "expected_wins",
+    "fit_scores",
+    "fit_shares",
+    "logit_that_wins",
+    "stored_shares",
+]
 
 ROWS = 200_000
 """How many verdicts, of all languages together, a score is learnt from; more tell no more, for
@@ -111,19 +120,18 @@ class Shares:
     """The share of verdicts that a response wins against the models learnt from.
 
     Attributes:
-        trees: from the features of responses, less the language's means, to the share.
-        centres: mean of each feature over the responses, by language.
+        trees: From the features of responses, less the language's means, to the share.
+        centres: Mean of each feature over the responses, by language.
     """
 
-    trees: Regressor
+    trees: TreeArrays
     centres: Mapping[str, Floats]
 
     def wins(self, language: str, values: Floats) -> Floats:
         """Shares ``(...)`` of responses with features ``(..., features)``; a NaN is a branch."""
         rows = (values - self.centres[language]).reshape(-1, values.shape[-1])
-        with one_thread():
-            found = self.trees.predict(rows).reshape(values.shape[:-1])
-        return np.clip(found, LEAST_SHARE, 1 - LEAST_SHARE)
+        shares = self.trees.predict(rows).reshape(values.shape[:-1])
+        return np.clip(shares, LEAST_SHARE, 1 - LEAST_SHARE)
 
     def of(self, language: str, values: Floats) -> Floats:
         """As scores: the logits of the shares."""
@@ -169,7 +177,12 @@ def fit_shares(data: Mapping[str, TrainingData], signs: Sequence[int], *, seed: 
     )
     with one_thread():
         trees.fit(np.concatenate(features), np.concatenate(shares), weight / weight.mean())
-    return Shares(trees, centres)
+    return Shares(TreeArrays.of(trees), centres)
+
+
+def stored_shares(data: Mapping[str, TrainingData], trees: TreeArrays) -> Shares:
+    """Return shares from trees that were fitted to the same data before."""
+    return Shares(trees, {code: _mean(part.values) for code, part in data.items()})
 
 
 def _won(part: TrainingData) -> tuple[Floats, Floats]:

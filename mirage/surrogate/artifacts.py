@@ -1,7 +1,8 @@
-"""Surrogates on disk: what was learnt from, never the fitted regressor.
+"""Surrogates on disk: what was learnt from, never a pickled regressor.
 
 A pickled scikit-learn regressor is tied to the version that wrote it. The numbers it was fitted to
 are not, and fitting takes less than a second, so an artifact holds the numbers and loading refits.
+Only trees that learnt from verdicts take longer; they are stored as arrays.
 
 What users save is arrays and JSON (``.npz``), in which nothing can run. What ships is in joblib,
 which can run code as it is read: it is opened where its SHA-256 stands in the manifest that ships
@@ -16,7 +17,7 @@ import json
 import os
 import zipfile
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -30,6 +31,8 @@ from mirage.arena import Judgments
 from mirage.errors import ArtifactError, DatasetError, MissingPackageError, install_command
 from mirage.features import Facts
 from mirage.languages import LANGUAGES, Language
+from mirage.surrogate import _tree_arrays
+from mirage.surrogate._tree_arrays import TreeArrays
 from mirage.surrogate.model import Candidate, Recipe
 from mirage.surrogate.training import TrainingData
 
@@ -75,6 +78,12 @@ class Artifact:
     seed: int
     candidate: Candidate
     data: Mapping[str, TrainingData]
+    trees: TreeArrays | None = None
+
+    def without_verdicts(self) -> Artifact:
+        """Return this artifact without its verdicts, which trees do not need to predict."""
+        data = {code: replace(part, judgments=None) for code, part in self.data.items()}
+        return replace(self, data=data)
 
 
 # Writing ------------------------------------------------------------------------------------------
@@ -126,14 +135,16 @@ def _packed(artifact: Artifact) -> dict[str, Any]:
             arrays |= {name: getattr(part.judgments, name) for name in COLUMNS}
         for name, array in arrays.items():
             payload[f"{code}/{name}"] = np.ascontiguousarray(array)
+    if artifact.trees is not None:
+        names = ("start", *_tree_arrays.ARRAYS)
+        payload |= {f"trees/{name}": np.asarray(getattr(artifact.trees, name)) for name in names}
     return payload
 
 
 def _recipe(candidate: Candidate) -> dict[str, Any]:
     recipe = asdict(candidate.recipe)
-    for name in ("trees", "truth_first"):
-        if not recipe[name]:
-            del recipe[name]
+    if not recipe["trees"]:
+        del recipe["trees"]
     if not recipe.pop("verdicts"):
         return recipe
     return recipe | {"verdicts": True, "weights": candidate.weights}
@@ -315,7 +326,12 @@ def _unpacked(payload: Mapping[str, Any]) -> Artifact:
     of_verdicts, of_means = recipe.pop("weights", (0.0, 1.0))
     weights = float(of_verdicts), float(of_means)
     candidate = Candidate(Recipe(**recipe), of_shared, of_all, weights)
-    artifact = Artifact(about["estimator"], about["seed"], candidate, data)
+    trees = None
+    if "trees/start" in payload:
+        arrays = _tree_arrays.ARRAYS.items()
+        columns = {name: payload[f"trees/{name}"].astype(kind) for name, kind in arrays}
+        trees = TreeArrays(float(payload["trees/start"]), **columns)
+    artifact = Artifact(about["estimator"], about["seed"], candidate, data, trees)
     _check(artifact)
     return artifact
 
@@ -332,6 +348,11 @@ def _check(artifact: Artifact) -> None:
     """
     if not artifact.data or len({part.features for part in artifact.data.values()}) != 1:
         raise ValueError("it has no languages, or they do not have the same features")
+    recipe, trees = artifact.candidate.recipe, artifact.trees
+    needed = recipe.verdicts and trees is None
+    (features,) = {len(part.features) for part in artifact.data.values()}
+    if trees is not None and not (recipe.trees and trees.is_sound(features)):
+        raise ValueError("its trees do not fit its features")
     for code, part in artifact.data.items():
         Language.of(code)
         models, tournaments = len(part.models), len(part.y)
@@ -355,7 +376,7 @@ def _check(artifact: Artifact) -> None:
             and all(array.shape == (models,) for array in residuals)
             and all(np.isfinite(array).all() for array in (part.y, *residuals))
             and not np.isinf(part.values).any()
-            and _sound(part.judgments, part, needed=of.recipe.verdicts)
+            and _sound(part.judgments, part, needed=needed)
         )
         if not sound:
             raise ValueError(f"the names and numbers of {code!r} do not fit together")

@@ -18,8 +18,8 @@ __all__ = [
     "LINEAR",
     "NAMES",
     "SELECTED_FROM",
-    "TRUTH_FIRST",
     "VERDICTS",
+    "VERDICT_TREES",
     "Regressor",
     "fit_regressor",
     "one_thread",
@@ -132,13 +132,13 @@ extras are installed.
 LINEAR = "linear"
 """A ridge regression with right signs for each language by itself, and nothing shared."""
 
-TRUTH_FIRST = "truth_first"
-"""As :data:`LINEAR`, but a wrong answer costs as much as all citations and support, or more."""
-
 LAMBDAMART = "lambdamart"
 
 VERDICTS = "verdicts"
 """No regressor: a score of single responses, stacked with means; it needs judgments."""
 
-NAMES = (LINEAR, TRUTH_FIRST, *ESTIMATORS, LAMBDAMART)
+VERDICT_TREES = "verdict_trees"
+"""Boosted trees that learn which responses win, without wrong signs; they need judgments."""
+
+NAMES = (LINEAR, *ESTIMATORS, LAMBDAMART)
 """All estimators; LambdaMART needs the extra ``ltr``."""

@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 
 from mirage._base.arrays import Floats
 from mirage.errors import FeatureError
+from mirage.surrogate._tree_arrays import TreeArrays
 from mirage.surrogate._verdicts import (
     Scores,
     Shares,
@@ -29,6 +30,7 @@ from mirage.surrogate._verdicts import (
     fit_scores,
     fit_shares,
     logit_that_wins,
+    stored_shares,
 )
 from mirage.surrogate.estimators import Regressor, fit_regressor, one_thread
 from mirage.surrogate.training import TrainingData, mean_features
@@ -76,14 +78,12 @@ class Recipe:
         verdicts: whether single verdicts are learnt from; without ``shared`` and ``alpha`` nothing
             else is.
         trees: whether that is by boosted trees, and not by slopes.
-        truth_first: whether a wrong answer must cost as much as all citations and support.
     """
 
     shared: str | None
     alpha: float | None
     verdicts: bool = False
     trees: bool = False
-    truth_first: bool = False
 
     @property
     def means(self) -> bool:
@@ -95,8 +95,6 @@ class Recipe:
         parts = [kind] if self.verdicts else []
         parts += [self.shared] if self.shared else []
         kind = "ridge" if self.shared else "monotone ridge"
-        if self.truth_first:
-            kind = f"truth-first {kind}"
         parts += [f"{kind}({self.alpha:g}) per language"] if self.alpha else []
         return " + ".join(parts)
 
@@ -208,7 +206,6 @@ def select(
     estimators: Sequence[str | None],
     *,
     verdicts: bool = False,
-    truth_first: bool = False,
     seed: int,
 ) -> Candidate:
     """The stiffest recipe that does not predict held-out models significantly worse than the best.
@@ -227,7 +224,7 @@ def select(
         FeatureError: too few models to hold any out.
     """
     folds = _folds(data, seed)
-    candidates = list(_candidates(data, estimators, folds, seed, truth_first))
+    candidates = list(_candidates(data, estimators, folds, seed))
     if verdicts:
         of_verdicts = _of_verdicts(data, folds, seed)
         alone = _stacked(data, of_verdicts, None, folds)
@@ -253,11 +250,7 @@ def _stiffest(data: Data, candidates: Sequence[Candidate]) -> Candidate:
 
 
 def _candidates(
-    data: Data,
-    estimators: Sequence[str | None],
-    folds: Sequence[set[str]],
-    seed: int,
-    truth_first: bool,
+    data: Data, estimators: Sequence[str | None], folds: Sequence[set[str]], seed: int
 ) -> Iterator[Candidate]:
     for name in estimators:
         of_shared = _held_out_residuals(data, name, folds, seed)
@@ -265,7 +258,7 @@ def _candidates(
         if name is not None:  # else nothing would be learnt without the language part
             alphas = [None, *alphas] if len(data) > 1 else [None]
         for alpha in alphas:
-            recipe = Recipe(name, alpha, truth_first=truth_first)
+            recipe = Recipe(name, alpha)
             yield _with_language_part(data, recipe, of_shared, folds)
 
 
@@ -306,15 +299,22 @@ def evaluate(data: Data, recipe: Recipe, *, seed: int) -> Candidate:
     return means
 
 
-def fit_model(data: Data, candidate: Candidate, *, seed: int) -> FittedModel:
+def fit_model(
+    data: Data, candidate: Candidate, *, seed: int, trees: TreeArrays | None = None
+) -> FittedModel:
     """The model of a recipe, fitted to all the data.
 
     The language part learns from the residuals of the shared part on models that this had not
-    seen: on those it has seen, a forest leaves next to nothing.
+    seen: on those it has seen, a forest leaves next to nothing. With ``trees``, which were fitted
+    to the same data before, none are fitted.
     """
     recipe = candidate.recipe
     means = _fit_means(data, candidate, seed) if recipe.means else None
-    scores = _fit_verdicts(data, seed, trees=recipe.trees) if recipe.verdicts else None
+    scores: Scores | Shares | None = None
+    if trees is not None:
+        scores = stored_shares(data, trees)
+    elif recipe.verdicts:
+        scores = _fit_verdicts(data, seed, trees=recipe.trees)
     return FittedModel(means, scores, data, candidate.weights)
 
 
@@ -329,8 +329,7 @@ def _fit_means(data: Data, candidate: Candidate, seed: int) -> PooledModel:
     slopes = {}
     for code, part in data.items():
         Z = _standardised(part.mean_X, model.centres[code], model.scale)
-        limit = _truth_limit(part.features, model.scale) if candidate.recipe.truth_first else None
-        slopes[code] = _slopes(Z, candidate.of_shared[code], candidate.recipe, part.monotone, limit)
+        slopes[code] = _slopes(Z, candidate.of_shared[code], candidate.recipe, part.monotone)
     return replace(model, slopes=slopes)
 
 
@@ -489,11 +488,10 @@ def _after_ridge(
     if recipe.alpha is None:
         return of_shared
     residuals = np.empty_like(of_shared)
-    limit = _truth_limit(part.features, scale) if recipe.truth_first else None
     for fold in folds:
         out = np.array([model in fold for model in part.models])
         Z = _standardised(part.mean_X, part.mean_X[~out].mean(axis=0), scale)
-        slopes = _slopes(Z[~out], of_shared[~out], recipe, part.monotone, limit)
+        slopes = _slopes(Z[~out], of_shared[~out], recipe, part.monotone)
         residuals[out] = of_shared[out] - Z[out] @ slopes
     return residuals
 
@@ -508,56 +506,14 @@ def _standardised(X: Floats, centre: Floats, scale: Floats) -> Floats:
     return np.clip((X - centre) / scale, -FARTHEST, FARTHEST)
 
 
-WRONG_ANSWER = "wrong_answer"
-SUPPORT = ("citation_recall@10", "citation_map@10", "support_lexical")
-"""The features that a response without citations lacks."""
+def _slopes(Z: Floats, y: Floats, recipe: Recipe, monotone: Sequence[int]) -> Floats:
+    """Coefficients of the language part: ridge, without wrong signs if it stands alone."""
+    from scipy.optimize import lsq_linear
 
-
-def _truth_limit(features: Sequence[str], scale: Floats) -> Floats | None:
-    """Return a row whose product with the slopes must not be above 0, if the features are there.
-
-    It is what all citations and support are worth, less what a wrong answer costs.
-    """
-    if WRONG_ANSWER not in features:
-        return None
-    row = np.zeros(len(features))
-    for name in (WRONG_ANSWER, *SUPPORT):
-        if name in features:
-            row[features.index(name)] = 1 / scale[features.index(name)]
-    return row
-
-
-def _slopes(
-    Z: Floats,
-    y: Floats,
-    recipe: Recipe,
-    monotone: Sequence[int],
-    limit: Floats | None = None,
-) -> Floats:
-    """Coefficients of the language part: ridge, without wrong signs if it stands alone.
-
-    Their product with ``limit`` is not above 0.
-    """
     assert recipe.alpha is not None
     signs = np.array(monotone) * (recipe.shared is None)
     bounds = np.where(signs > 0, 0.0, -np.inf), np.where(signs < 0, 0.0, np.inf)
     # Ridge as least squares: a row for each coefficient pulls it to 0.
     rows = np.vstack([Z, np.sqrt(recipe.alpha) * np.eye(len(monotone))])
     targets = np.concatenate([y, np.zeros(len(monotone))])
-    slopes = _least_squares(rows, targets, bounds)
-    if limit is not None and limit @ slopes > 0:
-        # The problem is convex, so the best slopes within the limit lie on it.
-        slopes = _least_squares(
-            np.vstack([rows, ON_THE_LIMIT * limit]), np.append(targets, 0.0), bounds
-        )
-    return slopes
-
-
-ON_THE_LIMIT = 1e4
-"""Weight of a row that puts the slopes on their limit."""
-
-
-def _least_squares(rows: Floats, targets: Floats, bounds: tuple[Floats, Floats]) -> Floats:
-    from scipy.optimize import lsq_linear
-
     return np.asarray(lsq_linear(rows, targets, bounds).x)

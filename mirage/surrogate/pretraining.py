@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
@@ -14,13 +15,14 @@ from mirage.features import FeatureSuite, FeatureTable
 from mirage.languages import LANGUAGES
 from mirage.models import Response, Run
 from mirage.surrogate.artifacts import write_joblib, write_manifest
-from mirage.surrogate.estimators import TRUTH_FIRST, one_thread
+from mirage.surrogate.estimators import VERDICT_TREES, VERDICTS, one_thread
 from mirage.surrogate.fault_costs import fault_costs, order_violations
 from mirage.surrogate.ranker import SurrogateRanker
 from mirage.surrogate.simulation import GROUPS, SYSTEMS, System, judge, simulate
 from mirage.surrogate.utilities import UTILITIES, Utilities
 
 __all__ = [
+    "Arena",
     "simulated_arena",
     "simulated_judgments",
     "simulated_runs",
@@ -29,6 +31,20 @@ __all__ = [
 ]
 
 TOURNAMENTS = 200
+
+
+class Arena(NamedTuple):
+    """What a surrogate learns from.
+
+    Attributes:
+        tables: Features of each system.
+        tournaments: Logits of the systems in tournaments.
+        judgments: The verdicts behind the tournaments: every pair of systems on every query.
+    """
+
+    tables: list[FeatureTable]
+    tournaments: Tournaments
+    judgments: Judgments
 
 
 def simulated_arena(
@@ -40,8 +56,8 @@ def simulated_arena(
     utilities: Utilities = UTILITIES,
     number: int = TOURNAMENTS,
     seed: int = 0,
-) -> tuple[list[FeatureTable], Tournaments]:
-    """Features and tournaments of simulated systems on the bundled corpus of a language.
+) -> Arena:
+    """Return features and verdicts of simulated systems on the bundled corpus of a language.
 
     A tournament draws as many queries as the corpus has: more would pretend to more evidence
     than there is. The features are those of :meth:`FeatureSuite.offline
@@ -56,7 +72,8 @@ def simulated_arena(
         judgments, tournaments=number, queries=len(corpus), seed=seed
     )
     known = scored_on or corpus
-    return list(_scored(suite or FeatureSuite.offline(code), known, runs)), tournaments
+    tables = list(_scored(suite or FeatureSuite.offline(code), known, runs))
+    return Arena(tables, tournaments, judgments)
 
 
 def simulated_judgments(code: str, *, seed: int = 0) -> Judgments:
@@ -91,11 +108,11 @@ def train_on_arena(
     code: str,
     *,
     utilities: Utilities = UTILITIES,
-    estimator: str = TRUTH_FIRST,
+    estimator: str = VERDICT_TREES,
     tournaments: int = TOURNAMENTS,
     seed: int = 0,
 ) -> SurrogateRanker:
-    """Train a surrogate on the simulated arena of a language, in a minute or two.
+    """Train a surrogate on the simulated arena of a language, in some minutes.
 
     Args:
         code: The language.
@@ -105,7 +122,10 @@ def train_on_arena(
         seed: Random seed.
     """
     arena = simulated_arena(code, utilities=utilities, number=tournaments, seed=seed)
-    return SurrogateRanker(estimator, seed=seed).fit(*arena, groups=GROUPS)
+    learns_from_verdicts = estimator in (VERDICTS, VERDICT_TREES)
+    judgments = arena.judgments if learns_from_verdicts else None
+    ranker = SurrogateRanker(estimator, seed=seed)
+    return ranker.fit(arena.tables, arena.tournaments, judgments=judgments, groups=GROUPS)
 
 
 def write_pretrained(
@@ -113,7 +133,8 @@ def write_pretrained(
 ) -> list[str]:
     """Train the surrogates of languages and write them, and the manifest, into a folder.
 
-    The same versions of the libraries on the same platform give the same bytes.
+    The same versions of the libraries on the same platform give the same bytes. The files leave
+    out the verdicts, which would make them three times as large.
 
     Returns:
         In words, which falsehoods cost less than missing or wrong citations; see
@@ -130,5 +151,5 @@ def write_pretrained(
 def _write_one(folder: Path, code: str) -> list[str]:
     with one_thread():  # sums over several threads differ in their last bits
         ranker = train_on_arena(code)
-        write_joblib(folder / f"{code}.joblib", ranker.artifact)
+        write_joblib(folder / f"{code}.joblib", ranker.artifact.without_verdicts())
     return [f"{code}: {text}" for text in order_violations(fault_costs(ranker, code))]

@@ -32,7 +32,9 @@ from mirage.statistics.bootstrap import check_level, draw_clusters, widened
 from mirage.statistics.clusters import cluster_names
 from mirage.statistics.ranks import kendall_tau
 from mirage.surrogate import artifacts
-from mirage.surrogate.estimators import LINEAR, NAMES, SELECTED_FROM, TRUTH_FIRST, VERDICTS
+from mirage.surrogate._tree_arrays import TreeArrays
+from mirage.surrogate._verdicts import Shares
+from mirage.surrogate.estimators import LINEAR, NAMES, SELECTED_FROM, VERDICT_TREES, VERDICTS
 from mirage.surrogate.familiarity import Familiarity
 from mirage.surrogate.model import Candidate, FittedModel, Recipe, evaluate, fit_model, select
 from mirage.surrogate.training import TrainingData, data_and_left_out, require_values
@@ -169,9 +171,9 @@ class SurrogateRanker:
     Args:
         estimator: a name of :data:`~mirage.surrogate.estimators.NAMES`: ``"linear"`` is a ridge
             regression for each language in which no feature has the wrong sign;
-            ``"truth_first"`` is the same, with wrong answers that cost as much as all citations
-            and support, or more; ``"forest"`` is the paper's; ``"lambdamart"`` needs the extra
-            ``ltr``; ``"verdicts"`` learns from judgments and from means; ``"auto"`` selects one of
+            ``"forest"`` is the paper's; ``"lambdamart"`` needs the extra ``ltr``; ``"verdicts"``
+            learns from judgments and from means; ``"verdict_trees"`` learns boosted trees from
+            judgments, for fifteen models or more; ``"auto"`` selects one of
             :data:`~mirage.surrogate.estimators.SELECTED_FROM` on held-out models, and is
             ``"verdicts"`` if there are judgments.
         seed: of everything random in fitting and in the draws of predictions.
@@ -181,7 +183,7 @@ class SurrogateRanker:
     """
 
     def __init__(self, estimator: str = "auto", *, seed: int = 0) -> None:
-        names = ("auto", VERDICTS, *NAMES)
+        names = ("auto", VERDICTS, VERDICT_TREES, *NAMES)
         if estimator not in names:
             raise UnknownNameError("estimator", estimator, names)
         self.estimator = estimator
@@ -210,7 +212,7 @@ class SurrogateRanker:
             tables: a table for every model of the tournaments, with the same features.
             tournaments: those of the tables' language; of several languages, a mapping.
             judgments: the verdicts that the tournaments were fitted to; of several languages, a
-                mapping. Estimators other than ``"auto"`` and ``"verdicts"`` make nothing of them.
+                mapping. Only ``"auto"``, ``"verdicts"`` and ``"verdict_trees"`` use them.
             groups: by model, what it has in common with others, such as a kind of fault. Models of
                 one group are held out together where errors are measured, so that intervals hold
                 for kinds that were not seen.
@@ -220,7 +222,8 @@ class SurrogateRanker:
 
         Raises:
             FeatureError: tables or tournaments do not fit together, every language is left out, a
-                language has fewer than three models, or ``"verdicts"`` has no judgments.
+                language has fewer than three models, or an estimator that learns from judgments has
+                none.
             UnknownNameError: a model or a query of the tournaments has no features, or one of the
                 judgments is in no tournament.
             MissingPackageError: the estimator needs an extra that is not installed.
@@ -235,16 +238,19 @@ class SurrogateRanker:
     def fit_data(self, data: Mapping[str, TrainingData]) -> Self:
         """Learn from numbers that were put together before."""
         judged = all(part.judgments is not None for part in data.values())
-        if self.estimator == VERDICTS and not judged:
+        if self.estimator in (VERDICTS, VERDICT_TREES) and not judged:
             raise FeatureError(
-                "the estimator 'verdicts' learns from judgments: give those that the tournaments "
-                "were fitted to, as in fit(tables, tournaments, judgments=judgments)"
+                f"the estimator {self.estimator!r} learns from judgments: give those that the "
+                "tournaments were fitted to, as in fit(tables, tournaments, judgments=judgments)"
             )
+        self._left_out = {}
+        if self.estimator == VERDICT_TREES:
+            recipe = Recipe(None, None, verdicts=True, trees=True)
+            return self._refitted(data, evaluate(data, recipe, seed=self.seed))
         verdicts = judged and self.estimator in ("auto", VERDICTS)
         estimators: Sequence[str | None] = {
             "auto": (None, *SELECTED_FROM),
             LINEAR: (None,),
-            TRUTH_FIRST: (None,),
         }.get(self.estimator, (None, self.estimator) if len(data) > 1 else (self.estimator,))
         if verdicts:
             estimators = STACKED_WITH
@@ -252,10 +258,8 @@ class SurrogateRanker:
             data,
             estimators,
             verdicts=verdicts,
-            truth_first=self.estimator == TRUTH_FIRST,
             seed=self.seed,
         )
-        self._left_out = {}
         return self._refitted(data, candidate)
 
     @property
@@ -390,12 +394,14 @@ class SurrogateRanker:
             executor: whose workers fit and predict, in place of processes.
 
         Raises:
-            FeatureError: too few models to hold so many out.
+            FeatureError: too few models to hold so many out, or the surrogate was stored without
+                the verdicts that it learnt from, as those that ship are.
             SettingError: ``repeats`` is below 1.
             NotFittedError: nothing was fitted or loaded.
         """
         from joblib import Parallel, delayed
 
+        self._require_verdicts()
         splits = list(deal_splits(shared_models(self.data), holdout, repeats, self.seed))
         predict = partial(_predict_held_out, self.estimator, self.seed, self._data)
         if executor is None:
@@ -422,6 +428,7 @@ class SurrogateRanker:
         recipe is kept, and refitted without the held-out models. Largest first. ``holdout`` and
         ``repeats``, and what is raised, are as for :meth:`cross_validate`.
         """
+        self._require_verdicts()
         candidate, _ = self._fitted()
         rise = np.zeros(len(self.features))
         splits = list(deal_splits(shared_models(self._data), holdout, repeats, self.seed))
@@ -435,7 +442,9 @@ class SurrogateRanker:
         return {self.features[i]: float(rise[i]) for i in order}
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write what was learnt from and the chosen recipe; :meth:`load` refits from them.
+        """Write what was learnt from, the chosen recipe and its trees, if it has any.
+
+        :meth:`load` refits everything but trees.
 
         The file holds arrays and JSON (``.npz``), in which nothing can run, whatever its name.
 
@@ -470,8 +479,9 @@ class SurrogateRanker:
     @property
     def artifact(self) -> artifacts.Artifact:
         """What is kept of it on disk: what was learnt from, and the chosen recipe."""
-        candidate, _ = self._fitted()
-        return artifacts.Artifact(self.estimator, self.seed, candidate, self._data)
+        candidate, model = self._fitted()
+        trees = model.scores.trees if isinstance(model.scores, Shares) else None
+        return artifacts.Artifact(self.estimator, self.seed, candidate, self._data, trees)
 
     @classmethod
     def restored(cls, artifact: artifacts.Artifact) -> Self:
@@ -483,16 +493,31 @@ class SurrogateRanker:
         """
         try:
             ranker = cls(artifact.estimator, seed=artifact.seed)
-            return ranker._refitted(artifact.data, artifact.candidate)
+            return ranker._refitted(artifact.data, artifact.candidate, artifact.trees)
         except MissingPackageError:
             raise
         except Exception as error:  # numbers of others fail anywhere
             raise ArtifactError(f"the surrogate cannot be refitted ({error})") from error
 
-    def _refitted(self, data: Mapping[str, TrainingData], candidate: Candidate) -> Self:
+    def _refitted(
+        self,
+        data: Mapping[str, TrainingData],
+        candidate: Candidate,
+        trees: TreeArrays | None = None,
+    ) -> Self:
         self._data, self._candidate, self._known = dict(data), candidate, {}
-        self._model = fit_model(self._data, candidate, seed=self.seed)
+        self._model = fit_model(self._data, candidate, seed=self.seed, trees=trees)
         return self
+
+    def _require_verdicts(self) -> None:
+        candidate, _ = self._fitted()
+        stored = all(part.judgments is not None for part in self._data.values())
+        if candidate.recipe.verdicts and not stored:
+            raise FeatureError(
+                "this surrogate was stored without the verdicts that it learnt from, so it cannot "
+                "be fitted again without some models; train it again with `mirage surrogate train` "
+                "or mirage.surrogate.pretraining.train_on_arena"
+            )
 
     def _fitted(self) -> tuple[Candidate, FittedModel]:
         if self._candidate is None or self._model is None:

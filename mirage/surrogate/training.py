@@ -19,7 +19,7 @@ from mirage.errors import FeatureError, JudgmentError, UnknownNameError
 from mirage.features import Facts, FeatureTable, facts
 from mirage.statistics.bootstrap import widened
 
-__all__ = ["TrainingData", "data_and_left_out", "training_data"]
+__all__ = ["TrainingData", "data_and_left_out", "placed_judgments", "training_data"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -168,7 +168,9 @@ def data_and_left_out(
         except FeatureError as error:
             left_out[code] = error
         else:
-            data[code] = replace(part, judgments=_placed(judged[code], part) if judged else None)
+            data[code] = replace(
+                part, judgments=placed_judgments(judged[code], part) if judged else None
+            )
     if not data:
         raise next(iter(left_out.values()))
     return data, {code: str(error) for code, error in left_out.items()}
@@ -207,7 +209,7 @@ def _features_of_most(by_language: Mapping[str, Sequence[FeatureTable]]) -> tupl
     return next(names for names in first if frozenset(names) == most)
 
 
-def _placed(judgments: Judgments, part: TrainingData) -> Judgments:
+def placed_judgments(judgments: Judgments, part: TrainingData) -> Judgments:
     """Judgments with the models and queries of the data, in its order."""
     models = _places(judgments.models, part.models, f"model of the {part.language!r} tournaments")
     queries = _places(

@@ -62,7 +62,15 @@ def test_where_nobody_can_tell_the_status_says_so(good: Path, tmp_path: Path) ->
     path = tmp_path / "baseline.json"
     mirage("baseline", "save", LANGUAGE, good, "--out", path)
     reworded = responses(tmp_path / "reworded.jsonl", lambda query: f"{query.reference} Really.")
-    check = ("check", LANGUAGE, reworded, "--baseline", path, "--margin", "0.05")  # 0.07 may be lost
+    check = (
+        "check",
+        LANGUAGE,
+        reworded,
+        "--baseline",
+        path,
+        "--margin",
+        "0.05",
+    )
     result = mirage(*check)
     assert result.exit_code == 2
     expected = "cannot tell whether reworded is worse than the baseline: on 40 que"

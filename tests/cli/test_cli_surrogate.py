@@ -110,7 +110,7 @@ def test_a_surrogate_of_the_arena_learns_from_given_utilities(
     assert done.exit_code == 0
     assert set(json.loads(done.stdout)["languages"][LANGUAGE]["logits"]) == set(FEW)
     assert given[0].cost("uncited") == 3.0
-    assert SurrogateRanker.load(out, trust=True).estimator == "linear"
+    assert SurrogateRanker.load(out, trust=True).estimator == "verdict_trees"
 
 
 def test_what_training_with_utilities_refuses(

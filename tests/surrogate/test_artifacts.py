@@ -22,9 +22,11 @@ from mirage.errors import ArtifactError, NotFittedError, UnknownNameError
 from mirage.features import FeatureSuite
 from mirage.languages import LANGUAGES
 from mirage.surrogate import SurrogateRanker
+from mirage.surrogate._verdicts import fit_shares
 from mirage.surrogate.artifacts import verify, write_joblib, write_manifest
-from mirage.surrogate.pretraining import write_pretrained
+from mirage.surrogate.pretraining import simulated_arena, write_pretrained
 from mirage.surrogate.simulation import ANCHORS, FAULTS, SYSTEMS
+from mirage.surrogate.training import training_data
 
 SOME = ("reference", "uncited", "wrong-entity", "garbled")
 
@@ -216,17 +218,19 @@ def test_known_answers_come_in_their_order(code: str) -> None:
     assert set(ANCHORS) <= set(data.models)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("code", ["sw", "zh"])
 def test_a_kind_of_fault_never_seen_still_costs(code: str) -> None:
-    pretrained = SurrogateRanker.pretrained(code)
-    data = pretrained.data[code]
+    arena = simulated_arena(code, number=20)
+    data = training_data(*arena[:2], judgments=arena.judgments)[code]
     clean = data.table(data.models.index("reference"))
     for kind in ("uncited", "refusal", "wrong-language", "garbled", "off-topic"):
         assert kind in FAULTS
         seen = [system.name for system in SYSTEMS if kind not in system.faults]
-        ranker = SurrogateRanker(pretrained.estimator).fit_data({code: data.of(seen)})
+        part = data.of(seen)
+        shares = fit_shares({code: part}, part.monotone, seed=0)
         faulty = data.table(data.models.index(kind))
-        assert ranker.predict(faulty).logit < ranker.predict(clean).logit
+        assert shares.wins(code, faulty.values).mean() < shares.wins(code, clean.values).mean()
 
 
 @pytest.mark.slow

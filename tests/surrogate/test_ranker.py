@@ -495,30 +495,6 @@ def test_recipes_read_well() -> None:
     assert str(Recipe("svr", None)) == "svr"
     assert str(Recipe(None, 10.0)) == "monotone ridge(10) per language"
     assert str(Recipe("forest", 3.0)) == "forest + ridge(3) per language"
-    recipe = Recipe(None, 10.0, truth_first=True)
-    assert str(recipe) == "truth-first monotone ridge(10) per language"
-
-
-def test_a_wrong_answer_costs_as_much_as_citations_if_truth_is_first() -> None:
-    rng = np.random.default_rng(0)
-    features = ("citation_map@10", "support_lexical", "wrong_answer", "answer_match")
-    X = rng.uniform(size=(30, 4))
-    scale = X.std(axis=0)
-    Z = (X - X.mean(axis=0)) / scale
-    y = X @ [3.0, 1.0, -0.5, 2.0]  # a judge that likes citations more than truth
-    signs = [1, 1, -1, 1]
-    free = model._slopes(Z, y, Recipe(None, 3.0), signs) / scale
-    limit = model._truth_limit(features, scale)
-    assert limit is not None
-    bound = model._slopes(Z, y, Recipe(None, 3.0, truth_first=True), signs, limit) / scale
-    assert -free[2] < free[0] + free[1]
-    assert -bound[2] == pytest.approx(bound[0] + bound[1], abs=1e-4)
-    assert (bound * signs >= 0).all()
-    # A judge that puts truth first is not constrained.
-    y = X @ [0.3, 0.1, -2.0, 1.0]
-    free, bound = (model._slopes(Z, y, Recipe(None, 3.0), signs, row) for row in (None, limit))
-    assert np.array_equal(free, bound)
-    assert model._truth_limit(features[:2], scale[:2]) is None
 
 
 def test_a_feature_without_spread_does_no_harm() -> None:

@@ -13,9 +13,9 @@ from sklearn.linear_model import LogisticRegression
 
 from mirage._base.arrays import Floats
 from mirage.arena import BradleyTerry, Judgments, Tournaments
-from mirage.errors import FeatureError, UnknownNameError
+from mirage.errors import ArtifactError, FeatureError, UnknownNameError
 from mirage.features import FeatureTable
-from mirage.surrogate import SurrogateRanker
+from mirage.surrogate import SurrogateRanker, artifacts
 from mirage.surrogate._verdicts import (
     RIDGE,
     expected_wins,
@@ -229,6 +229,40 @@ def test_stored_trees_say_the_same(of_trees: SurrogateRanker, tmp_path: Path) ->
     assert loaded.recipe.trees
     one = of_trees.data["sw"].table(0)
     assert np.array_equal(loaded.scores(one), of_trees.scores(one))
+
+
+def test_trees_are_an_estimator_of_their_own(of_trees: SurrogateRanker) -> None:
+    ranker = SurrogateRanker("verdict_trees").fit_data(of_trees.data)
+    assert ranker.recipe == of_trees.recipe
+    one = of_trees.data["sw"].table(0)
+    assert np.array_equal(ranker.scores(one), of_trees.scores(one))
+    tables, boot, _ = arena()
+    with pytest.raises(FeatureError, match="'verdict_trees' learns from judgments"):
+        SurrogateRanker("verdict_trees").fit(tables, boot)
+
+
+def test_trees_that_are_stored_without_verdicts_predict_and_are_not_refitted(
+    of_trees: SurrogateRanker, tmp_path: Path
+) -> None:
+    artifacts.write(tmp_path / "one.npz", of_trees.artifact.without_verdicts())
+    loaded = SurrogateRanker.load(tmp_path / "one.npz", trust=True)
+    one = of_trees.data["sw"].table(0)
+    # Logits are stored in single precision.
+    assert np.allclose(loaded.predict(one).draws, of_trees.predict(one).draws, atol=1e-6)
+    for measure in (loaded.cross_validate, loaded.importances):
+        with pytest.raises(FeatureError, match="stored without the verdicts"):
+            measure()
+
+
+def test_stored_trees_that_fit_no_features_are_refused(
+    of_trees: SurrogateRanker, tmp_path: Path
+) -> None:
+    trees = of_trees.artifact.trees
+    assert trees is not None
+    damaged = replace(trees, feature=trees.feature + 3)
+    artifacts.write(tmp_path / "one.npz", replace(of_trees.artifact, trees=damaged))
+    with pytest.raises(ArtifactError, match="its trees do not fit its features"):
+        SurrogateRanker.load(tmp_path / "one.npz", trust=True)
 
 
 def test_judgments_that_do_not_belong_are_an_error() -> None:

@@ -1,0 +1,107 @@
+"""Boosted trees as arrays, which predict without the library that fitted them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mirage._base.arrays import Floats
+
+__all__ = ["ARRAYS", "TreeArrays"]
+
+ARRAYS = {
+    "roots": np.int32,
+    "feature": np.int16,
+    "threshold": np.float64,
+    "missing_left": np.bool_,
+    "left": np.int32,
+    "right": np.int32,
+    "value": np.float64,
+}
+"""The arrays of :class:`TreeArrays` and their types."""
+
+
+@dataclass(frozen=True, eq=False)
+class TreeArrays:
+    """A sum of regression trees.
+
+    Attributes:
+        start: What is added to the sum.
+        roots: Index of the root of each tree, (trees,).
+        feature: Index of the feature that a node compares, (nodes,); -1 in a leaf.
+        threshold: A node sends rows on to its left child if the feature is at most this.
+        missing_left: Whether a node sends rows without the feature to its left child.
+        left: Index of the left child.
+        right: Index of the right child.
+        value: What a leaf adds to the sum; 0 in other nodes.
+    """
+
+    start: float
+    roots: NDArray[np.int32]
+    feature: NDArray[np.int16]
+    threshold: Floats
+    missing_left: NDArray[np.bool_]
+    left: NDArray[np.int32]
+    right: NDArray[np.int32]
+    value: Floats
+
+    @classmethod
+    def of(cls, fitted: Any) -> TreeArrays:
+        """Return the trees of a fitted ``HistGradientBoostingRegressor`` with squared error."""
+        trees: Sequence[Any] = [members[0].nodes for members in fitted._predictors]
+        sizes = [len(nodes) for nodes in trees]
+        roots = np.cumsum([0, *sizes[:-1]])
+        offsets = np.repeat(roots, sizes)
+        nodes = np.concatenate(trees)
+        leaf = nodes["is_leaf"].astype(bool)
+        columns = {
+            "roots": roots,
+            "feature": np.where(leaf, -1, nodes["feature_idx"].astype(np.int64)),
+            "threshold": np.where(leaf, 0.0, nodes["num_threshold"]),
+            "missing_left": nodes["missing_go_to_left"],
+            "left": np.where(leaf, 0, nodes["left"] + offsets),
+            "right": np.where(leaf, 0, nodes["right"] + offsets),
+            "value": np.where(leaf, nodes["value"], 0.0),
+        }
+        start = float(np.asarray(fitted._baseline_prediction).item())
+        return cls(start, **{name: columns[name].astype(kind) for name, kind in ARRAYS.items()})
+
+    def predict(self, rows: Floats) -> Floats:
+        """Return the predictions for ``rows`` (rows, features), (rows,)."""
+        at = np.tile(self.roots, (len(rows), 1))
+        while True:
+            feature = self.feature[at]
+            inner = feature >= 0
+            if not inner.any():
+                return np.asarray(self.start + self.value[at].sum(axis=1))
+            values = np.take_along_axis(rows, np.maximum(feature, 0).astype(np.intp), axis=1)
+            missing = np.isnan(values)
+            goes_left = np.where(missing, self.missing_left[at], values <= self.threshold[at])
+            at = np.where(inner, np.where(goes_left, self.left[at], self.right[at]), at)
+
+    def is_sound(self, features: int) -> bool:
+        """Whether every path ends in a leaf and compares only features that exist.
+
+        Args:
+            features: How many features there are.
+        """
+        columns = [getattr(self, name) for name in ARRAYS if name != "roots"]
+        size = len(self.feature)
+        if size == 0 or any(column.shape != (size,) for column in columns):
+            return False
+        inner = np.flatnonzero(self.feature >= 0)
+        children = np.stack([self.left[inner], self.right[inner]])
+        return bool(
+            self.roots.ndim == 1
+            and np.all((self.roots >= 0) & (self.roots < size))
+            and np.all((self.feature >= -1) & (self.feature < features))
+            # A child stands behind its parent, so that no path runs in a circle.
+            and np.all((children > inner) & (children < size))
+            and np.isfinite([self.start]).all()
+            and np.isfinite(self.value).all()
+            and not np.isnan(self.threshold).any()
+        )

@@ -1,0 +1,67 @@
+"""Trees as arrays predict what the library that fitted them predicts."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from sklearn.ensemble import HistGradientBoostingRegressor
+
+from mirage.surrogate._tree_arrays import TreeArrays
+
+
+@pytest.fixture(scope="module")
+def fitted() -> tuple[HistGradientBoostingRegressor, np.ndarray]:
+    rng = np.random.default_rng(0)
+    rows = rng.normal(size=(600, 4)).round(1)  # ties, so that values lie on thresholds
+    target = np.where(rows[:, 0] > 0, rows[:, 1], -(rows[:, 2] ** 2))
+    rows[rng.random(rows.shape) < 0.2] = np.nan
+    model = HistGradientBoostingRegressor(
+        max_iter=30, monotonic_cst=[1, 0, 0, -1], early_stopping=False, random_state=0
+    )
+    return model.fit(rows, target), rows
+
+
+def test_predictions_are_those_of_scikit_learn(
+    fitted: tuple[HistGradientBoostingRegressor, np.ndarray],
+) -> None:
+    model, rows = fitted
+    trees = TreeArrays.of(model)
+    assert trees.is_sound(4)
+    assert len(trees.roots) == 30
+    np.testing.assert_allclose(trees.predict(rows), model.predict(rows), rtol=1e-12)
+    every = np.full((2, 4), np.nan)
+    np.testing.assert_allclose(trees.predict(every), model.predict(every), rtol=1e-12)
+    assert trees.predict(rows[:0]).shape == (0,)
+
+
+@pytest.mark.parametrize(
+    ("name", "at", "value"),
+    [
+        ("left", 0, 0),  # a circle
+        ("right", 0, 10**6),
+        ("feature", 0, 4),
+        ("feature", 0, -2),
+        ("roots", 1, -1),
+        ("roots", 0, 10**6),
+        ("value", 0, np.inf),
+        ("threshold", 0, np.nan),
+    ],
+)
+def test_damaged_trees_are_not_sound(
+    fitted: tuple[HistGradientBoostingRegressor, np.ndarray], name: str, at: int, value: float
+) -> None:
+    trees = TreeArrays.of(fitted[0])
+    column = getattr(trees, name).copy()
+    column[at] = value
+    assert not replace(trees, **{name: column}).is_sound(4)
+
+
+def test_trees_need_their_arrays_and_features(
+    fitted: tuple[HistGradientBoostingRegressor, np.ndarray],
+) -> None:
+    trees = TreeArrays.of(fitted[0])
+    assert not trees.is_sound(3)
+    assert not replace(trees, value=trees.value[:-1]).is_sound(4)
+    assert not replace(trees, start=np.nan).is_sound(4)
