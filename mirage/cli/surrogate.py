@@ -155,8 +155,9 @@ def rebuild(
 ) -> None:
     """Train the surrogates that ship again, bit for bit.
 
-    They learn from the bundled corpora alone, in some minutes. Falls short (status 1) if a
-    falsehood costs less than missing citations in one of them.
+    They learn from the bundled corpora alone, in half an hour on two cores. Falls short (status 1)
+    if in one of them a falsehood costs less than a wrong abstention, or that less than missing
+    citations.
     """
     from mirage.surrogate.artifacts import MANIFEST
     from mirage.surrogate.pretraining import write_pretrained

@@ -15,9 +15,11 @@ from mirage.report._elements import Child, breakable, cut, label, tag
 if TYPE_CHECKING:
     from mirage.arena import Fragility, Judgments
     from mirage.ranking import Entry, MultilingualRanking, Ranking
+    from mirage.surrogate.fault_costs import FaultCost
 
 __all__ = [
     "definitions",
+    "fault_costs",
     "features",
     "heat_map",
     "importance",
@@ -391,6 +393,33 @@ def importance(code: str, importances: Mapping[str, float], repeats: int) -> Ele
     )
     bars = scrolling(table(head, rows, class_="plain"), "Feature importance", words)
     return tag("section", tag("h3", "Feature importance", id=f"{code}-importance"), *bars)
+
+
+def fault_costs(code: str, costs: Sequence[FaultCost], queries: int) -> Element:
+    """What each kind of fault costs in the logits of a surrogate of simulated systems."""
+    scale = Scale.over([0.0, *(cost.logit for cost in costs)])
+    rows = [
+        tag(
+            "tr",
+            tag("th", cost.kind, scope="row", class_="name"),
+            number(cost.logit, f"{cost.logit:.2f}"),
+            number(cost.logit / queries, f"{cost.logit / queries:.3f}"),
+            tag("td", bar(scale, cost.logit), class_="drawn"),
+        )
+        for cost in costs
+    ]
+    head = [
+        column("Fault", class_="name"),
+        column("On all queries", class_="number"),
+        column("On one", class_="number"),
+        column(axis(scale), tag("span", "drawn", class_="unseen"), class_="drawn"),
+    ]
+    words = (
+        "How far the logit of a faultless simulated system falls if its responses have a fault, "
+        f"on all {queries} queries or on one of them."
+    )
+    bars = scrolling(table(head, rows, class_="plain"), "What a fault costs", words)
+    return tag("section", tag("h3", "What a fault costs", id=f"{code}-costs"), *bars)
 
 
 def without_importance(code: str, why: str) -> Element:

@@ -28,6 +28,7 @@ from mirage.report._stability import stability
 from mirage.report.judges import JudgeFinding, findings, measure_judges
 from mirage.retrieval import RetrievalRun
 from mirage.surrogate import SurrogateRanker
+from mirage.surrogate.fault_costs import fault_costs
 
 __all__ = ["render", "write"]
 
@@ -294,6 +295,9 @@ def _measured(evidence: Evidence | None) -> list[JudgeFinding]:
 
 
 def _importance(code: str, ranker: SurrogateRanker) -> Element:
+    """Return what the surrogate goes by: the costs of the simulated faults, or its features."""
+    if costs := fault_costs(ranker, code):
+        return sections.fault_costs(code, costs, len(ranker.data[code].query_ids))
     try:
         importances = ranker.importances(repeats=REPEATS)
     except FeatureError as error:  # too few models to hold any out

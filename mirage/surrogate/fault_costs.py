@@ -57,7 +57,7 @@ def fault_costs(
     >>> logits["uncited"] < logits["lying"]
     True
     """
-    part = ranker.data[language]
+    part, logits = ranker.data[language], ranker.fitted_logits(language)
     rows = {model: row for row, model in enumerate(part.models)}
     total: dict[str, list[tuple[float, int]]] = {}
     for system in SYSTEMS:
@@ -66,9 +66,9 @@ def fault_costs(
             continue  # a mixture, or a system that the surrogate was not trained on
         spoilt, clean = rows[system.name], rows[system.manner]
         changed = _changed_queries(part.values[spoilt], part.values[clean])
-        loss = ranker.predict(part.table(clean)).logit - ranker.predict(part.table(spoilt)).logit
         if changed:
             (kind,) = system.faults
+            loss = float(logits[clean] - logits[spoilt])
             total.setdefault(kind, []).append((loss, changed))
     costs = []
     for kind, losses in total.items():
@@ -84,11 +84,16 @@ def _changed_queries(spoilt: np.ndarray, clean: np.ndarray) -> int:
 
 
 def order_violations(costs: list[FaultCost]) -> list[str]:
-    """Return in words which falsehoods cost less than missing or wrong citations do."""
+    """Return in words which faults cost no more than one that is to cost less.
+
+    Missing or wrong citations are to cost less than a wrong abstention, and that less than any
+    falsehood.
+    """
     logits = {cost.kind: cost.logit for cost in costs}
+    order = [(worse, "refusal") for worse in FALSEHOODS]
+    order += [(worse, fault) for worse in ("refusal", *FALSEHOODS) for fault in CITATION_FAULTS]
     return [
-        f"{falsehood} costs {logits[falsehood]:.2f} a query, {fault} {logits[fault]:.2f}"
-        for falsehood in FALSEHOODS
-        for fault in CITATION_FAULTS
-        if {falsehood, fault} <= logits.keys() and logits[falsehood] <= logits[fault]
+        f"{worse} costs {logits[worse]:.2f} a query, {fault} {logits[fault]:.2f}"
+        for worse, fault in order
+        if {worse, fault} <= logits.keys() and logits[worse] <= logits[fault]
     ]

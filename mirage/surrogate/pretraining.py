@@ -137,7 +137,7 @@ def write_pretrained(
     out the verdicts, which would make them three times as large.
 
     Returns:
-        In words, which falsehoods cost less than missing or wrong citations; see
+        In words, which faults cost less than they are to; see
         :func:`~mirage.surrogate.fault_costs.order_violations`.
     """
     from joblib import Parallel, delayed

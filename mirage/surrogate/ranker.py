@@ -355,6 +355,16 @@ class SurrogateRanker:
         errors = self._familiarity(part.language).errors(profile, len(drawn), seed)
         return _View(profile, logit, widened(drawn, counts, clusters) - logit, errors)
 
+    def fitted_logits(self, language: str) -> Floats:
+        """Return what the surrogate makes of the models that it learnt from, (models,).
+
+        In natural-log odds, in the order of their models in :attr:`data`. Unlike their logits in
+        :attr:`data`, which verdicts gave, these follow from features alone.
+        """
+        _, model = self._fitted()
+        part = self._data[language]
+        return model.logits(language, part.values, queries=np.arange(len(part.query_ids)))
+
     def scores(self, table: FeatureTable) -> Floats:
         """What each response is worth: the difference of two is the logit of a verdict on them.
 

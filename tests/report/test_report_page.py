@@ -166,6 +166,15 @@ def test_an_importance_that_cannot_be_computed_says_why(tmp_path: Path) -> None:
     assert "Not computed: cannot hold 2 of 4 models out" in page
 
 
+def test_a_bundled_board_shows_what_faults_cost(tmp_path: Path) -> None:
+    board = Leaderboard.bundled("sw")
+    made = board.rank({query.id: query.reference for query in board.dataset}, model="mine")
+    page = written(made, tmp_path / "r.html")
+    assert "Feature importance" not in page
+    costs = page.split("What a fault costs", 1)[1]
+    assert costs.index(">uncited<") < costs.index(">refusal<") < costs.index(">lying<")
+
+
 def test_several_languages_have_a_heat_map_and_a_panel_each(tmp_path: Path) -> None:
     several = MultilingualRanking({code: ranking(code) for code in ("ar", "en")})
     page = written(several, tmp_path / "r.html")

@@ -129,3 +129,5 @@ def test_in_every_surrogate_that_ships_truth_outweighs_citations(code: str) -> N
 def test_a_falsehood_that_is_too_cheap_is_reported() -> None:
     costs = [FaultCost("uncited", 1.0, 30, 2.0), FaultCost("lying", 6.0, 30, 1.5)]
     assert order_violations(costs) == ["lying costs 1.50 a query, uncited 2.00"]
+    costs = [FaultCost("refusal", 2.4, 30, 1.8), FaultCost("lying", 6.0, 30, 1.5)]
+    assert order_violations(costs) == ["lying costs 1.50 a query, refusal 1.80"]
