@@ -99,7 +99,7 @@ def _scene(text: str, mentions: tuple[Mentioned, ...], entry: Language, question
     )
     free = (
         cue
-        for cue in cues(folded.text, entry)
+        for cue in cues(folded, text, entry)
         if not any(cue.start < m.end and m.start < cue.end for m in inside)
     )
     return _Scene(

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+import unicodedata
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache
 from typing import NamedTuple
 
 from mirage.languages import LANGUAGES, Language
-from mirage.text._folding import fold
+from mirage.text._folding import FoldedText, fold
 from mirage.text._unicode import nfc
 from mirage.text.lexicon import lexicon
 from mirage.text.words import IN_WORD
@@ -22,10 +23,14 @@ CUES = (
 """The kinds of cue, as the lexicons name them."""
 
 _COMPARISON, _INFERIORITY = CUES.index("comparison"), CUES.index("inferiority")
+_ACCENTED = frozenset({"de", "es", "fi", "fr", "yo"})
+"""Languages in which an accent makes another word: French "né" (born) and "ne" (not)."""
+
 _GAP = r"[^.!?。！？।؟\n]{1,40}?"  # what `` ... `` in a phrase stands for
 _SHORT_GAP = r"[^.!?。！？।؟\n]{1,14}?"  # the same in a script without spaces
 
 
+Span = tuple[int, int]
 Tokens = tuple[str, ...]
 
 
@@ -37,19 +42,37 @@ class Cue(NamedTuple):
     kind: int  # index in CUES
 
 
-def cues(folded: str, entry: Language) -> Iterator[Cue]:
-    """Find the cues of a folded text, kind by kind. English ones count in every language."""
-    english = () if entry is LANGUAGES["en"] or not _has_latin(folded) else cues_of("en")
-    for patterns in filter(None, (cues_of(entry.code), english)):
-        below = [match.span() for match in patterns[_INFERIORITY].finditer(folded)]
-        for kind, pattern in enumerate(patterns):
-            for match in pattern.finditer(folded):
-                # "Second only to" and "not as long as" compare, with the sides exchanged.
-                inside = kind == _COMPARISON and any(
-                    start < match.end() and match.start() < end for start, end in below
-                )
-                if not inside:
-                    yield Cue(match.start(), match.end(), kind)
+def cues(folded: FoldedText, text: str, entry: Language) -> Iterator[Cue]:
+    """Find the cues of a text, kind by kind. English ones count in every language."""
+    is_english = entry is LANGUAGES["en"] or not _has_latin(folded.text)
+    for code in (entry.code,) if is_english else (entry.code, "en"):
+        spans = [_spans(pattern, folded.text) for pattern in cues_of(code)]
+        free = _spans(_cue_free(code), folded.text)
+        for kind, matches in enumerate(spans):
+            # "Second only to" and "not as long as" compare, with the sides exchanged.
+            below = spans[_INFERIORITY] if kind == _COMPARISON else []
+            for span in matches:
+                if (
+                    not any(start < span[1] and span[0] < end for start, end in below)
+                    and not any(start <= span[0] and span[1] <= end for start, end in free)
+                    and _has_right_accents(folded, text, code, kind, span)
+                ):
+                    yield Cue(*span, kind)
+
+
+def _spans(pattern: re.Pattern[str], folded: str) -> list[Span]:
+    return [match.span() for match in pattern.finditer(folded)]
+
+
+def _has_right_accents(folded: FoldedText, text: str, code: str, kind: int, span: Span) -> bool:
+    """Whether the cue has no accents in the text, or the same as in the lexicon."""
+    if code not in _ACCENTED:
+        return True
+    start, end = folded.offsets[span[0]], folded.offsets[span[1] - 1] + 1
+    while end < len(text) and unicodedata.combining(text[end]):
+        end += 1
+    original = text[start:end].lower()
+    return original.isascii() or _accented(code)[kind].fullmatch(original) is not None
 
 
 def _has_latin(folded: str) -> bool:
@@ -63,8 +86,26 @@ def cues_of(code: str) -> tuple[re.Pattern[str], ...]:
     return tuple(_pattern(getattr(words, kind), entry) for kind in CUES)
 
 
-def _pattern(phrases: Iterable[str], entry: Language) -> re.Pattern[str]:
-    return re.compile(_alternation([_phrase(nfc(phrase), entry) for phrase in phrases]))
+@cache
+def _accented(code: str) -> tuple[re.Pattern[str], ...]:
+    """The patterns of :func:`cues_of` with their accents."""
+    entry, words = Language.of(code), lexicon(code)
+    return tuple(_pattern(getattr(words, kind), entry, str.lower) for kind in CUES)
+
+
+@cache
+def _cue_free(code: str) -> re.Pattern[str]:
+    return _pattern(lexicon(code).cue_free, Language.of(code))
+
+
+def _bare(phrase: str) -> str:
+    return fold(phrase).text
+
+
+def _pattern(
+    phrases: Iterable[str], entry: Language, form: Callable[[str], str] = _bare
+) -> re.Pattern[str]:
+    return re.compile(_alternation([_phrase(nfc(phrase), entry, form) for phrase in phrases]))
 
 
 def _alternation(phrases: Sequence[Tokens]) -> str:
@@ -82,7 +123,7 @@ def _alternation(phrases: Sequence[Tokens]) -> str:
     return f"(?:{'|'.join(branches)})?"
 
 
-def _phrase(phrase: str, entry: Language) -> Tokens:
+def _phrase(phrase: str, entry: Language, form: Callable[[str], str]) -> Tokens:
     """The parts of the expression for a phrase: characters, gaps and borders."""
     body, spaced = phrase.strip(), entry.tokens == "word"
     opens, goes_on = body.startswith("*"), body.endswith("*")
@@ -90,7 +131,7 @@ def _phrase(phrase: str, entry: Language) -> Tokens:
     for index, part in enumerate(body.strip("*").split("...")):
         if index:
             tokens.append(_GAP if spaced else _SHORT_GAP)
-        tokens += [_character(character) for character in " ".join(fold(part).text.split())]
+        tokens += [_character(character) for character in " ".join(form(part).split())]
     if spaced:
         tokens.append(f"[{IN_WORD}]*" if goes_on else f"(?![{IN_WORD}])")
     return tuple(tokens)

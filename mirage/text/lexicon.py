@@ -39,6 +39,7 @@ class Lexicon:
         answer_words: words that introduce an answer, such as "the answer is".
         inferiority: words that put something below what they name, such as "second only to".
         condition: words that introduce a case that need not be real, such as "if".
+        cue_free: words that contain one of the words above by chance.
     """
 
     abstention: tuple[str, ...]
@@ -60,6 +61,7 @@ class Lexicon:
     answer_words: tuple[str, ...]
     inferiority: tuple[str, ...]
     condition: tuple[str, ...]
+    cue_free: tuple[str, ...]
 
 
 @cache
