@@ -306,10 +306,7 @@ def verdicts_in(code: str, held_back: bool) -> dict[str, Counter[str]]:
 
 
 def swapped(dataset: MirageDataset, written: Mapping[str, Texts]) -> Responses:
-    """Six true texts that name a wrong answer too, with the right one and the wrong one exchanged.
-
-    Fewer in a language whose texts name wrong answers less often.
-    """
+    """Return six true texts in which the right answer and a wrong one are exchanged."""
     lies: dict[str, str] = {}
     for query in dataset:
         if len(query.answers) != 1 or not query.wrong_answers or len(lies) == 6:
