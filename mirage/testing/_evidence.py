@@ -54,9 +54,9 @@ class Evidence(NamedTuple):
         counts = [f"{kind} on {number}" for kind, number in self.kinds.items()]
         counts[0] += f" of {self.queries} queries"
         line = f"Evidence: {', '.join(counts)}"
-        if "short answers" in self.kinds or _OWN in self.kinds:
+        if self.kinds.keys() & {"short answers", "references", _OWN}:
             return line
-        return f"{line}; a fact that is denied in the same words takes short answers to be seen"
+        return f"{line}; to see a fact that is denied in the same words takes references"
 
     @property
     def lack(self) -> str:

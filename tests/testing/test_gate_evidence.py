@@ -98,16 +98,16 @@ def test_every_table_names_its_evidence() -> None:
         ),
         (
             without(SWAHILI, relevant=(), **UNLABELLED),
-            "Evidence: references on 40 of 40 queries; a fact that is denied in the same words "
-            "takes short answers to be seen",
+            "Evidence: references on 40 of 40 queries",
         ),
         (
             without(SWAHILI, reference=None, **UNLABELLED),
-            "Evidence: relevant passages on 30 of 40 queries; a fact",
+            "Evidence: relevant passages on 30 of 40 queries; to see a fact that is denied in the "
+            "same words takes references",
         ),
         (
             without(SWAHILI, **UNLABELLED),
-            "Evidence: references on 40 of 40 queries, relevant passages on 30; a fact",
+            "Evidence: references on 40 of 40 queries, relevant passages on 30",
         ),
     ):
         runs = against(REFERENCES, REFERENCES | {"q01": lied["q01"]}, dataset)
