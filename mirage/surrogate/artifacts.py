@@ -133,12 +133,22 @@ def _packed(artifact: Artifact) -> dict[str, Any]:
         arrays |= {"of_shared": candidate.of_shared[code], "of_all": candidate.of_all[code]}
         if part.judgments is not None:
             arrays |= {name: getattr(part.judgments, name) for name in COLUMNS}
-        for name, array in arrays.items():
-            payload[f"{code}/{name}"] = np.ascontiguousarray(array)
+        payload |= {f"{code}/{name}": array for name, array in arrays.items()}
     if artifact.trees is not None:
         names = ("start", *_tree_arrays.ARRAYS)
         payload |= {f"trees/{name}": np.asarray(getattr(artifact.trees, name)) for name in names}
-    return payload
+    return {name: _with_plain_type(value) for name, value in payload.items()}
+
+
+def _with_plain_type(value: object) -> object:
+    """Return an array whose pickle does not depend on whether it was computed or read.
+
+    numpy's own types are single objects, which a pickle names once. Those of an array that was
+    read from a pickle are copies.
+    """
+    if not isinstance(value, np.ndarray):
+        return value
+    return value.astype(np.dtype(value.dtype.str), order="C")
 
 
 def _recipe(candidate: Candidate) -> dict[str, Any]:

@@ -66,7 +66,7 @@ def test_what_is_saved_can_run_nothing(tmp_path: Path) -> None:
     """Whatever it is named: the bytes are numpy's, which reads them without pickle."""
     SurrogateRanker.pretrained("sw").save(tmp_path / "own.joblib")
     with np.load(tmp_path / "own.joblib", allow_pickle=False) as arrays:
-        assert {arrays[name].dtype.kind for name in arrays.files} <= set("fiuU")
+        assert {arrays[name].dtype.kind for name in arrays.files} <= set("bfiuU")
 
 
 def test_without_trust_only_what_ships_is_read(folder: Path) -> None:
@@ -199,7 +199,7 @@ def _leaves(value: object) -> list[object]:
 def test_eighteen_ship_and_are_small() -> None:
     manifest = json.loads((PRETRAINED / "manifest.json").read_text())
     assert set(manifest) == {f"{code}.joblib" for code in LANGUAGES}
-    assert sum(path.stat().st_size for path in PRETRAINED.glob("*.joblib")) < 6e6
+    assert sum(path.stat().st_size for path in PRETRAINED.glob("*.joblib")) < 8e6
 
 
 @pytest.mark.parametrize("code", LANGUAGES)
