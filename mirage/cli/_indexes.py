@@ -1,15 +1,15 @@
-"""The indexes that `mirage index` writes into a folder, and the models that made them."""
+"""The indexes that `mirage index` writes into a folder, and the models that encoded them."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from mirage._base.quoting import shell_word
-from mirage.cli._inputs import place_of
-from mirage.cli._llms import llms_of
+from mirage.cli._inputs import existing
+from mirage.cli._llms import LLMSettings
 from mirage.errors import DatasetError, UnknownNameError
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ __all__ = [
     "KINDS",
     "LLMOf",
     "Model",
-    "asking",
+    "client_maker",
     "corpus_of",
     "default_kind",
     "dense_of",
@@ -32,42 +32,41 @@ __all__ = [
 ]
 
 KINDS = ("dense", "sparse", "bm25")
-"""Of indexes; the first that a folder has is the one to retrieve by."""
+"""Kinds of index; retrieval uses the first one that a folder has."""
 
 _ADDED_BY = {"dense": "--encoder", "sparse": "--sparse"}
 
 
 class Model(NamedTuple):
-    """A model by its name or folder, and its endpoint or endpoints, where it has any."""
+    """A model by its name or folder, with its endpoint or endpoints, if any."""
 
     model: str
     base_url: str | Sequence[str] | None = None
 
 
 class LLMOf(Protocol):
-    """Makes the client of a model at an endpoint."""
+    """Creates the client of a model at an endpoint."""
 
     def __call__(self, model: Model, file: Path | None = None) -> LLM:
         """Return the client; ``file`` is the file that names the endpoint, if one does."""
 
 
-def asking(key_from: str | None, *, trust: bool = False, **settings: Any) -> LLMOf:
-    """Return a function that makes clients as the options of a command say.
+def client_maker(settings: LLMSettings, *, trust: bool = False) -> LLMOf:
+    """Return a function that creates clients with the settings of a command.
 
     Args:
-        key_from: The environment variable with the key.
+        settings: The settings of every client.
         trust: Whether the key may go to an endpoint that a file names.
-        settings: Of every client; see :func:`mirage.cli._llms.llms_of`.
     """
 
-    def llm_of(model: Model, file: Path | None = None) -> LLM:
-        if file is not None and key_from is not None and not trust:
+    def create_client(model: Model, file: Path | None = None) -> LLM:
+        if file is not None and settings.key_from is not None and not trust:
             from mirage.llm.keys import check_key
 
-            check_key(key_from, model.base_url, file, typed=True)
-        return llms_of([model.model], model.base_url, key_from, **settings)[0]
+            check_key(settings.key_from, model.base_url, file, typed=True)
+        return settings.llm(model.model, model.base_url)
 
-    return llm_of
+    return create_client
 
 
 def embedder_of(encoder: Model, llm_of: LLMOf, file: Path | None = None) -> Embedder:
@@ -75,7 +74,7 @@ def embedder_of(encoder: Model, llm_of: LLMOf, file: Path | None = None) -> Embe
 
     Args:
         encoder: The model.
-        llm_of: Makes its client if it is at an endpoint.
+        llm_of: Creates its client if it has an endpoint.
         file: The file that names the endpoint; ``None`` if the user typed it.
     """
     from mirage import neural
@@ -86,7 +85,7 @@ def embedder_of(encoder: Model, llm_of: LLMOf, file: Path | None = None) -> Embe
 
 
 def write_encoder(folder: Path, kind: str, encoder: Model) -> None:
-    """Note beside an index which model made it."""
+    """Write the name of the model that encoded an index beside it."""
     is_folder = Path(encoder.model).is_dir()
     model = str(Path(encoder.model).resolve()) if is_folder else encoder.model
     from mirage._base.files import write_text
@@ -106,7 +105,7 @@ def _encoder(folder: Path, kind: str) -> Model:
     model = facts.get("model") if isinstance(facts, dict) else None
     if not isinstance(model, str):
         raise DatasetError(
-            f"{path}: does not say which model made the {kind} index; repeat `mirage index` with "
+            f"{path}: does not name the model of the {kind} index; repeat `mirage index` with "
             f"{_ADDED_BY[kind]}"
         )
     base_url = facts.get("base_url")
@@ -120,30 +119,30 @@ def _note(folder: Path, kind: str) -> Path:
 
 
 def corpus_of(folder: Path) -> Corpus:
-    """The passages that `mirage index` wrote into a folder."""
+    """Return the passages that `mirage index` wrote into a folder."""
     from mirage.corpus import Corpus
 
-    if place_of(folder).is_dir() and not (folder / "corpus").is_dir():
+    if existing(folder).is_dir() and not (folder / "corpus").is_dir():
         raise DatasetError(
-            f"{folder}: is no index; `mirage index DOCUMENTS {shell_word(str(folder))}` makes one"
+            f"{folder}: is no index; `mirage index DOCUMENTS {shell_word(str(folder))}` creates one"
         )
     return Corpus.open(folder / "corpus")
 
 
 def default_kind(folder: Path) -> str:
-    """The kind of index to retrieve by where none is named."""
+    """Return the kind of index to use if none is named."""
     return next((kind for kind in KINDS if (folder / kind).is_dir()), "bm25")
 
 
 def retriever_of(folder: Path, corpus: Corpus, kinds: Iterable[str], llm_of: LLMOf) -> Retriever:
-    """What finds passages by indexes of these kinds, fused where there are several."""
+    """Return a retriever of indexes of these kinds; several are fused."""
     from mirage.retrieval import HybridRetriever
 
-    retrievers = [_one_of(folder, corpus, kind, llm_of) for kind in dict.fromkeys(kinds)]
+    retrievers = [_retriever(folder, corpus, kind, llm_of) for kind in dict.fromkeys(kinds)]
     return retrievers[0] if len(retrievers) == 1 else HybridRetriever(*retrievers)
 
 
-def _one_of(folder: Path, corpus: Corpus, kind: str, llm_of: LLMOf) -> Retriever:
+def _retriever(folder: Path, corpus: Corpus, kind: str, llm_of: LLMOf) -> Retriever:
     from mirage.retrieval import BM25, SparseRetriever
 
     if kind not in KINDS:
@@ -157,7 +156,7 @@ def _one_of(folder: Path, corpus: Corpus, kind: str, llm_of: LLMOf) -> Retriever
 
 
 def dense_of(folder: Path, corpus: Corpus, llm_of: LLMOf) -> DenseRetriever:
-    """The index of vectors in a folder."""
+    """Return the index of vectors in a folder."""
     from mirage.retrieval import DenseRetriever
 
     _check_added(folder, "dense")

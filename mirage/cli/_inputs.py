@@ -1,4 +1,4 @@
-"""What commands are given: files, datasets, runs, surrogates and numbers by name."""
+"""Input of commands: files, datasets, runs, surrogates, and numbers by name."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mirage._base.quoting import utf8_text
-from mirage._base.rows import first_duplicate
 from mirage.errors import ArtifactError, DatasetError, MirageError, UnknownNameError
 
 if TYPE_CHECKING:
@@ -18,42 +17,41 @@ if TYPE_CHECKING:
     from mirage.leaderboard import Leaderboard
     from mirage.metaeval import LabelledSentences, Score
     from mirage.models import Query, Run
-    from mirage.ranking import Ranking
     from mirage.sources.logs import Log
     from mirage.surrogate import SurrogateRanker
 
 __all__ = [
     "check_folder",
     "dataset_of",
+    "existing",
     "file_of",
     "forget_standard_input",
     "is_language",
-    "is_log",
     "labelled_of",
+    "language_of",
     "leaderboard_of",
     "log_fields",
     "log_of",
-    "named",
+    "named_files",
     "named_numbers",
     "named_texts",
-    "place_of",
     "queries_of",
-    "ranked",
     "ranker_of",
-    "run_names",
+    "run_of",
     "runs_of",
     "score_of",
+    "with_standard_input",
 ]
 
 STDIN = "-"
-_FILES: list[Path] = []  # what stood on standard input
+_FILES: list[Path] = []  # the file that holds the content of standard input
 
 
 # Standard input -----------------------------------------------------------------------------------
 
 
 def _standard_input() -> Path:
-    """Return a file with the content of standard input; it is gone when the command ends."""
+    """Return a file with the content of standard input; the command removes it at its end."""
     from tempfile import mkdtemp
 
     from mirage._base.inputs import chunks
@@ -64,15 +62,15 @@ def _standard_input() -> Path:
     _FILES.append(path)
     try:
         content = chunks(sys.stdin.buffer, "standard input")
-        with path.open("xb") as file:  # in a folder of its own
+        with path.open("xb") as file:
             file.writelines(content)
     except OSError as error:
         raise MirageError(f"standard input cannot be read ({error.strerror})") from error
     return path
 
 
-def named(text: str) -> str:
-    """A text in which standard input is called so, and not by the file it is kept in."""
+def with_standard_input(text: str) -> str:
+    """Return a text in which the file that holds standard input is called "standard input"."""
     for path in _FILES:
         text = text.replace(str(path), "standard input")
     return text
@@ -90,31 +88,31 @@ def forget_standard_input() -> None:
 
 
 def file_of(path: Path) -> Path:
-    """A file to read: the path itself, or what stands on standard input for ``-``."""
+    """Return a file to read: the path itself, or the content of standard input for ``-``."""
     if str(path) == STDIN:
         return _standard_input()
-    if place_of(path).is_dir():
-        inside = sorted(file.name for file in path.glob("*.jsonl"))
-        which = f"; did you mean {path / inside[0]}?" if len(inside) == 1 else ""
-        raise DatasetError(f"{path}: is a folder, and a file is needed{which}")
+    if existing(path).is_dir():
+        files = sorted(file.name for file in path.glob("*.jsonl"))
+        hint = f"; did you mean {path / files[0]}?" if len(files) == 1 else ""
+        raise DatasetError(f"{path}: is a folder, and a file is needed{hint}")
     return path
 
 
-def place_of(path: Path) -> Path:
-    """A file or folder that is there."""
+def existing(path: Path) -> Path:
+    """Return the path of a file or folder, or raise an error if it does not exist."""
     if path.exists():
         return path
     raise DatasetError(f"{path}: no such file{_nearest(path)}")
 
 
 def check_folder(path: Path | None) -> None:
-    """Refuse, before the work is done, a file to write in a folder that is not there."""
+    """Raise an error, before the work begins, if the folder of an output does not exist."""
     if path is not None and not path.parent.is_dir():
         raise MirageError(f"{path}: there is no folder {path.parent}; make it first")
 
 
 def _nearest(path: Path) -> str:
-    """A hint at the entry of the nearest folder that comes nearest to what is missing there."""
+    """Return a hint: the most similar name in the nearest folder that exists."""
     folder, missing = path.parent, path.name
     while not folder.is_dir() and folder != folder.parent:
         folder, missing = folder.parent, folder.name
@@ -122,24 +120,24 @@ def _nearest(path: Path) -> str:
         entries = sorted(os.listdir(folder))
     except OSError:
         return ""
-    # Endings are left out: most files here share theirs, and would look alike for it.
-    alike = [name for name in entries if Path(name).suffix == path.suffix]
-    by_stem = {Path(name).stem: name for name in (*entries, *alike)}
+    # Suffixes are left out: files that share theirs would all look similar.
+    same_suffix = [name for name in entries if Path(name).suffix == path.suffix]
+    by_stem = {Path(name).stem: name for name in (*entries, *same_suffix)}
     close = difflib.get_close_matches(Path(missing).stem, by_stem, n=1)
     if close:
         return f"; did you mean {folder / by_stem[close[0]]}?"
     if folder != path.parent:
         return f"; {folder.absolute()} has no {missing}"
-    if not path.suffix or not alike:
+    if not path.suffix or not same_suffix:
         return ""
-    return f"; {folder.absolute()} has {', '.join(alike[:5])}"
+    return f"; {folder.absolute()} has {', '.join(same_suffix[:5])}"
 
 
 # Datasets, runs and surrogates --------------------------------------------------------------------
 
 
 def is_language(source: str) -> bool:
-    """Whether a language is meant, and no file; one that is misspelt is an error."""
+    """Return whether a text is a language code and no file; a misspelt code is an error."""
     from mirage.languages import LANGUAGES, Language
 
     path = Path(source)
@@ -150,79 +148,97 @@ def is_language(source: str) -> bool:
     return False
 
 
-def dataset_of(language: str, path: Path | None) -> MirageDataset:
-    """The queries in a file, or the bundled ones."""
-    from mirage.dataset import MirageDataset
+def language_of(language: str | None, reason: str = "") -> str:
+    """Return the code of ``--language``, or raise an error if it is missing."""
     from mirage.languages import Language
 
-    code = Language.of(language).code
+    if language is None:
+        raise MirageError(f"give --language CODE, such as sw{reason}")
+    return Language.of(language).code
+
+
+def dataset_of(language: str | None, path: Path | None, form: str | None = None) -> MirageDataset:
+    """Return the queries in a file, or the bundled ones of a language.
+
+    Args:
+        language: The code of ``--language``. By default, the one that the file names.
+        path: The file of ``--dataset``.
+        form: The form of the file if it is not Mirage's own; see
+            :meth:`~mirage.MirageDataset.from_qa`.
+    """
+    from mirage.dataset import MirageDataset
+
     if path is None:
-        return MirageDataset.bundled(code)
+        return MirageDataset.bundled(
+            language_of(language, ", for the bundled queries, or --dataset FILE")
+        )
+    if form is not None:
+        return MirageDataset.from_qa(file_of(path), form, language=language)
     dataset = MirageDataset.from_jsonl(file_of(path))
-    if dataset.language != code:
+    if language is not None and dataset.language != language_of(language):
         raise DatasetError(
-            f"{path} is in {dataset.language!r}, and not in {code!r}; write the command with "
-            f"{dataset.language}"
+            f"{path} is in {dataset.language!r} and not in {language!r}; leave out --language"
         )
     return dataset
 
 
-def run_names(paths: Sequence[Path], names: Sequence[str] | None) -> list[str]:
-    """A name for the model behind each file."""
-    if names and len(names) != len(paths):
-        raise MirageError(
-            f"there are {len(names)} names for {len(paths)} files of responses; give --name once "
-            "a file, or not at all"
-        )
-    models = list(
-        names or ("stdin" if str(path) == STDIN else utf8_text(path.stem) for path in paths)
-    )
-    twice = first_duplicate(models)
-    if twice is not None:
-        raise MirageError(f"two models are called {twice!r}; give --name once a file")
-    return models
+def named_files(texts: Sequence[str]) -> dict[str, Path]:
+    """Return files of responses by the name of their model, from ``FILE`` or ``NAME=FILE``."""
+    files: dict[str, Path] = {}
+    for text in texts:
+        name, path = _name_and_file(text)
+        if name in files:
+            raise MirageError(f"two files are of a model {name!r}; write NAME=FILE for one of them")
+        files[name] = path
+    return files
 
 
-def runs_of(language: str, paths: Sequence[Path], names: Sequence[str] | None) -> list[Run]:
-    """The runs in files of responses."""
+def _name_and_file(text: str) -> tuple[str, Path]:
+    name, equals, file = text.partition("=")
+    if equals and name and file and not Path(text).exists():
+        return utf8_text(name), Path(file)
+    path = Path(text)
+    return ("stdin" if text == STDIN else utf8_text(path.stem)), path
+
+
+def runs_of(language: str, texts: Sequence[str]) -> list[Run]:
+    """Return the runs in files of responses, ``FILE`` or ``NAME=FILE``."""
     from mirage.dataset import read_run
 
     return [
         read_run(file_of(path), language=language, model=name)
-        for path, name in zip(paths, run_names(paths, names), strict=True)
+        for name, path in named_files(texts).items()
     ]
 
 
+def run_of(language: str, text: str) -> Run:
+    """Return the run in a file of responses, ``FILE`` or ``NAME=FILE``."""
+    return runs_of(language, [text])[0]
+
+
 def log_fields(texts: Iterable[str] | None, cluster: str | None = None) -> dict[str, str]:
-    """What a log calls its fields, from ``--field question=input.text`` and ``--cluster``."""
+    """Return the log's names of fields, from ``--field question=input.text`` and ``--cluster``."""
     fields = named_texts("--field", texts or (), "FIELD=NAME, such as question=input.text")
     return fields if cluster is None else {**fields, "cluster": cluster}
 
 
-def is_log(path: Path, fields: Mapping[str, str]) -> bool:
-    """Whether a file is a log, and not one of responses."""
-    from mirage.sources import logs
-
-    return bool(fields) or logs.is_log(path, fields)
-
-
 def log_of(language: str, path: Path, fields: Mapping[str, str], name: str = "") -> Log:
-    """The log in a file."""
+    """Return the log in a file."""
     from mirage.sources import logs
 
     return logs.read(path, language=language, fields=fields, model=name)
 
 
 def ranker_of(path: Path, trust: bool) -> SurrogateRanker:
-    """The surrogate in a file."""
+    """Return the surrogate in a file."""
     from mirage.surrogate import SurrogateRanker
     from mirage.surrogate.artifacts import ships
 
     file = file_of(path)
     if not trust and not ships(file):
         raise ArtifactError(
-            f"{path}: is none of the surrogates that ship; say --trust if you made it or trust who "
-            "did, for it decides which model stands above which, and one in joblib runs code"
+            f"{path}: is not a surrogate that ships with mirage; give --trust if you trust its "
+            "origin: it decides the ranking, and a joblib file can run code"
         )
     return SurrogateRanker.load(file, trust=trust)
 
@@ -231,7 +247,7 @@ def ranker_of(path: Path, trust: bool) -> SurrogateRanker:
 
 
 def queries_of(source: str, language: str | None) -> Sequence[Query]:
-    """The bundled queries of a language, or those of a file."""
+    """Return the bundled queries of a language, or those of a file."""
     from mirage.dataset import MirageDataset
     from mirage.languages import Language
     from mirage.models import Query
@@ -243,7 +259,7 @@ def queries_of(source: str, language: str | None) -> Sequence[Query]:
     if path.suffix != ".tsv":
         return MirageDataset.from_qa(path, language=language)
     if language is None:
-        raise MirageError(f"{source}: topics do not say their language; give --language CODE")
+        raise MirageError(f"{source}: topics do not name their language; give --language CODE")
     code = Language.of(language).code
     topics = read_topics(path).items()
     return [Query(id=id_, language=code, text=text) for id_, text in topics]
@@ -253,29 +269,34 @@ def queries_of(source: str, language: str | None) -> Sequence[Query]:
 
 
 def leaderboard_of(
-    language: str,
+    language: str | None,
+    board: str,
     dataset: Path | None,
     surrogate: Path | None,
     trust: bool,
-    official: bool,
-    copies: Path | None,
 ) -> Leaderboard:
-    """The leaderboard that the options name."""
+    """Return the leaderboard that the options name.
+
+    Args:
+        language: The code of ``--language``.
+        board: ``bundled``, ``official``, or a folder with copies of the official datasets.
+        dataset: Queries to rank on, with their ``surrogate``.
+        surrogate: A surrogate that ``mirage surrogate train`` wrote.
+        trust: Whether to load a surrogate that does not ship with mirage.
+    """
     from mirage.leaderboard import Leaderboard
 
     if (dataset is None) != (surrogate is None):
         raise MirageError(
-            "--dataset and --surrogate go together: a surrogate knows the queries that it was "
-            "trained on"
+            "--dataset and --surrogate go together: a surrogate is trained for its queries"
         )
-    if official and dataset is not None:
-        raise MirageError("--official brings its own queries; leave out --dataset")
-    if copies is not None and not official:
-        raise MirageError("--copies goes with --official")
-    if official:
-        return Leaderboard.from_hub(language, path=None if copies is None else place_of(copies))
+    if board != "bundled":
+        if dataset is not None:
+            raise MirageError("--board has its own queries; leave out --dataset and --surrogate")
+        folder = None if board == "official" else existing(Path(board))
+        return Leaderboard.from_hub(language_of(language), path=folder)
     if dataset is None or surrogate is None:
-        return Leaderboard.bundled(language)
+        return Leaderboard.bundled(language_of(language))
     from mirage.features import FeatureSuite
 
     queries = dataset_of(language, dataset)
@@ -283,24 +304,16 @@ def leaderboard_of(
     return Leaderboard(queries, FeatureSuite(ranker.features, queries.language), ranker)
 
 
-def ranked(
-    board: Leaderboard, paths: Sequence[Path], names: Sequence[str] | None, jobs: int
-) -> Ranking:
-    """The models behind files of responses, ranked."""
-    models = dict(zip(run_names(paths, names), map(file_of, paths), strict=True))
-    return board.rank_all(models, n_jobs=jobs)
-
-
 # Labels of sentences -----------------------------------------------------------------------------
 
 TASKS = ("faithfulness", "relevance")
-"""What MEMERAG's annotators were asked."""
+"""The tasks of MEMERAG's annotators."""
 
 
 def labelled_of(
     path: Path, language: str | None, positive: str, task: str = "faithfulness"
 ) -> LabelledSentences:
-    """The labelled sentences of a file, or of a folder of MEMERAG."""
+    """Return the labelled sentences of a file, or of a folder of MEMERAG."""
     from mirage.metaeval import LabelledSentences
 
     if path.is_dir():
@@ -311,11 +324,11 @@ def labelled_of(
 
 
 def score_of(text: str) -> Score:
-    """A feature as a judge, from ``support_lexical`` or ``support_lexical=0.8``."""
+    """Return a feature as a judge, from ``support_lexical`` or ``support_lexical=0.8``."""
     from mirage.metaeval import score
 
     name, equals, _ = text.rpartition("=")
-    return score(name, named_numbers("--judge", [text])[name]) if equals else score(text)
+    return score(name, named_numbers("--feature", [text])[name]) if equals else score(text)
 
 
 # Texts and numbers by name ------------------------------------------------------------------------
@@ -324,18 +337,18 @@ def score_of(text: str) -> Score:
 def named_texts(
     option: str, texts: Iterable[str], expected: str = "AXIS=VALUE, such as retriever=bm25"
 ) -> dict[str, str]:
-    """The settings that options of the form AXIS=VALUE give."""
+    """Return texts by name, from options such as ``retriever=bm25``."""
     settings = {}
     for text in texts:
-        axis, equals, value = text.partition("=")
+        name, equals, value = text.partition("=")
         if not equals:
             raise MirageError(f"{option} {text!r}: expected {expected}")
-        settings[axis] = value
+        settings[name] = value
     return settings
 
 
 def named_numbers(option: str, texts: Iterable[str] | None) -> dict[str, float]:
-    """Numbers by name, from texts such as ``citation_recall@10=0.6``."""
+    """Return numbers by name, from options such as ``citation_recall@10=0.6``."""
     numbers = {}
     for text in texts or ():
         name, equals, number = text.rpartition("=")

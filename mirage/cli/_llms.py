@@ -1,56 +1,135 @@
-"""LLMs as commands name them: an endpoint, a key in the environment, limits; and their models."""
+"""LLMs as commands name them: an endpoint, settings, a budget; and the models of an endpoint."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from mirage.cli._inputs import named_numbers
+from mirage.cli._inputs import named_numbers, named_texts
 from mirage.errors import MirageError, UnknownNameError
 
 if TYPE_CHECKING:
-    from mirage.llm import LLM, Budget, Price
+    from mirage.llm import LLM, Budget
 
-__all__ = ["Answer", "ask_for_models", "budget_of", "key_in", "llms_of", "naming_models", "pair_of"]
+__all__ = ["Answer", "LLMSettings", "ask_for_models", "budget_of", "naming_models", "pair_of"]
 
 BUDGETS = ("calls", "tokens", "cost")
 TIMEOUT_S = 3.0
 
 
-def llms_of(
-    models: Iterable[str],
-    base_url: str | Sequence[str] | None,
-    key_from: str | None,
-    *,
-    budget: Iterable[str] | None,
-    price: str | None,
-    **settings: Any,
-) -> list[LLM]:
-    """The LLMs of these names at one endpoint, which share one budget."""
-    from mirage.llm import LLM
-
-    shared = {"budget": budget_of(budget), "price": _price(price), **settings}
-    key = key_in(key_from)
-    return [LLM(model, base_url=base_url or None, api_key=key, **shared) for model in models]
+# Settings -----------------------------------------------------------------------------------------
 
 
-def key_in(variable: str | None) -> str | None:
-    """The key in a variable of the environment."""
+def _whole(text: str) -> int:
+    number = int(text)
+    if number < 1:
+        raise ValueError
+    return number
+
+
+def _yes_or_no(text: str) -> bool:
+    return {"yes": True, "no": False}[text]
+
+
+def pair_of(
+    option: str, text: str, words: str = "of input and of output, such as 2.5,10"
+) -> tuple[float, float]:
+    """Return two numbers from a text with a comma between them."""
+    try:
+        first, second = map(float, text.split(","))
+    except ValueError:
+        raise MirageError(f"{option} {text!r}: expected two numbers, {words}") from None
+    return first, second
+
+
+_PARSERS: dict[str, tuple[Callable[[str], Any], str]] = {
+    "key_from": (str, "the name of an environment variable"),
+    "max_tokens": (_whole, "a whole number above 0"),
+    "temperature": (float, "a number"),
+    "concurrency": (_whole, "a whole number above 0"),
+    "price": (str, ""),
+    "cache": (_yes_or_no, "yes or no"),
+}
+
+
+class LLMSettings:
+    """Settings of the LLMs of a command, from ``--llm``, ``--base-url`` and ``--budget``.
+
+    Args:
+        texts: Texts such as ``max_tokens=1024``.
+        base_url: The endpoints.
+        budget: Texts such as ``cost=5``.
+        **defaults: Settings that the texts may replace.
+    """
+
+    def __init__(
+        self,
+        texts: Iterable[str] | None,
+        base_url: Sequence[str] | str | None = None,
+        budget: Iterable[str] | None = None,
+        **defaults: Any,
+    ) -> None:
+        settings = defaults | _parse_settings(texts or ())
+        self.key_from: str | None = settings.pop("key_from", None)
+        self.base_url = base_url or None
+        self._budget = budget_of(budget)
+        self._settings = settings
+
+    @property
+    def cache(self) -> bool:
+        """Whether answers are kept in the cache on disk."""
+        return bool(self._settings.get("cache", True))
+
+    @property
+    def concurrency(self) -> int:
+        """The number of calls at a time."""
+        return int(self._settings.get("concurrency", 8))
+
+    def key(self) -> str | None:
+        """Return the API key in the environment variable that was named."""
+        return _key_in(self.key_from)
+
+    def llm(self, model: str, base_url: Sequence[str] | str | None = None) -> LLM:
+        """Return the client of a model; all clients share one budget."""
+        from mirage.llm import LLM
+
+        url = base_url or self.base_url
+        return LLM(model, base_url=url, api_key=self.key(), budget=self._budget, **self._settings)
+
+
+def _parse_settings(texts: Iterable[str]) -> dict[str, Any]:
+    settings: dict[str, Any] = {}
+    for name, text in named_texts("--llm", texts, "NAME=VALUE, such as max_tokens=1024").items():
+        if name not in _PARSERS:
+            raise UnknownNameError("setting of an LLM", name, _PARSERS)
+        parse, expected = _PARSERS[name]
+        try:
+            settings[name] = parse(text)
+        except (ValueError, KeyError):
+            raise MirageError(f"--llm {name}={text}: expected {expected}") from None
+    if "price" in settings:
+        from mirage.llm import Price
+
+        settings["price"] = Price(*pair_of("--llm price", settings["price"]))
+    return settings
+
+
+def _key_in(variable: str | None) -> str | None:
     if variable is None:
         return None
     key = os.environ.get(variable)
     if key:
         return key
-    alike = [name for name in os.environ if name.upper().endswith(("KEY", "TOKEN"))]
-    if alike:
-        raise UnknownNameError("environment variable with a key:", variable, sorted(alike))
+    similar = [name for name in os.environ if name.upper().endswith(("KEY", "TOKEN"))]
+    if similar:
+        raise UnknownNameError("environment variable with a key:", variable, sorted(similar))
     raise MirageError(f"the environment variable {variable} is not set; set it to the key")
 
 
 def budget_of(texts: Iterable[str] | None) -> Budget | None:
-    """The budget that options of the form WHAT=NUMBER give, if any."""
+    """Return the budget from texts such as ``cost=5``, if there is any."""
     caps: dict[str, Any] = dict(named_numbers("--budget", texts))
     for name in caps:
         if name not in BUDGETS:
@@ -63,30 +142,11 @@ def budget_of(texts: Iterable[str] | None) -> Budget | None:
     return Budget(**{**caps, **whole})
 
 
-def _price(text: str | None) -> Price | None:
-    if text is None:
-        return None
-    from mirage.llm import Price
-
-    return Price(*pair_of("--price", text))
-
-
-def pair_of(
-    option: str, text: str, words: str = "of input and of output, such as 2.5,10"
-) -> tuple[float, float]:
-    """Two numbers with a comma between."""
-    try:
-        first, second = map(float, text.split(","))
-    except ValueError:
-        raise MirageError(f"{option} {text!r}: expected two numbers, {words}") from None
-    return first, second
-
-
 # Models of an endpoint ----------------------------------------------------------------------------
 
 
 class Answer(NamedTuple):
-    """What came of asking an endpoint for its models; ``None`` where it named none."""
+    """The outcome of asking an endpoint for its models; ``None`` if it named none."""
 
     ok: bool
     reason: str
@@ -94,7 +154,7 @@ class Answer(NamedTuple):
 
 
 def ask_for_models(url: str, key: str | None = None) -> Answer:
-    """Ask ``URL/models``; anything below HTTP 500 is an answer, such as that it wants a key."""
+    """Ask ``URL/models``. Any status below 500 is an answer, such as that a key is needed."""
     import httpx
 
     from mirage.llm.endpoints import checked_url, short, tls
@@ -122,16 +182,16 @@ def _models(answer: Any) -> list[str] | None:
 
 
 @contextmanager
-def naming_models(llms: Sequence[LLM], key_from: str | None) -> Iterator[None]:
-    """Where an endpoint does not know a model, say the nearest that it has."""
+def naming_models(llms: Sequence[LLM], settings: LLMSettings) -> Iterator[None]:
+    """If an endpoint does not have a model, name the most similar one that it has."""
     try:
         yield
     except MirageError as error:
         if not llms or "HTTP 404" not in str(error):
             raise
         url = llms[0].endpoint
-        known = ask_for_models(url, key_in(key_from)).models or []
-        unknown = next((llm.model for llm in llms if known and llm.model not in known), None)
+        models = ask_for_models(url, settings.key()).models or []
+        unknown = next((llm.model for llm in llms if models and llm.model not in models), None)
         if unknown is None:
             raise
-        raise UnknownNameError(f"model at {url}:", unknown, known) from None
+        raise UnknownNameError(f"model at {url}:", unknown, models) from None

@@ -1,12 +1,12 @@
-"""What commands say of production logs."""
+"""Production logs as commands read and print them."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from mirage.cli._inputs import is_log, log_fields, log_of
+from mirage.cli._inputs import log_of
 from mirage.cli._output import wrapped
 from mirage.cli._scores import feature_plain, feature_text
 from mirage.errors import MirageError
@@ -17,43 +17,35 @@ if TYPE_CHECKING:
     from mirage.sources.logs import Log
     from mirage.testing import Drift
 
-__all__ = ["NO_PLACE", "drift_plain", "log_plain", "log_text", "logs_of", "measured_logs"]
-
-NO_PLACE = (
-    "a log has no place on a board: nothing in it says which passages answer, and without that a "
-    "quotation of a passage that does not answer would rank as high as one of a passage that does"
-)
+__all__ = ["check_no_log", "drift_plain", "log_plain", "log_text", "measured_logs", "model_logs"]
 
 
-def logs_of(
-    language: str,
-    files: Mapping[str, Path],
-    fields: list[str] | None,
-    cluster: str | None = None,
-) -> list[Log] | None:
-    """Return the logs in files by name, one per model, all clustered by one rule.
+def check_no_log(files: Iterable[Path]) -> None:
+    """Raise an error if a file is a log instead of responses."""
+    from mirage.sources.logs import is_log
 
-    Return ``None`` if these are files of responses.
-    """
-    given = log_fields(fields)
-    logged = {name: is_log(file, given) for name, file in files.items()}
-    if not any(logged.values()):
-        return None
-    for name, is_one in logged.items():
-        if not is_one:
+    for file in files:
+        if is_log(file, {}):
             raise MirageError(
-                f"{files[name]}: has no question in its first line, as a log has; give logs, or "
-                "responses"
+                f"{file}: is a log, since its lines have questions. Logs are not ranked, because "
+                "they do not say which passages are relevant; use `mirage logs features` or "
+                "`mirage logs drift`"
             )
+
+
+def model_logs(
+    language: str, files: dict[str, Path], fields: dict[str, str], cluster: str | None
+) -> list[Log]:
+    """Return the logs in files, one per model, all clustered by the same rule."""
     from mirage.sources.logs import regroup
 
-    given = log_fields(fields, cluster)
-    read = [log_of(language, file, given, name) for name, file in files.items()]
-    return list(regroup([part for log in read for part in log.by_model().values()]))
+    names = fields if cluster is None else {**fields, "cluster": cluster}
+    logs = [log_of(language, file, names, name) for name, file in files.items()]
+    return list(regroup([part for log in logs for part in log.by_model().values()]))
 
 
 def measured_logs(logs: Iterable[Log], features: Sequence[str] | None, jobs: int) -> list[Measured]:
-    """What can be measured of each."""
+    """Return the features of each log that can be measured."""
     from mirage.features import FeatureSuite
     from mirage.features.traffic import measured
 
@@ -61,22 +53,22 @@ def measured_logs(logs: Iterable[Log], features: Sequence[str] | None, jobs: int
     return [measured(log.dataset, log.run, suite, n_jobs=jobs) for log in logs]
 
 
-def log_text(log: Log, side: Measured, per_query: bool = False) -> str:
-    """Return a table of what was measured, with notes on what limits it."""
+def log_text(log: Log, side: Measured) -> str:
+    """Return a table of the features of a log, with notes on their limits."""
     from mirage.testing.drifts import cautions
 
-    return "\n".join([feature_text(side.table, per_query), *map(wrapped, cautions(log, side))])
+    return "\n".join([feature_text(side.table), *map(wrapped, cautions(log, side))])
 
 
 def log_plain(side: Measured) -> dict[str, Any]:
-    """The same for machines."""
+    """Return the features of a log as JSON data."""
     from mirage.testing.drifts import unmeasured
 
     return {**feature_plain(side.table), "not_measured": unmeasured(side)}
 
 
 def drift_plain(result: Drift) -> dict[str, Any]:
-    """A comparison for machines."""
+    """Return a comparison of logs as JSON data."""
     return {
         "before": result.before,
         "after": result.after,

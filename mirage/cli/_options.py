@@ -1,4 +1,4 @@
-"""Arguments and options that several commands have."""
+"""Arguments and options that several commands share."""
 
 from __future__ import annotations
 
@@ -7,49 +7,96 @@ from typing import Annotated
 
 from mirage.cli._shell import argument, flag, option
 
-# What is asked and answered -----------------------------------------------------------------------
+# Input --------------------------------------------------------------------------------------------
 
-Language = Annotated[str, argument("LANGUAGE", "ISO 639-1 code, such as sw.")]
-Responses = Annotated[
-    list[Path],
-    argument(
-        "RESPONSES",
-        'JSON Lines {"query_id": ..., "text": ...}, a file a model, or a log with questions, '
-        "passages and answers; - is standard input.",
+
+def complete_language(start: str) -> list[str]:
+    """Return the codes that a shell may complete."""
+    from mirage.languages import LANGUAGES
+
+    return [code for code in LANGUAGES if code.startswith(start)]
+
+
+def complete_feature(start: str) -> list[str]:
+    """Return the names of features that a shell may complete."""
+    from mirage.features import DEFINITIONS
+
+    return [name for name in DEFINITIONS if name.startswith(start)]
+
+
+Language = Annotated[
+    str | None,
+    option(
+        "CODE",
+        "Language of the queries, such as sw (ISO 639-1).  [default: that of the dataset]",
+        autocompletion=complete_language,
+        show_default=False,
     ),
 ]
-Names = Annotated[
-    list[str] | None,
-    option("NAME", "What to call a model, once a file in their order.  [default: the file's name]"),
+Responses = Annotated[
+    list[str],
+    argument(
+        "RESPONSES",
+        'JSON Lines {"query_id": ..., "text": ...}, one file per model: FILE or NAME=FILE; - is '
+        "standard input. The default name is the file's.",
+    ),
+]
+OneResponses = Annotated[
+    str,
+    argument(
+        "RESPONSES",
+        'JSON Lines {"query_id": ..., "text": ...}: FILE or NAME=FILE; - is standard input.',
+    ),
 ]
 Dataset = Annotated[
-    Path | None, option("FILE", "Queries as JSON Lines.  [default: the bundled ones]")
+    Path | None,
+    option("FILE", "Queries as JSON Lines.  [default: the bundled queries of the language]"),
 ]
 Cluster = Annotated[
     str | None,
     option(
         "KEY",
-        "What queries hang together by, such as a document: a key of their metadata, or a field of "
-        "a log.  [default: their own cluster, if they name one]",
+        "Queries with an equal value of this key of their metadata, such as a document, form a "
+        "cluster.  [default: the cluster that a query names, if any]",
         show_default=False,
-    ),
-]
-Fields = Annotated[
-    list[str] | None,
-    option(
-        "FIELD=NAME",
-        "What a log calls its question, passages, answer, error, id, time, model, cluster or "
-        "session, such as question=input.text; may be repeated.",
-        "--field",
     ),
 ]
 Features = Annotated[
     list[str] | None,
-    option("NAME", "A feature; may be repeated.  [default: the eight that need no model]"),
+    option(
+        "NAME",
+        "A feature; may be repeated.  [default: the offline features]",
+        autocompletion=complete_feature,
+        show_default=False,
+    ),
 ]
-AllowFailed = Annotated[int, option("N", "Queries that a model may fail on before that.", min=0)]
+AllowFailed = Annotated[
+    int, option("N", "Failed queries that a model may have without falling short.", min=0)
+]
 
-# What is retrieved --------------------------------------------------------------------------------
+# Logs ---------------------------------------------------------------------------------------------
+
+Fields = Annotated[
+    list[str] | None,
+    option(
+        "FIELD=NAME",
+        "The log's name of a field, such as question=input.text; may be repeated. Fields: "
+        "question, passages, answer, error, id, time, model, cluster, session.",
+        "--field",
+    ),
+]
+LogCluster = Annotated[
+    str | None,
+    option(
+        "FIELD",
+        "Lines with an equal value of this field form a cluster.  [default: sessions, and equal "
+        "questions]",
+        "--cluster",
+        show_default=False,
+    ),
+]
+
+# Retrieval ----------------------------------------------------------------------------------------
 
 Index = Annotated[Path, argument("INDEX", "A folder that `mirage index` wrote.")]
 Queries = Annotated[
@@ -60,91 +107,73 @@ Queries = Annotated[
         "bundled ones.",
     ),
 ]
-OfQueries = Annotated[
-    str | None,
-    option("CODE", "Of queries that do not name theirs.  [default: that of the index]"),
-]
-
-# What is done -------------------------------------------------------------------------------------
-
-Jobs = Annotated[int, option("N", "Processes to use; -1 is one a core.")]
-Seed = Annotated[int, option("N", "Of everything random.")]
-Trust = Annotated[bool, flag("Read a surrogate that is none of those that ship.", "--trust")]
-TrustKeys = Annotated[
-    bool,
-    flag(
-        "Send keys to the addresses that the file names; only for a file that you trust.",
-        "--trust",
+RunFile = Annotated[
+    Path | None,
+    option(
+        "FILE", "The TREC run file to write; .gz compresses.  [default: standard output]", "--out"
     ),
 ]
-Validate = Annotated[bool, flag("Also predict models that are held out.", "--validate")]
 
-# What is printed ----------------------------------------------------------------------------------
+# Running ------------------------------------------------------------------------------------------
 
-Json = Annotated[bool, flag("Print JSON, for machines.", "--json")]
-SummaryJson = Annotated[bool, flag("With --out: print a summary as JSON.", "--json")]
-Page = Annotated[
-    Path | None, option("FILE", "Also write the ranking, and all about it, as HTML.", "--report")
+Jobs = Annotated[int, option("N", "Processes; -1 means one per core.")]
+Seed = Annotated[int, option("N", "Random seed.")]
+Trust = Annotated[bool, flag("Load a surrogate that does not ship with mirage.", "--trust")]
+TrustKeys = Annotated[
+    bool,
+    flag("Send API keys to the addresses that the file names. Trust the file first.", "--trust"),
 ]
+DryRun = Annotated[
+    bool, flag("Print the estimate of calls, tokens and cost, and stop.", "--dry-run")
+]
+BothOrders = Annotated[
+    bool, flag("Ask the judge twice, with each response first once.", "--both-orders")
+]
+
+# Output -------------------------------------------------------------------------------------------
+
+Json = Annotated[bool, flag("Print JSON.", "--json")]
+Page = Annotated[Path | None, option("FILE", "Also write the ranking as an HTML page.", "--report")]
 Growing = Annotated[
     Path | None,
     option(
         "FILE",
-        "Append to this file what comes, as it comes; the same command goes on from it. "
-        " [default: standard output]",
+        "Append results to this file as they arrive; the same command resumes.  [default: "
+        "standard output]",
         "--out",
+        show_default=False,
     ),
 ]
-
-# Leaderboards -------------------------------------------------------------------------------------
-
-Official = Annotated[
-    bool,
-    flag(
-        "Rank among the 19 LLMs of MIRAGE-Bench, on its queries (extra hub; downloads).",
-        "--official",
-    ),
-]
-Copies = Annotated[
+History = Annotated[
     Path | None,
-    option("FOLDER", "With --official: copies of the benchmark's datasets, in place of the hub."),
-]
-Surrogate = Annotated[
-    Path | None, option("FILE", "With --dataset: a surrogate that `mirage surrogate train` wrote.")
+    option(
+        "FILE",
+        "Add this run to a history, for `mirage history`. The commit is MIRAGE_COMMIT, or that of "
+        "the CI job or of git.",
+    ),
 ]
 
-# Endpoints ----------------------------------------------------------------------------------------
+# LLMs ---------------------------------------------------------------------------------------------
 
+Model = Annotated[str | None, option("NAME", "The LLM.")]
 BaseUrl = Annotated[
     list[str] | None,
     option(
         "URL",
-        "An endpoint that speaks OpenAI's protocol, such as http://localhost:8000/v1; repeated, "
-        "servers that share the work.  [default: OPENAI_BASE_URL, or OpenAI]",
+        "An OpenAI-compatible endpoint, such as http://localhost:8000/v1; repeat it to share the "
+        "work among servers.  [default: OPENAI_BASE_URL, or OpenAI]",
     ),
 ]
-KeyFrom = Annotated[
-    str | None,
+Llm = Annotated[
+    list[str] | None,
     option(
-        "VARIABLE",
-        "The environment variable with the key.  [default: OPENAI_API_KEY without --base-url, "
-        "none with it]",
+        "NAME=VALUE",
+        "A setting of the LLM; may be repeated: key_from=VARIABLE (with the API key; "
+        "OPENAI_API_KEY if --base-url is absent), max_tokens=N, temperature=T, concurrency=N, "
+        "price=IN,OUT (of a million tokens), cache=no.",
     ),
 ]
-MaxTokens = Annotated[int, option("N", "The longest answer, in tokens.", min=1)]
-Temperature = Annotated[float, option("T", "Sampling temperature.")]
-Concurrency = Annotated[int, option("N", "Calls under way at a time.", min=1)]
 Budget = Annotated[
     list[str] | None,
-    option("WHAT=NUMBER", "Spend no more than calls=N, tokens=N or cost=N; may be repeated."),
-]
-Price = Annotated[
-    str | None, option("IN,OUT", "What a million tokens cost, of input and of output.")
-]
-Cache = Annotated[
-    bool,
-    flag(
-        "Keep answers on disk, so that none is paid for twice; `mirage doctor` says where.",
-        "--cache/--no-cache",
-    ),
+    option("KIND=NUMBER", "Stop at calls=N, tokens=N or cost=N; may be repeated."),
 ]

@@ -1,7 +1,7 @@
 """Output of commands: results on standard output, everything else on standard error.
 
-Nothing else in this package writes to either. Names, ids and texts reach a terminal as
-:mod:`mirage._base.quoting` shows them.
+No other module of this package writes to either. :mod:`mirage._base.quoting` escapes names, ids and
+texts for the terminal.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from mirage._base.quoting import json_text, visible
-from mirage.cli._inputs import named
+from mirage.cli._inputs import with_standard_input
 from mirage.errors import shorten_message
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ __all__ = [
     "wrapped",
 ]
 
-# A name that tables set apart because it runs from right to left, so that it moves no other text.
+# A right-to-left name, which tables isolate so that it does not reorder the text around it.
 _ISOLATED = re.compile("\u2068([^\u2066-\u2069\n]*)\u2069")
 
 
@@ -52,7 +52,7 @@ def out(text: object, *, bold_marked: bool = False) -> None:
         text: The result.
         bold_marked: Print the lines that begin with ``*`` in bold, which shows on terminals only.
     """
-    lines = _visible(named(str(text))).split("\n")
+    lines = _visible(with_standard_input(str(text))).split("\n")
     if bold_marked:
         lines = [typer.style(line, bold=True) if line.startswith("*") else line for line in lines]
     typer.echo("\n".join(lines), color=_color())
@@ -64,18 +64,18 @@ def out_json(value: Any) -> None:
 
 
 def out_record(line: str) -> None:
-    """Print a line of a format without escapes, such as a run file of TREC.
+    """Print a line of a format without escapes, such as a TREC run file.
 
-    A pipe or a file gets the line as it is, since another program reads it. On a terminal hidden
-    characters are escapes.
+    A pipe or a file gets the line unchanged, because another program reads it. On a terminal,
+    hidden characters are escaped.
     """
-    line = named(line)
+    line = with_standard_input(line)
     typer.echo(visible(line) if sys.stdout.isatty() else line, color=True)
 
 
 def out_json_text(text: str) -> None:
-    """Print a line of JSON; characters that a terminal would obey or hide are escapes."""
-    typer.echo(json_text(named(text), sys.stdout.encoding or "utf-8"), color=_color())
+    """Print a line of JSON; characters that a terminal would obey or hide are escaped."""
+    typer.echo(json_text(with_standard_input(text), sys.stdout.encoding or "utf-8"), color=_color())
 
 
 def _visible(text: str) -> str:
@@ -86,7 +86,7 @@ def _visible(text: str) -> str:
 
 
 def out_either(text: object, plain: Any, as_json: bool) -> None:
-    """Print a result as text, or as JSON for other programs."""
+    """Print a result as text, or as JSON."""
     if as_json:
         out_json(plain)
     else:
@@ -94,13 +94,15 @@ def out_either(text: object, plain: Any, as_json: bool) -> None:
 
 
 def print_records(records: Iterable[BaseModel]) -> None:
-    """Print records as JSON Lines, as in files of them."""
+    """Print records as JSON Lines."""
     for record in records:
         out_json_text(record.model_dump_json(exclude_defaults=True))
 
 
-def summarise(text: str, plain: Any, file: Path | None, as_json: bool) -> None:
-    """A summary: a result where the records went to a file, and else beside them."""
+def summarise(
+    text: str, file: Path | None, plain: Any | None = None, *, as_json: bool = False
+) -> None:
+    """Print a summary: on standard output if the records went to a file, else on standard error."""
     if file is None:
         say(text)
     else:
@@ -110,17 +112,17 @@ def summarise(text: str, plain: Any, file: Path | None, as_json: bool) -> None:
 def say(text: str, label: str = "", colour: str = "red") -> None:
     """Print a message on standard error, after a coloured label.
 
-    A standard error that is full or closed takes nothing, which ends no command.
+    If standard error is full or closed, the message is dropped and the command goes on.
     """
     start = typer.style(label, fg=colour, bold=True) + " " if label else ""
-    lines = map(shorten_message, text.split("\n"))  # a table of many lines is shown whole
-    message = start + visible(named("\n".join(lines)))
+    lines = map(shorten_message, text.split("\n"))  # a table keeps all its lines
+    message = start + visible(with_standard_input("\n".join(lines)))
     with suppress(OSError, ValueError):
         typer.echo(message, err=True, color=_color())
 
 
 def wrapped(text: str, indent: str = "") -> str:
-    """A long line as lines of 80 columns, broken at blanks alone."""
+    """Wrap a long line at spaces, to lines of 80 columns."""
     return textwrap.fill(
         text,
         80,
@@ -132,10 +134,10 @@ def wrapped(text: str, indent: str = "") -> str:
 
 
 def open_streams() -> None:
-    """Give the program standard streams that it was started without.
+    """Open the standard streams that the program was started without.
 
-    Otherwise the first files that it opens would take their numbers, and be taken for them. Using a
-    stream that was closed fails, as it does for other programs; messages go nowhere.
+    Otherwise the first files that it opens would get their numbers, and be used in their place.
+    Using a closed stream fails, as in other programs; messages are dropped.
     """
     for name, mode, flags in (
         ("stdin", "r", os.O_WRONLY),
@@ -148,20 +150,20 @@ def open_streams() -> None:
 
 
 def drop_output() -> None:
-    """Lead standard output nowhere, or else the interpreter would write the rest at its end."""
+    """Discard standard output; otherwise the interpreter would write the rest at its end."""
     with suppress(OSError, ValueError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def say_plainly() -> None:
-    """Show what an output cannot encode as an escape."""
+    """Escape characters that an output cannot encode."""
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace")
 
 
 def _color() -> bool | None:
-    """``None`` lets the terminal decide (https://no-color.org)."""
+    """Return whether to use colours; ``None`` lets the terminal decide (https://no-color.org)."""
     return False if os.environ.get("NO_COLOR") else None
 
 

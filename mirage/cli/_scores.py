@@ -1,4 +1,4 @@
-"""Scores of runs as commands print them."""
+"""Features of runs as commands print them."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ if TYPE_CHECKING:
 __all__ = ["ends", "feature_plain", "feature_text", "number"]
 
 
-def feature_text(table: FeatureTable, per_query: bool) -> str:
-    """The means of a run's features with intervals, and what could not be computed."""
+def feature_text(table: FeatureTable) -> str:
+    """Return the means of features with intervals, and the values that could not be computed."""
     from mirage._base.tables import Table, parts, to_text
 
     title = f"{table.model}: {len(table)} queries in {table.language!r}"
@@ -23,7 +23,7 @@ def feature_text(table: FeatureTable, per_query: bool) -> str:
         (name, number(mean), span, str(missing or ""), *_stability(steady))
         for (name, mean, span, missing), steady in zip(columns, table.stability(), strict=True)
     )
-    # A feature without any value is always listed; of other gaps a few reasons are enough.
+    # Every feature without any value is listed, but only three reasons of single gaps.
     missing = table.unmeasured
     notes = [f"not measured, {name}: {why}" for name, why in missing.items()]
     reasons = sorted(
@@ -39,43 +39,29 @@ def feature_text(table: FeatureTable, per_query: bool) -> str:
         )
     header = ("feature", "mean", "95 % interval", "not computed", "within", "between", "change")
     whole = Table(title, header, rows, notes=tuple(notes), name=0).filled()
-    text = "\n\n".join(map(to_text, parts(whole)))  # a name is there to be copied, and not cut
-    return text if not per_query else f"{text}\n\n{_by_query(table)}"
+    return "\n\n".join(map(to_text, parts(whole)))  # names are copied, so they are not cut
 
 
 def _stability(steady: Stability) -> tuple[str, str, str]:
-    """How far a feature is the same each time; blank where the model was asked once."""
+    """Return how stable a feature is over repeats; blank if there are none."""
     if steady.within != steady.within:
         return "", "", ""
     deviations = number(steady.within**0.5), number(steady.between**0.5)
     return *deviations, f"{len(steady.changing)} of {steady.queries}"
 
 
-def _by_query(table: FeatureTable) -> str:
-    """The queries in tables of three features, which 80 columns have room for."""
-    from mirage._base.tables import Table, to_text
-
-    parts = []
-    for start in range(0, len(table.features), 3):
-        some = slice(start, start + 3)
-        values = zip(table.query_ids, table.values[:, some].tolist(), strict=True)
-        rows = tuple((query_id, *map(number, row)) for query_id, row in values)
-        parts.append(to_text(Table("", ("query", *table.features[some]), rows, name=0)))
-    return "\n\n".join(parts)
-
-
 def number(value: float) -> str:
-    """A value as tables show it."""
+    """Return a value as tables print it."""
     return "-" if value != value else f"{value:.3f}"
 
 
 def ends(low: float, high: float) -> str:
-    """An interval as tables show it; blank where there is none."""
+    """Return an interval as tables print it; blank if there is none."""
     return "" if low != low else f"[{low:.3f}, {high:.3f}]"
 
 
 def feature_plain(table: FeatureTable) -> dict[str, Any]:
-    """The same for machines."""
+    """Return the features of a run as JSON data."""
     return {
         "model": table.model,
         "language": table.language,

@@ -1,4 +1,4 @@
-"""The program: how commands join it, how they end, and how their errors read."""
+"""The program: how commands are added, how they end, and how errors are printed."""
 
 from __future__ import annotations
 
@@ -20,9 +20,10 @@ from mirage.cli._output import drop_output, open_streams, out, say, say_plainly
 from mirage.errors import GenerationError, MirageError, NoJudgmentError
 
 __all__ = [
+    "SECTIONS",
     "app",
     "argument",
-    "end",
+    "end_inconclusive",
     "example",
     "fall_short",
     "flag",
@@ -32,12 +33,22 @@ __all__ = [
     "shortfalls",
 ]
 
-FELL_SHORT, BAD_INPUT, INTERRUPTED, BROKEN_PIPE = 1, 2, 130, 141
-"""Exit statuses; the last two are what shells give for SIGINT and SIGPIPE."""
+FELL_SHORT, BAD_INPUT, INCONCLUSIVE, INTERRUPTED, BROKEN_PIPE = 1, 2, 3, 130, 141
+"""Exit statuses; the last two are those of shells for SIGINT and SIGPIPE."""
+
+SECTIONS = {
+    "Rank and score": ("rank", "features", "generate"),
+    "Judge": ("judge", "fit", "metaeval", "decide"),
+    "Test": ("baseline", "check", "plan", "history", "tests"),
+    "Monitor": ("logs",),
+    "Build pipelines": ("index", "retrieve", "rerank", "eval-run", "grid", "finetune"),
+    "Data and set-up": ("data", "surrogate", "hub", "doctor"),
+}
+"""The commands by the section of the help that lists them."""
 
 
 class _Warnings(logging.Handler):
-    """Says what the library warns of, as everything else is said."""
+    """Prints the library's warnings on standard error, as other messages."""
 
     def emit(self, record: logging.LogRecord) -> None:
         say(record.getMessage(), "warning:", "yellow")
@@ -45,7 +56,7 @@ class _Warnings(logging.Handler):
 
 @contextmanager
 def _visible_usage_errors() -> Iterator[None]:
-    """Quote what the parser's own errors repeat of the command line, such as a file's name."""
+    """Escape hidden characters in the parser's own errors, which repeat the command line."""
     try:
         yield
     except Exception as error:
@@ -59,15 +70,29 @@ _SQLITE_NO_ROOM = (10, 13)  # SQLITE_IOERR, SQLITE_FULL
 
 
 class Shell(TyperGroup):
-    """A program that turns what goes wrong in a command into one message and an exit status."""
+    """A program that turns an error in a command into one message and an exit status."""
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        """List the commands in their sections."""
+        for title, names in SECTIONS.items():
+            commands = [command for name in names if (command := self.get_command(ctx, name))]
+            width = formatter.width - 6 - max(map(len, names))
+            with formatter.section(title):
+                formatter.write_dl(
+                    [
+                        (name, command.get_short_help_str(width))
+                        for name, command in zip(names, commands, strict=True)
+                    ],
+                    col_max=12,
+                )
 
     def main(self, *args: Any, **settings: Any) -> Any:
-        """Run the program, and end it if standard output takes nothing more."""
+        """Run the program, and end it if standard output cannot be written."""
         open_streams()
         try:
             return super().main(*args, **settings)
         except OSError as error:
-            # Files that cannot be written are errors of ours.
+            # An error with a file name comes from a file, and the command reports it.
             if error.filename is not None or error.errno not in (*_NO_ROOM, errno.EBADF):
                 raise
             drop_output()
@@ -93,14 +118,14 @@ class Shell(TyperGroup):
         logger.addHandler(handler)
         try:
             return super().invoke(ctx)
-        except (GenerationError, NoJudgmentError) as error:  # whoever was asked gave nothing
+        except (GenerationError, NoJudgmentError) as error:  # no call was answered
             fall_short([str(error)])
         except MirageError as error:
             _error(str(error), FELL_SHORT if _is_no_room(error) else BAD_INPUT)
         except KeyboardInterrupt:
             raise typer.Exit(INTERRUPTED) from None
         except BrokenPipeError:
-            drop_output()  # who reads has seen enough
+            drop_output()  # the reader has closed the pipe
             raise typer.Exit(BROKEN_PIPE) from None
         except OSError as error:
             if error.filename is None:
@@ -118,7 +143,7 @@ def _error(message: str, status: int) -> NoReturn:
 
 
 def _is_no_room(error: BaseException | None) -> bool:
-    """Return whether an error comes from a disk that is full or broken, and not from the input."""
+    """Return whether an error comes from a full or broken disk instead of the input."""
     while error is not None:
         if isinstance(error, OSError) and error.errno in _NO_ROOM:
             return True
@@ -130,42 +155,41 @@ def _is_no_room(error: BaseException | None) -> bool:
 
 # Commands -----------------------------------------------------------------------------------------
 
-# Plain help (no markup mode): rich's takes longer to import than to read.
+# Without a markup mode, typer does not import rich, which is slow.
 _typer = partial(typer.Typer, no_args_is_help=True, rich_markup_mode=None)
 
 app = _typer(
     cls=Shell,
-    add_completion=False,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
 
 def group(name: str, words: str) -> typer.Typer:
-    """A group of commands, such as ``surrogate``, with what help says of it."""
+    """Add a group of commands, such as ``surrogate``, with its help text."""
     commands = _typer()
     app.add_typer(commands, name=name, help=words)
     return commands
 
 
 def example(*commands: str) -> str:
-    """The epilog of a command's help."""
+    """Return the end of a command's help: its examples."""
     title = "Example:" if len(commands) == 1 else "Examples:"
     return "\n".join(("\b", title, *(f"  {command}" for command in commands)))
 
 
 def argument(metavar: str, words: str) -> Any:
-    """An argument of a command, with what help says of it."""
+    """Return an argument of a command, with its help text."""
     return typer.Argument(metavar=metavar, help=words)
 
 
 def option(metavar: str, words: str, *names: str, **settings: Any) -> Any:
-    """An option that takes a value, called as its parameter is unless by other names."""
+    """Return an option with a value; it is named like its parameter if ``names`` are absent."""
     return typer.Option(*names, metavar=metavar, help=words, **settings)
 
 
 def flag(words: str, *names: str) -> Any:
-    """An option that is given or not."""
+    """Return an option without a value."""
     return typer.Option(*names, help=words)
 
 
@@ -186,9 +210,8 @@ def main(
 ) -> None:
     """Rank retrieval-augmented generation systems in 18 languages, offline.
 
-    Exit status: 0 what was asked for holds, 1 it fell short, nobody answered or an output cannot
-    be written, 2 the input was bad, or `check`, `drift`, `features --min` or `tests score --min`
-    is inconclusive.
+    Exit status: 0 if the condition holds, 1 if it does not, if no call was answered or an output
+    cannot be written, 2 if the input is bad, 3 if the result is inconclusive.
     """
     say_plainly()
 
@@ -197,7 +220,7 @@ def main(
 
 
 def fall_short(reasons: Iterable[str]) -> None:
-    """End the command with status 1 after saying why, where there is a reason."""
+    """End the command with status 1 and print the reasons, if there is any."""
     reasons = list(reasons)
     for reason in reasons:
         say(reason, "fell short:", "yellow")
@@ -205,13 +228,17 @@ def fall_short(reasons: Iterable[str]) -> None:
         raise typer.Exit(FELL_SHORT)
 
 
-def end(status: int) -> None:
-    """End the command with a status that an option names."""
-    raise typer.Exit(status)
+def end_inconclusive(reasons: Iterable[str]) -> None:
+    """End the command with status 3 and print the reasons, if there is any."""
+    reasons = list(reasons)
+    for reason in reasons:
+        say(reason, "inconclusive:", "yellow")
+    if reasons:
+        raise typer.Exit(INCONCLUSIVE)
 
 
 def shortfalls(assertions: Iterable[Callable[[], None]]) -> list[str]:
-    """Why assertions of :mod:`mirage.testing` do not hold, those that do not."""
+    """Return the messages of the assertions of :mod:`mirage.testing` that do not hold."""
     from mirage.testing import FellShortError
 
     reasons = []
@@ -225,14 +252,14 @@ def shortfalls(assertions: Iterable[Callable[[], None]]) -> list[str]:
 
 @contextmanager
 def keeping(path: Path | None, cached: bool) -> Iterator[None]:
-    """Say what is kept, where the work is interrupted."""
+    """If the work is interrupted, print where its results are kept."""
     try:
         yield
     except KeyboardInterrupt:
         if path is not None:
-            say(f"stopped; what came so far is in {path}: the same command goes on from there")
+            say(f"stopped; results so far are in {path}: repeat the command to resume")
         elif cached:
-            say("stopped; the answers that came are in the cache: the same command takes them")
+            say("stopped; the answers so far are in the cache: repeat the command to resume")
         else:
-            say("stopped; nothing was kept: --out FILE keeps what comes")
+            say("stopped; nothing was kept: --out FILE keeps results as they arrive")
         raise

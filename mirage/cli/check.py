@@ -1,4 +1,4 @@
-"""mirage check: is a model worse than its baseline?"""
+"""mirage check: compare a model with its baseline."""
 
 from __future__ import annotations
 
@@ -6,69 +6,62 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from mirage.cli import _options as options
-from mirage.cli._history import File, Label, Sha, check_history, commit_of
-from mirage.cli._inputs import check_folder, dataset_of, runs_of
+from mirage.cli._history import current_commit
+from mirage.cli._inputs import check_folder, dataset_of, run_of
 from mirage.cli._output import out_either, out_json
-from mirage.cli._shell import app, argument, end, example, fall_short, option
+from mirage.cli._shell import app, end_inconclusive, example, fall_short, option
 
 if TYPE_CHECKING:
-    from mirage.testing.comparison import Change
+    from mirage.testing.comparison import Change, Comparison
+    from mirage.testing.planning import More
 
 __all__ = ["check"]
 
 
 @app.command(
     epilog=example(
-        "mirage check sw my-rag.jsonl --baseline baseline.json",
-        "mirage check sw my-rag.jsonl --baseline baseline.json --feature answer_rougeL",
+        "mirage check my-rag.jsonl --baseline baseline.json",
+        "mirage check my-rag.jsonl --baseline baseline.json --feature answer_rougeL",
     )
 )
 def check(
-    language: options.Language,
-    responses: Annotated[
-        Path,
-        argument("RESPONSES", 'JSON Lines {"query_id": ..., "text": ...}; - is standard input.'),
-    ],
-    baseline: Annotated[Path, option("FILE", "What `mirage baseline save` wrote.")],
-    name: Annotated[
-        str | None, option("NAME", "What to call the model.  [default: the file's name]")
-    ] = None,
+    responses: options.OneResponses,
+    baseline: Annotated[Path, option("FILE", "The baseline that `mirage baseline` wrote.")],
+    language: options.Language = None,
     feature: Annotated[
         list[str] | None,
         option(
             "NAME",
             "A feature of the baseline to compare; may be repeated.  [default: language, "
             "citations, support, facts, abstention]",
+            autocompletion=options.complete_feature,
+            show_default=False,
         ),
     ] = None,
-    alpha: Annotated[float, option("P", "The probability of a false alarm.")] = 0.05,
+    alpha: Annotated[float, option("P", "Significance level.")] = 0.05,
     margin: Annotated[
-        float,
-        option("SHARE", "The loss that `no worse` excludes: of all queries, in every feature."),
+        float, option("SHARE", "The loss that `no worse` rules out, as a share of the queries.")
     ] = 0.1,
-    cannot_tell: Annotated[
-        int, option("STATUS", "How to end where nobody can tell; 0 passes.", min=0, max=125)
-    ] = 2,
     allow_failed: options.AllowFailed = 0,
     dataset: options.Dataset = None,
     cluster: options.Cluster = None,
     comment: Annotated[
         Path | None, option("FILE", "Write a comment for the pull request, in Markdown.")
     ] = None,
-    junit: Annotated[Path | None, option("FILE", "Write JUnit XML, a test case a feature.")] = None,
-    history: File = None,
-    commit: Sha = None,
-    label: Label = "",
+    junit: Annotated[
+        Path | None, option("FILE", "Write JUnit XML, with one test case per feature.")
+    ] = None,
+    history: options.History = None,
     as_json: options.Json = False,
 ) -> None:
     """Compare a model with its baseline.
 
-    Ends with status 1 if it is worse, 0 if it is no worse than the margin, and 2 if the queries are
-    too few to tell or nothing measures correctness. Another wording is no regression, unless
+    Exit status: 1 if it is worse, 0 if it is no worse than the margin, and 3 if the queries are too
+    few to decide or nothing measures correctness. Another wording is no regression, unless
     --feature asks for it.
     """
     from mirage._base.files import write_text
-    from mirage.testing import FellShortError, History, comments
+    from mirage.testing import FellShortError, History, comments, read_baseline
     from mirage.testing.regressions import (
         check_compared,
         compared,
@@ -78,16 +71,18 @@ def check(
         told,
     )
 
-    check_history(history, commit, label)
+    commit = current_commit() if history is not None else ""
     for file in (comment, junit):
         check_folder(file)
+    if language is None and dataset is None:
+        language = read_baseline(baseline).table.language
     queries = dataset_of(language, dataset)
-    (run,) = runs_of(queries.language, [responses], [name] if name else None)
+    run = run_of(queries.language, responses)
     runs = compared(
         run, baseline, alpha, margin=margin, features=feature, on=queries, cluster=cluster
     )
     if history is not None:
-        History(history).append(measured(runs), commit_of(commit), label=label)
+        History(history).append(measured(runs), commit)
     more = more_to_tell(runs.comparison)
     if comment is not None:
         write_text(comment, comments.comment(runs, allow_failed=allow_failed, more=more))
@@ -97,28 +92,32 @@ def check(
         comparison = check_compared(runs, "pass", allow_failed)
     except FellShortError as error:
         if as_json:
-            out_json({"verdict": "worse", "held": False, "reason": str(error)})
+            out_json(_plain(runs.comparison, more) | {"verdict": "worse", "reason": str(error)})
         fall_short([str(error)])
     else:
-        plain: dict[str, Any] = {
-            "verdict": comparison.verdict,
-            "held": True,
-            "margin": margin,
-            "features": list(map(_plain, comparison.compared)),
-            "not_compared": comparison.not_compared,
-            "evidence": comparison.evidence.kinds,
-            "reason": summary(comparison, more),
-        }
-        if comparison.identical is not None:
-            plain["identical"] = int(comparison.identical.sum())
-        if more is not None:
-            plain["to_tell"] = more._asdict()
+        reason = summary(comparison, more)
+        plain = _plain(comparison, more) | {"verdict": comparison.verdict, "reason": reason}
         out_either(told(comparison, more), plain, as_json)
         if comparison.verdict == "cannot tell":
-            end(cannot_tell)
+            end_inconclusive([reason])
 
 
-def _plain(change: Change) -> dict[str, Any]:
+def _plain(comparison: Comparison, more: More | None) -> dict[str, Any]:
+    """Return a comparison as JSON data."""
+    plain: dict[str, Any] = {
+        "margin": comparison.margin,
+        "features": list(map(_change_plain, comparison.compared)),
+        "not_compared": comparison.not_compared,
+        "evidence": comparison.evidence.kinds,
+    }
+    if comparison.identical is not None:
+        plain["identical"] = int(comparison.identical.sum())
+    if more is not None:
+        plain["to_tell"] = more._asdict()
+    return plain
+
+
+def _change_plain(change: Change) -> dict[str, Any]:
     return {
         "feature": change.feature,
         "before": change.before,

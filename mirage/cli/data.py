@@ -1,4 +1,4 @@
-"""mirage data: describes datasets, builds them and converts them."""
+"""mirage data: print, describe, build and convert datasets."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 from mirage.cli import _options as options
-from mirage.cli._inputs import file_of, is_language, place_of
-from mirage.cli._output import out_either, print_records, summarise
+from mirage.cli._inputs import existing, file_of, is_language, language_of
+from mirage.cli._output import out_either, out_json_text, print_records, summarise
 from mirage.cli._shell import argument, example, fall_short, flag, group, option
 from mirage.errors import MirageError, UnknownNameError
 
@@ -22,13 +22,33 @@ if TYPE_CHECKING:
 SOURCES = ("jsonl", "trec", "nomiracl", "memerag")
 TARGETS = ("jsonl", "trec")
 
-TOPICS = option("FILE", "Lines id<TAB>text.")
-QRELS = option("FILE", "Lines id Q0 passage-id relevance.")
-PASSAGES = option("FILE", "JSON Lines of passages.")
-
 __all__ = ["commands"]
 
-commands = group("data", "Look into datasets, build and convert them.")
+commands = group("data", "Print, describe, build and convert datasets.")
+
+
+# Queries ------------------------------------------------------------------------------------------
+
+
+@commands.command(epilog=example("mirage data queries sw > queries.jsonl"))
+def queries(
+    source: Annotated[
+        str, argument("LANGUAGE|FILE", "The bundled queries of a language, or JSON Lines.")
+    ],
+) -> None:
+    """Print queries as JSON Lines, without references, answers and relevance.
+
+    A system under test receives exactly these fields.
+    """
+    from mirage.dataset import MirageDataset
+    from mirage.models import GOLD
+
+    if is_language(source):
+        dataset = MirageDataset.bundled(source)
+    else:
+        dataset = MirageDataset.from_jsonl(file_of(Path(source)))
+    for query in dataset:
+        out_json_text(query.model_dump_json(exclude=set(GOLD)))
 
 
 # Describe -----------------------------------------------------------------------------------------
@@ -42,9 +62,9 @@ def describe(
     ],
     as_json: options.Json = False,
 ) -> None:
-    """Say what is in datasets, and what is wrong with them.
+    """Count the contents of datasets, and list their problems.
 
-    Falls short (status 1) where something is wrong.
+    Falls short (status 1) if there is a problem.
     """
     surveys = list(map(_survey, sources))
     out_either("\n\n".join(map(str, surveys)), [each.to_dict() for each in surveys], as_json)
@@ -75,35 +95,32 @@ def _survey(source: str) -> Survey:
     )
 )
 def build(
-    language: Annotated[str, option("CODE", "Of the queries.")],
-    topics: Annotated[Path, TOPICS],
-    qrels: Annotated[Path, QRELS],
-    passages: Annotated[Path | None, PASSAGES] = None,
+    topics: Annotated[Path, option("FILE", "Lines id<TAB>text.")],
+    qrels: Annotated[Path, option("FILE", "Lines id Q0 passage-id relevance.")],
+    language: options.Language = None,
+    passages: Annotated[Path | None, option("FILE", "JSON Lines of passages.")] = None,
     file: Annotated[
         Path | None,
         option("FILE", "The queries as JSON Lines.  [default: standard output]", "--out"),
     ] = None,
     sample: Annotated[
-        int | None, option("N", "Draw so many queries.  [default: all]", min=0)
+        int | None, option("N", "Sample this many queries.  [default: all]", min=0)
     ] = None,
-    relevant_only: Annotated[
-        int, option("N", "Also so many of those without a non-relevant passage.", min=0)
-    ] = 0,
-    miracl: Annotated[bool, flag("Draw what MIRAGE-Bench drew of MIRACL.", "--miracl")] = False,
+    miracl: Annotated[
+        bool, flag("Sample the numbers that MIRAGE-Bench sampled from MIRACL.", "--miracl")
+    ] = False,
     seed: options.Seed = 0,
-    as_json: options.SummaryJson = False,
 ) -> None:
-    """Build a benchmark from a retrieval dataset.
+    """Build a benchmark from a retrieval dataset, as MIRAGE-Bench was built.
 
-    As MIRAGE-Bench was built: a query is kept if it has relevant and non-relevant passages.
+    Queries with relevant and non-relevant passages are included.
     """
     from mirage.building import MIRACL_RECIPE, Recipe, build_benchmark
-    from mirage.languages import Language
 
-    if miracl and (sample is not None or relevant_only):
-        raise MirageError("--miracl says how much to draw; leave out --sample and --relevant-only")
-    code = Language.of(language).code
-    recipe = MIRACL_RECIPE[code] if miracl else Recipe(sample, relevant_only)
+    if miracl and sample is not None:
+        raise MirageError("--miracl sets the number to sample; leave out --sample")
+    code = language_of(language)
+    recipe = MIRACL_RECIPE[code] if miracl else Recipe(sample)
     dataset, dropped = build_benchmark(
         file_of(topics),
         file_of(qrels),
@@ -118,8 +135,7 @@ def build(
         f"{len(dataset)} queries in {code!r}",
         *(f"{n} dropped: {why}" for why, n in reasons.items()),
     )
-    plain = {"queries": len(dataset), "language": code, "dropped": dropped}
-    summarise("; ".join(parts), plain, file, as_json)
+    summarise("; ".join(parts), file)
 
 
 # Convert ------------------------------------------------------------------------------------------
@@ -129,49 +145,43 @@ def build(
     epilog=example(
         "mirage data convert nomiracl/ --from nomiracl --language sw --runs runs/ > sw.jsonl",
         "mirage data convert queries.jsonl --to trec --out trec/",
-        "mirage data convert --from trec --topics t.tsv --qrels q.txt --language sw > sw.jsonl",
+        "mirage data convert trec/ --from trec --language sw > sw.jsonl",
     )
 )
 def convert(
     source: Annotated[
-        Path | None,
+        Path,
         argument(
             "SOURCE",
-            "JSON Lines, a folder of NoMIRACL, or a file of MEMERAG; none for --from trec.",
+            "JSON Lines; a folder of NoMIRACL; a file of MEMERAG; or a folder of TREC with "
+            "topics.tsv, qrels.txt and, if there are passages, passages.jsonl.",
         ),
-    ] = None,
+    ],
     from_: Annotated[str, option("FORM", ", ".join(SOURCES), "--from")] = "jsonl",
     to: Annotated[str, option("FORM", ", ".join(TARGETS))] = "jsonl",
-    language: Annotated[str | None, option("CODE", "Of the queries; JSON Lines say it.")] = None,
+    language: options.Language = None,
     file: Annotated[
         Path | None,
         option("PATH", "A file; for trec, a folder.  [default: standard output]", "--out"),
     ] = None,
     runs: Annotated[
         Path | None,
-        option("FOLDER", "Write recorded responses here, a file a model (nomiracl, memerag)."),
+        option("FOLDER", "Also write recorded responses, one file per model (nomiracl, memerag)."),
     ] = None,
     labels: Annotated[
         Path | None,
-        option("FILE", "Write the labelled sentences here, for `mirage metaeval` (memerag)."),
+        option("FILE", "Also write the labelled sentences, for `mirage metaeval` (memerag)."),
     ] = None,
-    topics: Annotated[Path | None, TOPICS] = None,
-    qrels: Annotated[Path | None, QRELS] = None,
-    passages: Annotated[Path | None, PASSAGES] = None,
-    as_json: options.SummaryJson = False,
 ) -> None:
-    """Convert a dataset between forms.
-
-    From JSON Lines, TREC, NoMIRACL or MEMERAG, to JSON Lines or TREC.
-    """
+    """Convert a dataset from JSON Lines, TREC, NoMIRACL or MEMERAG to JSON Lines or TREC."""
     from mirage.dataset import write_run
 
-    for form, known in ((from_, SOURCES), (to, TARGETS)):
-        if form not in known:
-            raise UnknownNameError("form of a dataset", form, known)
+    for form, forms in ((from_, SOURCES), (to, TARGETS)):
+        if form not in forms:
+            raise UnknownNameError("form of a dataset", form, forms)
     if to == "trec" and file is None:
         raise MirageError("TREC is three files: give --out FOLDER")
-    content = _content(source, from_, language, topics, qrels, passages)
+    content = _content(source, from_, language)
     if runs is not None and not content.runs:
         raise MirageError(f"--runs: {from_} holds no responses")
     if labels is not None and content.memerag is None:
@@ -189,12 +199,11 @@ def convert(
             write_run(run, runs / f"{name}.jsonl")
     if labels is not None and content.memerag is not None:
         content.memerag.write_labels(labels)
-    plain = {"queries": len(dataset), "language": dataset.language, "runs": len(content.runs)}
-    summarise(f"{len(dataset)} queries in {dataset.language!r}", plain, file, as_json)
+    summarise(f"{len(dataset)} queries in {dataset.language!r}", file)
 
 
 def _file_names(runs: Sequence[Run]) -> list[str]:
-    """Return a name for the file of each run, without slashes, and no two the same."""
+    """Return a unique file name for each run, without slashes."""
     from mirage._base.files import file_name
 
     plain = [file_name(run.model.replace("/", "_")) for run in runs]
@@ -206,52 +215,42 @@ def _file_names(runs: Sequence[Run]) -> list[str]:
 
 
 class _Content(NamedTuple):
-    """A dataset, with the responses and the labelled sentences that came along."""
+    """A dataset, with its recorded responses and labelled sentences, if any."""
 
     dataset: MirageDataset
     runs: Sequence[Run] = ()
     memerag: Memerag | None = None
 
 
-def _content(
-    source: Path | None,
-    form: str,
-    language: str | None,
-    topics: Path | None,
-    qrels: Path | None,
-    passages: Path | None,
-) -> _Content:
+def _content(source: Path, form: str, language: str | None) -> _Content:
     from mirage.dataset import MirageDataset
 
-    def code() -> str:
-        if language is None:
-            raise MirageError(
-                f"{form} does not say the language of its queries: give --language CODE"
-            )
-        return language
-
-    if form == "trec":
-        if source is not None or topics is None or qrels is None:
-            raise MirageError("--from trec takes --topics and --qrels, and no SOURCE")
-        texts = None if passages is None else file_of(passages)
-        return _Content(
-            MirageDataset.from_trec(file_of(topics), file_of(qrels), texts, language=code())
-        )
-    if source is None or topics or qrels or passages:
-        raise MirageError(
-            f"--from {form} takes SOURCE; --topics, --qrels and --passages go with --from trec"
-        )
     if form == "jsonl":
         return _Content(MirageDataset.from_jsonl(file_of(source)))
+    code = language_of(language, f", for {form} does not name it")
+    if form == "trec":
+        return _Content(_read_trec(source, code))
     if form == "nomiracl":
         from mirage.sources import nomiracl
 
-        loaded = nomiracl.load(place_of(source), code())
+        loaded = nomiracl.load(existing(source), code)
         return _Content(loaded.dataset, tuple(loaded.runs.values()))
     from mirage.sources import memerag
 
-    labelled = memerag.load(file_of(source), code())
+    labelled = memerag.load(file_of(source), code)
     return _Content(labelled.dataset, [labelled.run], labelled)
+
+
+def _read_trec(folder: Path, language: str) -> MirageDataset:
+    from mirage.dataset import MirageDataset
+
+    passages = existing(folder) / "passages.jsonl"
+    return MirageDataset.from_trec(
+        existing(folder / "topics.tsv"),
+        existing(folder / "qrels.txt"),
+        passages if passages.exists() else None,
+        language=language,
+    )
 
 
 def _write_queries(dataset: MirageDataset, file: Path | None) -> None:

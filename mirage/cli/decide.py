@@ -1,4 +1,4 @@
-"""mirage decide: labels of sentences by a score where it is sure, by an LLM or people elsewhere."""
+"""mirage decide: label sentences by a feature with bounded error, and by an LLM or people."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 from mirage.cli import _options as options
-from mirage.cli._inputs import check_folder, file_of, labelled_of, runs_of, score_of
-from mirage.cli._llms import llms_of
+from mirage.cli._inputs import check_folder, file_of, labelled_of, run_of, score_of
+from mirage.cli._llms import LLMSettings
 from mirage.cli._output import out_either, out_json, say, summarise
 from mirage.cli._shell import app, argument, example, fall_short, flag, keeping, option
 from mirage.errors import MirageError
@@ -26,135 +26,113 @@ __all__ = ["decide"]
 
 @app.command(
     epilog=example(
-        "mirage decide labels.jsonl sentences.jsonl --risk 0.1 --left for-people.jsonl",
-        "mirage decide labels.jsonl my-rag.jsonl --dataset queries.jsonl --model gpt-4o --estimate",
-        "mirage decide labels.jsonl sentences.jsonl --model gpt-4o --out decided.jsonl",
+        "mirage decide labels.jsonl sentences.jsonl --risk 0.1 --rest for-people.jsonl",
+        "mirage decide labels.jsonl my-rag.jsonl --dataset queries.jsonl --judge gpt-4o --dry-run",
+        "mirage decide labels.jsonl sentences.jsonl --judge gpt-4o --out decided.jsonl",
     )
 )
 def decide(
     labels: Annotated[
         Path,
-        argument("LABELS", "JSON Lines with a labelled sentence a line, or a folder of MEMERAG."),
+        argument("LABELS", "JSON Lines with one labelled sentence per line, or MEMERAG's folder."),
     ],
     sentences: Annotated[
         Path,
-        argument("SENTENCES", "As LABELS, where labels may be missing; with --dataset, responses."),
+        argument("SENTENCES", "The form of LABELS without labels; with --dataset, responses."),
     ],
-    judge: Annotated[
+    feature: Annotated[
         list[str] | None,
         option(
             "FEATURE[=THRESHOLD]",
-            "What decides where it is sure. Several, or one without a threshold, are made one "
-            "probability by the labels.  [default: support_lexical]",
+            "The feature that decides; may be repeated. Several features, or one without a "
+            "threshold, are combined to a probability by the labels.  [default: support_lexical]",
         ),
     ] = None,
     risk: Annotated[
-        float, option("SHARE", "Of what is decided, the share that may be wrong.")
+        float, option("SHARE", "Largest acceptable share of errors among the decisions.")
     ] = 0.2,
-    confidence: Annotated[
-        float, option("SHARE", "Of the draws of labels, those in which the risk is kept.")
-    ] = 0.95,
-    balanced: Annotated[
-        bool, flag("Let the risk be of the mean error of the two labels.", "--balanced")
-    ] = False,
-    language: Annotated[str | None, option("CODE", "Of sentences that do not name theirs.")] = None,
+    language: options.Language = None,
     positive: Annotated[
-        str,
-        option("LABEL", "The label that a good score speaks for: a high one, or as it declares."),
+        str, option("LABEL", "The label that a good value of the feature stands for.")
     ] = "Supported",
     dataset: Annotated[
-        Path | None, option("FILE", "Take SENTENCES for responses to these queries (JSON Lines).")
+        Path | None, option("FILE", "Read SENTENCES as responses to these queries (JSON Lines).")
     ] = None,
     model: Annotated[
-        str | None, option("NAME", "The LLM that is asked about the rest.  [default: none is]")
+        str | None, option("NAME", "An LLM that labels the rest.  [default: none]", "--judge")
     ] = None,
     file: Annotated[
         Path | None,
-        option("FILE", "Write a line a sentence here.  [default: standard output]", "--out"),
+        option(
+            "FILE", "The decisions, one sentence per line.  [default: standard output]", "--out"
+        ),
     ] = None,
-    left: Annotated[
+    rest: Annotated[
         Path | None,
-        option("FILE", "Write what is left without a label here, for people, as LABELS has it."),
+        option("FILE", "Write the sentences without a label, in the form of LABELS, for people."),
     ] = None,
-    dry_run: Annotated[
-        bool, flag("Say what it would take, and ask nothing.", "--estimate", "--dry-run")
-    ] = False,
+    dry_run: options.DryRun = False,
     base_url: options.BaseUrl = None,
-    key_from: options.KeyFrom = None,
-    max_tokens: options.MaxTokens = 1024,
-    temperature: options.Temperature = 0.0,
-    concurrency: options.Concurrency = 8,
+    llm: options.Llm = None,
     budget: options.Budget = None,
-    price: options.Price = None,
-    cache: options.Cache = True,
     seed: options.Seed = 0,
     as_json: Annotated[
-        bool, flag("With --out or --estimate: print a summary as JSON.", "--json")
+        bool, flag("With --out or --dry-run: print the summary as JSON.", "--json")
     ] = False,
 ) -> None:
-    """Label sentences where a score is sure, and ask elsewhere.
+    """Label sentences automatically where the error is bounded, and leave the rest.
 
-    LABELS of people say how sure is sure, so that the share that is wrong among what the score
-    decides is below --risk, of sentences like those; nothing is stated of the rest. What it may
-    take is said before the first call. Falls short (status 1) where the labels do not show the risk
-    of any share, or the LLM leaves something without a label.
+    People's LABELS calibrate the feature, so that the share of errors among its decisions is below
+    --risk with 95 % confidence, for sentences drawn like the labelled ones. An LLM may label the
+    rest; its error is not bounded. Falls short (status 1) if the labels show no decision to be safe
+    enough, or if the LLM leaves sentences without a label.
     """
     from mirage.metaeval import LLMSentenceJudge, cascade, write_sentences
 
-    for place in (file, left):
-        check_folder(place)
+    for output in (file, rest):
+        check_folder(output)
     labelled = labelled_of(labels, language, positive)
-    others = _sentences(sentences, dataset, language, labelled)
-    llms = llms_of(
-        [] if model is None else [model],
-        base_url,
-        key_from,
-        max_tokens=max_tokens,
-        temperature=temperature,
-        concurrency=concurrency,
-        cache=cache,
-        budget=budget,
-        price=price,
-    )
-    # What the LLM is not asked for a budget, or refuses, is left, and what was decided is not lost.
-    costly = LLMSentenceJudge(llms[0], failed_is_wrong=True) if llms else None
-    shares: dict[str, Any] = {"risk": risk, "confidence": confidence, "balanced": balanced}
-    judged = cascade(_cheap(judge), costly, labelled, seed=seed, **shares)
-    decisions = judged.scored(others)
-    rest = [one.sentence for one in decisions if one.label is None]
-    unsure, estimate = len(rest), costly.estimate(rest) if costly else None
+    unlabelled = _sentences(sentences, dataset, language, labelled)
+    settings = LLMSettings(llm, base_url, budget)
+    # If the LLM refuses or the budget ends, sentences are left over and decisions are kept.
+    judge = None if model is None else LLMSentenceJudge(settings.llm(model), failed_is_wrong=True)
+    judged = cascade(_feature_scores(feature), judge, labelled, seed=seed, risk=risk)
+    decisions = judged.scored(unlabelled)
+    undecided = [row.sentence for row in decisions if row.label is None]
+    unsure, estimate = len(undecided), judge.estimate(undecided) if judge else None
     plan = {
         "calibration": asdict(judged.abstaining),
-        "sentences": len(others),
+        "sentences": len(unlabelled),
         "left": unsure,
         "estimate": None if estimate is None else asdict(estimate),
     }
-    words = _plan(judged, len(others), unsure, estimate)
+    words = _plan(judged, len(unlabelled), unsure, estimate)
     if dry_run:
         out_either(words, plan, as_json)
         return
     say(words)
-    with keeping(None, cached=cache):
+    with keeping(None, cached=settings.cache):
         decisions = judged.finished(decisions)
     _write(decisions, file)
-    rest = [one.sentence for one in decisions if one.label is None]
-    if left is not None:
-        write_sentences(rest, left)
-    counts = Counter((one.by, one.label) for one in decisions if one.label is not None)
-    given = [{"by": by, "label": label, "sentences": n} for (by, label), n in counts.items()]
-    told = [f"{row['sentences']} {row['label']} by {row['by']}" for row in given]
-    text = ", ".join([*told, f"{len(rest)} left without a label"])
-    summarise(text, {**plan, "given": given, "left": len(rest)}, file, as_json)
+    undecided = [row.sentence for row in decisions if row.label is None]
+    if rest is not None:
+        write_sentences(undecided, rest)
+    counts = Counter((row.by, row.label) for row in decisions if row.label is not None)
+    labels_by = [{"by": by, "label": label, "sentences": n} for (by, label), n in counts.items()]
+    parts = [f"{row['sentences']} {row['label']} by {row['by']}" for row in labels_by]
+    text = ", ".join([*parts, f"{len(undecided)} without a label"])
+    summary = {**plan, "given": labels_by, "left": len(undecided)}
+    summarise(text, file, summary, as_json=as_json)
     if judged.abstaining.coverage == 0:
         fall_short([str(judged.abstaining)])
-    if costly is not None and rest:
-        fall_short([f"{costly.name} gave no label to {len(rest)} of {unsure} sentences"])
+    if judge is not None and undecided:
+        fall_short([f"{judge.name} gave no label to {len(undecided)} of {unsure} sentences"])
 
 
 def _sentences(
     path: Path, dataset: Path | None, language: str | None, labelled: LabelledSentences
 ) -> tuple[AnswerSentence, ...]:
-    """What is to be labelled, in the one language of the labels."""
+    """Return the sentences to label, which must be in the language of the labels."""
     from mirage.dataset import MirageDataset
     from mirage.metaeval import read_sentences, sentences_of
 
@@ -162,28 +140,29 @@ def _sentences(
         sentences = read_sentences(file_of(path), language=language)
     else:
         queries = MirageDataset.from_jsonl(file_of(dataset))
-        sentences = sentences_of(queries, runs_of(queries.language, [path], None)[0])
-    codes = sorted({one.query.language for one in sentences} | {*labelled.languages})
+        sentences = sentences_of(queries, run_of(queries.language, str(path)))
+    codes = sorted({row.query.language for row in sentences} | {*labelled.languages})
     if len(codes) > 1:
         raise MirageError(
             f"labels in {', '.join(labelled.languages)} and sentences in "
-            f"{', '.join(sorted({one.query.language for one in sentences}))}: a risk is stated of "
-            "one language, that of the labels; give one file a language"
+            f"{', '.join(sorted({row.query.language for row in sentences}))}: the risk holds only "
+            "for the language of the labels; give one file per language"
         )
     if not sentences:
         raise MirageError(f"{path}: there is no sentence to label")
     return sentences
 
 
-def _cheap(texts: list[str] | None) -> Score | list[Score]:
-    """The score: the one that is named with its threshold, or those to be made one."""
+def _feature_scores(texts: list[str] | None) -> Score | list[Score]:
+    """Return the feature with its threshold, or the features to combine."""
     scores = list(map(score_of, texts or ["support_lexical"]))
     if len(scores) == 1 and scores[0].threshold is not None:
         return scores[0]
-    known = next((one.name for one in scores if one.threshold is not None), None)
-    if known is not None:
+    with_threshold = next((score.name for score in scores if score.threshold is not None), None)
+    if with_threshold is not None:
         raise MirageError(
-            f"--judge {known} has a threshold, which several together have no use for; leave it out"
+            f"--feature {with_threshold} has a threshold, but several features are combined "
+            "without thresholds; leave it out"
         )
     return scores
 
@@ -199,17 +178,17 @@ def _write(decisions: Iterable[Decision], file: Path | None) -> None:
 
     rows = (
         {
-            "query_id": one.sentence.query.id,
-            "query": one.sentence.query.text,
-            "sentence": one.sentence.text,
-            "label": one.label,
-            "by": one.by,
-            "score": None if math.isnan(one.score) else round(one.score, 6),
+            "query_id": row.sentence.query.id,
+            "query": row.sentence.query.text,
+            "sentence": row.sentence.text,
+            "label": row.label,
+            "by": row.by,
+            "score": None if math.isnan(row.score) else round(row.score, 6),
         }
-        for one in decisions
+        for row in decisions
     )
     if file is None:
-        for row in rows:
-            out_json(row)
+        for line in rows:
+            out_json(line)
         return
     write_text(file, "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows))

@@ -1,4 +1,4 @@
-"""mirage doctor: what is installed, and what answers."""
+"""mirage doctor: check the installation, the bundled data and endpoints."""
 
 from __future__ import annotations
 
@@ -25,16 +25,15 @@ def doctor(
         list[str] | None,
         option(
             "URL",
-            "See whether this endpoint answers, and the one of OPENAI_BASE_URL; no key is sent. "
-            "May be repeated.",
+            "Check this endpoint, and the one of OPENAI_BASE_URL, without a key; may be repeated.",
         ),
     ] = None,
     as_json: options.Json = False,
 ) -> None:
-    """Say what is installed and missing, and what answers.
+    """Check the installation, the bundled data and endpoints.
 
-    Falls short (status 1) where a package that is always needed is missing, or an endpoint does
-    not answer.
+    Falls short (status 1) if a required package is missing, a bundled surrogate was changed, or an
+    endpoint does not answer.
     """
     packages = _packages()
     configured = os.environ.get("OPENAI_BASE_URL", "").strip()
@@ -56,14 +55,15 @@ def doctor(
         if version is None
     ]
     silent = [f"{url}: {answer.reason}" for url, answer in answers.items() if not answer.ok]
-    fall_short([*missing, *silent])
+    changed = [f"{name}: {fault}" for name, fault in facts["data"]["changed_surrogates"].items()]
+    fall_short([*missing, *changed, *silent])
 
 
 # Packages -----------------------------------------------------------------------------------------
 
 
 def _packages() -> dict[str, dict[str, str | None]]:
-    """What the library needs, with the version that is installed, by extra; "" is always needed."""
+    """Return required packages by extra, with installed versions; "" is the core."""
     from importlib import metadata
 
     needs = {"": {DISTRIBUTION: _version(DISTRIBUTION)}}
@@ -96,12 +96,14 @@ def _extra(name: str, packages: dict[str, str | None]) -> dict[str, Any]:
 def _data() -> dict[str, Any]:
     from mirage.languages import LANGUAGES
     from mirage.llm.cache import default_cache_path
+    from mirage.surrogate.artifacts import verify
 
     cache = default_cache_path()
     root = Path(__file__).parents[1]
     return {
         "bundled_corpora": len(list((root / "data" / "mini").glob("*.jsonl"))),
         "bundled_surrogates": len(list((root / "surrogate" / "pretrained").glob("*.joblib"))),
+        "changed_surrogates": {name: fault for name, fault in verify(None).items() if fault},
         "languages": list(LANGUAGES),
         "cache": str(cache.parent),
         "cache_set_by": "MIRAGE_CACHE" if os.environ.get("MIRAGE_CACHE") else None,
@@ -109,13 +111,13 @@ def _data() -> dict[str, Any]:
     }
 
 
-# Showing ------------------------------------------------------------------------------------------
+# Output -------------------------------------------------------------------------------------------
 
 
 def _text(facts: dict[str, Any]) -> str:
     data = facts["data"]
     size = data["llm_cache_bytes"]
-    answers = "no answers of LLMs yet" if size is None else f"{size / 1e6:.1f} MB of LLMs' answers"
+    answers = "empty" if size is None else f"{size / 1e6:.1f} MB"
     lines = [
         f"{DISTRIBUTION} {facts['packages'][DISTRIBUTION]}, Python {facts['python']}, "
         f"{facts['platform']}",

@@ -1,4 +1,4 @@
-"""mirage eval-run: how good a retrieval run is."""
+"""mirage eval-run: measure a retrieval run."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 from mirage.cli import _options as options
 from mirage.cli._inputs import file_of, is_language
 from mirage.cli._output import out_either
-from mirage.cli._scores import ends, number
-from mirage.cli._shell import app, argument, example, flag, option
+from mirage.cli._scores import ends
+from mirage.cli._shell import app, argument, example, option
 from mirage.errors import UnknownNameError
 
 if TYPE_CHECKING:
@@ -35,33 +35,29 @@ def eval_run(
         str,
         argument(
             "QRELS",
-            "Lines of TREC, or queries with their relevant passages as JSON Lines; a language "
-            "code stands for the bundled queries.",
+            "TREC qrels, or queries with their relevant passages as JSON Lines, or a language code "
+            "for the bundled queries.",
         ),
     ],
     measure: Annotated[
         list[str] | None,
         option(
             "NAME",
-            "As ir_measures writes it; may be repeated.  [default: nDCG@10, R@10, RR@10, P@1]",
+            "A measure of ir_measures; may be repeated.  [default: nDCG@10, R@10, RR@10, P@1]",
         ),
     ] = None,
     level: Annotated[
-        str, option("LEVEL", "What is ranked: passage, or document (by its best passage).")
+        str, option("LEVEL", "Rank passage, or document (by its best passage).")
     ] = "passage",
     compare: Annotated[
-        Path | None, option("FILE", "Also test this run for a difference from RUN.")
+        Path | None, option("FILE", "Also test whether this run differs from RUN.")
     ] = None,
-    per_query: Annotated[
-        bool, flag("Show each query, and not the means only.", "--per-query")
-    ] = False,
-    seed: options.Seed = 0,
     as_json: options.Json = False,
 ) -> None:
     """Measure a retrieval run against relevance judgments.
 
-    Needs the extra retrieval. Means come with 95 % intervals. A query that the run lacks counts 0;
-    one without a relevant passage in the qrels is not measured.
+    Needs the extra retrieval. Prints means with 95 % intervals; --json prints the value of each
+    query. A query that the run lacks counts as 0. A query without a relevant passage is left out.
     """
     from mirage.retrieval import RetrievalRun, evaluate
     from mirage.retrieval.evaluation import MEASURES
@@ -82,12 +78,10 @@ def eval_run(
     if others and others[0].name == measured.name:
         measured = replace(measured, name=run.name)
         others = [replace(others[0], name=compare.name if compare else "")]
-    compared = measured.compare(others[0], seed=seed) if others else []
+    compared = measured.compare(others[0]) if others else []
     parts = [str(each) for each in (measured, *others)]
     if compared:
         parts.append(_differences(measured, others[0], compared))
-    if per_query:
-        parts.append(_by_query(measured))
     plain = {"runs": [_plain(each) for each in (measured, *others)]}
     if compared:
         plain["differences"] = [row._asdict() for row in compared]
@@ -122,14 +116,6 @@ def _differences(
     title = f"{measured.name} less {other.name}: {rows[0].n} queries"
     note = "p: paired permutation test; Holm: corrected for the measures."
     return to_text(Table(title, header, cells, notes=(note,), name=0).filled())
-
-
-def _by_query(measured: RetrievalEvaluation) -> str:
-    from mirage._base.tables import Table, to_text
-
-    values = zip(measured.query_ids, measured.values.tolist(), strict=True)
-    rows = tuple((query_id, *map(number, row)) for query_id, row in values)
-    return to_text(Table("", ("query", *measured.measures), rows, name=0))
 
 
 def _plain(measured: RetrievalEvaluation) -> dict[str, Any]:

@@ -1,17 +1,16 @@
-"""mirage features: responses scored by features."""
+"""mirage features: score responses by features."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from mirage.cli import _options as options
-from mirage.cli._inputs import dataset_of, file_of, named_numbers, run_names, runs_of
-from mirage.cli._logs import log_plain, log_text, logs_of, measured_logs
-from mirage.cli._output import out_either, say
+from mirage.cli._inputs import dataset_of, file_of, named_files, named_numbers
+from mirage.cli._logs import check_no_log
+from mirage.cli._output import out_either
 from mirage.cli._scores import feature_plain, feature_text
-from mirage.cli._shell import app, end, example, fall_short, flag, option
+from mirage.cli._shell import app, end_inconclusive, example, fall_short, option
 from mirage.errors import MirageError, UnknownNameError
 
 if TYPE_CHECKING:
@@ -22,18 +21,27 @@ if TYPE_CHECKING:
 
 __all__ = ["features"]
 
+SHORT_ANSWER_FEATURES = (
+    "qa_match",
+    "qa_exact",
+    "qa_f1",
+    "qa_precision",
+    "qa_recall",
+    "qa_char3_recall",
+)
+"""The default features of datasets of questions and short answers."""
+
 
 @app.command(
     epilog=example(
-        "mirage features sw my-rag.jsonl",
-        "mirage features sw my-rag.jsonl --min citation_recall@10=0.6",
-        "mirage features sw log.jsonl --field answer=output.text",
+        "mirage features my-rag.jsonl --language sw",
+        "mirage features my-rag.jsonl --language sw --min citation_recall@10=0.6",
+        "mirage features my-rag.jsonl --dataset mkqa.jsonl.gz --form mkqa --language sw",
     )
 )
 def features(
-    language: options.Language,
     responses: options.Responses,
-    name: options.Names = None,
+    language: options.Language = None,
     feature: options.Features = None,
     minimum: Annotated[
         list[str] | None,
@@ -44,74 +52,70 @@ def features(
             "--min",
         ),
     ] = None,
-    cannot_tell: Annotated[
-        int,
-        option(
-            "STATUS",
-            "With --min: exit status if the interval holds the number; 0 passes.",
-            min=0,
-            max=125,
-        ),
-    ] = 2,
     allow_failed: options.AllowFailed = 0,
-    per_query: Annotated[
-        bool, flag("Show each query, and not the means only.", "--per-query")
-    ] = False,
     dataset: options.Dataset = None,
+    form: Annotated[
+        str | None,
+        option(
+            "FORM",
+            "The form of --dataset if it has questions and short answers: answers (JSON Lines), "
+            "kilt, mkqa or xor-tydi.",
+        ),
+    ] = None,
     cluster: options.Cluster = None,
-    field: options.Fields = None,
     jobs: options.Jobs = 1,
     as_json: options.Json = False,
 ) -> None:
     """Score responses by features, such as citation_recall@10.
 
-    Means come with 95 % intervals.
+    Prints means with 95 % intervals. Values that cannot be computed are left out of the mean and
+    counted. --json prints the value of each query.
 
-    A value that cannot be computed is left out of the mean, and counted. Of a log, whose lines
-    have a question, what can be measured without references is, and the rest says why not.
-
-    Exit status with --min: 1 if the interval of a mean is below the number, 0 if it is not, and 2
-    if it is on both sides, so that the queries are too few to tell.
+    Exit status with --min: 1 if the interval of a mean is below the number, 0 if it is not, and 3
+    if it is on both sides, so that the queries are too few to decide.
     """
+    from mirage.dataset import read_run
     from mirage.features import FeatureSuite, canonical_name
-    from mirage.languages import Language
 
-    Language.of(language)
-    names = run_names(responses, name)
-    files = list(map(file_of, responses))
-    logs = logs_of(language, dict(zip(names, files, strict=True)), field, cluster)
-    if logs is not None:
-        _check_logs(dataset, minimum)
-        sides = measured_logs(logs, feature, jobs)
-        text = "\n\n".join(
-            log_text(log, side, per_query) for log, side in zip(logs, sides, strict=True)
-        )
-        out_either(text, list(map(log_plain, sides)), as_json)
-        return
-    queries = dataset_of(language, dataset)
-    suite = FeatureSuite(feature) if feature else FeatureSuite.offline().applicable(queries)
+    if form is not None and dataset is None:
+        raise MirageError("--form goes with --dataset")
+    files = {name: file_of(path) for name, path in named_files(responses).items()}
+    check_no_log(files.values())
+    queries = dataset_of(language, dataset, form)
+    if feature or form is not None:
+        suite = FeatureSuite(feature or SHORT_ANSWER_FEATURES)
+    else:
+        suite = FeatureSuite.offline().applicable(queries)
     minimums = {
         canonical_name(text): least for text, least in named_numbers("--min", minimum).items()
     }
     for label in minimums:
         if label not in suite.names:
             raise UnknownNameError("feature of this suite", label, suite.names)
-    runs = runs_of(queries.language, files, names)
+    runs = [read_run(path, language=queries.language, model=name) for name, path in files.items()]
     tables = [suite.score(queries, run, cluster=cluster, n_jobs=jobs) for run in runs]
-    text = "\n\n".join(feature_text(table, per_query) for table in tables)
-    plain = [feature_plain(table) for table in tables]
+    text = "\n\n".join(_text(table, run) for table, run in zip(tables, runs, strict=True))
+    plain = [_plain(table, run) for table, run in zip(tables, runs, strict=True)]
     checks, reasons = _check_minimums(runs, tables, minimums, queries, allow_failed)
     for entry in plain:
-        own = [check for check in checks if check.run.model == entry["model"]]
         if minimums:
-            entry["minimums"] = list(map(_check_plain, own))
+            entry["minimums"] = [
+                _check_plain(check) for check in checks if check.run.model == entry["model"]
+            ]
     out_either(text, plain, as_json)
     fall_short(reasons)
-    unclear = [check for check in checks if check.result.verdict == "cannot tell"]
-    for check in unclear:
-        say(check.unclear_reason(), "inconclusive:", "yellow")
-    if unclear:
-        end(cannot_tell)
+    end_inconclusive(
+        check.unclear_reason() for check in checks if check.result.verdict == "cannot tell"
+    )
+
+
+def _text(table: FeatureTable, run: Run) -> str:
+    failed = f"\n{len(run.failed)} of {len(run)} responses failed" if run.failed else ""
+    return feature_text(table) + failed
+
+
+def _plain(table: FeatureTable, run: Run) -> dict[str, Any]:
+    return feature_plain(table) | {"failed": [response.query_id for response in run.failed]}
 
 
 def _check_minimums(
@@ -121,7 +125,7 @@ def _check_minimums(
     queries: MirageDataset,
     allow_failed: int,
 ) -> tuple[list[CheckedRun], list[str]]:
-    """Return the runs compared with each minimum, and why some of them fall short."""
+    """Return the comparison of each run with each minimum, and the reasons to fall short."""
     if not minimums:
         return [], []
     from mirage.testing import FellShortError
@@ -143,7 +147,7 @@ def _check_minimums(
 
 
 def _check_plain(check: CheckedRun) -> dict[str, Any]:
-    """Return what came of a minimum, for machines."""
+    """Return the comparison with a minimum as JSON data."""
     result = check.result
     return {
         "feature": result.feature,
@@ -152,10 +156,3 @@ def _check_plain(check: CheckedRun) -> dict[str, Any]:
         "level": result.level,
         "verdict": result.verdict,
     }
-
-
-def _check_logs(dataset: Path | None, minimum: list[str] | None) -> None:
-    if dataset is not None:
-        raise MirageError("a log has its own questions; leave out --dataset")
-    if minimum:
-        raise MirageError("--min is for responses; `mirage drift` compares logs")

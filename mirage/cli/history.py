@@ -1,4 +1,4 @@
-"""mirage history: how a model moved over commits."""
+"""mirage history: features and rank of a model over commits."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from mirage.cli import _options as options
-from mirage.cli._inputs import check_folder, place_of
+from mirage.cli._inputs import check_folder, existing
 from mirage.cli._output import out_either
 from mirage.cli._shell import app, argument, example, option
 from mirage.errors import UnknownNameError
@@ -21,57 +21,59 @@ __all__ = ["history"]
     epilog=example(
         "mirage history history.sqlite",
         "mirage history history.sqlite --accept 4f2c91a",
-        "mirage history history.sqlite --html history.html",
+        "mirage history history.sqlite --report history.html",
     )
 )
 def history(
     file: Annotated[
-        Path, argument("FILE", "What --history of `mirage check`, `rank` or `bench run` wrote.")
+        Path,
+        argument("FILE", "A file that --history of `mirage check`, `rank` or `grid run` wrote."),
     ],
-    model: Annotated[str | None, option("NAME", "One model alone.")] = None,
+    model: Annotated[str | None, option("NAME", "Show only this model.")] = None,
     feature: Annotated[
         list[str] | None,
         option("NAME", "A feature to show and compare; may be repeated.  [default: the gate's]"),
     ] = None,
-    alpha: Annotated[
-        float, option("P", "The probability of any false alarm among the commits below.")
-    ] = 0.05,
-    commits: Annotated[
-        int, option("N", "How many after a reference are compared with it.", min=1)
-    ] = 30,
+    alpha: Annotated[float, option("P", "Significance level over 30 commits together.")] = 0.05,
     accept: Annotated[
-        str | None, option("SHA", "Compare later commits with this one, from now on.")
+        str | None, option("SHA", "Compare later commits with this one from now on.")
     ] = None,
-    html: Annotated[
-        Path | None, option("FILE", "Write a page: each feature over the commits, and a table.")
+    page: Annotated[
+        Path | None,
+        option(
+            "FILE",
+            "Also write an HTML page: each feature over the commits, and a table.",
+            "--report",
+        ),
     ] = None,
     as_json: options.Json = False,
 ) -> None:
-    """Show how a model moved over commits.
+    """Show features and rank of a model over commits.
 
-    And where it got worse by more than noise: each commit is compared with the first, or the last
-    that was accepted, on the same queries.
+    Marks the commits at which it got significantly worse: each commit is compared with the first
+    one, or with the last accepted one, on the same queries.
     """
     from mirage.testing import History, moved
 
-    check_folder(html)
-    store = History(place_of(file))
+    check_folder(page)
+    store = History(existing(file))
     if accept:
         store.accept(accept)
-    runs = store.series()
-    models = list(dict.fromkeys(one[0].baseline.table.model for one in runs))
+    all_runs = store.series()
+    models = list(dict.fromkeys(runs[0].baseline.table.model for runs in all_runs))
     if model is not None and model not in models:
         raise UnknownNameError("model of this history", model, models)
-    shown = [
-        moved(one, alpha=alpha, length=commits, features=feature or ())
-        for one in runs
-        if model in (None, one[0].baseline.table.model)
+    all_series = [
+        moved(runs, alpha=alpha, features=feature or ())
+        for runs in all_runs
+        if model in (None, runs[0].baseline.table.model)
     ]
-    if html is not None:
+    if page is not None:
         from mirage.report import write_history
 
-        write_history((one.timeline() for one in shown), html)
-    out_either("\n\n".join(map(str, shown)), {"series": list(map(_plain, shown))}, as_json)
+        write_history((series.timeline() for series in all_series), page)
+    plain = {"series": list(map(_plain, all_series))}
+    out_either("\n\n".join(map(str, all_series)), plain, as_json)
 
 
 def _plain(series: Series) -> dict[str, Any]:
@@ -85,15 +87,15 @@ def _plain(series: Series) -> dict[str, Any]:
         "length": series.length,
         "commits": [
             {
-                "sha": one.commit.sha,
-                "time": one.commit.time,
-                "label": one.commit.label,
-                "rank": one.commit.rank,
-                "accepted": one.commit.accepted,
-                "reference": one.reference or None,
-                "worse": one.worse,
-                "features": [step._asdict() for step in one.steps],
+                "sha": row.commit.sha,
+                "time": row.commit.time,
+                "label": row.commit.label,
+                "rank": row.commit.rank,
+                "accepted": row.commit.accepted,
+                "reference": row.reference or None,
+                "worse": row.worse,
+                "features": [step._asdict() for step in row.steps],
             }
-            for one in series.commits
+            for row in series.commits
         ],
     }

@@ -1,22 +1,30 @@
-"""mirage index: documents become a corpus and indexes of it."""
+"""mirage index: split documents into passages, and index them."""
 
 from __future__ import annotations
 
 from itertools import chain
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 from mirage.cli import _options as options
-from mirage.cli._indexes import Model, asking, embedder_of, write_encoder
-from mirage.cli._inputs import place_of
-from mirage.cli._llms import naming_models
-from mirage.cli._output import out_either
+from mirage.cli._indexes import Model, client_maker, embedder_of, write_encoder
+from mirage.cli._inputs import existing, named_texts
+from mirage.cli._llms import LLMSettings, naming_models
+from mirage.cli._output import out
 from mirage.cli._shell import app, argument, example, option
 from mirage.errors import DatasetError, MirageError, UnknownNameError
 
 __all__ = ["index"]
 
 UNITS = ("word", "character")
+SETTINGS: dict[str, type] = {
+    "unit": str,
+    "overlap": int,
+    "k1": float,
+    "b": float,
+    "query_prefix": str,
+    "passage_prefix": str,
+}
 
 
 @app.command(
@@ -24,7 +32,7 @@ UNITS = ("word", "character")
         "mirage index handbook/ faq.jsonl handbook.index --language en",
         "mirage index wiki.jsonl.gz wiki.index --language ja --jobs 2",
         "mirage index wiki.jsonl.gz wiki.index --encoder intfloat/multilingual-e5-small "
-        "--query-prefix 'query: ' --passage-prefix 'passage: '",
+        "--set query_prefix='query: ' --set passage_prefix='passage: '",
     )
 )
 def index(
@@ -35,18 +43,17 @@ def index(
             "Folders or files: text, Markdown, RST, HTML, PDF, Word, JSON Lines, Parquet.",
         ),
     ],
-    place: Annotated[Path, argument("OUT", "The folder to write the corpus and its index to.")],
+    folder: Annotated[Path, argument("OUT", "The folder for the corpus and its indexes.")],
     language: Annotated[
         str | None,
-        option("CODE", "Of all documents: says how words are taken.  [default: by script]"),
+        option(
+            "CODE",
+            "Language of all documents, which decides how words are split.  [default: by script]",
+            autocompletion=options.complete_language,
+            show_default=False,
+        ),
     ] = None,
-    size: Annotated[int, option("N", "Units a passage that text is cut into.", min=1)] = 100,
-    unit: Annotated[str, option("UNIT", "What is counted: word, or character.")] = "word",
-    overlap: Annotated[
-        int, option("N", "Units that a passage repeats from the one before.", min=0)
-    ] = 0,
-    k1: Annotated[float, option("K1", "From which count on a repeated word adds little.")] = 0.9,
-    b: Annotated[float, option("B", "How far long passages are held back, 0 to 1.")] = 0.4,
+    size: Annotated[int, option("N", "Words in a passage of a text.", min=1)] = 100,
     encoder: Annotated[
         str | None,
         option(
@@ -56,85 +63,92 @@ def index(
             "/v1/embeddings.",
         ),
     ] = None,
-    query_prefix: Annotated[
-        str | None,
-        option("TEXT", "What the encoder wants before a question.  [default: what it says]"),
-    ] = None,
-    passage_prefix: Annotated[
-        str | None,
-        option("TEXT", "What the encoder wants before a passage.  [default: what it says]"),
-    ] = None,
     sparse: Annotated[
         str | None,
         option(
             "MODEL",
-            "Also index weights of terms by this model, such as naver/splade-v3 (extra neural).",
+            "Also index term weights by this model, such as naver/splade-v3 (extra neural).",
+        ),
+    ] = None,
+    settings: Annotated[
+        list[str] | None,
+        option(
+            "NAME=VALUE",
+            "Another setting; may be repeated: unit=word or character (of --size), overlap=0 "
+            "(units shared by neighbours), k1=0.9 and b=0.4 (of BM25), query_prefix and "
+            "passage_prefix (of the encoder).",
+            "--set",
         ),
     ] = None,
     base_url: Annotated[
         str | None,
         option("URL", "With --encoder: the endpoint, such as http://localhost:8000/v1."),
     ] = None,
-    key_from: options.KeyFrom = None,
-    concurrency: options.Concurrency = 8,
+    llm: options.Llm = None,
     budget: options.Budget = None,
-    price: options.Price = None,
     jobs: options.Jobs = 1,
-    as_json: options.Json = False,
 ) -> None:
     """Index documents for retrieval by words (BM25), and by vectors.
 
-    Text files are cut into passages, handbook/leave.md into leave.md#0, leave.md#1, ...; rows of
-    JSON Lines and Parquet are passages as they are. The same command goes on where it was stopped.
+    Texts are split into passages: handbook/leave.md becomes leave.md#0, leave.md#1, ... Rows of
+    JSON Lines and Parquet are passages already. Repeat the command to resume.
     """
     from mirage.corpus import Corpus, read_passages
     from mirage.neural import EndpointEmbedder, SparseEmbedder
     from mirage.retrieval import BM25, DenseRetriever, SparseRetriever
 
-    if unit not in UNITS:
-        raise UnknownNameError("unit", unit, UNITS)
-    if place.exists() and (not place.is_dir() or _foreign(place)):
-        raise DatasetError(f"{place}: is there, and is no index; give another place")
+    chosen = _settings(settings)
+    prefixes = {name: chosen.pop(name) for name in ("query_prefix", "passage_prefix")}
+    if folder.exists() and (not folder.is_dir() or _is_foreign(folder)):
+        raise DatasetError(f"{folder}: exists and is no index; give another folder")
     for source in documents:
-        place_of(source)
-    if encoder is None and (base_url or query_prefix or passage_prefix):
-        raise MirageError("--base-url, --query-prefix and --passage-prefix go with --encoder")
-    # Models first: what is wrong with them is known before the work is done.
-    made_by = Model(encoder or "", base_url)
-    # The index holds the vectors, and its build keeps them until then: no cache is needed.
-    ask = asking(key_from, budget=budget, price=price, concurrency=concurrency, cache=False)
-    embedder = embedder_of(made_by, ask) if encoder else None
-    weigher = SparseEmbedder(sparse) if sparse else None
+        existing(source)
+    if encoder is None and (base_url or any(prefixes.values())):
+        raise MirageError("--base-url and prefixes go with --encoder")
+    # Models come first, so that their errors are found before the work begins.
+    model = Model(encoder or "", base_url)
+    # The build keeps the vectors in the index folder, so that no cache is needed.
+    clients = LLMSettings(llm, base_url, budget, cache=False)
+    embedder = embedder_of(model, client_maker(clients)) if encoder else None
+    term_weights = SparseEmbedder(sparse) if sparse else None
     passages = chain.from_iterable(
-        read_passages(source, size, unit, overlap=overlap)  # type: ignore[arg-type]
+        read_passages(source, size, chosen["unit"], overlap=chosen["overlap"])
         for source in documents
     )
-    corpus = Corpus.build(passages, place / "corpus", language=language)
-    bm25 = BM25.build(corpus, place / "bm25", language=language, k1=k1, b=b, n_jobs=jobs)
-    fingerprints = {"fingerprint": bm25.fingerprint}
+    corpus = Corpus.build(passages, folder / "corpus", language=language)
+    bm25 = BM25.build(
+        corpus, folder / "bm25", language=language, k1=chosen["k1"], b=chosen["b"], n_jobs=jobs
+    )
     if embedder:
         llms = [embedder.llm] if isinstance(embedder, EndpointEmbedder) else []
-        with naming_models(llms, key_from):
-            dense = DenseRetriever.build(
-                corpus,
-                place / "dense",
-                embedder=embedder,
-                query_prefix=query_prefix,
-                passage_prefix=passage_prefix,
-            )
-        write_encoder(place, "dense", made_by)
-        fingerprints["dense"] = dense.fingerprint
-    if weigher and sparse:
-        weights = SparseRetriever.build(corpus, place / "sparse", embedder=weigher)
-        write_encoder(place, "sparse", Model(sparse))
-        fingerprints["sparse"] = weights.fingerprint
-    plain = {"passages": len(bm25), "language": bm25.language, **fingerprints}
+        with naming_models(llms, clients):
+            DenseRetriever.build(corpus, folder / "dense", embedder=embedder, **prefixes)
+        write_encoder(folder, "dense", model)
+    if term_weights and sparse:
+        SparseRetriever.build(corpus, folder / "sparse", embedder=term_weights)
+        write_encoder(folder, "sparse", Model(sparse))
     encoders = "".join(f", encoded by {name}" for name in (encoder, sparse) if name)
-    out_either(f"{place}: {len(bm25)} passages{encoders}", plain, as_json)
+    out(f"{folder}: {len(bm25)} passages{encoders}")
 
 
-def _foreign(place: Path) -> bool:
-    """Whether a folder holds something, and no corpus."""
-    return any(place.iterdir()) and not any(
-        path.name.lstrip(".").startswith("corpus") for path in place.iterdir()
+def _settings(texts: list[str] | None) -> dict[str, Any]:
+    """Return the settings of ``--set``, with their defaults."""
+    chosen: dict[str, Any] = {"unit": "word", "overlap": 0, "k1": 0.9, "b": 0.4}
+    chosen |= {"query_prefix": None, "passage_prefix": None}
+    for name, text in named_texts("--set", texts or (), "NAME=VALUE, such as k1=1.2").items():
+        if name not in SETTINGS:
+            raise UnknownNameError("setting of an index", name, SETTINGS)
+        try:
+            chosen[name] = SETTINGS[name](text)
+        except ValueError:
+            raise MirageError(f"--set {name}={text}: expected a number") from None
+    if chosen["unit"] not in UNITS:
+        raise UnknownNameError("unit", chosen["unit"], UNITS)
+    return chosen
+
+
+def _is_foreign(folder: Path) -> bool:
+    """Return whether a folder has files, and none of a corpus."""
+    return any(folder.iterdir()) and not any(
+        path.name.lstrip(".").startswith("corpus") for path in folder.iterdir()
     )

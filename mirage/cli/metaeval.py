@@ -1,4 +1,4 @@
-"""mirage metaeval: how far judges agree with people's labels."""
+"""mirage metaeval: measure how well judges agree with people's labels."""
 
 from __future__ import annotations
 
@@ -19,71 +19,71 @@ __all__ = ["metaeval"]
 
 @app.command(
     epilog=example(
-        "mirage metaeval labels.jsonl --judge support_lexical",
-        "mirage metaeval MEMERAG/data/memerag_ext --judge support_lexical=0.8",
-        "mirage metaeval labels.jsonl --judge support_lexical --rest others.jsonl",
+        "mirage metaeval labels.jsonl --feature support_lexical",
+        "mirage metaeval MEMERAG/data/memerag_ext --feature support_lexical=0.8",
+        "mirage metaeval labels.jsonl --feature support_lexical --rest others.jsonl",
     )
 )
 def metaeval(
     labels: Annotated[
         Path,
-        argument("LABELS", "JSON Lines with a labelled sentence a line, or a folder of MEMERAG."),
+        argument("LABELS", "JSON Lines with one labelled sentence per line, or MEMERAG's folder."),
     ],
-    judge: Annotated[
+    feature: Annotated[
         list[str] | None,
         option(
             "FEATURE[=THRESHOLD]",
-            "What is judged; may be repeated. Without a threshold it is cross-validated. "
-            " [default: support_lexical]",
+            "The feature to evaluate as a judge; may be repeated. Without a threshold it is "
+            "cross-validated.  [default: support_lexical]",
         ),
     ] = None,
-    language: Annotated[str | None, option("CODE", "Of sentences that do not name theirs.")] = None,
+    language: options.Language = None,
     positive: Annotated[
-        str,
-        option("LABEL", "The label that a good score speaks for: a high one, or as it declares."),
+        str, option("LABEL", "The label that a good value of the feature stands for.")
     ] = "Supported",
     task: Annotated[
-        str, option("TASK", "Of MEMERAG: faithfulness, or relevance.")
+        str, option("TASK", "With MEMERAG: faithfulness, or relevance.")
     ] = "faithfulness",
-    compare: Annotated[bool, flag("Test every two judges for a difference.", "--compare")] = False,
+    compare: Annotated[
+        bool, flag("Also test the difference of every two judges.", "--compare")
+    ] = False,
     card: Annotated[
-        bool, flag("Say of each feature whether these labels let you gate on it.", "--card")
+        bool, flag("Print whether the labels justify a gate on each feature.", "--card")
     ] = False,
     rest: Annotated[
         Path | None,
         option(
             "FILE",
-            "The sentences that have no label, as LABELS has them: correct what each feature says "
-            "of the share of all that is supported.",
+            "Sentences without a label, in the form of LABELS: estimate the share of all sentences "
+            "that is supported, corrected by the labels.",
         ),
     ] = None,
-    seed: options.Seed = 0,
     as_json: options.Json = False,
 ) -> None:
-    """Measure how far judges agree with people's labels.
+    """Measure how well judges agree with people's labels.
 
-    A judge here is a feature with a threshold; the library takes LLMs and functions as well.
-    With --rest the labels, of sentences drawn at random, correct the features instead.
+    A judge is a feature with a threshold; in Python also an LLM or a function. --rest needs labels
+    of randomly drawn sentences.
     """
     if sum((compare, card, rest is not None)) > 1:
         raise MirageError("--compare, --card and --rest each print another table; give one of them")
     from mirage.metaeval import corrected_share, evaluate, read_sentences, transfer_card
 
     labelled = labelled_of(labels, language, positive, task)
-    judges = list(map(score_of, judge or ["support_lexical"]))
+    judges = list(map(score_of, feature or ["support_lexical"]))
     if card:
-        told = transfer_card(labelled, judges)
-        rows = [row._asdict() | {"advice": row.advice} for row in told]
-        out_either(told, {"features": rows}, as_json)
+        table = transfer_card(labelled, judges)
+        rows = [row._asdict() | {"advice": row.advice} for row in table]
+        out_either(table, {"features": rows}, as_json)
         return
     if rest is not None:
-        others = read_sentences(file_of(rest), language=language)
-        shares = corrected_share(labelled, judges, others, seed=seed)
+        unlabelled = read_sentences(file_of(rest), language=language)
+        shares = corrected_share(labelled, judges, unlabelled)
         corrected = [row._asdict() | {"corrected": row.corrected._asdict()} for row in shares]
         out_either(shares, {"sentences": shares.sentences, "shares": corrected}, as_json)
         return
-    measured = evaluate(labelled, judges, seed=seed)
-    compared = measured.compare(seed=seed) if compare else None
+    measured = evaluate(labelled, judges)
+    compared = measured.compare() if compare else None
     text = measured if compared is None else f"{measured}\n\n{compared}"
     out_either(text, _plain(measured, compared), as_json)
 

@@ -1,4 +1,4 @@
-"""mirage plan: how many queries, repeats and calls tell whether a loss is there."""
+"""mirage plan: how many queries and repeats detect a loss."""
 
 from __future__ import annotations
 
@@ -18,100 +18,111 @@ __all__ = ["plan"]
 BUDGETS = ("calls", "cost")
 
 
+ASSUMPTIONS = {
+    "unstable": 0.1,
+    "moved": 0.1,
+    "cluster_size": 1.0,
+    "correlation": 0.2,
+    "prompt_tokens": 2000.0,
+    "answer_tokens": 300.0,
+    "query_cost": 0.0,
+}
+"""What --assume may replace, with the defaults."""
+
+
 @app.command(
     epilog=example(
         "mirage plan --loss 0.1 --price 0.15,0.6",
         "mirage plan --loss 0.05 --baseline baseline.json --queries 200",
-        "mirage plan --budget cost=50 --price 2.5,10 --query-cost 1.5",
+        "mirage plan --budget cost=50 --price 2.5,10 --assume query_cost=1.5",
     )
 )
 def plan(
     loss: Annotated[
-        float, option("SHARE", "The loss worth finding: of the queries, in a feature.")
+        float, option("SHARE", "The loss to detect, as a share of the queries, in one feature.")
     ] = 0.1,
-    power: Annotated[
-        float, option("P", "How often it is to be found, and its absence told.")
-    ] = 0.8,
-    alpha: Annotated[float, option("P", "The probability of a false alarm.")] = 0.05,
+    power: Annotated[float, option("P", "Target power.")] = 0.8,
+    alpha: Annotated[float, option("P", "Significance level.")] = 0.05,
     baseline: Annotated[
         Path | None,
-        option("FILE", "What `mirage baseline save` wrote, of responses with repeats."),
+        option("FILE", "A baseline that `mirage baseline` wrote, of responses with repeats."),
     ] = None,
     dataset: options.Dataset = None,
     cluster: options.Cluster = None,
-    queries: Annotated[int | None, option("N", "As many as there are at most.", min=1)] = None,
+    queries: Annotated[int | None, option("N", "The most queries to consider.", min=1)] = None,
     budget: Annotated[
         list[str] | None,
-        option("WHAT=NUMBER", "What a run may take, calls=N or cost=N; for the surest split."),
+        option("KIND=NUMBER", "The limit of one run, calls=N or cost=N; finds the best split."),
     ] = None,
-    price: options.Price = None,
-    tokens: Annotated[
-        str, option("IN,OUT", "With --price: tokens of an answer's prompt and text, about.")
-    ] = "2000,300",
-    query_cost: Annotated[float, option("MONEY", "What writing a query costs.")] = 0.0,
-    cluster_size: Annotated[
-        int, option("N", "Without --baseline: queries that hang together.", min=1)
-    ] = 1,
-    unstable: Annotated[
-        float, option("SHARE", "Answers that are others if asked again, where no repeats say.")
-    ] = 0.1,
-    moved: Annotated[
-        float, option("SHARE", "Queries that any change of the system moves, either way.")
-    ] = 0.1,
-    correlation: Annotated[
-        float, option("R", "Of what a change does to queries that hang together.")
-    ] = 0.2,
-    seed: options.Seed = 0,
+    price: Annotated[
+        str | None, option("IN,OUT", "Price of a million tokens of input and of output.")
+    ] = None,
+    assume: Annotated[
+        list[str] | None,
+        option(
+            "NAME=NUMBER",
+            "An assumption; may be repeated: unstable=0.1 (share of answers that differ if asked "
+            "again), moved=0.1 (share of queries that any change affects), cluster_size=1, "
+            "correlation=0.2 (of effects within a cluster), prompt_tokens=2000, "
+            "answer_tokens=300, query_cost=0 (of writing a query).",
+        ),
+    ] = None,
     as_json: options.Json = False,
 ) -> None:
-    """Say how many queries and repeats find a loss.
+    """Compute how many queries and repeats detect a loss.
 
-    Before anything is asked: queries, answers a run, and money.
-
-    Comparisons are simulated, and judged as `mirage check` does. Falls short (status 1) where none
-    of the numbers of repeats is enough.
+    Nothing is asked. Comparisons are simulated and tested as `mirage check` tests them. Prints
+    queries, responses of a run, and cost. Falls short (status 1) if no number of repeats is enough.
     """
     from mirage.llm import Price
-    from mirage.testing import plan as planned
+    from mirage.testing import plan as simulate_plan
     from mirage.testing import read_baseline
 
     caps = named_numbers("--budget", budget)
     for name in caps:
         if name not in BUDGETS:
             raise UnknownNameError("kind of budget", name, BUDGETS)
-    known = None if baseline is None else read_baseline(baseline)
-    if known is None and (dataset or cluster):
-        raise MirageError("--dataset and --cluster go with --baseline, and say what hangs together")
-    prompt, answer = pair_of("--tokens", tokens, "of prompt and text, such as 2000,300")
+    assumed = ASSUMPTIONS | _assumptions(assume)
+    known_run = None if baseline is None else read_baseline(baseline)
+    if known_run is None and (dataset or cluster):
+        raise MirageError("--dataset and --cluster go with --baseline: they define its clusters")
     call_cost = 0.0
     if price is not None:
-        call_cost = Price(*pair_of("--price", price)).cost(int(prompt), int(answer))
-    result = planned(
+        tokens = int(assumed["prompt_tokens"]), int(assumed["answer_tokens"])
+        call_cost = Price(*pair_of("--price", price)).cost(*tokens)
+    result = simulate_plan(
         loss,
         power=power,
         alpha=alpha,
-        baseline=known,
-        on=None if known is None else dataset_of(known.table.language, dataset),
+        baseline=known_run,
+        on=None if known_run is None else dataset_of(known_run.table.language, dataset),
         cluster=cluster,
         queries=queries,
         calls=int(caps["calls"]) if "calls" in caps else None,
         cost=caps.get("cost"),
         call_cost=call_cost,
-        query_cost=query_cost,
-        unstable=unstable,
-        moved=moved,
-        cluster_size=cluster_size,
-        correlation=correlation,
-        seed=seed,
+        query_cost=assumed["query_cost"],
+        unstable=assumed["unstable"],
+        moved=assumed["moved"],
+        cluster_size=int(assumed["cluster_size"]),
+        correlation=assumed["correlation"],
     )
     plain = asdict(result)
     plain["designs"] = [_plain(design) for design in result.designs]
     plain["best"] = None if result.best is None else _plain(result.best)
     out_either(result, plain, as_json)
     if result.best is None or not result.best.enough:
-        fall_short([f"nothing here finds a loss of {loss:g} with power {power:g}"])
+        fall_short([f"no number of repeats detects a loss of {loss:g} with power {power:g}"])
 
 
 def _plain(design: object) -> dict[str, object]:
     plain: dict[str, object] = design._asdict()  # type: ignore[attr-defined]
     return {**plain, "chances": plain["chances"]._asdict()}  # type: ignore[attr-defined]
+
+
+def _assumptions(texts: list[str] | None) -> dict[str, float]:
+    assumed = named_numbers("--assume", texts)
+    for name in assumed:
+        if name not in ASSUMPTIONS:
+            raise UnknownNameError("assumption", name, ASSUMPTIONS)
+    return assumed

@@ -1,14 +1,14 @@
-"""mirage retrieve: passages of an index for each query."""
+"""mirage retrieve: the best passages of an index for each query."""
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated
 
 from mirage.cli import _options as options
-from mirage.cli._indexes import asking, corpus_of, default_kind, retriever_of
+from mirage.cli._indexes import client_maker, corpus_of, default_kind, retriever_of
 from mirage.cli._inputs import check_folder, queries_of
-from mirage.cli._output import out_record, summarise
+from mirage.cli._llms import LLMSettings
+from mirage.cli._output import out_record, say
 from mirage.cli._shell import app, example, option
 
 __all__ = ["retrieve"]
@@ -24,46 +24,35 @@ __all__ = ["retrieve"]
 def retrieve(
     index: options.Index,
     queries: options.Queries,
-    file: Annotated[
-        Path | None,
-        option("FILE", "The run file to write, .gz too.  [default: standard output]", "--out"),
-    ] = None,
-    k: Annotated[int, option("N", "Passages a query.", "-k", min=1)] = 50,
+    file: options.RunFile = None,
+    k: Annotated[int, option("N", "Passages per query.", "-k", min=1)] = 50,
     by: Annotated[
         list[str] | None,
         option(
             "KIND",
-            "bm25, dense or sparse; may be repeated, and is fused then by reciprocal rank. "
-            " [default: dense or sparse where the index has it, else bm25]",
+            "bm25, dense or sparse; several are fused by reciprocal rank.  [default: dense or "
+            "sparse if the index has it, else bm25]",
         ),
     ] = None,
-    language: options.OfQueries = None,
-    key_from: options.KeyFrom = None,
+    language: options.Language = None,
     trust: options.TrustKeys = False,
-    concurrency: options.Concurrency = 8,
+    llm: options.Llm = None,
     budget: options.Budget = None,
-    price: options.Price = None,
-    cache: options.Cache = True,
-    as_json: options.SummaryJson = False,
 ) -> None:
-    """Find the best passages of an index, as a TREC run file.
+    """Retrieve the best passages of an index, as a TREC run file.
 
-    A query without hits has no line: `mirage eval-run` counts it 0 by the qrels.
+    A query without results has no line; `mirage eval-run` counts it as 0.
     """
     corpus = corpus_of(index)
-    asked = queries_of(queries, language or corpus.language)
+    questions = queries_of(queries, language or corpus.language)
     check_folder(file)
-    ask = asking(
-        key_from, trust=trust, budget=budget, price=price, concurrency=concurrency, cache=cache
-    )
-    retriever = retriever_of(index, corpus, by or [default_kind(index)], ask)
-    run = retriever.retrieve(asked, k)
+    clients = client_maker(LLMSettings(llm, None, budget), trust=trust)
+    retriever = retriever_of(index, corpus, by or [default_kind(index)], clients)
+    run = retriever.retrieve(questions, k)
     without = [query_id for query_id, hits in run.items() if not hits.passage_ids]
     if file is None:
         for line in run.lines():
             out_record(line)
     else:
         run.write(file)
-    text = f"{run.name}: {len(run)} queries, up to {k} passages each, {len(without)} without a hit"
-    plain = {"by": run.name, "queries": len(run), "k": k, "without_hits": without}
-    summarise(text, plain, file, as_json)
+    say(f"{run.name}: {len(run)} queries, {k} passages at most, {len(without)} without a result")

@@ -1,4 +1,4 @@
-"""mirage surrogate: trains surrogates, shows what they learnt from, and checks those that ship."""
+"""mirage surrogate: train surrogates, and show their training data."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from mirage.cli._inputs import (
     dataset_of,
     file_of,
     is_language,
-    place_of,
+    language_of,
     ranker_of,
     runs_of,
 )
 from mirage.cli._output import out_either, say, wrapped
-from mirage.cli._shell import argument, example, fall_short, group, option
+from mirage.cli._shell import argument, example, fall_short, flag, group, option
 from mirage.errors import MirageError
 
 if TYPE_CHECKING:
@@ -24,57 +24,60 @@ if TYPE_CHECKING:
 
 __all__ = ["commands"]
 
-commands = group("surrogate", "Train surrogates, look into them, and check those that ship.")
+commands = group("surrogate", "Train surrogates, and show their training data.")
 
 
 @commands.command(
     epilog=example(
-        "mirage surrogate train sw a.jsonl b.jsonl c.jsonl --judgments votes.jsonl --out sw.npz",
-        "mirage surrogate train sw --utilities mine.yaml --out sw.npz",
+        "mirage surrogate train a.jsonl b.jsonl --language sw --judgments votes.jsonl --out sw.npz",
+        "mirage surrogate train --language sw --utilities mine.yaml --out sw.npz",
     )
 )
 def train(
-    language: options.Language,
-    file: Annotated[Path, option("FILE", "Where to write it.", "--out")],
+    file: Annotated[Path, option("FILE", "The surrogate to write.", "--out")],
     responses: Annotated[
-        list[Path] | None, argument("RESPONSES", "Responses of judged models, a file a model.")
+        list[str] | None,
+        argument("RESPONSES", "Responses of judged models: FILE or NAME=FILE, one per model."),
     ] = None,
+    language: options.Language = None,
     judgments: Annotated[
         Path | None,
-        option("FILE", "Judgments, or votes as `mirage judge` writes them, on these models."),
+        option("FILE", "Judgments of these models, or votes that `mirage judge` wrote."),
     ] = None,
     utilities: Annotated[
         Path | None,
-        option("FILE", "YAML or JSON: how much each fault of the simulated arena costs."),
+        option("FILE", "YAML or JSON: the cost of each fault in the simulated arena."),
     ] = None,
-    name: options.Names = None,
     dataset: options.Dataset = None,
-    estimator: Annotated[str, option("NAME", "auto selects one; forest is the paper's.")] = "auto",
-    tournaments: Annotated[int, option("N", "Tournaments to learn from.", min=1)] = 200,
-    validate: options.Validate = False,
+    estimator: Annotated[
+        str, option("NAME", "auto selects one; forest is that of the paper.")
+    ] = "auto",
+    validate: Annotated[
+        bool, flag("Also print the accuracy on held-out models.", "--validate")
+    ] = False,
     seed: options.Seed = 0,
     jobs: options.Jobs = 1,
     as_json: options.Json = False,
 ) -> None:
     """Train a surrogate on judged models, or on simulated ones.
 
-    It ranks others without a judge:
-    `mirage rank LANGUAGE RESPONSES --dataset FILE --surrogate FILE --trust`.
+    A surrogate ranks other models without a judge:
+    `mirage rank RESPONSES --dataset FILE --surrogate FILE --trust`.
 
-    With --utilities, no responses and judgments are needed: the judge of the simulated arena
-    counts faults as your file says, and the surrogate learns from its verdicts.
+    With --utilities it learns from the simulated arena, whose judge weighs faults as your file
+    says; no responses and judgments are needed.
     """
     from mirage.arena import read_judged
     from mirage.leaderboard import Leaderboard
 
     check_folder(file)
     if utilities is not None:
-        if responses or judgments or dataset or name:
+        if responses or judgments or dataset:
             raise MirageError(
-                "--utilities trains on the simulated arena; leave out RESPONSES, --judgments, "
-                "--dataset and --name"
+                "--utilities trains on the simulated arena; leave out RESPONSES, --judgments and "
+                "--dataset"
             )
-        ranker = _trained_on_arena(language, utilities, estimator, tournaments, seed)
+        ranker = _train_on_arena(language_of(language), utilities, estimator, seed)
         validation = ranker.cross_validate(n_jobs=jobs) if validate else None
         ranker.save(file)
         _print(f"{file}: {ranker}", ranker, validation, as_json)
@@ -86,20 +89,19 @@ def train(
         )
     queries = dataset_of(language, dataset)
     judged = read_judged(file_of(judgments))
-    runs = runs_of(queries.language, responses, name)
+    runs = runs_of(queries.language, responses)
     board = Leaderboard.from_judgments(
         queries,
         runs,
         judged,
         estimator=estimator,
-        tournaments=tournaments,
         seed=seed,
         n_jobs=jobs,
     )
     ranker = board.ranker
     idle = [run.model for run in runs if run.model not in board.anchors]
     if idle:
-        say(f"left out, for there is no judgment on them: {', '.join(idle)}")
+        say(f"left out, because no judgment is on them: {', '.join(idle)}")
     validation = ranker.cross_validate(n_jobs=jobs) if validate else None
     ranker.save(file)
     _print(f"{file}: {ranker}", ranker, validation, as_json)
@@ -107,96 +109,68 @@ def train(
 
 @commands.command(epilog=example("mirage surrogate show sw"))
 def show(
-    source: Annotated[str, argument("LANGUAGE|FILE", "One that ships, or a file.")],
+    source: Annotated[str, argument("LANGUAGE|FILE", "The bundled one of a language, or a file.")],
     trust: options.Trust = False,
-    validate: options.Validate = False,
-    jobs: options.Jobs = 1,
     as_json: options.Json = False,
 ) -> None:
-    """Show what a surrogate was trained on."""
+    """Show the training data of a surrogate, and what each fault costs."""
     from mirage.surrogate import SurrogateRanker
 
     if is_language(source):
         ranker = SurrogateRanker.pretrained(source)
     else:
         ranker = ranker_of(Path(source), trust)
-    validation = ranker.cross_validate(n_jobs=jobs) if validate else None
-    _print(_described(ranker), ranker, validation, as_json)
-
-
-@commands.command(epilog=example("mirage surrogate verify"))
-def verify(
-    folder: Annotated[
-        Path | None,
-        argument("FOLDER", "Surrogates in joblib.  [default: those that ship]"),
-    ] = None,
-    as_json: options.Json = False,
-) -> None:
-    """Check that surrogates are those that ship.
-
-    Their SHA-256 is compared, and no file is opened. Falls short (status 1) where one was changed,
-    is missing or does not ship.
-    """
-    from mirage.surrogate import artifacts
-
-    faults = artifacts.verify(None if folder is None else place_of(folder))
-    wrong = [fault for fault in faults.values() if fault]
-    plain = {name: {"sound": not why, "reason": why or None} for name, why in faults.items()}
-    text = f"{len(faults) - len(wrong)} of {len(faults)} surrogates are those that ship"
-    out_either(text, plain, as_json)
-    fall_short(wrong)
+    _print(_description(ranker), ranker, None, as_json)
 
 
 @commands.command(epilog=example("mirage surrogate rebuild surrogates/"))
 def rebuild(
-    folder: Annotated[Path, argument("FOLDER", "Where to write the artifacts.")],
+    folder: Annotated[Path, argument("FOLDER", "The folder for the surrogates.")],
     jobs: options.Jobs = -1,
     as_json: options.Json = False,
 ) -> None:
-    """Train the surrogates that ship again, bit for bit.
+    """Train the bundled surrogates again, and compare them with those that ship.
 
-    They learn from the bundled corpora alone, in half an hour on two cores. Falls short (status 1)
-    if in one of them a falsehood costs less than a wrong abstention, or that less than missing
-    citations.
+    Takes half an hour on two cores and uses only the bundled corpora. Equal versions of the
+    libraries give equal bytes. Falls short (status 1) if a falsehood costs less than a wrong
+    abstention in one of them, or a wrong abstention less than missing citations.
     """
-    from mirage.surrogate.artifacts import MANIFEST
+    from mirage.surrogate.artifacts import MANIFEST, verify
     from mirage.surrogate.pretraining import write_pretrained
 
     violations = write_pretrained(folder, n_jobs=jobs)
-    files = sorted(path.name for path in folder.glob("*.joblib"))
-    plain = {"surrogates": files, "manifest": MANIFEST}
-    out_either(f"{folder}: {len(files)} surrogates and a manifest", plain, as_json)
+    faults = verify(folder)
+    equal = [name for name, fault in faults.items() if not fault]
+    plain = {"surrogates": sorted(faults), "equal": equal, "manifest": MANIFEST}
+    text = f"{folder}: {len(faults)} surrogates, {len(equal)} of which equal the bundled ones"
+    out_either(text, plain, as_json)
     fall_short(violations)
 
 
-def _trained_on_arena(
-    language: str, utilities: Path, estimator: str, tournaments: int, seed: int
-) -> SurrogateRanker:
-    from mirage.languages import Language
+def _train_on_arena(language: str, utilities: Path, estimator: str, seed: int) -> SurrogateRanker:
     from mirage.surrogate.estimators import VERDICT_TREES
     from mirage.surrogate.pretraining import train_on_arena
     from mirage.surrogate.utilities import read_utilities
 
     return train_on_arena(
-        Language.of(language).code,
+        language,
         utilities=read_utilities(file_of(utilities)),
         estimator=VERDICT_TREES if estimator == "auto" else estimator,
-        tournaments=tournaments,
         seed=seed,
     )
 
 
-# Showing ------------------------------------------------------------------------------------------
+# Output -------------------------------------------------------------------------------------------
 
 
 def _print(
     text: str, ranker: SurrogateRanker, validation: Validation | None, as_json: bool
 ) -> None:
-    lines = [text] if validation is None else [text, *_validated(validation)]
+    lines = [text] if validation is None else [text, *_validation_lines(validation)]
     out_either("\n".join(lines), _plain(ranker, validation), as_json)
 
 
-def _described(ranker: SurrogateRanker) -> str:
+def _description(ranker: SurrogateRanker) -> str:
     from mirage._base.tables import Table, to_text
     from mirage.surrogate.fault_costs import fault_costs
 
@@ -220,7 +194,7 @@ def _described(ranker: SurrogateRanker) -> str:
     return "\n".join(parts)
 
 
-def _validated(validation: Validation) -> list[str]:
+def _validation_lines(validation: Validation) -> list[str]:
     return [
         f"{code}: held-out models, {len(validation.held_out)} splits: Kendall's tau "
         f"{validation.tau[code]:.2f}, R2 {validation.r2[code]:.2f}, "

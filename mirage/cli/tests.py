@@ -1,171 +1,169 @@
-"""mirage tests: test sets from documents, and how many faults tests catch."""
+"""mirage tests: create test sets from documents, and score tests on known faults."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from mirage.cli import _options as options
-from mirage.cli._inputs import check_folder, dataset_of, file_of, named_numbers, place_of, runs_of
-from mirage.cli._llms import llms_of, naming_models
-from mirage.cli._output import out_either, say
-from mirage.cli._shell import argument, end, example, fall_short, flag, group, keeping, option
+from mirage.cli._inputs import (
+    check_folder,
+    dataset_of,
+    existing,
+    file_of,
+    language_of,
+    named_files,
+    named_numbers,
+    run_of,
+)
+from mirage.cli._llms import LLMSettings, naming_models
+from mirage.cli._output import out, out_either, say
+from mirage.cli._shell import (
+    argument,
+    end_inconclusive,
+    example,
+    fall_short,
+    group,
+    keeping,
+    option,
+)
 from mirage.errors import MirageError
 
 if TYPE_CHECKING:
     from mirage.building import ItemKind, ItemSet
     from mirage.testing.mutation import MutationScore
 
-Documents = Annotated[
-    list[Path],
-    argument(
-        "DOCUMENTS",
-        "Folders or files: text, Markdown, RST, HTML, PDF, Word, JSON Lines, Parquet; or a "
-        "corpus' folder.",
-    ),
-]
-OfDocuments = Annotated[str, option("CODE", "Of the documents and the questions.")]
-Kinds = Annotated[
-    list[str] | None,
-    option(
-        "KIND=SHARE",
-        "single, list, date, two_passages, comparison or near_miss, and its share; may be "
-        "repeated.  [default: all of them]",
-    ),
-]
-Size = Annotated[int, option("N", "Words a passage that documents are cut into.", min=1)]
-Overlap = Annotated[int, option("N", "Words that a passage repeats from the one before.", min=0)]
-
-OneRun = Annotated[
-    Path,
-    argument("RESPONSES", 'JSON Lines {"query_id": ..., "text": ...}; - is standard input.'),
-]
-OfQueries = Annotated[str, option("CODE", "Of the queries, such as sw.")]
-Shares = Annotated[
-    list[float] | None,
-    option(
-        "SHARE",
-        "Of the queries that can have a fault, how many have it; may be repeated.  [default: 1 and "
-        "0.25]",
-    ),
-]
 FaultKinds = Annotated[
     list[str] | None,
     option("KIND", "A kind of fault, such as uncited; may be repeated.  [default: all]"),
 ]
-
 __all__ = ["commands"]
 
-commands = group("tests", "Make test sets from documents; write tests, and score them.")
+commands = group("tests", "Create test sets from documents; write and score tests.")
 
 
 @commands.command(
     epilog=example(
-        "mirage tests make handbook/ --language sw --model gpt-4o --items 50 --estimate",
+        "mirage tests make handbook/ --language sw --model gpt-4o --items 50 --dry-run",
         "mirage tests make handbook/ --language sw --model gpt-4o --items 50 --out tests.jsonl",
-        "mirage tests make handbook/ --language sw --sheet sheet.csv --review review.html",
+        "mirage tests make handbook/ --language sw --skeleton sheet.csv",
+        "mirage tests make handbook/ --language sw --sheet sheet.csv --report review.html",
     )
 )
 def make(
-    documents: Documents,
-    language: OfDocuments,
+    documents: Annotated[
+        list[Path],
+        argument(
+            "DOCUMENTS",
+            "Folders or files: text, Markdown, RST, HTML, PDF, Word, JSON Lines, Parquet; or the "
+            "folder of a corpus.",
+        ),
+    ],
+    language: options.Language = None,
     model: Annotated[
-        str | None, option("NAME", "The LLM that writes and answers; may be missing with --sheet.")
+        str | None, option("NAME", "The LLM that writes and answers; optional with --sheet.")
+    ] = None,
+    skeleton: Annotated[
+        Path | None,
+        option(
+            "FILE",
+            "Instead of asking an LLM, write an empty sheet (.csv or JSON Lines) of passages worth "
+            "asking about.",
+        ),
+    ] = None,
+    sheet: Annotated[
+        Path | None, option("FILE", "Read the items from such a sheet, filled in by people.")
     ] = None,
     file: Annotated[Path, option("FILE", "The dataset, as JSON Lines.", "--out")] = Path(
         "tests.jsonl"
     ),
-    items: Annotated[int, option("N", "Items that are wanted.", min=1)] = 50,
-    kind: Kinds = None,
-    sheet: Annotated[
-        Path | None,
-        option("FILE", "Take the items from a sheet of `mirage tests skeleton`, filled in."),
+    items: Annotated[int, option("N", "Items to create.", min=1)] = 50,
+    kind: Annotated[
+        list[str] | None,
+        option(
+            "KIND=SHARE",
+            "A kind of item with its share: single, list, date, two_passages, comparison or "
+            "near_miss; may be repeated.  [default: all]",
+        ),
     ] = None,
     page: Annotated[
-        Path | None, option("FILE", "Also write a page on which to review the items.", "--review")
+        Path | None, option("FILE", "Also write an HTML page for reviewing the items.", "--report")
     ] = None,
-    shown: Annotated[int, option("N", "Passages an item shows.", min=2)] = 5,
-    size: Size = 100,
-    overlap: Overlap = 0,
-    estimate: Annotated[
-        bool, flag("Say what it would take, and ask nothing.", "--estimate", "--dry-run")
-    ] = False,
+    shown: Annotated[int, option("N", "Passages that an item shows.", min=2)] = 5,
+    size: Annotated[int, option("N", "Words in a passage of a document.", min=1)] = 100,
+    dry_run: options.DryRun = False,
     base_url: options.BaseUrl = None,
-    key_from: options.KeyFrom = None,
-    max_tokens: options.MaxTokens = 2048,
-    temperature: options.Temperature = 0.0,
-    concurrency: options.Concurrency = 8,
+    llm: options.Llm = None,
     budget: options.Budget = None,
-    price: options.Price = None,
-    cache: options.Cache = True,
     seed: options.Seed = 0,
-    as_json: options.Json = False,
 ) -> None:
-    """Make a test set from documents: an LLM writes the items, checks keep what is sound.
+    """Create a test set from documents: an LLM writes items, and checks reject bad ones.
 
-    Beside FILE come NAME.rejected.jsonl, with what failed and why, and NAME.journal.jsonl, from
-    which the same command goes on. Falls short (status 1) where fewer items passed than are wanted.
+    FILE.rejected.jsonl lists rejected items with reasons. FILE.journal.jsonl lets the same command
+    resume. Falls short (status 1) if fewer items pass than requested.
+
+    In a CSV sheet each line of the answers' cell is one answer, with its forms separated by |. The
+    reference and wrong answers may be empty.
     """
     from mirage.building import build_from_sheet, build_test_set, estimate_test_set, read_sheet
 
-    check_folder(file)
-    check_folder(page)
+    for output in (file, page, skeleton):
+        check_folder(output)
+    code = language_of(language)
+    sources = list(map(existing, documents))
+    drawn = {"items": items, "seed": seed, **_kinds(kind)}
+    if skeleton is not None:
+        _write_skeleton(sources, skeleton, {"language": code, "size": size, **drawn})
+        return
     if model is None and sheet is None:
         raise MirageError("give --model, which writes the items, or --sheet with items by people")
-    llms = llms_of(
-        [] if model is None else [model],
-        base_url,
-        key_from,
-        max_tokens=max_tokens,
-        temperature=temperature,
-        concurrency=concurrency,
-        cache=cache,
-        budget=budget,
-        price=price,
-    )
+    clients = LLMSettings(llm, base_url, budget, max_tokens=2048)
+    llms = [] if model is None else [clients.llm(model)]
     settings: dict[str, Any] = {
-        "language": language,
+        "language": code,
         "llm": llms[0] if llms else None,
         "shown": shown,
         "size": size,
-        "overlap": overlap,
     }
-    sources = list(map(place_of, documents))
     if sheet is not None:
-        with keeping(file, cached=cache), naming_models(llms, key_from):
-            made = build_from_sheet(read_sheet(file_of(sheet)), sources, out=file, **settings)
-        _tell(made, file, page, as_json)
+        with keeping(file, cached=clients.cache), naming_models(llms, clients):
+            created = build_from_sheet(read_sheet(file_of(sheet)), sources, out=file, **settings)
+        _print_items(created, file, page)
         return
-    settings |= {"items": items, "seed": seed, **_kinds(kind)}
-    told = estimate_test_set(sources, **settings)
-    if estimate:
-        out_either(told, asdict(told), as_json)
+    settings |= drawn
+    estimate = estimate_test_set(sources, **settings)
+    if dry_run:
+        out(estimate)
         return
-    say(str(told))
-    with keeping(file, cached=cache), naming_models(llms, key_from):
-        made = build_test_set(sources, out=file, **settings)
-    _tell(made, file, page, as_json)
+    say(str(estimate))
+    with keeping(file, cached=clients.cache), naming_models(llms, clients):
+        created = build_test_set(sources, out=file, **settings)
+    _print_items(created, file, page)
 
 
 def _kinds(texts: Sequence[str] | None) -> dict[str, Mapping[ItemKind, float]]:
     return {"kinds": named_numbers("--kind", texts)} if texts else {}  # type: ignore[dict-item]
 
 
-def _tell(made: ItemSet, file: Path, page: Path | None, as_json: bool) -> None:
+def _print_items(created: ItemSet, file: Path, page: Path | None) -> None:
     from mirage.building.test_sets import beside
 
-    out_either(f"{made}\n{file}", made.counts, as_json)
-    if made.rejected:
-        say(f"{beside(file, 'rejected')}: what was rejected, and why")
+    out(f"{created}\n{file}")
+    if created.rejected:
+        say(f"{beside(file, 'rejected')}: rejected items, with reasons")
     if page is not None:
         _write_page(file, page)
-    if made.unasked:
-        why = next(f.detail for item in made.rejected for f in item.faults if f.kind == "not asked")
-        fall_short([f"{made.unasked} drafts were not asked for ({why}); the same command goes on"])
-    if len(made.queries) < made.wanted:
-        fall_short([f"{len(made.queries)} of {made.wanted} items passed the checks"])
+    if created.unasked:
+        reason = next(
+            fault.detail
+            for item in created.rejected
+            for fault in item.faults
+            if fault.kind == "not asked"
+        )
+        fall_short([f"{created.unasked} drafts were not requested ({reason}); repeat the command"])
+    if len(created.queries) < created.wanted:
+        fall_short([f"{len(created.queries)} of {created.wanted} items passed the checks"])
 
 
 def _write_page(file: Path, page: Path) -> None:
@@ -174,54 +172,23 @@ def _write_page(file: Path, page: Path) -> None:
     from mirage.report import write_review
 
     write_review(MirageDataset.from_jsonl(file), page, rejected=read_rejected(file))
-    say(f"{page}: the items, to be read and struck")
+    say(f"{page}: page for reviewing the items")
 
 
-# By people ----------------------------------------------------------------------------------------
-
-
-@commands.command(
-    epilog=example("mirage tests skeleton handbook/ --language sw --items 50 --out sheet.csv")
-)
-def skeleton(
-    documents: Documents,
-    language: OfDocuments,
-    file: Annotated[Path, option("FILE", "The sheet: .csv, or JSON Lines.", "--out")] = Path(
-        "sheet.csv"
-    ),
-    items: Annotated[int, option("N", "Rows of the sheet.", min=1)] = 50,
-    kind: Kinds = None,
-    size: Size = 100,
-    overlap: Overlap = 0,
-    seed: options.Seed = 0,
-    as_json: options.Json = False,
-) -> None:
-    """Write an empty sheet: the passages worth asking about, without an LLM.
-
-    Filled in, it goes to `mirage tests make --sheet`. In CSV an answer stands on a line of its
-    cell, with its forms parted by |; reference and wrong answers may be missing.
-    """
+def _write_skeleton(sources: list[Path], file: Path, settings: Mapping[str, Any]) -> None:
     from mirage.building import item_sheet, write_sheet
 
-    check_folder(file)
-    sources = list(map(place_of, documents))
-    settings: dict[str, Any] = {"items": items, "size": size, "overlap": overlap, "seed": seed}
-    settings |= _kinds(kind)
-    rows, askable = item_sheet(sources, language=language, **settings)
+    rows, askable = item_sheet(sources, **settings)
     write_sheet(rows, file)
-    plain = {
-        "rows": len(rows),
-        "documents": askable.documents,
-        "documents worth asking about": askable.askable_documents,
-        "passed over": askable.passed_over,
-    }
-    words = (
-        f"{file}: {len(rows)} rows; of {askable.documents} documents, "
-        f"{askable.askable_documents} have a passage worth asking about"
+    text = (
+        f"{file}: {len(rows)} rows; {askable.askable_documents} of {askable.documents} documents "
+        "have a passage worth asking about"
     )
-    out_either(words, plain, as_json)
-    if len(rows) < items:
-        fall_short([f"{len(rows)} of {items} rows: there are no more passages worth asking about"])
+    out(text)
+    if len(rows) < settings["items"]:
+        fall_short(
+            [f"{len(rows)} of {settings['items']} rows: no more passages are worth asking about"]
+        )
 
 
 @commands.command(
@@ -234,11 +201,11 @@ def review(
     dataset: Annotated[Path, argument("DATASET", "Items that `mirage tests make` wrote.")],
     file: Annotated[Path, option("FILE", "The page; with --decisions, the dataset.", "--out")],
     decisions: Annotated[
-        Path | None, option("FILE", "What the page saved: leave out the items that it strikes.")
+        Path | None,
+        option("FILE", "Remove the items that were struck on the page; its saved file."),
     ] = None,
-    as_json: options.Json = False,
 ) -> None:
-    """Write a page on which to read and strike items, or apply what was decided on it."""
+    """Write a page for reviewing items, or apply the decisions of a review."""
     from mirage.building import strike
     from mirage.dataset import MirageDataset
 
@@ -247,16 +214,14 @@ def review(
     items = MirageDataset.from_jsonl(source)
     if decisions is None:
         _write_page(source, file)
-        if as_json:
-            out_either("", {"items": len(items)}, as_json)
         return
-    kept = strike(items, file_of(decisions))
-    kept.to_jsonl(file)
-    words = f"{file}: {len(kept)} of {len(items)} items"
-    out_either(words, {"items": len(items), "kept": len(kept)}, as_json)
+    accepted = strike(items, file_of(decisions))
+    accepted.to_jsonl(file)
+    text = f"{file}: {len(accepted)} of {len(items)} items"
+    out(text)
 
 
-# How many faults tests catch ---------------------------------------------------------------------
+# Scoring tests on known faults -------------------------------------------------------------------
 
 
 @commands.command(
@@ -266,89 +231,69 @@ def review(
     )
 )
 def score(
-    responses: OneRun,
-    language: OfQueries,
+    responses: options.OneResponses,
+    language: options.Language = None,
     tests: Annotated[
         Path | None,
-        option(
-            "FILE",
-            "A file of pytest tests.  [default: the assertions that `mirage tests write` writes]",
-        ),
+        option("FILE", "A file of pytest tests.  [default: the tests of `mirage tests write`]"),
     ] = None,
     kind: FaultKinds = None,
-    share: Shares = None,
     minimum: Annotated[
         float | None,
-        option(
-            "SHARE", "Fall short (status 1) if no seed catches as many kinds of fault.", "--min"
-        ),
+        option("SHARE", "Fall short (status 1) if fewer kinds of fault are caught.", "--min"),
     ] = None,
-    cannot_tell: Annotated[
-        int,
-        option(
-            "STATUS",
-            "With --min: exit status if some seeds reach the share and some do not; 0 passes.",
-            min=0,
-            max=125,
-        ),
-    ] = 2,
     dataset: options.Dataset = None,
-    seed: options.Seed = 0,
     as_json: options.Json = False,
 ) -> None:
-    """Do known faults to responses, and say which of them a test suite catches.
+    """Insert known faults into responses, and count those that tests catch.
 
-    What it misses comes with the assertion that would catch it. Tests that use mirage.testing read
-    the faulty responses in place of the system that they name, so that it is asked nothing. Faults
-    are drawn with five random seeds, and the score is the mean over them.
+    Each missed fault comes with an assertion that would catch it. The tests read the faulty
+    responses instead of asking the system, if they use mirage.testing. The score is the mean over
+    five random seeds.
 
-    Exit status with --min: 0 if every seed reaches the share, 1 if none does, else 2.
+    Exit status with --min: 0 if all seeds reach the share, 1 if none does, 3 otherwise.
     """
-    from mirage.testing.mutation import SHARES, suggested_bounds
+    from mirage.testing.mutation import suggested_bounds
     from mirage.testing.suites import score_tests
 
     queries = dataset_of(language, dataset)
-    (run,) = runs_of(queries.language, [responses], None)
-    settings: dict[str, Any] = {"kinds": kind, "shares": share or SHARES, "seed": seed}
+    run = run_of(queries.language, responses)
+    settings: dict[str, Any] = {"kinds": kind}
     if tests is None:
-        _, counted = suggested_bounds(queries, run, **settings)
+        _, result = suggested_bounds(queries, run, **settings)
     else:
-        counted = score_tests(place_of(tests), queries, run, **settings)
-    out_either(counted, _score_plain(counted), as_json)
+        result = score_tests(existing(tests), queries, run, **settings)
+    out_either(result, _score_plain(result), as_json)
     if minimum is None:
         return
-    verdict = counted.verdict(minimum)
+    verdict = result.verdict(minimum)
     if verdict == "broken":
-        fall_short([f"{counted.score:.0%} of the kinds of fault are caught, not {minimum:.0%}"])
+        fall_short([f"{result.score:.0%} of the kinds of fault are caught, not {minimum:.0%}"])
     if verdict == "cannot tell":
-        scores = ", ".join(f"{score:.0%}" for score in counted.by_seed(max(counted.shares)))
-        say(f"the seeds disagree on {minimum:.0%}: {scores}", "inconclusive:", "yellow")
-        end(cannot_tell)
+        scores = ", ".join(f"{score:.0%}" for score in result.by_seed(max(result.shares)))
+        end_inconclusive([f"the seeds disagree on {minimum:.0%}: {scores}"])
 
 
 @commands.command(
     epilog=example("mirage tests write responses.jsonl --language sw --out test_rag.py")
 )
 def write(
-    responses: Annotated[Path, argument("RESPONSES", "JSON Lines, which the tests will read.")],
-    language: OfQueries,
+    responses: options.OneResponses,
+    language: options.Language = None,
     file: Annotated[Path, option("FILE", "The tests.", "--out")] = Path("test_rag.py"),
     kind: FaultKinds = None,
-    share: Shares = None,
     dataset: options.Dataset = None,
-    seed: options.Seed = 0,
-    as_json: options.Json = False,
 ) -> None:
-    """Write a file of pytest tests that pass on responses, and say which faults it catches."""
-    from mirage.testing.mutation import SHARES
+    """Write pytest tests that pass on responses, and count the known faults that they catch."""
     from mirage.testing.suites import write_tests
 
     check_folder(file)
     queries = dataset_of(language, dataset)
-    (run,) = runs_of(queries.language, [place_of(responses)], None)
-    settings: dict[str, Any] = {"kinds": kind, "shares": share or SHARES, "seed": seed}
-    counted = write_tests(file, queries, run, responses, dataset, **settings)
-    out_either(f"{counted}\n{file}", {"file": str(file), **_score_plain(counted)}, as_json)
+    (path,) = named_files([responses]).values()
+    run = run_of(queries.language, responses)
+    settings: dict[str, Any] = {"kinds": kind}
+    result = write_tests(file, queries, run, existing(path), dataset, **settings)
+    out(f"{result}\n{file}")
 
 
 def _score_plain(score: MutationScore) -> dict[str, Any]:

@@ -1,0 +1,212 @@
+"""mirage grid: run grids of pipelines, and print them as one table."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+from mirage.cli import _options as options
+from mirage.cli._history import current_commit
+from mirage.cli._inputs import check_folder, file_of, named_texts
+from mirage.cli._llms import budget_of
+from mirage.cli._output import out_either
+from mirage.cli._shell import argument, example, fall_short, group, keeping, option
+from mirage.errors import UnknownNameError
+
+if TYPE_CHECKING:
+    from mirage.benchmarking import Grid, ResultTable
+    from mirage.executors import Executor
+
+__all__ = ["commands"]
+
+commands = group("grid", "Run grids of pipelines, and compare them in one table.")
+
+GridFile = Annotated[Path, argument("GRID", "The YAML file of the grid.")]
+Limit = Annotated[
+    int | None, option("N", "Use the first N queries of each dataset.  [default: all]", min=1)
+]
+Table = Annotated[
+    Path | None,
+    option(
+        "FILE",
+        "Also write the table as .txt, .md, .csv, .tex, .json or .html.",
+        "--out",
+    ),
+]
+Page = Annotated[
+    Path | None,
+    option("FILE", "Also write an HTML page with every response behind its cell.", "--report"),
+]
+
+
+@commands.command(
+    epilog=example("mirage grid plan mkqa.yaml", "mirage grid plan mkqa.yaml --limit 50")
+)
+def plan(
+    grid: GridFile,
+    limit: Limit = None,
+    trust: options.TrustKeys = False,
+    as_json: options.Json = False,
+) -> None:
+    """Estimate the work that is left, before anything is spent.
+
+    Prints steps with items, calls, tokens, cost, time and disk space, and the hosts that would
+    receive API keys.
+    """
+    planned = _grid(grid, trust).plan(limit=limit)
+    plain = {
+        "cells": planned.cells,
+        "stored": planned.stored,
+        "steps": {row.step: vars(row) for row in (*planned, planned.total)},
+        "notes": planned.notes,
+        "keys": [use._asdict() for use in planned.keys],
+    }
+    out_either(planned, plain, as_json)
+
+
+@commands.command(
+    epilog=example(
+        "mirage grid run mkqa.yaml --limit 20",
+        "mirage grid run mkqa.yaml --budget cost=5 --out table.md",
+        "mirage grid run mkqa.yaml --history history.sqlite",
+    )
+)
+def run(
+    grid: GridFile,
+    limit: Limit = None,
+    budget: options.Budget = None,
+    executor: Annotated[
+        str | None,
+        option(
+            "NAME",
+            "ray: run slow steps on a Ray cluster (RAY_ADDRESS, or this machine).",
+        ),
+    ] = None,
+    file: Table = None,
+    page: Page = None,
+    history: options.History = None,
+    trust: options.TrustKeys = False,
+    as_json: options.Json = False,
+) -> None:
+    """Run the steps that are left, and print the table.
+
+    Finished steps are never repeated; repeat the command to resume. Falls short (status 1) if a
+    cell fails; the other cells go on.
+    """
+    for output in (file, page):
+        check_folder(output)
+    commit = current_commit() if history is not None else ""
+    pipelines = _grid(grid, trust)
+    with keeping(pipelines.store(None).folder, cached=True), _executor(executor) as workers:
+        table = pipelines.run(limit=limit, budget=budget_of(budget), executor=workers)
+    if history is not None:
+        _record(table, pipelines, history, commit)
+    if page is not None:
+        _write_page(table, pipelines, page, limit)
+    _show(table, file, as_json)
+
+
+@commands.command(epilog=example("mirage grid table mkqa.yaml --out table.tex --report mkqa.html"))
+def table(
+    grid: GridFile,
+    limit: Limit = None,
+    file: Table = None,
+    page: Page = None,
+    as_json: options.Json = False,
+) -> None:
+    """Print the table of finished cells. Nothing is run."""
+    for output in (file, page):
+        check_folder(output)
+    pipelines = _grid(grid)
+    table = pipelines.table(limit=limit)
+    if page is not None:
+        _write_page(table, pipelines, page, limit)
+    _show(table, file, as_json, failing=False)
+
+
+@commands.command(
+    epilog=example(
+        "mirage grid compare mkqa.yaml --metric qa_match",
+        "mirage grid compare mkqa.yaml --metric qa_match --baseline retriever=bm25 "
+        "--baseline reranker=none",
+    )
+)
+def compare(
+    grid: GridFile,
+    metric: Annotated[
+        list[str] | None, option("NAME", "A metric; may be repeated.  [default: all]")
+    ] = None,
+    baseline: Annotated[
+        list[str] | None,
+        option(
+            "AXIS=VALUE",
+            "Compare each cell with the one of this setting; may be repeated.  [default: all "
+            "pairs]",
+        ),
+    ] = None,
+    limit: Limit = None,
+    as_json: options.Json = False,
+) -> None:
+    """Test differences between finished cells, paired by query and corrected for multiplicity."""
+    differences = (
+        _grid(grid).table(limit=limit).compare(*(metric or ()), baseline=_baseline(baseline))
+    )
+    plain = [
+        row._asdict() | {"cell": row.cell.settings, "baseline": row.baseline.settings}
+        for row in differences
+    ]
+    out_either(differences, plain, as_json)
+
+
+def _grid(path: Path, trust: bool = False) -> Grid:
+    from mirage.benchmarking import Grid
+
+    return Grid.read(file_of(path), trust=trust)
+
+
+@contextmanager
+def _executor(name: str | None) -> Iterator[Executor | None]:
+    """Yield the executor of a name."""
+    if name is None:
+        yield None
+        return
+    if name != "ray":
+        raise UnknownNameError("executor", name, ("ray",))
+    from mirage.executors import ray_executor
+
+    with ray_executor() as executor:
+        yield executor
+
+
+def _write_page(table: ResultTable, grid: Grid, page: Path, limit: int | None) -> None:
+    from mirage.report import write_grid
+
+    write_grid(table, page, runs=grid.runs(limit=limit), datasets=grid.datasets)
+
+
+def _record(table: ResultTable, grid: Grid, history: Path, commit: str) -> None:
+    """Add each finished cell to a history, with all its metrics."""
+    from mirage.testing import History
+    from mirage.testing.baseline import baseline_of_cell
+
+    datasets = grid.datasets
+    for cell in table:
+        if cell.values:
+            baseline = baseline_of_cell(cell, datasets[cell.settings["dataset"]])
+            names = baseline.table.features
+            History(history).append(baseline, commit, features=names)
+
+
+def _show(table: ResultTable, file: Path | None, as_json: bool, failing: bool = True) -> None:
+    if file is not None:
+        table.write(file)
+    out_either(table, json.loads(table.to_json()), as_json)
+    if failing:
+        fall_short(f"{cell.name}: {cell.failure}" for cell in table if cell.failure)
+
+
+def _baseline(texts: list[str] | None) -> dict[str, str] | None:
+    return named_texts("--baseline", texts) if texts else None

@@ -1,0 +1,136 @@
+"""mirage logs: measure production logs, and compare two of them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+from mirage.cli import _options as options
+from mirage.cli._inputs import file_of, language_of, log_fields, log_of, named_files
+from mirage.cli._logs import drift_plain, log_plain, log_text, measured_logs, model_logs
+from mirage.cli._output import out_either, say
+from mirage.cli._shell import argument, end_inconclusive, example, fall_short, group, option
+from mirage.errors import MirageError
+
+if TYPE_CHECKING:
+    from mirage.sources.logs import Log
+    from mirage.testing import Drift
+
+__all__ = ["commands"]
+
+commands = group("logs", "Measure production logs, and detect drift.")
+
+
+@commands.command(
+    epilog=example(
+        "mirage logs features log.jsonl --language sw",
+        "mirage logs features log.jsonl --language sw --field answer=output.text",
+    )
+)
+def features(
+    logs: Annotated[
+        list[str],
+        argument("LOGS", "JSON Lines with questions, passages and answers: FILE or NAME=FILE."),
+    ],
+    language: options.Language = None,
+    feature: options.Features = None,
+    cluster: options.LogCluster = None,
+    field: options.Fields = None,
+    jobs: options.Jobs = 1,
+    as_json: options.Json = False,
+) -> None:
+    """Score the answers in logs by the features that need no reference.
+
+    The table gives the reason for every feature that cannot be measured.
+    """
+    code = language_of(language)
+    files = {name: file_of(path) for name, path in named_files(logs).items()}
+    parts = model_logs(code, files, log_fields(field), cluster)
+    sides = measured_logs(parts, feature, jobs)
+    text = "\n\n".join(log_text(log, side) for log, side in zip(parts, sides, strict=True))
+    out_either(text, list(map(log_plain, sides)), as_json)
+
+
+@commands.command(
+    epilog=example(
+        "mirage logs drift last-week.jsonl this-week.jsonl --language sw",
+        "mirage logs drift log.jsonl --language sw --by week --margin 0.1",
+    )
+)
+def drift(
+    logs: Annotated[
+        list[Path],
+        argument("BEFORE [AFTER]", "Logs: questions, passages and answers; - is standard input."),
+    ],
+    language: options.Language = None,
+    by: Annotated[
+        str | None,
+        option("PERIOD", "With one log: compare its last day, week or month with the time before."),
+    ] = None,
+    margin: Annotated[
+        float | None,
+        option("SHARE", "Also test for a loss above this share of each measure's range."),
+    ] = None,
+    alpha: Annotated[float, option("P", "Significance level.")] = 0.05,
+    feature: options.Features = None,
+    cluster: options.LogCluster = None,
+    field: options.Fields = None,
+    jobs: options.Jobs = 1,
+    as_json: options.Json = False,
+) -> None:
+    """Compare two periods of a system's logs.
+
+    The questions may differ, and no references are needed. The command compares features that need
+    no reference, retrieved passages, failures, abstentions, and the questions themselves.
+
+    Exit status: 1 if a measure got significantly worse; 3 if the comparison is inconclusive,
+    because no measure has an interval or, with --margin, because a loss above the margin cannot be
+    ruled out; 0 otherwise.
+    """
+    from mirage.features import FeatureSuite
+    from mirage.testing import drift as compare_logs
+
+    before, after = _read_two(language_of(language), logs, by, log_fields(field, cluster))
+    result = compare_logs(
+        before,
+        after,
+        suite=FeatureSuite(feature) if feature else None,
+        margin=margin,
+        alpha=alpha,
+        n_jobs=jobs,
+    )
+    text = str(result)
+    if margin is not None and result.verdict == "no worse":
+        text += f"\nno worse: no measure lost {margin:g} of its range"
+    out_either(text, drift_plain(result), as_json)
+    fall_short([_loss(result)] if result.fell else [])
+    if result.verdict == "cannot tell":
+        end_inconclusive([_unclear(result)])
+
+
+def _read_two(
+    language: str, paths: list[Path], by: str | None, fields: dict[str, str]
+) -> tuple[Log, Log]:
+    """Return the earlier log and the later one."""
+    if len(paths) > 2 or (len(paths) == 2) == (by is not None):
+        raise MirageError("give two logs, or one with --by day, week or month")
+    logs = [log_of(language, file_of(path), fields) for path in paths]
+    if by is None:
+        return logs[0], logs[1]
+    before, after = logs[0].last(by)
+    say(f"{before.dataset.name}: {len(before.dataset)} questions; then {len(after.dataset)}")
+    return before, after
+
+
+def _loss(result: Drift) -> str:
+    changes = ", ".join(
+        f"{shift.feature} from {shift.before:.3f} to {shift.after:.3f}" for shift in result.fell
+    )
+    return f"{result.after} is worse than {result.before}: {changes}"
+
+
+def _unclear(result: Drift) -> str:
+    if not result.measured:
+        return "no measure that could get worse has an interval"
+    unclear = ", ".join(shift.feature for shift in result.unclear)
+    return f"{unclear} may have lost more than {result.margin:g} of the range"
