@@ -113,10 +113,9 @@ def trec_options(folder: Path) -> tuple[object, ...]:
 
 def test_a_benchmark_is_the_librarys(trec: Path, tmp_path: Path) -> None:
     out = tmp_path / "benchmark.jsonl"
-    done = mirage("data", "build", *trec_options(trec), "--sample", 5, "--out", out, "--json")
-    plain = json.loads(done.stdout)
-    assert plain["queries"] == 5
-    assert set(plain["dropped"].values()) == {"not sampled", "no judgment"}
+    done = mirage("data", "build", *trec_options(trec), "--sample", 5, "--out", out)
+    assert "5 queries in 'sw'" in done.stdout
+    assert "dropped: not sampled" in done.stdout
     printed = mirage("data", "build", *trec_options(trec))
     assert printed.stdout == text(
         build_benchmark(
@@ -147,7 +146,9 @@ def test_what_build_refuses(trec: Path) -> None:
 
 def test_there_and_back_again(trec: Path, tmp_path: Path) -> None:
     back = tmp_path / "back.jsonl"
-    done = mirage("data", "convert", "--from", "trec", *trec_options(trec), "--out", back)
+    done = mirage(
+        *("data", "convert", trec, "--from", "trec", "--language", LANGUAGE, "--out", back)
+    )
     assert done.stdout == f"{back}: 40 queries in 'sw'\n"
     again = MirageDataset.from_jsonl(back)
     for query in BUNDLED:
@@ -167,8 +168,8 @@ def test_json_lines_pass_unchanged(queries: Path) -> None:
 
 def test_nomiracl_with_its_recorded_runs(data_dir: Path, tmp_path: Path) -> None:
     source = ("data", "convert", data_dir / "nomiracl", "--from", "nomiracl", "--language", "sw")
-    done = mirage(*source, "--out", tmp_path / "sw.jsonl", "--runs", tmp_path / "runs", "--json")
-    assert json.loads(done.stdout) == {"queries": 120, "language": "sw", "runs": 10}
+    done = mirage(*source, "--out", tmp_path / "sw.jsonl", "--runs", tmp_path / "runs")
+    assert "120 queries in 'sw'" in done.stdout
     dataset = MirageDataset.from_jsonl(tmp_path / "sw.jsonl")
     paths = sorted((tmp_path / "runs").iterdir())
     assert len(paths) == 10  # the eleventh, GPT-4, is the reference
@@ -196,8 +197,8 @@ def test_what_convert_refuses(queries: Path, tmp_path: Path) -> None:
     assert "did you mean 'memerag'?" in refusal("data", "convert", queries, "--from", "memrag")
     assert "did you mean 'jsonl'?" in refusal("data", "convert", queries, "--to", "json")
     assert "give --out FOLDER" in refusal("data", "convert", queries, "--to", "trec")
-    assert "takes SOURCE" in refusal("data", "convert")
-    assert "takes --topics" in refusal("data", "convert", queries, "--from", "trec")
+    trec = ("--from", "trec", "--language", LANGUAGE)
+    assert "topics.tsv: no such file" in refusal("data", "convert", tmp_path, *trec)
     message = refusal("data", "convert", tmp_path, "--from", "nomiracl")
     assert "give --language CODE" in message
     assert "holds no responses" in refusal("data", "convert", queries, "--runs", tmp_path / "r")

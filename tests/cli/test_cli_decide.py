@@ -15,7 +15,7 @@ from mirage.features.lexical import SUPPORTED_AT
 from mirage.metaeval import LabelledSentences, read_sentences
 
 QUERIES = list(MirageDataset.bundled(LANGUAGE))
-GIVEN = ("--judge", f"support_lexical={SUPPORTED_AT}")
+GIVEN = ("--feature", f"support_lexical={SUPPORTED_AT}")
 
 
 def rows(*, vague: bool = False) -> list[dict[str, Any]]:
@@ -50,7 +50,7 @@ def test_what_the_score_leaves_goes_to_people_and_comes_back_as_labels(
     files: list[Path], tmp_path: Path
 ) -> None:
     out, left = tmp_path / "out.jsonl", tmp_path / "left.jsonl"
-    options = (*GIVEN, "--risk", "0.15", "--out", out, "--left", left)
+    options = (*GIVEN, "--risk", "0.15", "--out", out, "--rest", left)
     done = mirage("decide", *files, *options, "--json")
     assert done.exit_code == 0
     said = json.loads(done.stdout)
@@ -72,8 +72,8 @@ def test_what_the_score_leaves_goes_to_people_and_comes_back_as_labels(
 def test_what_the_score_leaves_goes_to_an_llm_after_an_estimate(
     files: list[Path], server: ChatServer, tmp_path: Path
 ) -> None:
-    asked = ("--model", "j", "--base-url", server.url, "--price", "1,2", *GIVEN, "--risk", "0.15")
-    plan = json.loads(mirage("decide", *files, *asked, "--estimate", "--json").stdout)
+    asked = ("--judge", "j", "--base-url", server.url, "--llm", "price=1,2", *GIVEN, "--risk", "0.15")
+    plan = json.loads(mirage("decide", *files, *asked, "--dry-run", "--json").stdout)
     assert server.requests == []
     assert plan["estimate"]["calls"] == plan["left"] > 0
     assert plan["estimate"]["cost"] > 0
@@ -91,9 +91,9 @@ def test_a_budget_that_ends_leaves_the_rest_for_people(
     files: list[Path], server: ChatServer, tmp_path: Path
 ) -> None:
     server.answer = lambda _: "<answer>Supported</answer>"
-    asked = ("--model", "j", "--base-url", server.url, *GIVEN, "--risk", "0.15")
+    asked = ("--judge", "j", "--base-url", server.url, *GIVEN, "--risk", "0.15")
     left = tmp_path / "left.jsonl"
-    done = mirage("decide", *files, *asked, "--budget", "calls=2", "--left", left)
+    done = mirage("decide", *files, *asked, "--budget", "calls=2", "--rest", left)
     assert done.exit_code == 1
     assert "gave no label to" in done.stderr
     assert len(server.requests) == 2
@@ -103,8 +103,8 @@ def test_a_budget_that_ends_leaves_the_rest_for_people(
 
 
 def test_features_without_a_threshold_become_one_score_by_the_labels(files: list[Path]) -> None:
-    judges = ("--judge", "support_lexical", "--judge", "passage_coverage")
-    done = mirage("decide", *files, *judges, "--estimate", "--json", "--risk", "0.3")
+    judges = ("--feature", "support_lexical", "--feature", "passage_coverage")
+    done = mirage("decide", *files, *judges, "--dry-run", "--json", "--risk", "0.3")
     plan = json.loads(done.stdout)
     assert (plan["calibration"]["clusters"], plan["calibration"]["threshold"]) == (40, 0.5)
     assert plan["calibration"]["coverage"] > 0.5
@@ -143,10 +143,10 @@ def test_what_decide_refuses(files: list[Path], tmp_path: Path) -> None:
     one = labels("one.jsonl", rows()[::2])
     assert "the labels are 'Supported'" in refusal("decide", one, files[1], *GIVEN)
     mixed = labels("mixed.jsonl", [*rows(), {**rows()[0], "language": "en", "query_id": "x"}])
-    assert "a risk is stated of one language" in refusal("decide", mixed, files[1], *GIVEN)
+    assert "the risk holds only for the language of the labels" in refusal("decide", mixed, files[1], *GIVEN)
     named = labels("named.jsonl", [{**r, "label": r["label"][:1]} for r in rows()])
-    message = refusal("decide", named, files[1], *GIVEN, "--positive", "S", "--model", "j")
+    message = refusal("decide", named, files[1], *GIVEN, "--positive", "S", "--judge", "j")
     assert "name them alike" in message
-    message = refusal("decide", *files, *GIVEN, "--judge", "passage_coverage")
+    message = refusal("decide", *files, *GIVEN, "--feature", "passage_coverage")
     assert "leave it out" in message
     assert "risk=1.5 is to be between 0 and 1" in refusal("decide", *files, *GIVEN, "--risk", 1.5)

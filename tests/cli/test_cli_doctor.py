@@ -51,6 +51,17 @@ def test_a_package_that_is_always_needed_and_missing_falls_short(
     assert "the package sentencex is missing" in done.stderr
 
 
+def test_a_surrogate_that_was_changed_falls_short(monkeypatch: pytest.MonkeyPatch) -> None:
+    from mirage.surrogate import artifacts
+
+    faults = {"sw": "its SHA-256 is another", "en": ""}
+    monkeypatch.setattr(artifacts, "verify", lambda _: faults)
+    done = mirage("doctor")
+    assert done.exit_code == 1
+    assert "fell short: sw: its SHA-256 is another" in done.stderr
+    assert "en:" not in done.stderr
+
+
 def test_endpoints_that_answer(server: ChatServer, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
     monkeypatch.setenv("OPENAI_BASE_URL", server.url)
@@ -93,8 +104,8 @@ def test_an_address_with_a_password_is_refused() -> None:
 
 
 def test_it_says_where_the_cache_is(tmp_path: Path, server: ChatServer) -> None:
-    assert "no answers of LLMs yet" in mirage("doctor").stdout
-    mirage("generate", "sw", "--model", "m", "--base-url", server.url)
+    assert "(empty)" in mirage("doctor").stdout
+    mirage("generate", "--language", "sw", "--model", "m", "--base-url", server.url)
     found = json.loads(mirage("doctor", "--json").stdout)["data"]
     assert found["cache"] == str(tmp_path / "cache")
     assert found["llm_cache_bytes"] > 0

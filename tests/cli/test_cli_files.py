@@ -24,6 +24,7 @@ from mirage.dataset import MirageDataset
 from mirage.retrieval import RetrievalRun
 
 DATASET = MirageDataset.bundled(LANGUAGE)
+SWAHILI = ("--language", LANGUAGE)
 GRID = """\
 name: gold
 datasets:
@@ -107,16 +108,14 @@ def ready(made: Inputs, name: str) -> Path:
         done = {
             "x.index": lambda: mirage("index", made["passages.jsonl"], path, "--language", "sw"),
             "baseline.json": lambda: mirage(
-                "baseline", "save", LANGUAGE, made["good.jsonl"], "--out", path
+                "baseline", "--language", LANGUAGE, made["good.jsonl"], "--out", path
             ),
             "sheet.csv": lambda: sheet(made, path),
             "history.sqlite": lambda: mirage(
-                *("check", LANGUAGE, made["good.jsonl"], "--history", path, "--commit", "first"),
+                *("check", "--language", LANGUAGE, made["good.jsonl"], "--history", path),
                 *("--baseline", ready(made, "baseline.json")),
             ),
-            "store": lambda: mirage(
-                "bench", "run", made["grid.yaml"], "--store", path, "--limit", 9
-            ),
+            "gold.store": lambda: mirage("grid", "run", made["grid.yaml"], "--limit", 9),
         }[name]()
         assert done is None or done.exit_code == 0, done.stderr
     return path
@@ -124,8 +123,8 @@ def ready(made: Inputs, name: str) -> Path:
 
 def sheet(made: Inputs, path: Path) -> None:
     """A sheet of items by people, filled in."""
-    mirage("tests", "skeleton", made["handbook"], "--language", "sw", "--kind", "single=1",
-           "--items", 4, "--out", path)  # fmt: skip
+    mirage("tests", "make", made["handbook"], "--language", "sw", "--kind", "single=1",
+           "--items", 4, "--skeleton", path)  # fmt: skip
     rows = list(csv.DictReader(io.StringIO(path.read_text(encoding="utf-8-sig"))))
     for row in rows:
         row["question"] = "Nani alianzisha kampuni?"
@@ -136,24 +135,24 @@ def sheet(made: Inputs, path: Path) -> None:
         writer.writerows(rows)
 
 
+def grid_in(folder: Path) -> Path:
+    """The grid in a folder of its own, beside which its store lies."""
+    path = folder / ".grid" / "grid.yaml"
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(GRID)
+    return path
+
+
 # By command, its words, where ``out`` is a folder for what it writes.
 WRITERS: dict[str, Callable[[Inputs, Path], tuple[Any, ...]]] = {
-    "report": lambda of, out: (LANGUAGE, of["good.jsonl"], "--out", out / "x.html"),
+    "rank": lambda of, out: (*SWAHILI, of["good.jsonl"], "--report", out / "x.html"),
     "generate": lambda of, out: (
-        *(
-            LANGUAGE,
-            "--model",
-            "m",
-            "--base-url",
-            of.server,
-            "--no-cache",
-            "--out",
-            out / "x.jsonl",
-        ),
+        *(*SWAHILI, "--model", "m", "--base-url", of.server),
+        *("--llm", "cache=no", "--out", out / "x.jsonl"),
     ),
     "judge": lambda of, out: (
-        *(LANGUAGE, of["good.jsonl"], of["bad.jsonl"], "--model", "j", "--base-url", of.server),
-        *("--no-cache", "--queries", 6, "--out", out / "x.jsonl"),
+        *(*SWAHILI, of["good.jsonl"], of["bad.jsonl"], "--judge", "j", "--base-url", of.server),
+        *("--llm", "cache=no", "--queries", 6, "--out", out / "x.jsonl"),
     ),
     "fit": lambda of, out: (of["judgments.jsonl"], "--report", out / "x.html"),
     "index": lambda of, out: (of["passages.jsonl"], out / "x", "--language", LANGUAGE),
@@ -163,24 +162,20 @@ WRITERS: dict[str, Callable[[Inputs, Path], tuple[Any, ...]]] = {
         *("--model", of["encoder"], "--depth", 2),
     ),
     "decide": lambda of, out: (
-        *(of["labels.jsonl"], of["new.jsonl"], "--judge", "support_lexical=0.6"),
-        *("--risk", 0.2, "--out", out / "x.jsonl", "--left", out / "left.jsonl"),
+        *(of["labels.jsonl"], of["new.jsonl"], "--feature", "support_lexical=0.6"),
+        *("--risk", 0.2, "--out", out / "x.jsonl", "--rest", out / "left.jsonl"),
     ),
     "check": lambda of, out: (
-        *(LANGUAGE, of["good.jsonl"], "--baseline", ready(of, "baseline.json")),
+        *(of["good.jsonl"], "--baseline", ready(of, "baseline.json")),
         *("--comment", out / "x.md", "--junit", out / "x.xml"),
     ),
-    "history": lambda of, out: (ready(of, "history.sqlite"), "--html", out / "x.html"),
-    "bench run": lambda of, out: (
-        *(of["grid.yaml"], "--limit", 9, "--store", out / "store", "--out", out / "x.md"),
+    "history": lambda of, out: (ready(of, "history.sqlite"), "--report", out / "x.html"),
+    "grid run": lambda of, out: (grid_in(out), "--limit", 9, "--out", out / "x.md"),
+    "grid table": lambda of, out: (
+        *(ready(of, "gold.store").with_name("grid.yaml"), "--limit", 9),
+        *("--out", out / "x.md", "--report", out / "x.html"),
     ),
-    "bench table": lambda of, out: (
-        *(of["grid.yaml"], "--limit", 9, "--store", ready(of, "store"), "--out", out / "x.md"),
-    ),
-    "bench report": lambda of, out: (
-        *(of["grid.yaml"], out / "x.html", "--limit", 9, "--store", ready(of, "store")),
-    ),
-    "baseline save": lambda of, out: (LANGUAGE, of["good.jsonl"], "--out", out / "x.json"),
+    "baseline": lambda of, out: (*SWAHILI, of["good.jsonl"], "--out", out / "x.json"),
     "data build": lambda of, out: (
         *("--topics", of["topics.tsv"], "--qrels", of["qrels.txt"], "--language", LANGUAGE),
         *("--passages", of["passages.jsonl"], "--out", out / "x.jsonl"),
@@ -188,19 +183,16 @@ WRITERS: dict[str, Callable[[Inputs, Path], tuple[Any, ...]]] = {
     "data convert": lambda of, out: (of["queries.jsonl"], "--to", "trec", "--out", out / "x"),
     "tests make": lambda of, out: (
         *(of["handbook"], "--language", LANGUAGE, "--sheet", ready(of, "sheet.csv")),
-        *("--out", out / "x.jsonl", "--review", out / "x.html"),
-    ),
-    "tests skeleton": lambda of, out: (
-        *(of["handbook"], "--language", LANGUAGE, "--items", 9, "--out", out / "x.csv"),
+        *("--out", out / "x.jsonl", "--report", out / "x.html"),
     ),
     "tests review": lambda of, out: (of["queries.jsonl"], "--out", out / "x.html"),
     "tests write": lambda of, out: (
         *(of["bad.jsonl"], "--language", LANGUAGE, "--out", out / "test_x.py"),
-        *("--kind", "uncited", "--share", 1),
+        *("--kind", "uncited"),
     ),
 }
 ELSEWHERE = {
-    "rank": "its --out is the file of responses that generate writes",
+    "data queries": "it writes to standard output alone",
     "finetune": "training a model takes long; its files go to a folder that index is made like",
     "surrogate train": "its file is written as every other",
     "surrogate rebuild": "a surrogate for each of 18 languages takes long",
@@ -230,7 +222,7 @@ def files_in(folder: Path) -> dict[str, bytes]:
     }
 
 
-LONG = ("report", "fit", "check", "decide", "tests write")
+LONG = ("rank", "fit", "check", "decide", "tests write")
 
 
 @pytest.mark.parametrize(
@@ -266,7 +258,7 @@ def test_a_full_disk_leaves_no_half_file_and_the_next_run_mends_it(
                 assert all(json.loads(line) for line in data.splitlines())
             elif not _is_private(name):
                 assert name in whole
-                assert len(data) == len(whole[name]) or words == "bench run"
+                assert len(data) == len(whole[name]) or words == "grid run"
     again = mirage(*words.split(), *arguments(made, full))
     assert again.exit_code == first.exit_code, again.stderr
     left = files_in(full)
@@ -284,15 +276,20 @@ def _is_private(name: str) -> bool:
     return any(part.startswith(".") for part in name.split("/"))
 
 
-def test_a_history_on_a_full_disk_stays_sound(made: Inputs, tmp_path: Path) -> None:
-    words = ("check", LANGUAGE, made["good.jsonl"], "--baseline", ready(made, "baseline.json"))
+def test_a_history_on_a_full_disk_stays_sound(
+    made: Inputs, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    words: tuple[object, ...] = ("check", made["good.jsonl"])
+    words += ("--baseline", ready(made, "baseline.json"))
     words += ("--history", tmp_path / "history.sqlite")
-    assert mirage(*words, "--commit", "first").exit_code == 0
+    monkeypatch.setenv("MIRAGE_COMMIT", "first")
+    assert mirage(*words).exit_code == 0
+    monkeypatch.setenv("MIRAGE_COMMIT", "second")
     with disk_of(4096):
-        full = mirage(*words, "--commit", "second")
+        full = mirage(*words)
     assert full.exit_code == 1
     assert "history.sqlite: cannot be" in full.stderr
-    assert mirage(*words, "--commit", "second").exit_code == 0
+    assert mirage(*words).exit_code == 0
     (series,) = json.loads(mirage("history", tmp_path / "history.sqlite", "--json").stdout)[
         "series"
     ]
@@ -318,7 +315,7 @@ needs_full = pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /d
 
 @needs_full
 @pytest.mark.parametrize("buffered", ["", "1"])
-@pytest.mark.parametrize("words", [["queries", LANGUAGE], ["--help"], ["--version"]])
+@pytest.mark.parametrize("words", [["data", "queries", LANGUAGE], ["--help"], ["--version"]])
 def test_a_full_output_is_one_line_and_status_1(words: list[str], buffered: str) -> None:
     done = shell(">/dev/full", *words, env={**os.environ, "PYTHONUNBUFFERED": buffered})
     assert done.returncode == 1
@@ -327,7 +324,7 @@ def test_a_full_output_is_one_line_and_status_1(words: list[str], buffered: str)
 
 
 def test_a_closed_output_is_one_line_and_status_1() -> None:
-    done = shell(">&-", "queries", LANGUAGE)
+    done = shell(">&-", "data", "queries", LANGUAGE)
     assert done.returncode == 1
     assert done.stderr.startswith("error: an output cannot be written")
     assert done.stderr.count("\n") == 1
@@ -340,14 +337,14 @@ def test_a_closed_input_is_an_error_if_it_is_read_and_else_nothing(tmp_path: Pat
     assert done.stderr.count("\n") == 1
     path = tmp_path / "x.jsonl"
     path.write_text("")
-    assert shell("<&-", "queries", LANGUAGE).stdout.count("\n") == len(DATASET)
+    assert shell("<&-", "data", "queries", LANGUAGE).stdout.count("\n") == len(DATASET)
 
 
 @pytest.mark.parametrize("redirection", ["2>&-", pytest.param("2>/dev/full", marks=needs_full)])
 def test_messages_that_nobody_takes_change_no_status(redirection: str) -> None:
     done = shell(redirection, "fit", "none.jsonl")
     assert (done.returncode, done.stdout, done.stderr) == (2, "", "")
-    done = shell(redirection, "queries", LANGUAGE)
+    done = shell(redirection, "data", "queries", LANGUAGE)
     assert (done.returncode, done.stdout.count("\n")) == (0, len(DATASET))
 
 
@@ -363,7 +360,7 @@ def test_files_do_not_take_the_numbers_of_closed_streams(tmp_path: Path) -> None
 # Endless input ------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("words", [["fit"], ["rank", LANGUAGE], ["eval-run"], ["data", "describe"]])
+@pytest.mark.parametrize("words", [["fit"], ["rank", *SWAHILI], ["eval-run"], ["data", "describe"]])
 def test_a_device_is_refused_at_once(words: list[str]) -> None:
     more = [LANGUAGE] if words == ["eval-run"] else []
     done = mirage(*words, "/dev/zero", *more)
@@ -396,13 +393,13 @@ def test_a_pipe_with_a_name_is_read(tmp_path: Path) -> None:
     os.mkfifo(pipe)
     writer = threading.Thread(target=pipe.write_bytes, args=(content,))
     writer.start()
-    done = mirage("baseline", "save", LANGUAGE, pipe, "--out", tmp_path / "b.json", "--name", "m")
+    done = mirage("baseline", *SWAHILI, f"m={pipe}", "--out", tmp_path / "b.json")
     writer.join()
     assert done.exit_code == 0
 
 
 def test_messages_of_commands_are_bounded(tmp_path: Path) -> None:
     rows = [{"query_id": "x" * 100_000, "text": "y"}]
-    done = mirage("rank", LANGUAGE, json_lines(tmp_path / "x.jsonl", rows))
+    done = mirage("rank", "--language", LANGUAGE, json_lines(tmp_path / "x.jsonl", rows))
     assert done.exit_code == 2
     assert len(done.stderr) < 1100

@@ -11,7 +11,6 @@ from command_line import mirage, refusal
 
 from mirage.building import write_training_set
 from mirage.dataset import MirageDataset
-from mirage.retrieval import RetrievalRun
 from mirage.sources import memerag
 from mirage.training import training_examples
 
@@ -42,21 +41,15 @@ def test_queries_become_an_adapter(files: Path) -> None:
     base = tiny_llm.folder_of(files / "base", [p.text for p in passages])
     rows = "\n".join(p.model_dump_json(exclude_none=True) for p in passages)
     (files / "passages.jsonl").write_text(rows)
-    mirage("index", files / "passages.jsonl", files / "an.index", "--language", "en")
-    found = {query.id: {query.passage_ids[0]: 1.0} for query in DATASET[:30]}
-    RetrievalRun.of(found, "first").write(files / "first.trec")
-    common = ("--model", base, "--steps", 2, "--set", "batch_size=2", "--json")
+    common = ("--model", base, "--set", "steps=2", "--set", "batch_size=2")
     done = mirage(
         *("finetune", files / "train.jsonl", "--out", files / "tuned", *common),
-        *("--run", files / "first.trec", "--index", files / "an.index"),
         *("--evaluation", files / "test.jsonl"),
     )
-    said = json.loads(done.stdout)
     assert "note:" not in done.stderr
     answerable = [query.id for query in DATASET[:30] if query.answers]
-    assert said["examples"] == len(answerable)
-    assert set(said["omitted"]) == {q.id for q in DATASET[:30]} - set(answerable)
-    assert len(said["losses"]) == said["steps"] == 2
+    counts = f"{len(answerable)} examples, {30 - len(answerable)} queries left out, 2 steps"
+    assert counts in done.stdout
     manifest = json.loads((files / "tuned" / "manifest.json").read_text())
     assert manifest["recipe"]["batch_size"] == 2
     assert manifest["evaluation"][0]["name"] == "test"
@@ -67,14 +60,14 @@ def test_queries_become_an_adapter(files: Path) -> None:
         *("finetune", files / "lessons.jsonl", "--out", files / "other", *common),
         *("--recipe", "mirage-bench"),
     )
-    assert json.loads(done.stdout)["examples"] == len(examples)
+    assert f"{len(examples)} examples" in done.stdout
     assert json.loads((files / "other" / "manifest.json").read_text())["recipe"]["rank"] == 16
-    assert "no --evaluation was given" in done.stderr
+    assert "without --evaluation" in done.stderr
     # What a cell of a grid shows.
     (files / "grid.yaml").write_text(GRID)
     cell = ("--cell", "retriever=bm25", "--out", files / "of-grid", *common)
     done = mirage("finetune", files / "grid.yaml", *cell)
-    assert json.loads(done.stdout)["examples"] == len(answerable)
+    assert f"{len(answerable)} examples" in done.stdout
     told = refusal(
         *("finetune", files / "lessons.jsonl", "--out", files / "third", *common),
         *("--evaluation", files / "train.jsonl"),
@@ -92,9 +85,8 @@ def test_what_cannot_be_is_refused(files: Path, data_dir: Path) -> None:
     assert "rank is a whole number" in said(train, "--set", "rank=8.5")
     assert "rank and alpha are above 0" in said(train, "--set", "rank=0")
     assert "did you mean 'reference'" in said(train, "--target", "references")
-    assert "--run and --index go together" in said(train, "--run", train)
+    assert "must be at least 1" in said(train, "--set", "steps=0")
     write_training_set(training_examples(DATASET[:4]).examples, files / "lessons.jsonl")
-    assert "has passages already" in said(files / "lessons.jsonl", "--index", files)
     assert "--cell goes with" in said(train, "--cell", "retriever=bm25")
     (files / "grid.yaml").write_text(GRID)
     assert "say which retriever: bm25, oracle" in said(files / "grid.yaml")

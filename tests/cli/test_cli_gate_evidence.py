@@ -30,10 +30,9 @@ def test_nothing_that_measures_correctness_ends_with_the_inconclusive_status(
         write_run(Run(model="m", language="sw", responses=responses), tmp_path / f"{name}.jsonl")
     given = ["--dataset", tmp_path / "queries.jsonl"]
     baseline = tmp_path / "baseline.json"
-    mirage("baseline", "save", "sw", tmp_path / "before.jsonl", "--out", baseline, *given)
-    check = ["check", "sw", tmp_path / "after.jsonl", "--baseline", baseline, *given]
+    mirage("baseline", "--language", "sw", tmp_path / "before.jsonl", "--out", baseline, *given)
+    check = ["check", "--language", "sw", tmp_path / "after.jsonl", "--baseline", baseline, *given]
     ended = mirage(*check, "--json")
     plain = json.loads(ended.stdout)
-    assert (ended.exit_code, plain["verdict"], plain["evidence"]) == (2, "cannot tell", {})
+    assert (ended.exit_code, plain["verdict"], plain["evidence"]) == (3, "cannot tell", {})
     assert plain["reason"].startswith("inconclusive: nothing that measures correctness")
-    assert mirage(*check, "--cannot-tell", "7").exit_code == 7

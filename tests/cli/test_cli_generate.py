@@ -22,7 +22,7 @@ KEY = "sk-of-a-test-1234567890"
 
 
 def generated(server: ChatServer, *options: object) -> Any:
-    return mirage("generate", LANGUAGE, "--model", "m", "--base-url", server.url, *options)
+    return mirage("generate", "--language", LANGUAGE, "--model", "m", "--base-url", server.url, *options)
 
 
 def models(*names: str) -> bytes:
@@ -47,9 +47,7 @@ def test_responses_go_to_a_file_and_a_summary_to_standard_output(
     done = generated(server, "--out", path)
     assert done.stdout.strip() == f"{path}: m: 40 of 40 queries answered"
     assert len(read_run(path, language=LANGUAGE)) == 40
-    again = generated(server, "--out", path, "--json")
-    counts = {"queries": 40, "repeats": 1, "failed": 0}
-    assert json.loads(again.stdout) == {"model": "m", **counts, "failures": {}}
+    assert generated(server, "--out", path).stdout == done.stdout
     assert len(server.requests) == 40
 
 
@@ -57,10 +55,10 @@ def test_queries_that_fail_fall_short_and_are_asked_again(
     server: ChatServer, tmp_path: Path
 ) -> None:
     server.answer = lambda _: "ok" if len(server.requests) > 3 else Reply("no", status=400)
-    options = ("--out", tmp_path / "run.jsonl", "--concurrency", 1)
-    short = generated(server, *options, "--json")
+    options = ("--out", tmp_path / "run.jsonl", "--llm", "concurrency=1")
+    short = generated(server, *options)
     assert short.exit_code == 1
-    assert len(json.loads(short.stdout)["failures"]) == 3
+    assert "37 of 40 queries answered" in short.stdout
     assert "fell short: 3 of 40 queries have no answer" in short.stderr
     assert generated(server, *options).exit_code == 0
     assert len(server.requests) == 43
@@ -70,7 +68,7 @@ def test_the_cache_and_doing_without_it(server: ChatServer) -> None:
     generated(server)
     generated(server)
     assert len(server.requests) == 40
-    generated(server, "--no-cache")
+    generated(server, "--llm", "cache=no")
     assert len(server.requests) == 80
 
 
@@ -86,29 +84,33 @@ def test_each_repeat_has_an_answer_of_its_own(server: ChatServer, tmp_path: Path
     assert len(server.requests) == 80
     assert read_run(path, language=LANGUAGE).repeats == (first, second)
     two = ("--feature", "answer_bleu", "--feature", "citation_recall@10")
-    shown = mirage("features", LANGUAGE, path, *two).stdout
+    shown = mirage("features", "--language", LANGUAGE, path, *two).stdout
     assert "40 queries in 'sw', asked 2 times" in shown
     assert "within  between" in shown
     assert "\n   citation_recall@10  " in shown  # beside what repeats add, a name is still whole
 
 
 def test_the_budget_is_kept(server: ChatServer) -> None:
-    short = generated(server, "--budget", "calls=3", "--no-cache")
+    short = generated(server, "--budget", "calls=3", "--llm", "cache=no")
     assert short.exit_code == 1
     assert len(server.requests) == 3
     assert "kind of budget 'cals'; did you mean 'calls'?" in refusal(
-        "generate", LANGUAGE, "--model", "m", "--budget", "cals=3"
+        "generate", "--language", LANGUAGE, "--model", "m", "--budget", "cals=3"
     )
-    assert "give price=" in refusal("generate", LANGUAGE, "--model", "m", "--budget", "cost=3")
-    assert "--price '3'" in refusal("generate", LANGUAGE, "--model", "m", "--price", "3")
+    assert "give price=" in refusal("generate", "--language", LANGUAGE, "--model", "m", "--budget", "cost=3")
+    wrong = ("generate", "--language", LANGUAGE, "--model", "m", "--llm")
+    assert "--llm price '3'" in refusal(*wrong, "price=3")
+    assert "did you mean 'max_tokens'?" in refusal(*wrong, "max_token=3")
+    assert "expected a whole number above 0" in refusal(*wrong, "max_tokens=0")
+    assert "expected yes or no" in refusal(*wrong, "cache=maybe")
 
 
 def test_a_service_of_ones_own(server: ChatServer, monkeypatch: pytest.MonkeyPatch) -> None:
     server.answer = lambda _: Reply(body=json.dumps({"result": {"text": "jibu"}}).encode())
     monkeypatch.setenv("SERVICE_KEY", KEY)
     done = mirage(
-        *("generate", LANGUAGE, "--service", f"{server.root}/ask", "--answer", "result.text"),
-        *("--key-from", "SERVICE_KEY", "--name", "ours"),
+        *("generate", "--language", LANGUAGE, "--service", f"{server.root}/ask", "--answer", "result.text"),
+        *("--llm", "key_from=SERVICE_KEY"),
     )
     assert done.exit_code == 0
     assert {json.loads(line)["text"] for line in done.stdout.splitlines()} == {"jibu"}
@@ -121,21 +123,21 @@ def test_the_key_comes_from_the_environment_and_is_shown_nowhere(
 ) -> None:
     monkeypatch.setenv("OURS_KEY", KEY)
     server.answer = lambda _: Reply(f"you sent {KEY}", status=401)
-    short = generated(server, "--key-from", "OURS_KEY")
+    short = generated(server, "--llm", "key_from=OURS_KEY")
     assert (short.exit_code, short.stdout) == (1, "")
     assert server.headers[0]["authorization"] == f"Bearer {KEY}"
     assert "HTTP 401: you sent" in short.stderr
     assert KEY not in short.stderr
-    assert "OURS_KEY" in refusal("generate", LANGUAGE, "--model", "m", "--key-from", "OUR_KEY")
+    assert "OURS_KEY" in refusal("generate", "--language", LANGUAGE, "--model", "m", "--llm", "key_from=OUR_KEY")
 
 
 def test_what_generate_needs() -> None:
-    assert "set OPENAI_API_KEY" in refusal("generate", LANGUAGE, "--model", "gpt-4o-mini")
-    assert "either --model" in refusal("generate", LANGUAGE)
-    assert "not both" in refusal("generate", LANGUAGE, "--model", "m", "--service", "http://x")
-    message = refusal("generate", LANGUAGE, "--model", "m", "--base-url", "localhost")
+    assert "set OPENAI_API_KEY" in refusal("generate", "--language", LANGUAGE, "--model", "gpt-4o-mini")
+    assert "either --model" in refusal("generate", "--language", LANGUAGE)
+    assert "not both" in refusal("generate", "--language", LANGUAGE, "--model", "m", "--service", "http://x")
+    message = refusal("generate", "--language", LANGUAGE, "--model", "m", "--base-url", "localhost")
     assert "'localhost' is no endpoint" in message
-    message = refusal("generate", LANGUAGE, "--model", "m", "--out", "no/such/x.jsonl")
+    message = refusal("generate", "--language", LANGUAGE, "--model", "m", "--out", "no/such/x.jsonl")
     assert "there is no folder no/such" in message
 
 
@@ -151,7 +153,9 @@ def test_a_mistyped_model_leads_to_the_nearest_that_the_endpoint_has(
     server.answer = answer
     files = [responses(tmp_path / "a.jsonl"), responses(tmp_path / "b.jsonl", first_passage)]
     given = files if command == "judge" else []
-    done = mirage(command, LANGUAGE, *given, "--model", "lama3.2", "--base-url", server.url)
+    option = "--judge" if command == "judge" else "--model"
+    model = (option, "lama3.2", "--base-url", server.url)
+    done = mirage(command, "--language", LANGUAGE, *given, *model)
     assert done.exit_code == 2
     assert done.stderr.strip().endswith("'lama3.2'; did you mean 'llama3.2'?")
 
@@ -167,10 +171,10 @@ def test_an_endpoint_that_is_not_there_falls_short(
         root = f"http://127.0.0.1:{taken.getsockname()[1]}"
         at = ("--base-url", f"{root}/v1")
         arguments: dict[str, tuple[object, ...]] = {
-            "generate": ("generate", LANGUAGE, "--model", "m", *at),
-            "service": ("generate", LANGUAGE, "--service", root),
-            "judge": ("judge", LANGUAGE, *files, "--model", "m", *at),
-            "rank": ("rank", LANGUAGE, files[0], "--judge", "m", "--judgments", 5, *at),
+            "generate": ("generate", "--language", LANGUAGE, "--model", "m", *at),
+            "service": ("generate", "--language", LANGUAGE, "--service", root),
+            "judge": ("judge", "--language", LANGUAGE, *files, "--judge", "m", *at),
+            "rank": ("rank", "--language", LANGUAGE, files[0], "--judge", "m", "--judgments", 5, *at),
         }
         done = mirage(*arguments[command])
     assert (done.exit_code, done.stdout) == (1, "")
@@ -183,7 +187,7 @@ def test_a_run_that_keeps_nothing_names_the_option_that_does(
     server: ChatServer, tmp_path: Path
 ) -> None:
     server.answer = lambda _: "##Reason: x\n##Answer: jibu [1]"
-    note = "a run that is killed loses its answers; --out FILE keeps each as it comes"
-    assert note in " ".join(generated(server, "--no-cache").stderr.split())
+    note = "an interrupted run loses its answers; --out FILE keeps each as it arrives"
+    assert note in " ".join(generated(server, "--llm", "cache=no").stderr.split())
     assert "note:" not in generated(server).stderr
-    assert "note:" not in generated(server, "--no-cache", "--out", tmp_path / "r.jsonl").stderr
+    assert "note:" not in generated(server, "--llm", "cache=no", "--out", tmp_path / "r.jsonl").stderr

@@ -17,17 +17,17 @@ def files(tmp_path: Path) -> list[Path]:
 
 
 def judged(server: ChatServer, files: list[Path], *options: object) -> Any:
-    return mirage("judge", LANGUAGE, *files, "--model", "j", "--base-url", server.url, *options)
+    judge = ("--judge", "j", "--base-url", server.url)
+    return mirage("judge", "--language", LANGUAGE, *files, *judge, *options)
 
 
 def test_a_dry_run_says_what_it_takes_and_asks_nothing(
     server: ChatServer, files: list[Path]
 ) -> None:
-    for option in ("--dry-run", "--estimate"):
-        done = judged(server, files, option)
-        assert done.exit_code == 0
-        assert done.stdout.startswith("40 calls (and 0 answers from the cache)")
-    priced = judged(server, files, "--dry-run", "--json", "--price", "1,2", "--both-orders")
+    done = judged(server, files, "--dry-run")
+    assert done.exit_code == 0
+    assert done.stdout.startswith("40 calls (and 0 answers from the cache)")
+    priced = judged(server, files, "--dry-run", "--json", "--llm", "price=1,2", "--both-orders")
     estimate = json.loads(priced.stdout)
     assert estimate["calls"] == 80
     assert estimate["cost"] == pytest.approx(
@@ -54,24 +54,23 @@ def test_votes_go_to_a_file_that_is_gone_on_from(
 ) -> None:
     server.answer = lambda _: "[[A]]"
     path = tmp_path / "votes.jsonl"
-    done = judged(server, files, "--out", path, "--json", "--no-cache")
+    done = judged(server, files, "--out", path, "--json", "--llm", "cache=no")
     assert json.loads(done.stdout)["judgments"] == 40
-    judged(server, files, "--out", path, "--no-cache")
+    judged(server, files, "--out", path, "--llm", "cache=no")
     assert len(server.requests) == 40
 
 
 def test_votes_without_a_verdict_fall_short(server: ChatServer, files: list[Path]) -> None:
     server.answer = lambda _: "[[A]]" if len(server.requests) % 2 else Reply("no", status=400)
-    short = judged(server, files, "--concurrency", 1)
+    short = judged(server, files, "--llm", "concurrency=1")
     assert short.exit_code == 1
     assert "20 of 40 votes failed or name no verdict" in short.stderr
 
 
 def test_what_judge_needs(server: ChatServer, files: list[Path]) -> None:
-    endpoint = ("--model", "j", "--base-url", server.url)
-    assert "give two or more" in refusal("judge", LANGUAGE, files[0], *endpoint)
-    assert mirage("judge", LANGUAGE, *files).exit_code == 2
-    assert "share of pairs" in refusal("judge", LANGUAGE, *files, *endpoint, "--pairs", "2")
+    endpoint = ("--judge", "j", "--base-url", server.url)
+    assert "give two or more" in refusal("judge", "--language", LANGUAGE, files[0], *endpoint)
+    assert mirage("judge", "--language", LANGUAGE, *files).exit_code == 2
 
 
 def test_a_report_has_the_ranking_the_responses_and_the_judge(
@@ -93,8 +92,3 @@ def test_pairs_that_tell_most(server: ChatServer, files: list[Path], tmp_path: P
     done = judged(server, files, "--judgments", 5, "--out", path, "--json")
     assert json.loads(done.stdout)["judgments"] == 5
     assert "at most" in done.stderr
-    endpoint = ("--model", "j", "--base-url", server.url)
-    told = refusal("judge", LANGUAGE, *files, *endpoint, "--judgments", 5, "--pairs", "0.5")
-    assert "leave out --pairs" in told
-    told = refusal("judge", LANGUAGE, *files, *endpoint, "--target", "0.9")
-    assert "goes with --judgments" in told

@@ -53,27 +53,27 @@ def test_no_key_goes_to_an_address_in_an_index(
     if command == "rerank":
         assert mirage(*asked, "--by", "bm25", "--out", tmp_path / "run.trec").exit_code == 0
         asked = ("rerank", tmp_path / "run.trec", index, "en", "--kind", "dense")
-    message = refusal(*asked, "--key-from", variable)
+    message = refusal(*asked, "--llm", f"key_from={variable}")
     for part in (str(index / "dense.json"), server.root, variable, "--trust"):
         assert part in message
     assert not server.requests
     assert mirage(*asked).exit_code == 0  # without a key it may be asked
     assert server.requests
     assert "canary" not in repr(server.headers)
-    assert mirage(*asked, "--key-from", variable, "--trust", "--no-cache").exit_code == 0
+    assert mirage(*asked, "--llm", f"key_from={variable}", "--trust", "--llm", "cache=no").exit_code == 0
     assert "Bearer sk-canary" in server.headers[-1]["authorization"]
 
 
 def test_a_key_goes_to_the_address_that_is_typed_with_it(index: Path, server: ChatServer) -> None:
     made = mirage("index", index.parent / "leave.md", index.parent / "own.index", "--encoder", "e",
-                  "--base-url", server.url, "--key-from", "MY_KEY")  # fmt: skip
+                  "--base-url", server.url, "--llm", "key_from=MY_KEY")  # fmt: skip
     assert made.exit_code == 0
     assert {each["authorization"] for each in server.headers} == {"Bearer sk-canary"}
 
 
 def test_an_address_in_an_index_that_is_none_is_an_error(index: Path) -> None:
     (index / "dense.json").write_text(json.dumps({"model": "e", "base_url": ["x", 3]}))
-    assert str(index / "dense.json") in refusal("retrieve", index, "en", "--key-from", "MY_KEY")
+    assert str(index / "dense.json") in refusal("retrieve", index, "en", "--llm", "key_from=MY_KEY")
 
 
 def test_a_grid_needs_trust_to_send_its_key(
@@ -82,13 +82,13 @@ def test_a_grid_needs_trust_to_send_its_key(
     monkeypatch.setenv("MY_KEY", "sk-canary")
     path = tmp_path / "grid.yaml"
     path.write_text(GRID.format(url=server.url))
-    run = ("bench", "run", path, "--limit", 2)
+    run = ("grid", "run", path, "--limit", 2)
     message = refusal(*run)
     for part in (str(path), server.root, "MY_KEY", "--trust"):
         assert part in message
     assert not server.requests
-    plan = json.loads(mirage("bench", "plan", path, "--json").stdout)
+    plan = json.loads(mirage("grid", "plan", path, "--json").stdout)
     assert plan["keys"] == [{"variable": "MY_KEY", "host": server.root, "trusted": False}]
-    assert "--trust" in mirage("bench", "plan", path).stdout
+    assert "--trust" in mirage("grid", "plan", path).stdout
     assert mirage(*run, "--trust").exit_code == 0
     assert {each["authorization"] for each in server.headers} == {"Bearer sk-canary"}

@@ -1,4 +1,4 @@
-"""Commands on production logs: `mirage features`, `mirage rank` and `mirage drift`."""
+"""mirage logs: features of production logs, and drift."""
 
 from __future__ import annotations
 
@@ -35,12 +35,12 @@ OWN = ("--field", "question=input.text", "--cluster", "ticket")
 
 
 def test_features_of_a_log(log: Path) -> None:
-    shown = mirage("features", "sw", log, *OWN, "--json")
+    shown = mirage("logs", "features", "--language", "sw", log, *OWN, "--json")
     (model,) = json.loads(shown.stdout)
     assert 0 < model["mean"]["failed"] < 0.1
     assert model["interval"]["target_language"][0] is not None
     assert model["not_measured"]["answer_bleu"] == "needs a reference"
-    text = mirage("features", "sw", log, *OWN).stdout
+    text = mirage("logs", "features", "--language", "sw", log, *OWN).stdout
     assert "answer_bleu, answer_rougeL (needs a reference)" in " ".join(text.split())
 
 
@@ -51,28 +51,28 @@ def test_what_makes_measures_say_little_is_said(tmp_path: Path) -> None:
         for query in list(MirageDataset.bundled("sw"))[:12]
     ]
     path.write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
-    said = " ".join(mirage("features", "sw", path).stdout.split())
+    said = " ".join(mirage("logs", "features", "--language", "sw", path).stdout.split())
     assert "below 10 clusters there is no interval" in said
     assert "one cluster has 100 % of the questions" in said
     assert "no answer cites a passage, so that support_lexical and relevance_lexical are 0" in said
     rows = [row | {"user": n, "answer": "Ndiyo [1]."} for n, row in enumerate(rows)]
     path.write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
-    said = mirage("features", "sw", path).stdout
+    said = mirage("logs", "features", "--language", "sw", path).stdout
     assert "cluster" not in said
     assert "no answer cites" not in said
 
 
-def test_a_log_has_no_place(log: Path) -> None:
-    shown = mirage("rank", "sw", log, *OWN, "--json")
-    plain = json.loads(shown.stdout)
-    assert plain["place"] is None
-    assert "which passages answer" in plain["why"]
-    assert plain["models"][0]["mean"]["passages_shown"] == 5
-    assert "has no place" in refusal("rank", "sw", log, *OWN, "--at-least", "anchor/uncited")
+@pytest.mark.parametrize("command", ["rank", "features"])
+def test_commands_for_responses_refuse_a_log(tmp_path: Path, command: str) -> None:
+    path = tmp_path / "log.jsonl"
+    path.write_text('{"question": "x", "answer": "y"}\n', encoding="utf-8")
+    message = refusal(command, "--language", "sw", path)
+    assert "is a log" in message
+    assert "`mirage logs features`" in message
 
 
 def test_a_drift_ends_with_status_1(log: Path) -> None:
-    shown = mirage("drift", "sw", log, *OWN, "--field", "time=when", "--by", "week", "--json")
+    shown = mirage("logs", "drift", "--language", "sw", log, *OWN, "--field", "time=when", "--by", "week", "--json")
     assert shown.exit_code == 1
     assert "target_language from" in shown.stderr
     plain = json.loads(shown.stdout)
@@ -85,11 +85,10 @@ def test_a_drift_without_any_interval_is_inconclusive(log: Path, tmp_path: Path)
     few = tmp_path / "few.jsonl"
     few.write_text("\n".join(log.read_text("utf-8").splitlines()[:5]), encoding="utf-8")
     for margin in ((), ("--margin", "0.1")):
-        shown = mirage("drift", "sw", log, few, *OWN, *margin)
-        assert shown.exit_code == 2
-        assert "cannot tell: no measure that could get worse has an interval" in shown.stdout
-    assert mirage("drift", "sw", log, few, *OWN, "--cannot-tell", "7").exit_code == 7
-    plain = json.loads(mirage("drift", "sw", log, few, *OWN, "--json").stdout)
+        shown = mirage("logs", "drift", "--language", "sw", log, few, *OWN, *margin)
+        assert shown.exit_code == 3
+        assert "inconclusive: no measure that could get worse has an interval" in shown.stderr
+    plain = json.loads(mirage("logs", "drift", "--language", "sw", log, few, *OWN, "--json").stdout)
     assert plain["verdict"] == "cannot tell"
 
 
@@ -116,14 +115,14 @@ def faq(path: Path, *, swapped: bool, users: int = 40) -> Path:
 def test_users_who_share_their_questions_do_not_hide_a_drift(tmp_path: Path) -> None:
     before = faq(tmp_path / "before.jsonl", swapped=False)
     after = faq(tmp_path / "after.jsonl", swapped=True)
-    shown = mirage("drift", "sw", before, after)
+    shown = mirage("logs", "drift", "--language", "sw", before, after)
     assert shown.exit_code == 1
     assert "question_carried from" in shown.stderr
     text = " ".join(shown.stdout.split())
     assert "120 questions in 40 clusters and 120 questions in 40 clusters" in text
     assert "clusters: the questions of one user or session" in text
     assert "would leave only 1 (fewer than 12)" in text
-    same = mirage("drift", "sw", before, faq(tmp_path / "same.jsonl", swapped=False))
+    same = mirage("logs", "drift", "--language", "sw", before, faq(tmp_path / "same.jsonl", swapped=False))
     assert same.exit_code == 0
     # Without a user the questions alone are clusters, and eight are too few.
     for path in (before, after):
@@ -131,20 +130,19 @@ def test_users_who_share_their_questions_do_not_hide_a_drift(tmp_path: Path) -> 
         for row in rows:
             del row["user"]
         path.write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
-    few = mirage("drift", "sw", before, after)
-    assert few.exit_code == 2
+    few = mirage("logs", "drift", "--language", "sw", before, after)
+    assert few.exit_code == 3
     assert "clusters: equal questions (no line names a user or session)" in " ".join(
         few.stdout.split()
     )
 
 
 def test_bad_input_reads_aloud(log: Path, tmp_path: Path) -> None:
-    assert "give two logs, or one with --by" in refusal("drift", "sw", log)
-    assert "dots lead into it, as in input.text" in refusal("drift", "sw", log, log)
-    assert "expected FIELD=NAME" in refusal("features", "sw", log, "--field", "question")
-    assert "leave out --dataset" in refusal("features", "sw", log, *OWN, "--dataset", log)
+    assert "give two logs, or one with --by" in refusal("logs", "drift", "--language", "sw", log)
+    assert "dots lead into it, as in input.text" in refusal("logs", "drift", "--language", "sw", log, log)
+    features = ("logs", "features", "--language", "sw")
+    assert "expected FIELD=NAME" in refusal(*features, log, "--field", "question")
     other = tmp_path / "responses.jsonl"
     other.write_text('{"query_id": "1", "text": "x"}\n', encoding="utf-8")
-    mixed = tmp_path / "plain.jsonl"
-    mixed.write_text('{"question": "x", "answer": "y"}\n', encoding="utf-8")
-    assert "has no question in its first line" in refusal("features", "sw", mixed, other)
+    assert "question" in refusal(*features, other)
+    assert "give --language" in refusal("logs", "features", log)

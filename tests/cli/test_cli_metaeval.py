@@ -26,7 +26,7 @@ def test_features_as_judges_of_sentences(tmp_path: Path) -> None:
     path = labelled(tmp_path / "labels.jsonl")
     # Not 0.5: where five passages of a hundred words happen to hold two words of the three that
     # are not supported, support is 0.7.
-    judges = ("--judge", f"support_lexical={SUPPORTED_AT}", "--judge", "support_lexical_all")
+    judges = ("--feature", f"support_lexical={SUPPORTED_AT}", "--feature", "support_lexical_all")
     shown = mirage("metaeval", path, *judges, "--compare")
     assert shown.exit_code == 0
     assert "threshold 0.8, given" in shown.stdout
@@ -39,7 +39,7 @@ def test_features_as_judges_of_sentences(tmp_path: Path) -> None:
 
 def test_a_card_says_what_to_gate_on(tmp_path: Path) -> None:
     path = labelled(tmp_path / "labels.jsonl")
-    shown = mirage("metaeval", path, "--judge", "support_lexical", "--card")
+    shown = mirage("metaeval", path, "--feature", "support_lexical", "--card")
     assert shown.exit_code == 0
     assert "support_lexical: " in shown.stdout
     (row,) = json.loads(mirage("metaeval", path, "--card", "--json").stdout)["features"]
@@ -60,7 +60,7 @@ def test_labels_of_some_correct_the_share_of_all(tmp_path: Path) -> None:
     some = json_lines(tmp_path / "labels.jsonl", rows[:24])
     others = [{k: v for k, v in row.items() if k != "label"} for row in rows[24:]]
     rest = json_lines(tmp_path / "others.jsonl", others)
-    judge = ("--judge", f"support_lexical={SUPPORTED_AT}")
+    judge = ("--feature", f"support_lexical={SUPPORTED_AT}")
     shown = mirage("metaeval", some, *judge, "--rest", rest)
     assert "Share of 40 sentences with the positive label" in shown.stdout
     plain = json.loads(mirage("metaeval", some, *judge, "--rest", rest, "--json").stdout)
@@ -88,7 +88,7 @@ def test_memerag_in_its_folder(data_dir: Path, tmp_path: Path) -> None:
 
 def test_what_metaeval_refuses(tmp_path: Path) -> None:
     path = labelled(tmp_path / "labels.jsonl")
-    message = refusal("metaeval", path, "--judge", "support_lexcal")
+    message = refusal("metaeval", path, "--feature", "support_lexcal")
     assert "did you mean 'support_lexical'?" in message
     message = refusal("metaeval", tmp_path, "--task", "faithfulnes")
     assert "did you mean 'faithfulness'?" in message

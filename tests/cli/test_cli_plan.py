@@ -7,11 +7,14 @@ from pathlib import Path
 
 from command_line import LANGUAGE, mirage, refusal
 
-FEW = ("--loss", "0.3", "--moved", "0", "--unstable", "0")
+FEW = ("--loss", "0.3", "--assume", "moved=0", "--assume", "unstable=0")
 
 
 def test_queries_calls_and_money() -> None:
-    done = mirage("plan", *FEW, "--price", "2,10", "--tokens", "1000,100", "--json")
+    done = mirage(
+        *("plan", *FEW, "--price", "2,10", "--json"),
+        *("--assume", "prompt_tokens=1000", "--assume", "answer_tokens=100"),
+    )
     told = json.loads(done.stdout)
     best = told["best"]
     assert done.exit_code == 0
@@ -27,14 +30,15 @@ def test_queries_calls_and_money() -> None:
 def test_a_budget_may_not_be_enough() -> None:
     done = mirage("plan", *FEW, "--budget", "calls=8")
     assert done.exit_code == 1
-    assert "fell short: nothing here finds a loss of 0.3 with power 0.8" in done.stderr
+    assert "fell short: no number of repeats detects a loss of 0.3 with power 0.8" in done.stderr
     assert "kind of budget 'cals'; did you mean 'calls'?" in refusal("plan", "--budget", "cals=3")
-    assert "--tokens '3'" in refusal("plan", "--tokens", "3")
+    message = refusal("plan", "--assume", "unstabel=0.3")
+    assert "assumption 'unstabel'; did you mean 'unstable'?" in message
     assert "go with --baseline" in refusal("plan", "--cluster", "document")
 
 
 def test_a_baseline_says_which_queries_there_are(good: Path, tmp_path: Path) -> None:
     path = tmp_path / "baseline.json"
-    mirage("baseline", "save", LANGUAGE, good, "--out", path)
+    mirage("baseline", "--language", LANGUAGE, good, "--out", path)
     done = mirage("plan", *FEW, "--baseline", path, "--cluster", "kind", "--queries", 30)
     assert "the baseline has no repeats" in done.stdout

@@ -1,4 +1,4 @@
-"""mirage index, retrieve, eval-run and score."""
+"""mirage index, retrieve, rerank and eval-run, and features of short answers."""
 
 from __future__ import annotations
 
@@ -36,16 +36,16 @@ def index(tmp_path: Path) -> Path:
     words = " ".join(f"leave{n}" for n in range(30))
     (tmp_path / "handbook" / "leave.md").write_text(f"# Leave\n{words}")
     arguments = (tmp_path / "handbook", tmp_path / "passages.jsonl", tmp_path / "an.index")
-    done = mirage("index", *arguments, "--language", "en", "--size", "20", "--json")
-    assert json.loads(done.stdout)["passages"] == len(rows) + 2
+    done = mirage("index", *arguments, "--language", "en", "--size", "20")
+    assert done.stdout == f"{arguments[-1]}: {len(rows) + 2} passages\n"
     return arguments[-1]
 
 
 def test_documents_are_indexed_retrieved_and_measured(index: Path, tmp_path: Path) -> None:
     run = tmp_path / "run.trec"
-    assert "40 queries, up to 20 passages each" in mirage(
+    assert "40 queries, 20 passages at most" in mirage(
         "retrieve", index, "en", "-k", 20, "--out", run
-    ).stdout.replace("\n", " ")
+    ).stderr.replace("\n", " ")
     dataset = MirageDataset.bundled("en")
     expected = evaluate(RetrievalRun.read(run), dataset, ["R@10", "nDCG@10"])
     assert expected["R@10"].mean > 0.7
@@ -55,9 +55,8 @@ def test_documents_are_indexed_retrieved_and_measured(index: Path, tmp_path: Pat
     assert [row["interval"] for row in plain["measures"]] == [
         pytest.approx(row.interval) for row in expected
     ]
-    shown = mirage("eval-run", run, "en", "--per-query").stdout
-    assert "10 without a relevant passage" in shown
-    assert "q40" in shown
+    assert plain["queries"].keys() == set(expected.query_ids)
+    assert "10 without a relevant passage" in mirage("eval-run", run, "en").stdout
 
 
 def test_other_queries_are_found_in_other_forms(index: Path, tmp_path: Path) -> None:
@@ -65,7 +64,7 @@ def test_other_queries_are_found_in_other_forms(index: Path, tmp_path: Path) -> 
     topics.write_text("1\twhat of leave3?\n2\tzzz\n")
     done = mirage("retrieve", index, topics)
     assert done.stdout.split()[:4] == ["1", "Q0", "leave.md#0", "1"]
-    assert "2 queries, up to 50 passages each, 1 without a hit" in done.stderr
+    assert "2 queries, 50 passages at most, 1 without a result" in done.stderr
     rows = json_lines(tmp_path / "q.jsonl", [{"id": "x", "question": "leave25"}])
     assert mirage("retrieve", index, rows).stdout.split()[2] == "leave.md#1"
 
@@ -103,24 +102,24 @@ def test_models_in_folders_index_too_and_are_found_again(tmp_path: Path) -> None
     texts = {"p0": "a river", "p1": "the nile", "p2": "of egypt", "p3": "banana"}
     rows = [{"id": id_, "text": text} for id_, text in texts.items()]
     passages, folder = json_lines(tmp_path / "p.jsonl", rows), tmp_path / "an.index"
-    prefixes = ("--query-prefix", "ask: ", "--passage-prefix", "say: ")
+    prefixes = ("--set", "query_prefix=ask: ", "--set", "passage_prefix=say: ")
     models = ("--encoder", dense, *prefixes, "--sparse", sparse)
-    done = mirage("index", passages, folder, "--language", "en", *models, "--json")
+    done = mirage("index", passages, folder, "--language", "en", *models)
     corpus = Corpus.open(folder / "corpus")
     by = {
         "bm25": BM25.open(folder / "bm25", corpus),
         "dense": DenseRetriever.open(folder / "dense", corpus, dense),
         "sparse": SparseRetriever.open(folder / "sparse", corpus, sparse),
     }
-    assert json.loads(done.stdout)["dense"] == by["dense"].fingerprint
+    assert f"encoded by {dense}, encoded by {sparse}" in done.stdout
     assert (by["dense"].query_prefix, by["dense"].passage_prefix) == ("ask: ", "say: ")
     (topics := tmp_path / "t.tsv").write_text("1\twhere is the nile\n2\tbanana\n")
     queries = [Query(id="1", language="en", text="where is the nile")]
     queries.append(Query(id="2", language="en", text="banana"))
     out = tmp_path / "run.trec"
     for kind, retriever in by.items():
-        words = mirage("retrieve", folder, topics, "--by", kind, "--out", out).stdout
-        assert f"{retriever.name}: 2 queries" in words
+        done = mirage("retrieve", folder, topics, "--by", kind, "--out", out)
+        assert f"{retriever.name}: 2 queries" in done.stderr
         assert RetrievalRun.read(out) == retriever.retrieve(queries, 50)
     mirage("rerank", out, folder, topics, "--kind", "dense", "--depth", 2, "--out", tmp_path / "r")
     expected = by["dense"].rerank(RetrievalRun.read(out), corpus, queries, 2)
@@ -150,7 +149,7 @@ def test_an_endpoint_indexes_and_is_asked_again(tmp_path: Path, server: ChatServ
     asked = len(server.requests)
     mirage(*arguments)
     assert len(server.requests) == asked  # all vectors are there
-    done = mirage("retrieve", folder, topics, "-k", 1, "--no-cache")
+    done = mirage("retrieve", folder, topics, "-k", 1, "--llm", "cache=no")
     assert done.stdout.split()[:4] == ["1", "Q0", "p1", "1"]
     assert server.paths[-1] == "/v1/embeddings"
     json_lines(passages, [*rows, {"id": "p3", "text": "d"}])
@@ -169,7 +168,7 @@ def test_what_an_index_by_a_model_lacks_is_said(index: Path, tmp_path: Path) -> 
     (index / "sparse").mkdir()
     for text in ("", "[1]", "{}", '{"model": 3}'):
         (index / "sparse.json").write_text(text)
-        assert "sparse.json: does not say which model" in refusal("retrieve", index, "en")
+        assert "sparse.json: does not name the model" in refusal("retrieve", index, "en")
     (tmp_path / "n.md").write_text("x")
     assert "go with --encoder" in refusal(
         "index", tmp_path / "n.md", tmp_path / "i", "--base-url", "http://localhost:1/v1"
@@ -181,9 +180,9 @@ def test_what_is_no_index_or_no_run_is_said(tmp_path: Path) -> None:
     handbook = tmp_path / "handbook"
     handbook.mkdir()
     (handbook / "leave.md").write_text("# Leave\nAll have some.")
-    assert "is there, and is no index" in refusal("index", handbook, handbook)
+    assert "exists and is no index" in refusal("index", handbook, handbook)
     assert "did you mean" in refusal("index", tmp_path / "handbok", tmp_path / "x.index")
-    assert "did you mean 'word'" in refusal("index", handbook, tmp_path / "y", "--unit", "words")
+    assert "did you mean 'word'" in refusal("index", handbook, tmp_path / "y", "--set", "unit=words")
     assert "is no index; `mirage index" in refusal("retrieve", handbook, "en")
     assert "give --language" in _topics(handbook, tmp_path)
     (tmp_path / "r").write_text("1 Q0 a 1 1.0 x\n")
@@ -219,17 +218,16 @@ def test_responses_are_scored_by_short_answers(tmp_path: Path) -> None:
             {"query_id": "3", "text": "Because."},
         ],
     )
-    done = mirage("score", run, "--answers", answers, "--language", "en")
-    assert "1 of 3 responses failed; 1 of 3 queries have no short answer" in done.stdout
+    given = ("--dataset", answers, "--form", "answers")
+    done = mirage("features", run, *given, "--language", "en")
+    assert "1 of 3 responses failed" in done.stdout
     assert "qa_match         1.000             2" in done.stdout
-    named = ("--metric", "qa_match", "--metric", "bergen_exact", "--json")
-    (plain,) = json.loads(
-        mirage("score", run, "--answers", answers, "--language", "en", *named).stdout
-    )
+    named = ("--feature", "qa_match", "--feature", "bergen_exact", "--json")
+    (plain,) = json.loads(mirage("features", run, *given, "--language", "en", *named).stdout)
     assert plain["mean"] == {"qa_match": 1.0, "bergen_exact": 0.0}
     assert plain["failed"] == ["2"]
     assert plain["queries"]["3"] == {"qa_match": None, "bergen_exact": None}
-    assert "field 'language' is missing" in refusal("score", run, "--answers", answers)
+    assert "field 'language' is missing" in refusal("features", run, *given)
 
 
 def test_a_run_is_reranked_by_an_endpoint(index: Path, tmp_path: Path, server: ChatServer) -> None:
@@ -249,9 +247,9 @@ def test_a_run_is_reranked_by_an_endpoint(index: Path, tmp_path: Path, server: C
 
     server.answer = answer
     arguments = ("rerank", found, index, topics, "--kind", "jina", "--base-url", server.url)
-    named = (*arguments, "--model", "m", "--no-cache", "--out", tmp_path / "b.trec", "--json")
-    done = mirage(*named)
-    assert json.loads(done.stdout) == {"queries": 3, "depth": 50, "kept": 1}
+    model = ("--model", "m", "--llm", "cache=no")
+    done = mirage(*arguments, *model, "--out", tmp_path / "b.trec")
+    assert "3 queries, 1 of which keep their order" in done.stderr
     before, after = RetrievalRun.read(found), RetrievalRun.read(tmp_path / "b.trec")
     assert before["1"].passage_ids == ("leave.md#0", "leave.md#1")
     assert after["1"].passage_ids == ("leave.md#1", "leave.md#0")
@@ -260,4 +258,4 @@ def test_a_run_is_reranked_by_an_endpoint(index: Path, tmp_path: Path, server: C
     assert "give --model" in refusal(*arguments)
     topics.write_text("9\tleave3\n")
     message = refusal(*arguments, "--model", "m")
-    assert f"{found}: ranks no passage for any query of {topics}, but for others" in message
+    assert f"{found}: has no passage for any query of {topics}, only for others" in message

@@ -24,34 +24,41 @@ from command_line import (
 from llm_server import ChatServer, Reply
 
 from mirage import cli
+from mirage.cli._options import complete_feature, complete_language
 from mirage.cli._output import out_record
+from mirage.cli._shell import SECTIONS
 from mirage.dataset import MirageDataset, read_run
 
 EXPECTED = {
-    *("rank", "report", "published", "queries", "generate", "judge", "features", "fit"),
-    *("index", "retrieve", "rerank", "eval-run", "score", "finetune"),
-    *(f"bench {name}" for name in ("plan", "run", "table", "compare", "report")),
-    *("metaeval", "decide", "doctor", "baseline save", "plan", "check", "drift", "history"),
-    "hub check",
-    *(f"surrogate {name}" for name in ("train", "show", "verify", "rebuild")),
-    *(f"data {name}" for name in ("describe", "build", "convert")),
-    *(f"tests {name}" for name in ("make", "skeleton", "review", "score", "write")),
+    *("rank", "generate", "judge", "features", "fit", "metaeval", "decide"),
+    *("index", "retrieve", "rerank", "eval-run", "finetune"),
+    *(f"grid {name}" for name in ("plan", "run", "table", "compare")),
+    *("baseline", "plan", "check", "history", "hub", "doctor"),
+    *(f"logs {name}" for name in ("features", "drift")),
+    *(f"surrogate {name}" for name in ("train", "show", "rebuild")),
+    *(f"data {name}" for name in ("queries", "describe", "build", "convert")),
+    *(f"tests {name}" for name in ("make", "review", "score", "write")),
 }
+WRITE_FILES = {
+    *("generate", "index", "retrieve", "rerank", "finetune", "baseline"),
+    *("tests make", "tests review", "tests write"),
+    *("data queries", "data build", "data convert"),
+}
+"""Commands whose result is a file or a stream of records: they have no --json."""
 ALL = dict(commands())
 
 
 def test_these_are_the_commands_each_in_a_module_of_its_name() -> None:
     assert set(ALL) == EXPECTED
     modules = {path.stem for path in Path(cli.__file__).parent.glob("[!_]*.py")}
-    assert modules == set(cli.COMMANDS)
     assert modules == {words.split()[0].replace("-", "_") for words in EXPECTED}
 
 
 @pytest.mark.parametrize("words", sorted(EXPECTED))
-def test_every_command_has_help_with_an_example_and_json(words: str) -> None:
+def test_every_command_has_help_with_an_example(words: str) -> None:
     shown = mirage(*words.split(), "--help")
     assert shown.exit_code == 0
-    assert "--json" in shown.stdout
+    assert ("--json" in shown.stdout) == (words not in WRITE_FILES)
     assert "Example" in shown.stdout
 
 
@@ -68,11 +75,23 @@ def test_the_examples_of_help_are_commands_with_options_that_exist(words: str) -
         assert {part for part in parts if part.startswith("--")} <= known
 
 
+def test_help_lists_every_command_in_a_section() -> None:
+    listed = [name for names in SECTIONS.values() for name in names]
+    assert sorted(listed) == sorted({words.split()[0] for words in EXPECTED})
+    shown = mirage("--help").stdout
+    assert all(f"{title}:" in shown for title in SECTIONS)
+
+
+def test_a_shell_completes_languages_and_features() -> None:
+    assert complete_language("s") == ["sw"]
+    assert "citation_recall@10" in complete_feature("citation_r")
+
+
 def test_help_names_every_command_without_cutting_what_it_says() -> None:
     shown = mirage("--help").stdout
     assert {words.split()[0] for words in EXPECTED} <= set(shown.split())
     assert "..." not in shown.replace("[ARGS]...", "")
-    for group in ("surrogate", "data", "baseline"):
+    for group in ("surrogate", "data", "logs"):
         assert "..." not in mirage(group, "--help").stdout.replace("[ARGS]...", "")
 
 
@@ -103,11 +122,20 @@ def test_the_entry_point_starts() -> None:
 
 @pytest.mark.parametrize("name", ["Swahili", "Kiswahili", "swahili", "SW", "sw-KE"])
 @pytest.mark.parametrize(
-    "command", [["published"], ["queries"], ["rank", "x.jsonl"], ["features", "x.jsonl"]]
+    "command",
+    [
+        ["data", "queries"],
+        ["rank", "x.jsonl", "--language"],
+        ["features", "x.jsonl", "--language"],
+        ["hub", "--language"],
+    ],
 )
-def test_a_languages_name_leads_to_its_code(name: str, command: list[str]) -> None:
-    words, *rest = command
-    assert refusal(words, name, *rest) == f"unknown language {name!r}; did you mean 'sw'?"
+def test_a_languages_name_leads_to_its_code(
+    name: str, command: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    responses(tmp_path / "x.jsonl")
+    assert refusal(*command, name) == f"unknown language {name!r}; did you mean 'sw'?"
 
 
 def test_a_wrong_path_leads_to_the_nearest_file(tmp_path: Path) -> None:
@@ -115,7 +143,7 @@ def test_a_wrong_path_leads_to_the_nearest_file(tmp_path: Path) -> None:
     (tmp_path / "queries.jsonl").write_text("")
     wrong = tmp_path / "respones.jsonl"
     for command in ("rank", "features"):
-        message = refusal(command, LANGUAGE, wrong)
+        message = refusal(command, "--language", LANGUAGE, wrong)
         assert message == f"{wrong}: no such file; did you mean {near}?"
     folder = tmp_path.parent / (tmp_path.name[:-1] + "x") / "responses.jsonl"
     assert f"did you mean {tmp_path.parent}/" in refusal("fit", folder)
@@ -128,7 +156,7 @@ def test_a_wrong_path_leads_to_the_nearest_file(tmp_path: Path) -> None:
     [
         (["rnk"], "Did you mean 'rank'"),
         (["surrogate", "shwo"], "Did you mean 'show'?"),
-        (["rank", "sw", "x.jsonl", "--at-leats", "y"], "--at-least"),
+        (["rank", "--language", "sw", "x.jsonl", "--at-leats", "y"], "--at-least"),
     ],
 )
 def test_a_mistyped_command_or_option_leads_to_the_nearest(typed: list[str], meant: str) -> None:
@@ -160,10 +188,10 @@ def test_standard_input_is_read_once_named_so_and_forgotten(
     monkeypatch.setenv("TMPDIR", str(tmp_path))
     monkeypatch.setattr("tempfile.tempdir", None)
     piped = responses(tmp_path / "x.jsonl").read_text("utf-8")
-    scored = mirage("features", LANGUAGE, "-", "--name", "mine", stdin=piped)
+    scored = mirage("features", "--language", LANGUAGE, "mine=-", stdin=piped)
     assert scored.stdout.startswith("mine: 40 queries")
     assert refusal("fit", "-", stdin='{"a": 1').startswith("standard input, line 1: not JSON")
-    twice = refusal("features", LANGUAGE, "-", "-", "--name", "a", "--name", "b", stdin=piped)
+    twice = refusal("features", "--language", LANGUAGE, "a=-", "b=-", stdin=piped)
     assert "can be read once only" in twice
     assert [path.name for path in tmp_path.iterdir()] == ["x.jsonl"]
 
@@ -172,14 +200,14 @@ def test_colour_is_for_terminals_alone_and_not_with_no_color(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.delenv("NO_COLOR", raising=False)
-    assert "\x1b" not in mirage("published", "xx").stderr
-    assert "\x1b[31m" in mirage("published", "xx", color=True).stderr
+    assert "\x1b" not in mirage("data", "queries", "xx").stderr
+    assert "\x1b[31m" in mirage("data", "queries", "xx", color=True).stderr
     monkeypatch.setenv("NO_COLOR", "1")
-    assert "\x1b" not in mirage("published", "xx", color=True).stderr
+    assert "\x1b" not in mirage("data", "queries", "xx", color=True).stderr
 
 
 def test_a_reader_that_goes_away_ends_the_command_quietly() -> None:
-    with process("queries", LANGUAGE) as running:
+    with process("data", "queries", LANGUAGE) as running:
         assert running.stdout is not None
         assert running.stderr is not None
         running.stdout.close()
@@ -189,7 +217,7 @@ def test_a_reader_that_goes_away_ends_the_command_quietly() -> None:
 
 def test_an_output_that_lacks_letters_gets_escapes() -> None:
     done = subprocess.run(
-        [*PROGRAM, "queries", "zh"],
+        [*PROGRAM, "data", "queries", "zh"],
         capture_output=True,
         check=True,
         env={"PYTHONIOENCODING": "latin-1", "PYTHONPATH": ":".join(sys.path)},
@@ -200,7 +228,7 @@ def test_an_output_that_lacks_letters_gets_escapes() -> None:
 
 def test_json_has_null_where_there_is_no_number(tmp_path: Path) -> None:
     path = responses(tmp_path / "x.jsonl")
-    result = mirage("features", LANGUAGE, path, "--feature", "citation_recall@10", "--json")
+    result = mirage("features", "--language", LANGUAGE, path, "--feature", "citation_recall@10", "--json")
     (table,) = json.loads(result.stdout, parse_constant=pytest.fail)
     unanswerable = [query.id for query in MirageDataset.bundled(LANGUAGE) if not query.relevant]
     assert table["queries"][unanswerable[0]] == {"citation_recall@10": None}
@@ -213,11 +241,10 @@ def test_nothing_is_written_without_being_asked(
     monkeypatch.chdir(tmp_path)
     path = responses(tmp_path / "x.jsonl")
     for words in (
-        ["rank", LANGUAGE, path],
-        ["features", LANGUAGE, path],
+        ["rank", "--language", LANGUAGE, path],
+        ["features", "--language", LANGUAGE, path],
         ["data", "describe", LANGUAGE],
         ["surrogate", "show", LANGUAGE],
-        ["published", LANGUAGE],
         ["doctor"],
     ):
         assert mirage(*words).exit_code == 0
@@ -230,8 +257,8 @@ def test_nothing_is_written_without_being_asked(
 def interrupted(server: ChatServer, *options: Any) -> subprocess.Popen[str]:
     """A command that got Ctrl-C after its first answer, while it waited for the second."""
     server.answer = lambda _: "ok" if len(server.requests) == 1 else Reply(when=lambda: False)
-    endpoint = ("--model", "m", "--base-url", server.url, "--concurrency", "1")
-    running = process(*options[:2], *endpoint, *options[2:])
+    endpoint = ("--model", "m", "--base-url", server.url, "--llm", "concurrency=1")
+    running = process(*options, *endpoint)
     while len(server.requests) < 2:
         assert running.poll() is None, running.communicate()
         time.sleep(0.01)
@@ -243,29 +270,30 @@ def test_ctrl_c_keeps_what_came_and_the_same_command_goes_on(
     tmp_path: Path, server: ChatServer
 ) -> None:
     path = tmp_path / "run.jsonl"
-    with interrupted(server, "generate", LANGUAGE, "--out", path) as running:
+    with interrupted(server, "generate", "--language", LANGUAGE, "--out", path) as running:
         stdout, stderr = running.communicate()
     assert (running.returncode, stdout) == (130, "")
     assert (
         stderr.strip()
-        == f"stopped; what came so far is in {path}: the same command goes on " + ("from there")
+        == f"stopped; results so far are in {path}: repeat the command to resume"
     )
     assert len(read_run(path, language=LANGUAGE)) == 1
     server.answer = lambda _: "ok"
     asked = len(server.requests)
     options = ("--model", "m", "--base-url", server.url, "--out", path)
-    assert mirage("generate", LANGUAGE, *options).exit_code == 0
+    assert mirage("generate", "--language", LANGUAGE, *options).exit_code == 0
     assert len(server.requests) == asked + 39
     assert len(read_run(path, language=LANGUAGE)) == 40
 
 
 @pytest.mark.parametrize(
-    ("option", "kept"), [("--cache", "are in the cache"), ("--no-cache", "nothing was kept")]
+    ("option", "kept"),
+    [("cache=yes", "are in the cache"), ("cache=no", "nothing was kept")],
 )
 def test_ctrl_c_says_what_is_kept_without_a_file(
     server: ChatServer, option: str, kept: str
 ) -> None:
-    with interrupted(server, "generate", LANGUAGE, option) as running:
+    with interrupted(server, "generate", "--language", LANGUAGE, "--llm", option) as running:
         _, stderr = running.communicate()
     assert running.returncode == 130
     assert kept in stderr
@@ -275,9 +303,9 @@ def test_a_bug_is_no_bad_input(monkeypatch: pytest.MonkeyPatch) -> None:
     def broken(_: str) -> None:
         raise ZeroDivisionError("a bug")
 
-    monkeypatch.setattr("mirage.leaderboard.Leaderboard.published", broken)
+    monkeypatch.setattr("mirage.dataset.MirageDataset.bundled", broken)
     with pytest.raises(ZeroDivisionError):
-        mirage("published", LANGUAGE)
+        mirage("data", "queries", LANGUAGE)
 
 
 # Foreign names ------------------------------------------------------------------------------------
@@ -293,7 +321,7 @@ def foreign_characters(text: str) -> set[str]:
 @pytest.mark.parametrize("options", [[], ["--json"]])
 def test_no_control_of_a_name_reaches_a_terminal(tmp_path: Path, options: list[str]) -> None:
     path = responses(tmp_path / f"{FOREIGN_NAME}.jsonl")
-    for command in (["rank", LANGUAGE, path], ["features", LANGUAGE, path]):
+    for command in (["rank", "--language", LANGUAGE, path], ["features", "--language", LANGUAGE, path]):
         result = mirage(*command, *options, color=True)
         assert result.exit_code == 0
         shown = result.stdout.replace("\x1b[1m", "").replace("\x1b[0m", "")
@@ -306,11 +334,11 @@ def test_no_control_of_a_name_reaches_a_terminal(tmp_path: Path, options: list[s
 
 def test_no_control_of_an_argument_reaches_a_terminal(tmp_path: Path) -> None:
     for words in (
-        ["rank", LANGUAGE, tmp_path / FOREIGN_NAME],
-        ["rank", LANGUAGE, "x.jsonl", f"--{FOREIGN_NAME}"],
+        ["rank", "--language", LANGUAGE, tmp_path / FOREIGN_NAME],
+        ["rank", "--language", LANGUAGE, "x.jsonl", f"--{FOREIGN_NAME}"],
         [FOREIGN_NAME],
-        ["published", LANGUAGE, FOREIGN_NAME],
-        ["published", FOREIGN_NAME],
+        ["data", "queries", LANGUAGE, FOREIGN_NAME],
+        ["data", "queries", FOREIGN_NAME],
     ):
         result = mirage(*words)
         assert result.exit_code == 2
@@ -320,7 +348,7 @@ def test_no_control_of_an_argument_reaches_a_terminal(tmp_path: Path) -> None:
 def test_json_is_json_where_an_output_lacks_letters(tmp_path: Path) -> None:
     path = responses(tmp_path / "می\u200cخواهم 🜁.jsonl")
     done = subprocess.run(
-        [*PROGRAM, "features", LANGUAGE, path, "--json"],
+        [*PROGRAM, "features", "--language", LANGUAGE, path, "--json"],
         capture_output=True,
         check=True,
         env={"PYTHONIOENCODING": "ascii", "PYTHONPATH": ":".join(sys.path), "PYTHONUTF8": "1"},

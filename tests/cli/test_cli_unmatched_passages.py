@@ -109,10 +109,10 @@ def test_commands_say_why(tmp_path: Path) -> None:
     responses, saved = tmp_path / "strange.jsonl", tmp_path / "baseline.json"
     write_run(STRANGE, responses)
     reason = "not measured, citation_recall@10: the qrels name no passage that was found"
-    assert reason in " ".join(mirage("features", "en", responses).stdout.split())
-    save = mirage("baseline", "save", "en", responses, "--out", saved)
+    assert reason in " ".join(mirage("features", "--language", "en", responses).stdout.split())
+    save = mirage("baseline", "--language", "en", responses, "--out", saved)
     assert reason in " ".join(save.stdout.split())
-    check = mirage("check", "en", responses, "--baseline", saved, "--json")
+    check = mirage("check", "--language", "en", responses, "--baseline", saved, "--json")
     assert "citation_recall@10" in json.loads(check.stdout)["not_compared"]
     assert "citation_recall@10" not in [
         row["feature"] for row in json.loads(check.stdout)["features"]

@@ -1,10 +1,11 @@
-"""mirage bench."""
+"""mirage grid."""
 
 from __future__ import annotations
 
 import json
 from pathlib import Path
 
+import pytest
 from command_line import mirage, refusal
 
 GRID = """\
@@ -30,55 +31,55 @@ metrics: [qa_match, "R@5"]
 def test_a_grid_is_planned_run_read_and_reported(tmp_path: Path) -> None:
     grid = tmp_path / "grid.yaml"
     grid.write_text(GRID)
-    plan = json.loads(mirage("bench", "plan", grid, "--json").stdout)
+    plan = json.loads(mirage("grid", "plan", grid, "--json").stdout)
     assert (plan["cells"], plan["steps"]["generate"]["items"]) == (2, 80)
-    assert "not run yet" in mirage("bench", "table", grid).stdout.replace("\n", " ")
-    done = mirage("bench", "run", grid, "--limit", 12, "--out", tmp_path / "table.md")
+    assert "not run yet" in mirage("grid", "table", grid).stdout.replace("\n", " ")
+    done = mirage("grid", "run", grid, "--limit", 12, "--out", tmp_path / "table.md")
     assert done.exit_code == 0
     assert r"qa\_match" in (tmp_path / "table.md").read_text()
-    plain = json.loads(mirage("bench", "table", grid, "--limit", 12, "--json").stdout)
+    plain = json.loads(mirage("grid", "table", grid, "--limit", 12, "--json").stdout)
     assert [cell["scores"]["qa_match"]["mean"] for cell in plain["cells"]] == [1.0, 1.0]
-    compare = ("bench", "compare", grid, "--metric", "qa_match", "--limit", 12)
+    compare = ("grid", "compare", grid, "--metric", "qa_match", "--limit", 12)
     (row,) = json.loads(mirage(*compare, "--baseline", "retriever=none", "--json").stdout)
     assert (row["cell"]["retriever"], row["difference"], row["n"]) == ("bm25", 0.0, 12)
     page = tmp_path / "grid.html"
-    assert "2 cells" in mirage("bench", "report", grid, page, "--limit", 12).stdout
+    assert mirage("grid", "table", grid, "--limit", 12, "--report", page).exit_code == 0
     assert "q01" in page.read_text()
 
 
-def test_cells_are_added_to_a_history(tmp_path: Path) -> None:
+def test_cells_are_added_to_a_history(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     grid, file = tmp_path / "grid.yaml", tmp_path / "history.sqlite"
     grid.write_text(GRID)
-    asked = ("bench", "run", grid, "--limit", 12, "--history", file)
-    assert mirage(*asked, "--commit", "first").exit_code == 0
-    assert mirage(*asked, "--commit", "second", "--label", "again").exit_code == 0
+    asked = ("grid", "run", grid, "--limit", 12, "--history", file)
+    for commit in ("first", "second"):
+        monkeypatch.setenv("MIRAGE_COMMIT", commit)
+        assert mirage(*asked).exit_code == 0
     plain, dense = json.loads(mirage("history", file, "--json").stdout)["series"]
     assert dense["model"] == "sw | sw | bm25 | gold"
-    assert [one["sha"] for one in plain["commits"]] == ["first", "second"]
+    assert [row["sha"] for row in plain["commits"]] == ["first", "second"]
     metrics = {step["feature"]: step for step in dense["commits"][1]["features"]}
     assert (metrics["qa_match"]["mean"], metrics["qa_match"]["p"]) == (1.0, 1.0)
     assert "R@5" in metrics
     page = tmp_path / "history.html"
-    mirage("history", file, "--html", page)
-    assert "again" in page.read_text(encoding="utf-8")
-    assert "--history" in refusal("bench", "run", grid, "--label", "x")
+    mirage("history", file, "--report", page)
+    assert "second" in page.read_text(encoding="utf-8")
 
 
 def test_a_cell_that_fails_is_told_and_ends_with_status_1(tmp_path: Path) -> None:
     grid = tmp_path / "grid.yaml"
     grid.write_text(GRID.replace("[none, bm25]", "[bm25, lost]"))
-    done = mirage("bench", "run", grid, "--limit", 2, "--store", tmp_path / "store")
+    done = mirage("grid", "run", grid, "--limit", 2)
     assert done.exit_code == 1
     assert "lost.trec" in done.stderr
-    assert (tmp_path / "store" / "index").is_dir()
+    assert (tmp_path / "gold.store" / "index").is_dir()
 
 
 def test_bad_input_is_refused_in_a_line(tmp_path: Path) -> None:
     grid = tmp_path / "grid.yaml"
     grid.write_text(GRID.replace("metrics:", "metric:"))
-    assert "did you mean 'metrics'" in refusal("bench", "run", grid)
+    assert "did you mean 'metrics'" in refusal("grid", "run", grid)
     grid.write_text(GRID)
-    assert "no such file" in refusal("bench", "run", tmp_path / "other.yaml")
-    assert "kind of budget" in refusal("bench", "run", grid, "--budget", "gold=1")
-    assert "AXIS=VALUE" in refusal("bench", "compare", grid, "--baseline", "bm25")
-    assert ".md" in refusal("bench", "table", grid, "--out", tmp_path / "table.doc")
+    assert "no such file" in refusal("grid", "run", tmp_path / "other.yaml")
+    assert "kind of budget" in refusal("grid", "run", grid, "--budget", "gold=1")
+    assert "AXIS=VALUE" in refusal("grid", "compare", grid, "--baseline", "bm25")
+    assert ".md" in refusal("grid", "table", grid, "--out", tmp_path / "table.doc")
