@@ -693,7 +693,7 @@ def test_the_provenance_says_what_it_was_made_from(copy: Path, arena: Arena) -> 
     offline = [
         name
         for name in (*FeatureSuite.offline().names, *TASTES)
-        if name not in ("answer_match", "wrong_answer")
+        if name not in ("answer_match", "wrong_answer", "incorrect_attempt")
     ]
     assert stored == board.provenance | {
         "features": offline,

@@ -41,7 +41,7 @@ def test_features_of_a_log(log: Path) -> None:
     assert model["interval"]["target_language"][0] is not None
     assert model["not_measured"]["answer_bleu"] == "needs a reference"
     text = mirage("logs", "features", "--language", "sw", log, *OWN).stdout
-    assert "answer_bleu, answer_rougeL (needs a reference)" in " ".join(text.split())
+    assert "answer_bleu, answer_rougeL, fact_agreement (needs a reference)" in " ".join(text.split())
 
 
 def test_what_makes_measures_say_little_is_said(tmp_path: Path) -> None:
