@@ -36,9 +36,9 @@ def queries(
         str, argument("LANGUAGE|FILE", "The bundled queries of a language, or JSON Lines.")
     ],
 ) -> None:
-    """Print queries as JSON Lines, without references, answers and relevance.
+    """Print queries as a system under test receives them.
 
-    A system under test receives exactly these fields.
+    Each line is a query with its passages, without references, answers and relevance.
     """
     from mirage.dataset import MirageDataset
     from mirage.models import GOLD
@@ -111,9 +111,9 @@ def build(
     ] = False,
     seed: options.Seed = 0,
 ) -> None:
-    """Build a benchmark from a retrieval dataset, as MIRAGE-Bench was built.
+    """Build a benchmark from a retrieval dataset.
 
-    Queries with relevant and non-relevant passages are included.
+    As in MIRAGE-Bench, it has the queries with relevant and non-relevant passages.
     """
     from mirage.building import MIRACL_RECIPE, Recipe, build_benchmark
 
@@ -173,7 +173,10 @@ def convert(
         option("FILE", "Also write the labelled sentences, for `mirage metaeval` (memerag)."),
     ] = None,
 ) -> None:
-    """Convert a dataset from JSON Lines, TREC, NoMIRACL or MEMERAG to JSON Lines or TREC."""
+    """Convert a dataset to JSON Lines or TREC.
+
+    The source is JSON Lines, TREC, NoMIRACL or MEMERAG.
+    """
     from mirage.dataset import write_run
 
     for form, forms in ((from_, SOURCES), (to, TARGETS)):

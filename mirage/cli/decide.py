@@ -80,7 +80,7 @@ def decide(
         bool, flag("With --out or --dry-run: print the summary as JSON.", "--json")
     ] = False,
 ) -> None:
-    """Label sentences automatically where the error is bounded, and leave the rest.
+    """Label sentences automatically, with a bounded share of errors.
 
     People's LABELS calibrate the feature, so that the share of errors among its decisions is below
     --risk with 95 % confidence, for sentences drawn like the labelled ones. An LLM may label the

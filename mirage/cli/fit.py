@@ -47,11 +47,9 @@ def fit(
     from mirage.report import write
 
     check_folder(page)
-    ranking = Ranking.from_judgments(
-        read_judged(file_of(file)),
-        bradley_terry=BradleyTerry(ties=ties),  # type: ignore[arg-type]  # it checks
-        tournaments=tournaments,
-    )
+    model = BradleyTerry(ties=ties)  # type: ignore[arg-type]  # it checks
+    judgments = read_judged(file_of(file))
+    ranking = Ranking.from_judgments(judgments, bradley_terry=model, tournaments=tournaments)
     if page is not None:
         write(ranking, page)
     if as_json:

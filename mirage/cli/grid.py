@@ -150,7 +150,10 @@ def compare(
     limit: Limit = None,
     as_json: options.Json = False,
 ) -> None:
-    """Test differences between finished cells, paired by query and corrected for multiplicity."""
+    """Test differences between finished cells.
+
+    Tests are paired by query, and p-values are corrected for multiplicity (Holm).
+    """
     differences = (
         _grid(grid).table(limit=limit).compare(*(metric or ()), baseline=_baseline(baseline))
     )

@@ -27,7 +27,7 @@ def hub(
     ] = None,
     as_json: options.Json = False,
 ) -> None:
-    """Check that MIRAGE-Bench on the Hugging Face hub can be read (extra hub).
+    """Check that MIRAGE-Bench on the hub can be read (extra hub).
 
     Lists the contents of a language and the rows that are left out. Falls short (status 1) if one
     of the three datasets cannot be used.

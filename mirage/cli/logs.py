@@ -39,9 +39,9 @@ def features(
     jobs: options.Jobs = 1,
     as_json: options.Json = False,
 ) -> None:
-    """Score the answers in logs by the features that need no reference.
+    """Score the answers in logs by features.
 
-    The table gives the reason for every feature that cannot be measured.
+    Features that need a reference are not measured. The table gives the reason for every feature that cannot be measured.
     """
     code = language_of(language)
     files = {name: file_of(path) for name, path in named_files(logs).items()}

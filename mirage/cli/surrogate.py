@@ -129,7 +129,7 @@ def rebuild(
     jobs: options.Jobs = -1,
     as_json: options.Json = False,
 ) -> None:
-    """Train the bundled surrogates again, and compare them with those that ship.
+    """Train the bundled surrogates again, and compare the files.
 
     Takes half an hour on two cores and uses only the bundled corpora. Equal versions of the
     libraries give equal bytes. Falls short (status 1) if a falsehood costs less than a wrong

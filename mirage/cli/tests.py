@@ -98,7 +98,9 @@ def make(
     budget: options.Budget = None,
     seed: options.Seed = 0,
 ) -> None:
-    """Create a test set from documents: an LLM writes items, and checks reject bad ones.
+    """Create a test set from documents.
+
+    An LLM writes the items, and checks reject bad ones.
 
     FILE.rejected.jsonl lists rejected items with reasons. FILE.journal.jsonl lets the same command
     resume. Falls short (status 1) if fewer items pass than requested.
@@ -205,7 +207,7 @@ def review(
         option("FILE", "Remove the items that were struck on the page; its saved file."),
     ] = None,
 ) -> None:
-    """Write a page for reviewing items, or apply the decisions of a review."""
+    """Write a page for reviewing items, or apply a review."""
     from mirage.building import strike
     from mirage.dataset import MirageDataset
 
@@ -245,11 +247,11 @@ def score(
     dataset: options.Dataset = None,
     as_json: options.Json = False,
 ) -> None:
-    """Insert known faults into responses, and count those that tests catch.
+    """Count the known faults that tests catch.
 
-    Each missed fault comes with an assertion that would catch it. The tests read the faulty
-    responses instead of asking the system, if they use mirage.testing. The score is the mean over
-    five random seeds.
+    Faults are inserted into the responses, which the tests read instead of asking the system if
+    they use mirage.testing. Each missed fault comes with an assertion that would catch it. The
+    score is the mean over five random seeds.
 
     Exit status with --min: 0 if all seeds reach the share, 1 if none does, 3 otherwise.
     """
@@ -284,7 +286,10 @@ def write(
     kind: FaultKinds = None,
     dataset: options.Dataset = None,
 ) -> None:
-    """Write pytest tests that pass on responses, and count the known faults that they catch."""
+    """Write pytest tests that pass on responses.
+
+    Prints how many known faults they catch.
+    """
     from mirage.testing.suites import write_tests
 
     check_folder(file)

@@ -17,6 +17,7 @@ from mirage.dataset import MirageDataset
 from mirage.models import Query
 
 LANGUAGE = "sw"
+IN_SWAHILI = ("--language", LANGUAGE)
 PROGRAM = [sys.executable, "-c", "from mirage.cli import app; app(prog_name='mirage')"]
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from command_line import LANGUAGE, mirage, refusal, responses
+from command_line import IN_SWAHILI, LANGUAGE, mirage, refusal, responses
 
 from mirage.models import Query
 from mirage.testing import read_baseline
@@ -13,61 +13,63 @@ from mirage.testing import read_baseline
 
 def test_a_baseline_is_saved_for_the_plugin(good: Path, tmp_path: Path) -> None:
     path = tmp_path / "baseline.json"
-    done = mirage("baseline", "--language", LANGUAGE, f"mine={good}", "--out", path)
+    done = mirage("baseline", *IN_SWAHILI, f"mine={good}", "--out", path)
     assert done.stdout.startswith(f"{path}: ")
     assert "answer_match" in read_baseline(path).table.features
     assert read_baseline(path).table.model == "mine"
     chosen = ("--feature", "answer_bleu")
-    done = mirage("baseline", "--language", LANGUAGE, good, "--out", path, *chosen)
+    done = mirage("baseline", *IN_SWAHILI, good, "--out", path, *chosen)
     assert done.stdout == f"{path}: 40 queries, 1 features\n"
     assert "there is no folder" in refusal(
-        "baseline", "--language", LANGUAGE, good, "--out", tmp_path / "no" / "x.json"
+        "baseline", *IN_SWAHILI, good, "--out", tmp_path / "no" / "x.json"
     )
 
 
 def test_a_run_is_checked_against_it(good: Path, tmp_path: Path) -> None:
     path = tmp_path / "baseline.json"
-    mirage("baseline", "--language", LANGUAGE, good, "--out", path)
-    held = mirage("check", "--language", LANGUAGE, good, "--baseline", path)
+    mirage("baseline", *IN_SWAHILI, good, "--out", path)
+    held = mirage("check", *IN_SWAHILI, good, "--baseline", path)
     assert held.exit_code == 0
     assert held.stdout.startswith("good is no worse than the baseline by more than 0.1 in ")
     assert "answer_match" in held.stdout
     assert "answer_bleu" not in held.stdout
     asked = ("--feature", "answer_bleu", "--json")
-    told = json.loads(mirage("check", "--language", LANGUAGE, good, "--baseline", path, *asked).stdout)
+    told = json.loads(mirage("check", *IN_SWAHILI, good, "--baseline", path, *asked).stdout)
     assert told["verdict"] == "no worse"
     assert [row["feature"] for row in told["features"]] == ["answer_bleu"]
 
 
 def test_the_language_is_that_of_the_baseline(good: Path, tmp_path: Path) -> None:
     path = tmp_path / "baseline.json"
-    mirage("baseline", "--language", LANGUAGE, good, "--out", path)
+    mirage("baseline", *IN_SWAHILI, good, "--out", path)
     assert mirage("check", good, "--baseline", path).exit_code == 0
 
 
 def test_a_lie_falls_short(good: Path, tmp_path: Path) -> None:
     path = tmp_path / "baseline.json"
-    mirage("baseline", "--language", LANGUAGE, good, "--out", path)
+    mirage("baseline", *IN_SWAHILI, good, "--out", path)
     worse = responses(tmp_path / "lies.jsonl", lie)
-    done = mirage("check", "--language", LANGUAGE, worse, "--baseline", path)
+    done = mirage("check", *IN_SWAHILI, worse, "--baseline", path)
     assert (done.exit_code, done.stdout) == (1, "")
     assert "fell short: lies is worse than the baseline in" in done.stderr
     assert "answer_match" in done.stderr
-    told = mirage("check", "--language", LANGUAGE, worse, "--baseline", path, "--json")
+    told = mirage("check", *IN_SWAHILI, worse, "--baseline", path, "--json")
     assert told.exit_code == 1
     plain = json.loads(told.stdout)
     assert plain["verdict"] == "worse"
     (change,) = [row for row in plain["features"] if row["feature"] == "answer_match"]
     assert change["now"] < change["before"]
-    assert "not JSON" in refusal("check", "--language", LANGUAGE, good, "--baseline", good)
+    assert "not JSON" in refusal("check", *IN_SWAHILI, good, "--baseline", good)
 
 
 def test_where_nobody_can_tell_the_status_says_so(good: Path, tmp_path: Path) -> None:
     path = tmp_path / "baseline.json"
-    mirage("baseline", "--language", LANGUAGE, good, "--out", path)
+    mirage("baseline", *IN_SWAHILI, good, "--out", path)
     reworded = responses(tmp_path / "reworded.jsonl", lambda query: f"{query.reference} Really.")
     check = (
-        "check", "--language", LANGUAGE,
+        "check",
+        "--language",
+        LANGUAGE,
         reworded,
         "--baseline",
         path,

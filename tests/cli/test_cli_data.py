@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
-from command_line import LANGUAGE, mirage, refusal
+from command_line import IN_SWAHILI, LANGUAGE, mirage, refusal
 
 from mirage.building import build_benchmark
 from mirage.cli.data import _file_names
@@ -107,7 +107,7 @@ def trec(queries: Path, tmp_path: Path) -> Path:
 def trec_options(folder: Path) -> tuple[object, ...]:
     return (
         *("--topics", folder / "topics.tsv", "--qrels", folder / "qrels.txt"),
-        *("--passages", folder / "passages.jsonl", "--language", LANGUAGE),
+        *("--passages", folder / "passages.jsonl", *IN_SWAHILI),
     )
 
 
@@ -146,9 +146,7 @@ def test_what_build_refuses(trec: Path) -> None:
 
 def test_there_and_back_again(trec: Path, tmp_path: Path) -> None:
     back = tmp_path / "back.jsonl"
-    done = mirage(
-        *("data", "convert", trec, "--from", "trec", "--language", LANGUAGE, "--out", back)
-    )
+    done = mirage(*("data", "convert", trec, "--from", "trec", *IN_SWAHILI, "--out", back))
     assert done.stdout == f"{back}: 40 queries in 'sw'\n"
     again = MirageDataset.from_jsonl(back)
     for query in BUNDLED:
@@ -197,7 +195,7 @@ def test_what_convert_refuses(queries: Path, tmp_path: Path) -> None:
     assert "did you mean 'memerag'?" in refusal("data", "convert", queries, "--from", "memrag")
     assert "did you mean 'jsonl'?" in refusal("data", "convert", queries, "--to", "json")
     assert "give --out FOLDER" in refusal("data", "convert", queries, "--to", "trec")
-    trec = ("--from", "trec", "--language", LANGUAGE)
+    trec = ("--from", "trec", *IN_SWAHILI)
     assert "topics.tsv: no such file" in refusal("data", "convert", tmp_path, *trec)
     message = refusal("data", "convert", tmp_path, "--from", "nomiracl")
     assert "give --language CODE" in message

@@ -72,7 +72,17 @@ def test_what_the_score_leaves_goes_to_people_and_comes_back_as_labels(
 def test_what_the_score_leaves_goes_to_an_llm_after_an_estimate(
     files: list[Path], server: ChatServer, tmp_path: Path
 ) -> None:
-    asked = ("--judge", "j", "--base-url", server.url, "--llm", "price=1,2", *GIVEN, "--risk", "0.15")
+    asked = (
+        "--judge",
+        "j",
+        "--base-url",
+        server.url,
+        "--llm",
+        "price=1,2",
+        *GIVEN,
+        "--risk",
+        "0.15",
+    )
     plan = json.loads(mirage("decide", *files, *asked, "--dry-run", "--json").stdout)
     assert server.requests == []
     assert plan["estimate"]["calls"] == plan["left"] > 0
@@ -143,7 +153,9 @@ def test_what_decide_refuses(files: list[Path], tmp_path: Path) -> None:
     one = labels("one.jsonl", rows()[::2])
     assert "the labels are 'Supported'" in refusal("decide", one, files[1], *GIVEN)
     mixed = labels("mixed.jsonl", [*rows(), {**rows()[0], "language": "en", "query_id": "x"}])
-    assert "the risk holds only for the language of the labels" in refusal("decide", mixed, files[1], *GIVEN)
+    assert "the risk holds only for the language of the labels" in refusal(
+        "decide", mixed, files[1], *GIVEN
+    )
     named = labels("named.jsonl", [{**r, "label": r["label"][:1]} for r in rows()])
     message = refusal("decide", named, files[1], *GIVEN, "--positive", "S", "--judge", "j")
     assert "name them alike" in message

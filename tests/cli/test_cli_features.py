@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 from statistics import mean
 
-from command_line import LANGUAGE, first_passage, mirage, refusal, responses
+from command_line import IN_SWAHILI, LANGUAGE, first_passage, mirage, refusal, responses
 
 from mirage.dataset import MirageDataset, read_run
 from mirage.features import FeatureSuite
@@ -15,11 +15,11 @@ from mirage.features import FeatureSuite
 def test_features_are_the_librarys(good: Path) -> None:
     dataset = MirageDataset.bundled(LANGUAGE)
     table = FeatureSuite.offline().score(dataset, read_run(good, language=LANGUAGE))
-    (plain,) = json.loads(mirage("features", "--language", LANGUAGE, good, "--json").stdout)
+    (plain,) = json.loads(mirage("features", *IN_SWAHILI, good, "--json").stdout)
     assert plain["mean"] == dict(zip(table.features, table.mean().tolist(), strict=True))
     assert plain["model"] == "good"
     assert len(plain["queries"]) == 40
-    shown = mirage("features", "--language", LANGUAGE, good).stdout
+    shown = mirage("features", *IN_SWAHILI, good).stdout
     assert max(map(len, shown.splitlines())) <= 80
     assert all(name in shown for name in table.features)
     gaps = " ".join(shown.split()).partition("not computed: ")[2]
@@ -28,18 +28,18 @@ def test_features_are_the_librarys(good: Path) -> None:
 
 
 def test_a_feature_alone_by_any_of_its_names(good: Path) -> None:
-    chosen = mirage("features", "--language", LANGUAGE, good, "--feature", "citation_MAP@5", "--json")
+    chosen = mirage("features", *IN_SWAHILI, good, "--feature", "citation_MAP@5", "--json")
     (plain,) = json.loads(chosen.stdout)
     assert list(plain["mean"]) == ["citation_map@5"]
-    message = refusal("features", "--language", LANGUAGE, good, "--feature", "citation_recal@10")
+    message = refusal("features", *IN_SWAHILI, good, "--feature", "citation_recal@10")
     assert message.endswith("did you mean 'citation_recall@10'?")
 
 
 def test_a_minimum_holds_or_falls_short(good: Path, tmp_path: Path) -> None:
     bad = responses(tmp_path / "bad.jsonl", first_passage)
     least = ("--min", "citation_recall@10=0.6", "--min", "target_language=0.5")
-    assert mirage("features", "--language", LANGUAGE, good, *least).exit_code == 0
-    short = mirage("features", "--language", LANGUAGE, good, bad, *least)
+    assert mirage("features", *IN_SWAHILI, good, *least).exit_code == 0
+    short = mirage("features", *IN_SWAHILI, good, bad, *least)
     assert short.exit_code == 1
     assert short.stderr.count("fell short: ") == 1
     # It cites the first passage alone, which finds one of so many, or none.
@@ -53,20 +53,20 @@ def test_a_minimum_holds_or_falls_short(good: Path, tmp_path: Path) -> None:
 
 def test_a_minimum_within_the_interval_is_inconclusive(good: Path) -> None:
     least = ("--min", "citation_recall@10=0.95")
-    shown = mirage("features", "--language", LANGUAGE, good, *least, "--json")
+    shown = mirage("features", *IN_SWAHILI, good, *least, "--json")
     assert shown.exit_code == 3
     assert "inconclusive: cannot tell whether citation_recall@10 of good is >= 0.95" in shown.stderr
     (check,) = json.loads(shown.stdout)[0]["minimums"]
     assert check["verdict"] == "cannot tell"
     assert check["interval"][0] < 0.95 < check["interval"][1]
     # What falls short goes before what nobody can tell.
-    both = mirage("features", "--language", LANGUAGE, good, *least, "--min", "english_language=0.9")
+    both = mirage("features", *IN_SWAHILI, good, *least, "--min", "english_language=0.9")
     assert both.exit_code == 1
 
 
 def test_minimums_that_make_no_sense(good: Path) -> None:
     form = "expected a name, = and a number"
     for text in ("citation_recall@10", "=0.5", "citation_recall@10=much"):
-        assert form in refusal("features", "--language", LANGUAGE, good, "--min", text)
-    message = refusal("features", "--language", LANGUAGE, good, "--min", "answer_blue=0.5")
+        assert form in refusal("features", *IN_SWAHILI, good, "--min", text)
+    message = refusal("features", *IN_SWAHILI, good, "--min", "answer_blue=0.5")
     assert "did you mean 'answer_bleu'?" in message

@@ -15,7 +15,16 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
-from command_line import LANGUAGE, PROGRAM, commands, first_passage, json_lines, mirage, responses
+from command_line import (
+    IN_SWAHILI,
+    LANGUAGE,
+    PROGRAM,
+    commands,
+    first_passage,
+    json_lines,
+    mirage,
+    responses,
+)
 from full_disk import disk_of
 from llm_server import ChatServer
 from tiny_models import cross_encoder
@@ -24,7 +33,6 @@ from mirage.dataset import MirageDataset
 from mirage.retrieval import RetrievalRun
 
 DATASET = MirageDataset.bundled(LANGUAGE)
-SWAHILI = ("--language", LANGUAGE)
 GRID = """\
 name: gold
 datasets:
@@ -108,11 +116,11 @@ def ready(made: Inputs, name: str) -> Path:
         done = {
             "x.index": lambda: mirage("index", made["passages.jsonl"], path, "--language", "sw"),
             "baseline.json": lambda: mirage(
-                "baseline", "--language", LANGUAGE, made["good.jsonl"], "--out", path
+                "baseline", *IN_SWAHILI, made["good.jsonl"], "--out", path
             ),
             "sheet.csv": lambda: sheet(made, path),
             "history.sqlite": lambda: mirage(
-                *("check", "--language", LANGUAGE, made["good.jsonl"], "--history", path),
+                *("check", *IN_SWAHILI, made["good.jsonl"], "--history", path),
                 *("--baseline", ready(made, "baseline.json")),
             ),
             "gold.store": lambda: mirage("grid", "run", made["grid.yaml"], "--limit", 9),
@@ -145,17 +153,17 @@ def grid_in(folder: Path) -> Path:
 
 # By command, its words, where ``out`` is a folder for what it writes.
 WRITERS: dict[str, Callable[[Inputs, Path], tuple[Any, ...]]] = {
-    "rank": lambda of, out: (*SWAHILI, of["good.jsonl"], "--report", out / "x.html"),
+    "rank": lambda of, out: (*IN_SWAHILI, of["good.jsonl"], "--report", out / "x.html"),
     "generate": lambda of, out: (
-        *(*SWAHILI, "--model", "m", "--base-url", of.server),
+        *(*IN_SWAHILI, "--model", "m", "--base-url", of.server),
         *("--llm", "cache=no", "--out", out / "x.jsonl"),
     ),
     "judge": lambda of, out: (
-        *(*SWAHILI, of["good.jsonl"], of["bad.jsonl"], "--judge", "j", "--base-url", of.server),
+        *(*IN_SWAHILI, of["good.jsonl"], of["bad.jsonl"], "--judge", "j", "--base-url", of.server),
         *("--llm", "cache=no", "--queries", 6, "--out", out / "x.jsonl"),
     ),
     "fit": lambda of, out: (of["judgments.jsonl"], "--report", out / "x.html"),
-    "index": lambda of, out: (of["passages.jsonl"], out / "x", "--language", LANGUAGE),
+    "index": lambda of, out: (of["passages.jsonl"], out / "x", *IN_SWAHILI),
     "retrieve": lambda of, out: (ready(of, "x.index"), LANGUAGE, "--out", out / "x.trec.gz"),
     "rerank": lambda of, out: (
         *(of["run.trec"], ready(of, "x.index"), LANGUAGE, "--out", out / "x.trec"),
@@ -170,24 +178,24 @@ WRITERS: dict[str, Callable[[Inputs, Path], tuple[Any, ...]]] = {
         *("--comment", out / "x.md", "--junit", out / "x.xml"),
     ),
     "history": lambda of, out: (ready(of, "history.sqlite"), "--report", out / "x.html"),
-    "grid run": lambda of, out: (grid_in(out), "--limit", 9, "--out", out / "x.md"),
+    "grid run": lambda _, out: (grid_in(out), "--limit", 9, "--out", out / "x.md"),
     "grid table": lambda of, out: (
         *(ready(of, "gold.store").with_name("grid.yaml"), "--limit", 9),
         *("--out", out / "x.md", "--report", out / "x.html"),
     ),
-    "baseline": lambda of, out: (*SWAHILI, of["good.jsonl"], "--out", out / "x.json"),
+    "baseline": lambda of, out: (*IN_SWAHILI, of["good.jsonl"], "--out", out / "x.json"),
     "data build": lambda of, out: (
-        *("--topics", of["topics.tsv"], "--qrels", of["qrels.txt"], "--language", LANGUAGE),
+        *("--topics", of["topics.tsv"], "--qrels", of["qrels.txt"], *IN_SWAHILI),
         *("--passages", of["passages.jsonl"], "--out", out / "x.jsonl"),
     ),
     "data convert": lambda of, out: (of["queries.jsonl"], "--to", "trec", "--out", out / "x"),
     "tests make": lambda of, out: (
-        *(of["handbook"], "--language", LANGUAGE, "--sheet", ready(of, "sheet.csv")),
+        *(of["handbook"], *IN_SWAHILI, "--sheet", ready(of, "sheet.csv")),
         *("--out", out / "x.jsonl", "--report", out / "x.html"),
     ),
     "tests review": lambda of, out: (of["queries.jsonl"], "--out", out / "x.html"),
     "tests write": lambda of, out: (
-        *(of["bad.jsonl"], "--language", LANGUAGE, "--out", out / "test_x.py"),
+        *(of["bad.jsonl"], *IN_SWAHILI, "--out", out / "test_x.py"),
         *("--kind", "uncited"),
     ),
 }
@@ -247,8 +255,9 @@ def test_a_full_disk_leaves_no_half_file_and_the_next_run_mends_it(
     whole = {name: data for name, data in files_in(sound).items() if not _is_private(name)}
     size = max(map(len, whole.values()))
     for most in (size - 1,) if words in LONG else (0, size // 2, size - 1):
+        given = arguments(made, full)
         with disk_of(most):
-            done = mirage(*words.split(), *arguments(made, full))
+            done = mirage(*words.split(), *given)
         assert done.exit_code == 1, (most, done.stderr)
         assert "cannot be" in done.stderr  # written, or used if it is a database
         assert "Traceback" not in done.stderr
@@ -360,7 +369,9 @@ def test_files_do_not_take_the_numbers_of_closed_streams(tmp_path: Path) -> None
 # Endless input ------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("words", [["fit"], ["rank", *SWAHILI], ["eval-run"], ["data", "describe"]])
+@pytest.mark.parametrize(
+    "words", [["fit"], ["rank", *IN_SWAHILI], ["eval-run"], ["data", "describe"]]
+)
 def test_a_device_is_refused_at_once(words: list[str]) -> None:
     more = [LANGUAGE] if words == ["eval-run"] else []
     done = mirage(*words, "/dev/zero", *more)
@@ -393,13 +404,13 @@ def test_a_pipe_with_a_name_is_read(tmp_path: Path) -> None:
     os.mkfifo(pipe)
     writer = threading.Thread(target=pipe.write_bytes, args=(content,))
     writer.start()
-    done = mirage("baseline", *SWAHILI, f"m={pipe}", "--out", tmp_path / "b.json")
+    done = mirage("baseline", *IN_SWAHILI, f"m={pipe}", "--out", tmp_path / "b.json")
     writer.join()
     assert done.exit_code == 0
 
 
 def test_messages_of_commands_are_bounded(tmp_path: Path) -> None:
     rows = [{"query_id": "x" * 100_000, "text": "y"}]
-    done = mirage("rank", "--language", LANGUAGE, json_lines(tmp_path / "x.jsonl", rows))
+    done = mirage("rank", *IN_SWAHILI, json_lines(tmp_path / "x.jsonl", rows))
     assert done.exit_code == 2
     assert len(done.stderr) < 1100

@@ -125,7 +125,7 @@ def test_one_judge_of_several(tmp_path: Path) -> None:
     assert plain["entries"][0]["interval"] == [None, None]
     assert any("b won every judgment" in note for note in plain["notes"])
     assert "a lost every judgment" in mirage("fit", two).stdout
-    assert Ranking.from_judgments(read_judged(path, judge="two"))[0].model == "b"
+    assert Ranking.from_judgments(read_judged(path, judge="two")).entries[0].model == "b"
     with pytest.raises(MirageError, match="did you mean 'two'"):
         read_judged(path, judge="tow")
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from command_line import LANGUAGE, first_passage, mirage, refusal, responses
+from command_line import IN_SWAHILI, LANGUAGE, first_passage, mirage, refusal, responses
 from llm_server import ChatServer, Reply
 
 from mirage.dataset import MirageDataset, read_run
@@ -22,7 +22,7 @@ KEY = "sk-of-a-test-1234567890"
 
 
 def generated(server: ChatServer, *options: object) -> Any:
-    return mirage("generate", "--language", LANGUAGE, "--model", "m", "--base-url", server.url, *options)
+    return mirage("generate", *IN_SWAHILI, "--model", "m", "--base-url", server.url, *options)
 
 
 def models(*names: str) -> bytes:
@@ -84,7 +84,7 @@ def test_each_repeat_has_an_answer_of_its_own(server: ChatServer, tmp_path: Path
     assert len(server.requests) == 80
     assert read_run(path, language=LANGUAGE).repeats == (first, second)
     two = ("--feature", "answer_bleu", "--feature", "citation_recall@10")
-    shown = mirage("features", "--language", LANGUAGE, path, *two).stdout
+    shown = mirage("features", *IN_SWAHILI, path, *two).stdout
     assert "40 queries in 'sw', asked 2 times" in shown
     assert "within  between" in shown
     assert "\n   citation_recall@10  " in shown  # beside what repeats add, a name is still whole
@@ -95,10 +95,10 @@ def test_the_budget_is_kept(server: ChatServer) -> None:
     assert short.exit_code == 1
     assert len(server.requests) == 3
     assert "kind of budget 'cals'; did you mean 'calls'?" in refusal(
-        "generate", "--language", LANGUAGE, "--model", "m", "--budget", "cals=3"
+        "generate", *IN_SWAHILI, "--model", "m", "--budget", "cals=3"
     )
-    assert "give price=" in refusal("generate", "--language", LANGUAGE, "--model", "m", "--budget", "cost=3")
-    wrong = ("generate", "--language", LANGUAGE, "--model", "m", "--llm")
+    assert "give price=" in refusal("generate", *IN_SWAHILI, "--model", "m", "--budget", "cost=3")
+    wrong = ("generate", *IN_SWAHILI, "--model", "m", "--llm")
     assert "--llm price '3'" in refusal(*wrong, "price=3")
     assert "did you mean 'max_tokens'?" in refusal(*wrong, "max_token=3")
     assert "expected a whole number above 0" in refusal(*wrong, "max_tokens=0")
@@ -109,7 +109,15 @@ def test_a_service_of_ones_own(server: ChatServer, monkeypatch: pytest.MonkeyPat
     server.answer = lambda _: Reply(body=json.dumps({"result": {"text": "jibu"}}).encode())
     monkeypatch.setenv("SERVICE_KEY", KEY)
     done = mirage(
-        *("generate", "--language", LANGUAGE, "--service", f"{server.root}/ask", "--answer", "result.text"),
+        *(
+            "generate",
+            "--language",
+            LANGUAGE,
+            "--service",
+            f"{server.root}/ask",
+            "--answer",
+            "result.text",
+        ),
         *("--llm", "key_from=SERVICE_KEY"),
     )
     assert done.exit_code == 0
@@ -128,16 +136,18 @@ def test_the_key_comes_from_the_environment_and_is_shown_nowhere(
     assert server.headers[0]["authorization"] == f"Bearer {KEY}"
     assert "HTTP 401: you sent" in short.stderr
     assert KEY not in short.stderr
-    assert "OURS_KEY" in refusal("generate", "--language", LANGUAGE, "--model", "m", "--llm", "key_from=OUR_KEY")
+    assert "OURS_KEY" in refusal(
+        "generate", *IN_SWAHILI, "--model", "m", "--llm", "key_from=OUR_KEY"
+    )
 
 
 def test_what_generate_needs() -> None:
-    assert "set OPENAI_API_KEY" in refusal("generate", "--language", LANGUAGE, "--model", "gpt-4o-mini")
-    assert "either --model" in refusal("generate", "--language", LANGUAGE)
-    assert "not both" in refusal("generate", "--language", LANGUAGE, "--model", "m", "--service", "http://x")
-    message = refusal("generate", "--language", LANGUAGE, "--model", "m", "--base-url", "localhost")
+    assert "set OPENAI_API_KEY" in refusal("generate", *IN_SWAHILI, "--model", "gpt-4o-mini")
+    assert "either --model" in refusal("generate", *IN_SWAHILI)
+    assert "not both" in refusal("generate", *IN_SWAHILI, "--model", "m", "--service", "http://x")
+    message = refusal("generate", *IN_SWAHILI, "--model", "m", "--base-url", "localhost")
     assert "'localhost' is no endpoint" in message
-    message = refusal("generate", "--language", LANGUAGE, "--model", "m", "--out", "no/such/x.jsonl")
+    message = refusal("generate", *IN_SWAHILI, "--model", "m", "--out", "no/such/x.jsonl")
     assert "there is no folder no/such" in message
 
 
@@ -155,7 +165,7 @@ def test_a_mistyped_model_leads_to_the_nearest_that_the_endpoint_has(
     given = files if command == "judge" else []
     option = "--judge" if command == "judge" else "--model"
     model = (option, "lama3.2", "--base-url", server.url)
-    done = mirage(command, "--language", LANGUAGE, *given, *model)
+    done = mirage(command, *IN_SWAHILI, *given, *model)
     assert done.exit_code == 2
     assert done.stderr.strip().endswith("'lama3.2'; did you mean 'llama3.2'?")
 
@@ -171,10 +181,20 @@ def test_an_endpoint_that_is_not_there_falls_short(
         root = f"http://127.0.0.1:{taken.getsockname()[1]}"
         at = ("--base-url", f"{root}/v1")
         arguments: dict[str, tuple[object, ...]] = {
-            "generate": ("generate", "--language", LANGUAGE, "--model", "m", *at),
-            "service": ("generate", "--language", LANGUAGE, "--service", root),
-            "judge": ("judge", "--language", LANGUAGE, *files, "--judge", "m", *at),
-            "rank": ("rank", "--language", LANGUAGE, files[0], "--judge", "m", "--judgments", 5, *at),
+            "generate": ("generate", *IN_SWAHILI, "--model", "m", *at),
+            "service": ("generate", *IN_SWAHILI, "--service", root),
+            "judge": ("judge", *IN_SWAHILI, *files, "--judge", "m", *at),
+            "rank": (
+                "rank",
+                "--language",
+                LANGUAGE,
+                files[0],
+                "--judge",
+                "m",
+                "--judgments",
+                5,
+                *at,
+            ),
         }
         done = mirage(*arguments[command])
     assert (done.exit_code, done.stdout) == (1, "")
@@ -190,4 +210,6 @@ def test_a_run_that_keeps_nothing_names_the_option_that_does(
     note = "an interrupted run loses its answers; --out FILE keeps each as it arrives"
     assert note in " ".join(generated(server, "--llm", "cache=no").stderr.split())
     assert "note:" not in generated(server).stderr
-    assert "note:" not in generated(server, "--llm", "cache=no", "--out", tmp_path / "r.jsonl").stderr
+    assert (
+        "note:" not in generated(server, "--llm", "cache=no", "--out", tmp_path / "r.jsonl").stderr
+    )

@@ -6,14 +6,14 @@ import json
 from pathlib import Path
 
 import pytest
-from command_line import LANGUAGE, mirage, refusal
+from command_line import IN_SWAHILI, mirage, refusal
 
 
 def test_check_and_rank_add_to_a_history(
     good: Path, bad: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     saved, file = tmp_path / "baseline.json", tmp_path / "history.sqlite"
-    mirage("baseline", "--language", LANGUAGE, good, "--out", saved)
+    mirage("baseline", *IN_SWAHILI, good, "--out", saved)
     asked = ("--baseline", saved, "--history", file)
     monkeypatch.setenv("MIRAGE_COMMIT", "first")
     assert mirage("check", f"rag={good}", *asked).exit_code == 0
@@ -22,7 +22,7 @@ def test_check_and_rank_add_to_a_history(
     assert mirage("check", f"rag={bad}", *asked).exit_code == 1
     text = good.read_text(encoding="utf-8")
     monkeypatch.setenv("MIRAGE_COMMIT", "third")
-    ranked = ("rank", "--language", LANGUAGE, "rag=-", "--history", file)
+    ranked = ("rank", *IN_SWAHILI, "rag=-", "--history", file)
     assert mirage(*ranked, stdin=text).exit_code == 0
 
     (series,) = json.loads(mirage("history", file, "--json").stdout)["series"]
@@ -40,12 +40,12 @@ def test_check_writes_a_comment_and_junit_whatever_the_verdict(
     good: Path, bad: Path, tmp_path: Path
 ) -> None:
     saved, text, xml = (tmp_path / name for name in ("baseline.json", "comment.md", "junit.xml"))
-    mirage("baseline", "--language", LANGUAGE, good, "--out", saved)
+    mirage("baseline", *IN_SWAHILI, good, "--out", saved)
     asked = ("--baseline", saved, "--comment", text, "--junit", xml)
-    assert mirage("check", "--language", LANGUAGE, bad, *asked).exit_code == 1
+    assert mirage("check", *IN_SWAHILI, bad, *asked).exit_code == 1
     assert "### Mirage: worse" in text.read_text(encoding="utf-8")
     assert "<failure" in xml.read_text(encoding="utf-8")
-    assert mirage("check", "--language", LANGUAGE, good, *asked).exit_code == 0
+    assert mirage("check", *IN_SWAHILI, good, *asked).exit_code == 0
     assert "### Mirage: no worse" in text.read_text(encoding="utf-8")
 
 
@@ -56,4 +56,4 @@ def test_a_history_needs_a_commit(
         monkeypatch.delenv(name, raising=False)
     monkeypatch.chdir(tmp_path)
     history = ("--history", tmp_path / "h.sqlite")
-    assert "MIRAGE_COMMIT" in refusal("rank", "--language", LANGUAGE, good, *history)
+    assert "MIRAGE_COMMIT" in refusal("rank", *IN_SWAHILI, good, *history)

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from command_line import LANGUAGE, first_passage, mirage, refusal, responses
+from command_line import IN_SWAHILI, first_passage, mirage, refusal, responses
 from llm_server import ChatServer, Reply
 
 
@@ -18,7 +18,7 @@ def files(tmp_path: Path) -> list[Path]:
 
 def judged(server: ChatServer, files: list[Path], *options: object) -> Any:
     judge = ("--judge", "j", "--base-url", server.url)
-    return mirage("judge", "--language", LANGUAGE, *files, *judge, *options)
+    return mirage("judge", *IN_SWAHILI, *files, *judge, *options)
 
 
 def test_a_dry_run_says_what_it_takes_and_asks_nothing(
@@ -69,8 +69,8 @@ def test_votes_without_a_verdict_fall_short(server: ChatServer, files: list[Path
 
 def test_what_judge_needs(server: ChatServer, files: list[Path]) -> None:
     endpoint = ("--judge", "j", "--base-url", server.url)
-    assert "give two or more" in refusal("judge", "--language", LANGUAGE, files[0], *endpoint)
-    assert mirage("judge", "--language", LANGUAGE, *files).exit_code == 2
+    assert "give two or more" in refusal("judge", *IN_SWAHILI, files[0], *endpoint)
+    assert mirage("judge", *IN_SWAHILI, *files).exit_code == 2
 
 
 def test_a_report_has_the_ranking_the_responses_and_the_judge(

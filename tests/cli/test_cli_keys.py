@@ -60,7 +60,10 @@ def test_no_key_goes_to_an_address_in_an_index(
     assert mirage(*asked).exit_code == 0  # without a key it may be asked
     assert server.requests
     assert "canary" not in repr(server.headers)
-    assert mirage(*asked, "--llm", f"key_from={variable}", "--trust", "--llm", "cache=no").exit_code == 0
+    assert (
+        mirage(*asked, "--llm", f"key_from={variable}", "--trust", "--llm", "cache=no").exit_code
+        == 0
+    )
     assert "Bearer sk-canary" in server.headers[-1]["authorization"]
 
 

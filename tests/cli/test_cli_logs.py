@@ -41,7 +41,9 @@ def test_features_of_a_log(log: Path) -> None:
     assert model["interval"]["target_language"][0] is not None
     assert model["not_measured"]["answer_bleu"] == "needs a reference"
     text = mirage("logs", "features", "--language", "sw", log, *OWN).stdout
-    assert "answer_bleu, answer_rougeL, fact_agreement (needs a reference)" in " ".join(text.split())
+    assert "answer_bleu, answer_rougeL, fact_agreement (needs a reference)" in " ".join(
+        text.split()
+    )
 
 
 def test_what_makes_measures_say_little_is_said(tmp_path: Path) -> None:
@@ -72,7 +74,19 @@ def test_commands_for_responses_refuse_a_log(tmp_path: Path, command: str) -> No
 
 
 def test_a_drift_ends_with_status_1(log: Path) -> None:
-    shown = mirage("logs", "drift", "--language", "sw", log, *OWN, "--field", "time=when", "--by", "week", "--json")
+    shown = mirage(
+        "logs",
+        "drift",
+        "--language",
+        "sw",
+        log,
+        *OWN,
+        "--field",
+        "time=when",
+        "--by",
+        "week",
+        "--json",
+    )
     assert shown.exit_code == 1
     assert "target_language from" in shown.stderr
     plain = json.loads(shown.stdout)
@@ -122,7 +136,9 @@ def test_users_who_share_their_questions_do_not_hide_a_drift(tmp_path: Path) -> 
     assert "120 questions in 40 clusters and 120 questions in 40 clusters" in text
     assert "clusters: the questions of one user or session" in text
     assert "would leave only 1 (fewer than 12)" in text
-    same = mirage("logs", "drift", "--language", "sw", before, faq(tmp_path / "same.jsonl", swapped=False))
+    same = mirage(
+        "logs", "drift", "--language", "sw", before, faq(tmp_path / "same.jsonl", swapped=False)
+    )
     assert same.exit_code == 0
     # Without a user the questions alone are clusters, and eight are too few.
     for path in (before, after):
@@ -139,7 +155,9 @@ def test_users_who_share_their_questions_do_not_hide_a_drift(tmp_path: Path) -> 
 
 def test_bad_input_reads_aloud(log: Path, tmp_path: Path) -> None:
     assert "give two logs, or one with --by" in refusal("logs", "drift", "--language", "sw", log)
-    assert "dots lead into it, as in input.text" in refusal("logs", "drift", "--language", "sw", log, log)
+    assert "dots lead into it, as in input.text" in refusal(
+        "logs", "drift", "--language", "sw", log, log
+    )
     features = ("logs", "features", "--language", "sw")
     assert "expected FIELD=NAME" in refusal(*features, log, "--field", "question")
     other = tmp_path / "responses.jsonl"

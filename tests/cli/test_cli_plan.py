@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from command_line import LANGUAGE, mirage, refusal
+from command_line import IN_SWAHILI, mirage, refusal
 
 FEW = ("--loss", "0.3", "--assume", "moved=0", "--assume", "unstable=0")
 
@@ -39,6 +39,6 @@ def test_a_budget_may_not_be_enough() -> None:
 
 def test_a_baseline_says_which_queries_there_are(good: Path, tmp_path: Path) -> None:
     path = tmp_path / "baseline.json"
-    mirage("baseline", "--language", LANGUAGE, good, "--out", path)
+    mirage("baseline", *IN_SWAHILI, good, "--out", path)
     done = mirage("plan", *FEW, "--baseline", path, "--cluster", "kind", "--queries", 30)
     assert "the baseline has no repeats" in done.stdout

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from command_line import LANGUAGE, mirage, refusal, responses
+from command_line import IN_SWAHILI, LANGUAGE, mirage, refusal, responses
 from llm_server import ChatServer
 
 from mirage.dataset import MirageDataset
@@ -24,14 +24,14 @@ def test_queries_become_responses_become_a_ranking(tmp_path: Path) -> None:
     path = tmp_path / "my-rag.jsonl"
     rows = [{"query_id": query["id"], "text": query["passages"][0]["text"]} for query in queries]
     path.write_text("\n".join(map(json.dumps, rows)))
-    ranked = mirage("rank", "--language", LANGUAGE, path)
+    ranked = mirage("rank", *IN_SWAHILI, path)
     assert ranked.exit_code == 0
     assert ranked.stdout.strip() == str(Leaderboard.bundled(LANGUAGE).rank(path, model="my-rag"))
     assert max(map(len, ranked.stdout.splitlines())) <= 80
 
 
 def test_several_models_are_ranked_together_as_json(good: Path, bad: Path) -> None:
-    result = mirage("rank", "--language", LANGUAGE, f"a={good}", f"b={bad}", "--json")
+    result = mirage("rank", *IN_SWAHILI, f"a={good}", f"b={bad}", "--json")
     entries = json.loads(result.stdout)["entries"]
     ours = {entry["model"]: entry["rank"] for entry in entries if not entry["anchor"]}
     assert ours["a"] < ours["b"]
@@ -39,9 +39,9 @@ def test_several_models_are_ranked_together_as_json(good: Path, bad: Path) -> No
 
 
 def test_at_least_holds_or_falls_short(good: Path, bad: Path) -> None:
-    held = mirage("rank", "--language", LANGUAGE, good, "--at-least", "anchor/uncited")
+    held = mirage("rank", *IN_SWAHILI, good, "--at-least", "anchor/uncited")
     assert (held.exit_code, held.stderr) == (0, "")
-    short = mirage("rank", "--language", LANGUAGE, good, bad, "--at-least", "anchor/uncited")
+    short = mirage("rank", *IN_SWAHILI, good, bad, "--at-least", "anchor/uncited")
     assert short.exit_code == 1
     assert short.stdout.splitlines()[0].startswith(
         "bundled-sw"
@@ -54,42 +54,42 @@ def test_at_least_holds_or_falls_short(good: Path, bad: Path) -> None:
 def test_at_least_takes_no_failed_query_in_silence(tmp_path: Path) -> None:
     path = responses(tmp_path / "x.jsonl")
     path.write_text("".join(path.read_text("utf-8").splitlines(keepends=True)[1:]))
-    options = ("rank", "--language", LANGUAGE, path, "--at-least", "anchor/garbled")
+    options = ("rank", *IN_SWAHILI, path, "--at-least", "anchor/garbled")
     assert mirage(*options).exit_code == 1
     assert mirage(*options, "--allow-failed", 1).exit_code == 0
 
 
 def test_names_that_make_no_sense(good: Path, bad: Path) -> None:
-    message = refusal("rank", "--language", LANGUAGE, good, "--at-least", "anchor/uncitd")
+    message = refusal("rank", *IN_SWAHILI, good, "--at-least", "anchor/uncitd")
     assert message.endswith("did you mean 'anchor/uncited'?")
-    assert "two files are of a model 'good'" in refusal("rank", "--language", LANGUAGE, good, good)
-    message = refusal("rank", "--language", LANGUAGE, good, f"anchor/uncited={bad}")
+    assert "two files are of a model 'good'" in refusal("rank", *IN_SWAHILI, good, good)
+    message = refusal("rank", *IN_SWAHILI, good, f"anchor/uncited={bad}")
     assert "is the name of an anchor" in message
 
 
 def test_a_file_whose_path_has_an_equals_sign_is_a_file(good: Path, tmp_path: Path) -> None:
     path = tmp_path / "a=b.jsonl"
     path.write_text(good.read_text("utf-8"), encoding="utf-8")
-    entries = json.loads(mirage("rank", "--language", LANGUAGE, path, "--json").stdout)["entries"]
+    entries = json.loads(mirage("rank", *IN_SWAHILI, path, "--json").stdout)["entries"]
     assert [entry["model"] for entry in entries if not entry["anchor"]] == ["a=b"]
 
 
 def test_a_ranking_is_also_written_as_a_page(good: Path, tmp_path: Path) -> None:
     page = tmp_path / "report.html"
-    ranked = mirage("rank", "--language", LANGUAGE, good, "--report", page)
+    ranked = mirage("rank", *IN_SWAHILI, good, "--report", page)
     assert ranked.exit_code == 0
     assert ranked.stdout.startswith("bundled-sw")
     text = page.read_text("utf-8")
     assert "good" in text
     assert "anchor/uncited" in text
-    message = refusal("rank", "--language", LANGUAGE, good, "--report", tmp_path / "no" / "x.html")
+    message = refusal("rank", *IN_SWAHILI, good, "--report", tmp_path / "no" / "x.html")
     assert "there is no folder" in message
 
 
 def test_wrong_columns_are_named_with_those_there_are(tmp_path: Path) -> None:
     path = tmp_path / "x.jsonl"
     path.write_text(json.dumps({"query_id": "q01", "txt": "x"}))
-    message = refusal("rank", "--language", LANGUAGE, path)
+    message = refusal("rank", *IN_SWAHILI, path)
     assert message.startswith(f"{path}, line 1, field 'text': ")
     assert message.endswith("did you mean 'text' by 'txt'?")
 
@@ -97,17 +97,17 @@ def test_wrong_columns_are_named_with_those_there_are(tmp_path: Path) -> None:
 def test_options_that_do_not_go_together(good: Path, tmp_path: Path) -> None:
     queries = tmp_path / "q.jsonl"
     MirageDataset.bundled(LANGUAGE).to_jsonl(queries)
-    assert "go together" in refusal("rank", "--language", LANGUAGE, good, "--dataset", queries)
-    assert "go together" in refusal("rank", "--language", LANGUAGE, good, "--surrogate", queries)
+    assert "go together" in refusal("rank", *IN_SWAHILI, good, "--dataset", queries)
+    assert "go together" in refusal("rank", *IN_SWAHILI, good, "--surrogate", queries)
     both = ("--board", "official", "--dataset", queries, "--surrogate", queries)
-    assert "leave out --dataset" in refusal("rank", "--language", LANGUAGE, good, *both)
+    assert "leave out --dataset" in refusal("rank", *IN_SWAHILI, good, *both)
 
 
 def test_a_surrogate_of_ones_own_is_read_where_it_is_trusted(good: Path, tmp_path: Path) -> None:
     queries, own = tmp_path / "q.jsonl", tmp_path / "own.joblib"
     MirageDataset.bundled(LANGUAGE).to_jsonl(queries)
     SurrogateRanker.pretrained(LANGUAGE).save(own)
-    options = ("rank", "--language", LANGUAGE, good, "--dataset", queries, "--surrogate", own)
+    options = ("rank", *IN_SWAHILI, good, "--dataset", queries, "--surrogate", own)
     assert "--trust" in refusal(*options)
     ranked = mirage(*options, "--trust")
     assert ranked.exit_code == 0
@@ -126,7 +126,7 @@ def test_the_official_board_is_read_from_copies(
         return Leaderboard.bundled(language)
 
     monkeypatch.setattr(Leaderboard, "from_hub", from_hub)
-    options = ("rank", "--language", LANGUAGE, good, "--board")
+    options = ("rank", *IN_SWAHILI, good, "--board")
     assert mirage(*options, tmp_path).exit_code == 0
     assert called == {"language": LANGUAGE, "path": tmp_path}
     assert mirage(*options, "official").exit_code == 0
@@ -141,7 +141,7 @@ def test_the_official_board_is_read_from_copies(
 def judged(server: ChatServer, good: Path) -> tuple[object, ...]:
     server.answer = lambda request: "[[A]]" if len(str(request)) % 3 else "[[B]]"
     judge = ("--judge", "j", "--base-url", server.url, "--judgments", 20)
-    return ("rank", "--language", LANGUAGE, good, *judge)
+    return ("rank", *IN_SWAHILI, good, *judge)
 
 
 def test_a_judge_places_the_model(
@@ -162,5 +162,5 @@ def test_a_judge_places_the_model(
 
 
 def test_what_goes_with_a_judge(judged: tuple[object, ...], good: Path) -> None:
-    assert "go with --judge" in refusal("rank", "--language", LANGUAGE, good, "--judgments", 20)
+    assert "go with --judge" in refusal("rank", *IN_SWAHILI, good, "--judgments", 20)
     assert "did you mean 'anchor/uncited'" in refusal(*judged, "--until-against", "anchor/uncitd")

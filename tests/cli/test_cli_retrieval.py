@@ -182,7 +182,9 @@ def test_what_is_no_index_or_no_run_is_said(tmp_path: Path) -> None:
     (handbook / "leave.md").write_text("# Leave\nAll have some.")
     assert "exists and is no index" in refusal("index", handbook, handbook)
     assert "did you mean" in refusal("index", tmp_path / "handbok", tmp_path / "x.index")
-    assert "did you mean 'word'" in refusal("index", handbook, tmp_path / "y", "--set", "unit=words")
+    assert "did you mean 'word'" in refusal(
+        "index", handbook, tmp_path / "y", "--set", "unit=words"
+    )
     assert "is no index; `mirage index" in refusal("retrieve", handbook, "en")
     assert "give --language" in _topics(handbook, tmp_path)
     (tmp_path / "r").write_text("1 Q0 a 1 1.0 x\n")

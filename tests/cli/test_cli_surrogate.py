@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from command_line import LANGUAGE, mirage, refusal
+from command_line import IN_SWAHILI, LANGUAGE, mirage, refusal
 
 from mirage.dataset import MirageDataset, write_run
 from mirage.languages import LANGUAGES
@@ -42,7 +42,17 @@ def test_a_trained_surrogate_ranks(arena: tuple[list[Path], Path], tmp_path: Pat
     paths, judgments = arena
     own = tmp_path / "own.joblib"
     done = mirage(
-        *("surrogate", "train", "--language", LANGUAGE, *paths, "--judgments", judgments, "--out", own),
+        *(
+            "surrogate",
+            "train",
+            "--language",
+            LANGUAGE,
+            *paths,
+            "--judgments",
+            judgments,
+            "--out",
+            own,
+        ),
         *("--estimator", "ridge", "--validate", "--json"),
     )
     assert done.exit_code == 0
@@ -65,7 +75,7 @@ def test_a_model_without_a_judgment_is_left_out_aloud(
     idle = tmp_path / "idle.jsonl"
     shutil.copy(paths[0], idle)
     done = mirage(
-        *("surrogate", "train", "--language", LANGUAGE, *paths, idle, "--judgments", judgments),
+        *("surrogate", "train", *IN_SWAHILI, *paths, idle, "--judgments", judgments),
         *("--out", tmp_path / "x.joblib", "--estimator", "ridge"),
     )
     assert done.exit_code == 0
@@ -76,10 +86,10 @@ def test_what_train_refuses(arena: tuple[list[Path], Path], tmp_path: Path) -> N
     paths, judgments = arena
     out = tmp_path / "x.joblib"
     options = ("--judgments", judgments, "--out", out)
-    message = refusal("surrogate", "train", "--language", LANGUAGE, *paths, *options, "--estimator", "forrest")
+    message = refusal("surrogate", "train", *IN_SWAHILI, *paths, *options, "--estimator", "forrest")
     assert "did you mean 'forest'?" in message
     assert (
-        "has no features" in refusal("surrogate", "train", "--language", LANGUAGE, *paths[:3], *options)
+        "has no features" in refusal("surrogate", "train", *IN_SWAHILI, *paths[:3], *options)
         or not out.exists()
     )
     assert not out.exists()
@@ -104,7 +114,7 @@ def test_a_surrogate_of_the_arena_learns_from_given_utilities(
     mine, out = tmp_path / "mine.yaml", tmp_path / "own.npz"
     mine.write_text("weights: {grounded: 3}\nfaults:\n  uncited: {grounded: 0}\n")
     done = mirage(
-        *("surrogate", "train", "--language", LANGUAGE, "--utilities", mine, "--out", out),
+        *("surrogate", "train", *IN_SWAHILI, "--utilities", mine, "--out", out),
         "--json",
     )
     assert done.exit_code == 0
@@ -120,10 +130,10 @@ def test_what_training_with_utilities_refuses(
     mine, out = tmp_path / "mine.json", tmp_path / "x.npz"
     mine.write_text('{"faults": {"uncitd": {"grounded": 0}}}')
     options = ("--utilities", mine, "--out", out)
-    assert "did you mean 'uncited'?" in refusal("surrogate", "train", "--language", LANGUAGE, *options)
-    message = refusal("surrogate", "train", "--language", LANGUAGE, *paths, *options, "--judgments", judgments)
+    assert "did you mean 'uncited'?" in refusal("surrogate", "train", *IN_SWAHILI, *options)
+    message = refusal("surrogate", "train", *IN_SWAHILI, *paths, *options, "--judgments", judgments)
     assert "leave out RESPONSES" in message
-    assert "--utilities" in refusal("surrogate", "train", "--language", LANGUAGE, "--out", out)
+    assert "--utilities" in refusal("surrogate", "train", *IN_SWAHILI, "--out", out)
     assert not out.exists()
 
 

@@ -90,9 +90,7 @@ def test_a_sheet_that_people_fill_in_is_checked_alike(documents: Path, tmp_path:
     language = ("--language", "sw", "--kind", "single=1")
     done = mirage("tests", "make", documents, *language, "--items", 3, "--skeleton", sheet)
     assert done.exit_code == 0
-    assert "is there already" in refusal(
-        "tests", "make", documents, *language, "--skeleton", sheet
-    )
+    assert "is there already" in refusal("tests", "make", documents, *language, "--skeleton", sheet)
     rows = list(csv.DictReader(io.StringIO(sheet.read_text(encoding="utf-8-sig"))))
     queries = [
         next(
