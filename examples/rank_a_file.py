@@ -1,7 +1,7 @@
 """Rank recorded responses: a system that can write a file needs no Python.
 
     python examples/rank_a_file.py                        # on a file that is made up here
-    mirage queries en > queries.jsonl                     # the questions, with their passages
+    mirage data queries en > queries.jsonl                # the questions, with their passages
     python examples/rank_a_file.py en responses.jsonl     # what your system said to them
 
 A line of responses.jsonl has a "query_id" and a "text", or "text": null and an "error". A question

@@ -99,7 +99,7 @@ def check(
         plain = _plain(comparison, more) | {"verdict": comparison.verdict, "reason": reason}
         out_either(told(comparison, more), plain, as_json)
         if comparison.verdict == "cannot tell":
-            end_inconclusive([reason])
+            end_inconclusive([f"the comparison of {run.model} with the baseline"])
 
 
 def _plain(comparison: Comparison, more: More | None) -> dict[str, Any]:

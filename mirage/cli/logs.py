@@ -41,7 +41,8 @@ def features(
 ) -> None:
     """Score the answers in logs by features.
 
-    Features that need a reference are not measured. The table gives the reason for every feature that cannot be measured.
+    Features that need a reference are not measured. The table gives the reason for each feature
+    that cannot be measured.
     """
     code = language_of(language)
     files = {name: file_of(path) for name, path in named_files(logs).items()}
