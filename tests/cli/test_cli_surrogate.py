@@ -13,7 +13,7 @@ from command_line import IN_SWAHILI, LANGUAGE, mirage, refusal
 from mirage.dataset import MirageDataset, write_run
 from mirage.languages import LANGUAGES
 from mirage.surrogate import SurrogateRanker
-from mirage.surrogate.artifacts import MANIFEST, PRETRAINED
+from mirage.surrogate.artifacts import MANIFEST, PRETRAINED, write_manifest
 from mirage.surrogate.simulation import SYSTEMS, judge, simulate
 
 FEW = ("reference", "quoting", "uncited", "refusal", "off-topic", "garbled")
@@ -151,17 +151,20 @@ def test_one_that_ships_is_shown(tmp_path: Path) -> None:
     assert "no such file" in refusal("surrogate", "show", tmp_path / "x.joblib")
 
 
-@pytest.mark.slow
-def test_rebuild_writes_where_it_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """All 18 take two minutes; tests/surrogate has one of them rebuilt bit for bit."""
+def test_rebuild_compares_the_files_with_those_that_ship(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Training takes minutes; tests/surrogate trains one surrogate again."""
     from mirage.surrogate import pretraining
 
-    whole = pretraining.write_pretrained
+    def copy_one(folder: Path, *, n_jobs: int) -> list[str]:
+        assert n_jobs == 1
+        folder.mkdir()
+        shutil.copy(str(PRETRAINED / f"{LANGUAGE}.joblib"), folder)
+        write_manifest(folder)
+        return []
 
-    def one(folder: Path, *, n_jobs: int) -> list[str]:
-        return whole(folder, (LANGUAGE,), n_jobs=n_jobs)
-
-    monkeypatch.setattr(pretraining, "write_pretrained", one)
+    monkeypatch.setattr(pretraining, "write_pretrained", copy_one)
     done = mirage("surrogate", "rebuild", tmp_path / "new", "--jobs", 1, "--json")
     plain = json.loads(done.stdout)
     assert plain["surrogates"] == plain["equal"] == ["sw.joblib"]

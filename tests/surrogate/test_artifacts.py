@@ -219,8 +219,8 @@ def test_known_answers_come_in_their_order(code: str) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("code", ["sw", "zh"])
-def test_a_kind_of_fault_never_seen_still_costs(code: str) -> None:
+def test_a_kind_of_fault_never_seen_still_costs() -> None:
+    code = "zh"
     arena = simulated_arena(code, number=20)
     data = training_data(*arena[:2], judgments=arena.judgments)[code]
     clean = data.table(data.models.index("reference"))
@@ -234,19 +234,16 @@ def test_a_kind_of_fault_never_seen_still_costs(code: str) -> None:
 
 
 @pytest.mark.slow
-def test_the_shipped_surrogate_was_trained_on_what_the_code_simulates(tmp_path: Path) -> None:
-    write_pretrained(tmp_path, ["hi"])
-    rebuilt = SurrogateRanker.load(tmp_path / "hi.joblib", trust=True).data["hi"]
+def test_a_rebuild_gives_the_shipped_data_and_the_same_bytes_in_any_process(
+    tmp_path: Path,
+) -> None:
+    write_pretrained(tmp_path / "here", ["hi"], n_jobs=1)
+    write_pretrained(tmp_path / "there", ["hi"], n_jobs=2)
+    here, there = (tmp_path / name / "hi.joblib" for name in ("here", "there"))
+    assert here.read_bytes() == there.read_bytes()
+    rebuilt = SurrogateRanker.load(here, trust=True).data["hi"]
     shipped = SurrogateRanker.pretrained("hi").data["hi"]
-    # Features and verdicts are the same everywhere; what was fitted, with the same versions.
+    # Features and verdicts are equal on every machine; fits only with equal library versions.
     assert np.array_equal(rebuilt.values, shipped.values, equal_nan=True)
     assert np.array_equal(rebuilt.counts, shipped.counts)
     assert np.allclose(rebuilt.y, shipped.y, atol=1e-6)
-
-
-@pytest.mark.slow
-def test_a_rebuild_gives_the_same_bytes_in_this_process_and_in_another(tmp_path: Path) -> None:
-    write_pretrained(tmp_path / "here", ["hi"], n_jobs=1)
-    write_pretrained(tmp_path / "there", ["hi", "sw"], n_jobs=2)
-    here, there = ((tmp_path / name / "hi.joblib").read_bytes() for name in ("here", "there"))
-    assert here == there

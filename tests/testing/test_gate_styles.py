@@ -31,7 +31,8 @@ STYLES = (
 MISREAD = {
     *((code, "heading") for code in ("bn", "es", "fa", "ru")),
     *((code, "opener") for code in ("bn", "de", "fi", "fr", "ja", "ko", "yo", "zh")),
-    *((code, "footer") for code in ("fr", "sw", "zh")),
+    *((code, "footer") for code in ("fr", "zh")),
+    ("ko", "closer"),
 }
 
 
