@@ -101,14 +101,14 @@ def test_tests_are_not_written_on_what_was_not_measured(tmp_path: Path) -> None:
 
 
 def test_a_rank_is_refused_with_the_reason() -> None:
-    with pytest.raises(FeatureError, match="the qrels name no passage that was found"):
+    with pytest.raises(FeatureError, match="the qrels contain none of the retrieved passages"):
         Leaderboard.bundled("en").rank(STRANGE, progress=False)
 
 
 def test_commands_say_why(tmp_path: Path) -> None:
     responses, saved = tmp_path / "strange.jsonl", tmp_path / "baseline.json"
     write_run(STRANGE, responses)
-    reason = "not measured, citation_recall@10: the qrels name no passage that was found"
+    reason = "not measured, citation_recall@10: the qrels contain none of the retrieved passages"
     assert reason in " ".join(mirage("features", "--language", "en", responses).stdout.split())
     save = mirage("baseline", "--language", "en", responses, "--out", saved)
     assert reason in " ".join(save.stdout.split())
