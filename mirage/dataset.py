@@ -361,6 +361,11 @@ class MirageDataset(Sequence[Query]):
             UnknownNameError: If no query has the key in its metadata, or if a mapping has an id
                 that no query has.
             DatasetError: If a function returns something other than a text or None.
+
+        Example:
+            >>> queries = MirageDataset.bundled("en").clustered("kind")
+            >>> all(query.cluster == query.metadata["kind"] for query in queries)
+            True
         """
         names = clusters_of(self, cluster)
         return self._with_queries(
@@ -496,5 +501,13 @@ def write_run(run: Run, path: str | Path) -> None:
 
     Raises:
         DatasetError: If the file cannot be written.
+
+    Example:
+        >>> from tempfile import TemporaryDirectory
+        >>> run = Run(model="m", language="en", responses=(Response(query_id="q1", text="Nile"),))
+        >>> with TemporaryDirectory() as folder:
+        ...     write_run(run, f"{folder}/m.jsonl")
+        ...     print(read_run(f"{folder}/m.jsonl", language="en") == run)
+        True
     """
     write_records(run.responses, Path(path))

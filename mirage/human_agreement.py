@@ -27,6 +27,10 @@ def known_agreement(name: str, language: str | None = None) -> tuple[HumanAgreem
 
     Raises:
         UnknownNameError: If there is no such language.
+
+    Example:
+        >>> [figure.task for figure in known_agreement("support_lexical", "de")]
+        ['faithfulness']
     """
     figures = tuple(figure for figure in _load_figures() if figure.judge == name)
     if language is None:

@@ -70,6 +70,10 @@ class Passage(Record):
         title: Title, if any.
         document: Id of the document that contains the passage. By default the part of ``id`` before
             ``#``; see :attr:`document_id`.
+
+    Example:
+        >>> Passage(id="36897421#2", text="The Nile is 6,650 km long.").document_id
+        '36897421'
     """
 
     id: Id
@@ -319,6 +323,13 @@ class Run(Record):
 
         Raises:
             SettingError: If there is no run, or if the runs differ in model or language.
+
+        Example:
+            >>> a = Run(model="m", language="en", responses=(Response(query_id="q", text="1"),))
+            >>> b = Run(model="m", language="en", responses=(Response(query_id="q", text="2"),))
+            >>> run = Run.of_repeats([a, b])
+            >>> len(run), len(run.responses), run["q"].text
+            (1, 2, '1')
         """
         names = {(run.model, run.language) for run in runs}
         if len(names) != 1:
@@ -416,6 +427,10 @@ class Judgment(_Comparison):
         half: Half of the queries that the pair belongs to, if earlier verdicts on the other half
             determined the choice of the pair (:class:`mirage.arena.AdaptivePairs`). A fit needs it
             to remain unbiased.
+
+    Example:
+        >>> Judgment(query_id="q1", model_a="x", model_b="y", verdict="tie").verdict
+        'tie'
     """
 
     verdict: Verdict

@@ -39,6 +39,12 @@ class Pipeline:
     Raises:
         SettingError: If a number of passages is below 1, or if more are shown than reranked or more
             reranked than retrieved.
+
+    Example:
+        >>> pipeline = Pipeline(None, generator=lambda query: "The Nile.", name="closed book")
+        >>> run = pipeline.run(MirageDataset.bundled("en")[:2], progress=False)
+        >>> run["q01"].text
+        'The Nile.'
     """
 
     def __init__(

@@ -499,7 +499,7 @@ def validated(record: type[R], row: Mapping[str, Any], where: str) -> R:
 
 
 def _field_hint(record: type[BaseModel], row: Mapping[str, Any], limit: int = 5) -> str:
-    """Return the valid field names, the unknown names of the row, and the most similar one."""
+    """Return the end of a message: valid fields, unknown fields, and the most similar one."""
     fields = list(record.model_fields)
     unknown = [name for name in row if name not in fields]
     text = f"; the fields are {', '.join(fields)}"

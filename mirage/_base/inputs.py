@@ -98,7 +98,7 @@ def too_large(source: object, kind: Kind = "file") -> DatasetError:
 
 
 def check_path(path: Path) -> None:
-    """Raise an error if a path is invalid on every system: with NUL or lone surrogates.
+    """Raise an error if a path contains NUL or lone surrogates, which no file system allows.
 
     Args:
         path: Path to check.

@@ -153,7 +153,7 @@ def read_manifest(
 
 
 def is_outdated(folder: Path) -> bool:
-    """Return whether an earlier version, which wrote no digests, wrote the manifest of a folder."""
+    """Return whether the manifest of a folder has no digests, as in earlier versions."""
     manifest = _load(folder / MANIFEST)
     return manifest is not None and "kind" in manifest and "digest" not in manifest
 
@@ -219,7 +219,7 @@ def _sha256(path: Path) -> str:
 
 
 def _digest(manifest: Mapping[str, Any]) -> str:
-    """Return the SHA-256 of a manifest without its own digest."""
+    """Return the SHA-256 of a manifest's fields, without its field ``digest``."""
     fields = {name: value for name, value in manifest.items() if name != "digest"}
     return hashlib.sha256(json.dumps(fields, sort_keys=True).encode()).hexdigest()
 
@@ -453,12 +453,14 @@ def _reporting_damage(path: Path) -> Iterator[None]:
 
 
 def temporary(prefix: str) -> tuple[Path, Callable[[object], None]]:
-    """Return a temporary folder, and a function that ties its lifetime to an object.
-
-    The folder is deleted when the object that was passed to the function is deleted.
+    """Create a temporary folder.
 
     Args:
         prefix: Part of the folder's name.
+
+    Returns:
+        The folder, and a function of an object. After it was called, the folder is deleted when the
+        object is garbage collected.
     """
     folder = Path(tempfile.mkdtemp(prefix=f"mirage-{prefix}-"))
 
@@ -494,8 +496,9 @@ def build_folder(
         wait: Whether to wait for another process that builds the folder.
 
     Returns:
-        The folder, and a function of an object. If the folder is temporary, the function ties its
-        lifetime to the object. Otherwise it does nothing.
+        The folder, and a function of an object. If the folder is temporary, it is deleted when the
+        object that was passed to the function is garbage collected. Otherwise the function does
+        nothing.
 
     Raises:
         DatasetError: If the path contains something else, if it cannot be written, or if another

@@ -380,7 +380,7 @@ def _truncate(text: str, width: int) -> str:
 def _width(text: str) -> int:
     """Return the number of terminal columns of a text.
 
-    rich counts no column for vowel signs beside a letter, but most terminals use one.
+    rich counts no column for a vowel sign beside a letter, but most terminals use one.
     """
     return cell_len(text) + sum(unicodedata.category(c) == "Mc" for c in text)
 

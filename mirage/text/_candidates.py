@@ -42,9 +42,9 @@ _CHARACTERS = re.compile(r"[0-9a-z\u00df-\u024f]+(?:[.,:/-][0-9]+)*|\w[^\w\s]?")
 
 @lru_cache(maxsize=4096)
 def locate(forms: Forms, text: str, language: str) -> tuple[Occurrence, ...]:
-    """Return the occurrences in a text of a short answer, in any of its surface forms.
+    """Return the spans of a text that mention a candidate answer, in any of its surface forms.
 
-    The text must be in NFC. The occurrences do not overlap.
+    The text must be in NFC. The spans do not overlap.
     """
     entry = Language.of(language)
     occurrences = [
@@ -68,7 +68,7 @@ def sentence_spans(text: str, language: str) -> tuple[Span, ...]:
 
 
 def select_occurrences(occurrences: Iterable[Occurrence]) -> list[Occurrence]:
-    """Return non-overlapping occurrences in the order of the text.
+    """Return the occurrences without overlaps, in the order of the text.
 
     If some overlap, a verbatim one is preferred, then the longest.
     """
@@ -83,7 +83,7 @@ def select_occurrences(occurrences: Iterable[Occurrence]) -> list[Occurrence]:
 
 
 def _find_form(form: str, sentence: str, entry: Language) -> Iterator[tuple[int, int, bool]]:
-    """Yield the spans of one form in a sentence that mentions it, each with a verbatim flag.
+    """Yield the span of each mention of one surface form in a sentence, and whether it is verbatim.
 
     Approximate matches are searched for only if there is no verbatim one.
     """

@@ -1,7 +1,8 @@
 """Compute the signs of a mention: numbers that describe the words around a candidate answer.
 
-A sign is an input feature of the boosted trees in ``claims``, which decide how the text takes the
-mentioned candidate: whether it asserts it, denies it, reports it, and so on.
+A sign is an input feature of the boosted trees in ``claims``. The trees predict how the text
+presents the mentioned candidate: whether it asserts it, denies it, reports it, and so on. Other
+candidates in the text are called rivals.
 """
 
 from __future__ import annotations
@@ -55,7 +56,7 @@ MENTION_SIGNS = (
     # two facts about the language: its verbs come last, its tokens are characters.
     *("asked_in_clause", "asked_in_sentence", "asked_elsewhere", "verb_final", "characters"),
 )
-"""Names of the numbers that :func:`mention_signs` returns, in the same order."""
+"""Names of the features (signs) of a mention, in the order of :func:`mention_signs`."""
 
 _POSTPOSED = frozenset({"bn", "hi", "ja", "ko", "te"})
 _VERB_FINAL = frozenset({"bn", "fa", "hi", "ja", "ko", "te"})
@@ -70,7 +71,10 @@ _SHORT_GAP = 12  # most characters between two neighbouring candidates of a list
 
 
 class Mentioned(NamedTuple):
-    """The offsets of a mention of a candidate, and the number of the candidate's group."""
+    """The offsets of a mention of a candidate, and the number of the candidate's group.
+
+    Candidates of one group can be true together.
+    """
 
     start: int
     end: int
@@ -78,7 +82,7 @@ class Mentioned(NamedTuple):
 
 
 class _Scene(NamedTuple):
-    """A text with everything that the signs of its mentions are computed from."""
+    """A text with everything that the features of its mentions are computed from."""
 
     text: str
     folded: str
@@ -92,7 +96,10 @@ class _Scene(NamedTuple):
 def mention_signs(
     text: str, mentions: Sequence[Mentioned], language: str | Language, question: str
 ) -> list[tuple[float, ...]]:
-    """Return the signs of each mention, in the order of :data:`MENTION_SIGNS`."""
+    """Return the features (signs) of each mention.
+
+    They are in the order of :data:`MENTION_SIGNS`.
+    """
     scene = _build_scene(text, tuple(mentions), Language.of(language), question)
     return [tuple(_signs(scene, mention)) for mention in scene.mentions]
 
@@ -275,7 +282,7 @@ def _marking_signs(scene: _Scene, mention: Mentioned, sentence: Span) -> Iterato
 
 
 def _comparison_score(scene: _Scene, mention: Mentioned, sentence: Span) -> float:
-    """Return how near the mention is to being marked as the lesser or the greater of two.
+    """Return how near a mention is to a word that marks it as the lesser or the greater of two.
 
     The score is above 0 for the lesser ("longer than the Nile") and below 0 for the greater.
     """
@@ -287,7 +294,10 @@ def _comparison_score(scene: _Scene, mention: Mentioned, sentence: Span) -> floa
 def _side_nearness(
     scene: _Scene, mention: Mentioned, kind: int, sentence: Span
 ) -> tuple[float, float]:
-    """Return how near a cue is before a mention and after it, within the mention's clause."""
+    """Return how near a cue word of one kind is before a mention and after it, in the same clause.
+
+    Each value is 1 if the cue is the next word, less if it is farther away, and 0 if there is none.
+    """
     clause = _clause(scene.folded, sentence, mention)
     nearness = [0.0, 0.0]
     for cue in scene.cues:
@@ -299,7 +309,11 @@ def _side_nearness(
 
 
 def _marking_nearness(scene: _Scene, mention: Mentioned, kind: int, sentence: Span) -> float:
-    """Return how near a cue is on the marking side, with no other candidate in between."""
+    """Return how near a cue word is to a mention on the side on which the language marks nouns.
+
+    Only cues without another candidate in between count. The value is 1 if the cue is the next
+    word, less if it is farther away, and 0 if there is none.
+    """
     if scene.entry.code in _POSTPOSED:
         ends = [m.start for m in scene.mentions if m.start >= mention.end]
         gaps = [

@@ -35,7 +35,7 @@ Tokens = tuple[str, ...]
 
 
 class Cue(NamedTuple):
-    """The span of a cue in a folded text, and the kind of the cue."""
+    """The span and the kind of a cue word or phrase in a folded text."""
 
     start: int
     end: int
@@ -43,7 +43,7 @@ class Cue(NamedTuple):
 
 
 def cues(folded: FoldedText, text: str, entry: Language) -> Iterator[Cue]:
-    """Yield the cues of a text, kind by kind.
+    """Yield the cue words and phrases of a text, kind by kind.
 
     English cues count in every language if the text has Latin letters.
     """
@@ -71,7 +71,7 @@ def _spans(pattern: re.Pattern[str], folded: str) -> list[Span]:
 
 
 def _has_right_accents(folded: FoldedText, text: str, code: str, kind: int, span: Span) -> bool:
-    """Return whether a cue has no accents in the text, or those of the lexicon."""
+    """Return whether a cue word has no accents in the text, or those of the lexicon."""
     if code not in _ACCENTED:
         return True
     start, end = folded.offsets[span[0]], folded.offsets[span[1] - 1] + 1
@@ -87,14 +87,14 @@ def _has_latin(folded: str) -> bool:
 
 @cache
 def cues_of(code: str) -> tuple[re.Pattern[str], ...]:
-    """Return a pattern for each kind of cue of a language, in the order of :data:`CUES`."""
+    """Return a pattern for each kind of cue word of a language, in the order of :data:`CUES`."""
     entry, words = Language.of(code), lexicon(code)
     return tuple(_pattern(getattr(words, kind), entry) for kind in CUES)
 
 
 @cache
 def _accented_patterns(code: str) -> tuple[re.Pattern[str], ...]:
-    """Return the patterns of :func:`cues_of` with their accents kept."""
+    """Return the patterns of :func:`cues_of` with accents, for languages in which these matter."""
     entry, words = Language.of(code), lexicon(code)
     return tuple(_pattern(getattr(words, kind), entry, str.lower) for kind in CUES)
 
@@ -115,7 +115,7 @@ def _pattern(
 
 
 def _alternation(phrases: Sequence[Tokens]) -> str:
-    """Return one regular expression for all phrases.
+    """Return one regular expression that matches any of the phrases.
 
     Common beginnings are written once, which makes matching much faster.
     """
@@ -133,7 +133,7 @@ def _alternation(phrases: Sequence[Tokens]) -> str:
 
 
 def _phrase(phrase: str, entry: Language, form: Callable[[str], str]) -> Tokens:
-    """Return the parts of the expression for a phrase: characters, gaps and word borders."""
+    """Split a phrase into parts of a regular expression: characters, gaps and word borders."""
     body, spaced = phrase.strip(), entry.tokens == "word"
     starts_inside_word, ends_inside_word = body.startswith("*"), body.endswith("*")
     tokens: list[str] = (

@@ -66,10 +66,12 @@ _THOUGHT_TAG = re.compile(
 
 
 def unwrap_response(text: str, language: Language) -> tuple[str, list[tuple[str, str]] | None]:
-    """Return a response without its thoughts, and its sections if it is a JSON object.
+    """Remove the thoughts from a response, and split it into sections if it is a JSON object.
 
-    The sections are pairs of a kind (``reason``, ``answer`` or ``sources``) and a text. They are
-    None if the response is not a JSON object that contains strings.
+    Returns:
+        The response without thoughts, and its sections as pairs of a kind (``reason``, ``answer``
+        or ``sources``) and a text. The sections are None if the response is not a JSON object that
+        contains strings.
     """
     text = _remove_thoughts(text)
     return text, _json_sections(text, language)
@@ -301,7 +303,7 @@ _GAPS = re.compile(f"{GAP}+")
 
 
 def _replace_gap(gap: re.Match[str]) -> str:
-    """Return a space for a long run of layout, and nothing for a few marks such as ``**``."""
+    """Return the replacement of masked layout: a space for a long run, nothing for a few marks."""
     return " " if len(gap[0]) > 3 else ""
 
 
@@ -357,7 +359,7 @@ def _mask_bullets(page: _Page) -> None:
 
 
 def _mask_headings(page: _Page) -> None:
-    """Mask headings and bold lines that only announce the next text.
+    """Mask headings and bold lines that have no content of their own, such as "Key points".
 
     Of any other heading, mask only the ``#`` marks.
     """
@@ -488,7 +490,7 @@ def _mask_sources(page: _Page) -> None:
 
 
 def _blank_emphasis(text: str) -> str:
-    """Return the text with spaces for marks of emphasis, at unchanged length."""
+    """Return the text with a space for each ``*`` and ``_``, at unchanged length."""
     return re.sub(r"[*_]", " ", text)
 
 
@@ -616,7 +618,7 @@ _LEAD = re.compile(rf"[^{BREAKS}:：]{{1,{LEAD}}}[:：]")
 
 
 def _mask_polite_clauses(page: _Page) -> None:
-    """Mask clauses of small talk at both ends, in a language without full stops.
+    """Mask small talk at the start and at the end of an answer in a language without full stops.
 
     If every clause is small talk, nothing is masked.
     """
@@ -658,10 +660,10 @@ def _mask_attributions(page: _Page) -> None:
 
 
 def _mask_around_citations(page: _Page, start: int, end: int, *, opens_line: bool) -> None:
-    """Mask a span except for its citations if it opens a line.
+    """Mask a span except for its citations if it begins a line.
 
-    A citation that opens a line belongs to the following sentence. If the span does not open a line
-    and has a citation, nothing is masked.
+    A citation at the start of a line belongs to the following sentence. If the span does not begin
+    a line and has a citation, nothing is masked.
     """
     brackets = page.citations_between(start, end)
     if brackets and not opens_line:
@@ -673,7 +675,7 @@ def _mask_around_citations(page: _Page, start: int, end: int, *, opens_line: boo
 
 
 def _asserts_something(words: str, context: Context) -> bool:
-    """Return whether a clause that mentions a passage repeats two words of the question."""
+    """Return whether a clause that mentions a passage also has two words of the question."""
     question = context.question.casefold()
     rest = re.sub(rf"(?:{any_of(attributions(context.language.code)[1])})\w*", " ", words)
     question_words = [w for w in WORD.findall(rest) if len(w) > 3 and w.casefold() in question]
@@ -685,7 +687,7 @@ _PASSAGE_NUMBER = r"(?<!\d)\d{1,2}(?![\d.,]\d|\d)"
 
 @lru_cache(maxsize=64)
 def _attribution_pattern(language: Language) -> re.Pattern[str]:
-    """Return a pattern for the attributions of a language.
+    """Return a pattern for attributions such as "According to passage 2,".
 
     It matches a template that ships with mirage, or a clause with a passage's number.
     """

@@ -51,10 +51,13 @@ def _headings(text: str, entry: Language) -> list[_Heading]:
 
 
 def sections(text: str, entry: Language) -> tuple[list[str], list[tuple[str, str]]]:
-    """Return the kinds of the headings in order, and the text in parts with the kind of each.
+    """Split a response at its headings.
 
     The text before the first heading is a ``preamble`` if an answer heading follows, else part of
     the ``answer``.
+
+    Returns:
+        The kinds of the headings in order, and all parts of the text as pairs of a kind and a text.
     """
     headings = _headings(text, entry)
     kinds = [heading.kind for heading in headings]
@@ -65,6 +68,6 @@ def sections(text: str, entry: Language) -> tuple[list[str], list[tuple[str, str
 
 
 def section(bodies: Iterable[tuple[str, str]], kind: str) -> str:
-    """Return the parts of one kind, stripped and joined by line breaks."""
+    """Return the text of all parts of one kind, joined by line breaks."""
     parts = (body.strip() for part_kind, body in bodies if part_kind == kind)
     return "\n".join(part for part in parts if part)

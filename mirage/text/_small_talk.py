@@ -241,7 +241,7 @@ def _classify_characters(text: str, words: Vocabulary) -> _WordClasses:
 
 @lru_cache(maxsize=1024)
 def _comparable_forms(text: str, entry: Language) -> frozenset[str]:
-    """Return the words of a text and their stems, or its runs of characters."""
+    """Return the units of a text for comparison: words and their stems, or runs of characters."""
     if entry.tokens == "character":
         folded, length = _fold_phrase(text), RUN.get(entry.script, 2)
         return frozenset(folded[i : i + length] for i in range(len(folded) - length + 1))
@@ -251,7 +251,7 @@ def _comparable_forms(text: str, entry: Language) -> frozenset[str]:
 
 
 def _count_shared(tokens: Iterable[str], texts: Sequence[str], entry: Language) -> int:
-    """Return how many of the words are in at least one of the texts, in some form."""
+    """Return the number of words that occur in at least one of the texts, possibly inflected."""
     text_forms = [_comparable_forms(text, entry) for text in texts]
     return sum(any(_is_among(token, forms, entry) for forms in text_forms) for token in tokens)
 
@@ -278,7 +278,7 @@ def has_number(text: str) -> bool:
 def is_heading(
     text: str, language: Language, context: Context | None, *, loosely: bool = False
 ) -> bool:
-    """Return whether a heading or label only announces the next text, such as "Key points".
+    """Return whether a heading or label has no content of its own, such as "Key points".
 
     Args:
         text: Words of the heading or label.
@@ -341,7 +341,7 @@ _LACKS = SIGNS.index("any_lacking")
 
 
 def _may_abstain(text: str, context: Context) -> bool:
-    """Return whether a sentence denies something and may mean that there is no answer."""
+    """Return whether a sentence may state that there is no answer, because it denies something."""
     entry = context.language
     phrase = _fold_phrase(text)
     if any(word in phrase for code in (entry.code, "en") for word in vocabulary(code).hesitation):
@@ -473,7 +473,7 @@ CASE_DIGITS = 5
 
 
 def is_ticket(text: str, context: Context) -> bool:
-    """Return whether a line is a case number among talk words only, such as "Case no. 7719-B"."""
+    """Return whether a line is only a case number with talk words, such as "Case no. 7719-B"."""
     cases = [match[0].strip("-/") for match in _CASE.finditer(text)]
     if len(cases) != 1 or (cases[0].isdecimal() and len(cases[0]) < CASE_DIGITS):
         return False
@@ -494,7 +494,7 @@ LABEL_WORDS = 5
 
 
 def opens_sources(text: str, language: Language) -> int:
-    """Return where the label of a list of sources ends at the start of a line; 0 if none."""
+    """Return the offset behind a label such as "Sources:" at the start of a line; 0 if none."""
     end = _LABEL_END.search(text)
     label = _fold_phrase(text[: end.start()] if end else text)
     if not label or end is None or len(WORD.findall(label)) > LABEL_WORDS:

@@ -32,7 +32,11 @@ class Forest(NamedTuple):
     trees: tuple[tuple[Node, ...], ...]
 
     def margin(self, signs: Sequence[float]) -> float:
-        """Return the log odds for the values of the signs."""
+        """Return the log odds that the trees predict.
+
+        Args:
+            signs: Values of the input features, in the order of the names passed to :func:`forest`.
+        """
         margin = self.start
         for tree in self.trees:
             sign, threshold, left_child, right_child = tree[0]
@@ -52,7 +56,12 @@ def packaged_json(name: str) -> Any:
 
 
 def forest(model: Any, names: Sequence[str]) -> Forest:
-    """Build a forest from its JSON, whose nodes refer to signs by name."""
+    """Build a forest from its JSON.
+
+    Args:
+        model: JSON of the trees, whose nodes refer to features by name.
+        names: Names of the input features, in order.
+    """
     indices = {name: index for index, name in enumerate(names)}
     trees = tuple(
         tuple(Node(indices[n[0]], *n[1:]) if len(n) > 1 else Node(-1, n[0]) for n in tree)

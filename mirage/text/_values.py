@@ -37,12 +37,17 @@ FormValue = frozenset[Day] | int | re.Pattern[str] | _Amount
 
 
 def states_equal(value: FormValue, text: str, language: str) -> bool:
-    """Return whether a text states a date, a year, an amount or a name equal to that of a form.
+    """Return whether a text states a date, year, amount or name that equals the given value.
 
-    A date equals another if every part that the form states is the same. So ``15.04.1912`` states
-    ``April 1912``, but not the reverse. Amounts with different units are converted. Metric and
-    other units are equal within the rounding of the stated digits. A name may be abbreviated to an
-    initial: ``M. de Cervantes``.
+    A date equals another if every part of the value is the same. So ``15.04.1912`` states ``April
+    1912``, but not the reverse. Amounts with different units are converted. Metric and other units
+    are equal within the rounding of the stated digits. A name may be abbreviated to an initial:
+    ``M. de Cervantes``.
+
+    Args:
+        value: Value of a surface form, from :func:`form_values`.
+        text: Text to search.
+        language: ISO 639-1 code of the text.
     """
     entry = Language.of(language)
     if isinstance(value, _Amount):
@@ -56,7 +61,10 @@ def states_equal(value: FormValue, text: str, language: str) -> bool:
 
 @lru_cache(maxsize=1 << 14)
 def form_values(forms: tuple[str, ...], language: str) -> tuple[FormValue, ...]:
-    """Return the values of the forms that consist of a date, a year, an amount or a name only."""
+    """Parse surface forms of an answer that consist of only a date, a year, an amount or a name.
+
+    Other forms have no value and are left out.
+    """
     entry = Language.of(language)
     values = (_form_value(form, entry) for form in forms)
     return tuple(dict.fromkeys(value for value in values if value is not None))
@@ -82,7 +90,7 @@ def plain_values(text: str, entry: Language) -> frozenset[Decimal]:
 
 
 def _form_value(form: str, entry: Language) -> FormValue | None:
-    """Return the date, year, amount or name that a form consists of; ``None`` if there is none."""
+    """Parse a surface form as a date, year, amount or name; ``None`` if it is none of them."""
     if not _DIGIT.search(form):
         return _initials(form) if entry.capitals != "none" and " " in form else None
     year = _YEAR_FORM.fullmatch(_gregorian(form, entry).strip())
@@ -126,7 +134,7 @@ _SMALL_WORDS = frozenset(_SMALL.split())
 
 
 def _gregorian(text: str, entry: Language) -> str:
-    """Return the text with years of Japanese eras and the Buddhist calendar as common years."""
+    """Return the text with years of Japanese eras and the Buddhist calendar as Gregorian years."""
     if entry.script in ("Han", "Japanese"):
         return _ERA.sub(lambda m: f"{_ERAS[m[1]] + (1 if m[2] == '元' else int(m[2]))}年", text)
     if entry.script == "Thai":
@@ -181,7 +189,7 @@ def _from_persian(year: int, month: int, day: int) -> Day:
     The algorithm is the arithmetic one of jdf (Tizhoosh and Keshavarz), right for 1178 to 1633.
 
     Returns:
-        Day, month and year of the common calendar.
+        Day, month and year of the Gregorian calendar.
     """
     from datetime import date, timedelta
 
@@ -207,7 +215,7 @@ def _years(text: str, entry: Language) -> frozenset[int]:
 
 
 def _covers(day: Day, wanted: Day) -> bool:
-    """Return whether a date states every part of another, with the same value."""
+    """Return whether a date equals another in every part that the other one states."""
     return all(
         wanted_part is None or wanted_part == day_part
         for day_part, wanted_part in zip(day, wanted, strict=True)
@@ -215,7 +223,7 @@ def _covers(day: Day, wanted: Day) -> bool:
 
 
 def _is_only_date(form: str, entry: Language) -> bool:
-    """Return whether a form has no words except those of a date."""
+    """Return whether a text consists of a date without other words."""
     if entry.gram_length == 2:  # 月, ม.ค.: letters are written right beside their numbers
         return len(re.findall(r"[^\W\d_]", form)) <= 16
     words = [match[0].casefold() for match in WORD.finditer(form)]
@@ -243,7 +251,7 @@ def _amounts(text: str, entry: Language) -> tuple[_Amount, ...]:
 
 
 def _plain_amounts(text: str, entry: Language) -> Iterator[tuple[int, int, Decimal, Decimal]]:
-    """Yield the start, end, value and rounding step of each number.
+    """Yield the start, end, value and rounding step of each number in a text.
 
     The step is the value of one unit of the last stated digit.
     """
@@ -259,9 +267,10 @@ def _plain_amounts(text: str, entry: Language) -> Iterator[tuple[int, int, Decim
 
 
 def _decimal(number: str) -> tuple[Decimal, Decimal] | None:
-    """Return the value of a number and its rounding step; ``None`` if the text is not a number.
+    """Parse a number; return its value and rounding step, or ``None`` if it is ambiguous.
 
-    Of the zeros at the end of a number, only those after the first two digits count as rounding.
+    The step is the value of one unit of the last stated digit: 0.01 for 5.50. Of the zeros at the
+    end of a number, only those after the first two digits count as rounding.
     """
     if len(number) > _MOST_DIGITS:
         return None
@@ -275,9 +284,9 @@ def _decimal(number: str) -> tuple[Decimal, Decimal] | None:
 
 
 def _time_or_decimal(number: str) -> tuple[Decimal, Decimal] | None:
-    """Return value and step of ``5.50``, which may be a time too; ``None`` for ``15.00``.
+    """Parse a number with two decimals that may also be a time; return value and rounding step.
 
-    A number that ends in two zeros is more likely a time.
+    ``5.50`` is read as a number. ``15.00`` is more likely a time, and gives ``None``.
     """
     match = re.fullmatch(r"(\d{1,2})[.,٫](\d{2})", number)
     if match is None or not int(match[2]):
@@ -335,7 +344,7 @@ _NEVER = re.compile("(?!)")
 
 
 def _unit_at(text: str, start: int, end: int, entry: Language) -> tuple[int, int, str]:
-    """Return where a number with its unit starts and ends, and the unit; empty if there is none."""
+    """Return the span of a number together with its unit, and the unit; empty if there is none."""
     if entry.gram_length == 2 and (degrees := _DEGREES_OF_KIND.match(text, end)):
         for kind, unit in _KINDS_BEFORE.items():
             if text[max(start - 4, 0) : start].rstrip().endswith(kind):

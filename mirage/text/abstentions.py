@@ -52,7 +52,7 @@ SIGNS = (
     # Of sentences about the world, without words for telling, sources or the speaker.
     *("world_new", "world_figures", "world_first", "world_last", "world_denial"),
 )
-"""Names of the numbers that :func:`signs` returns, in the same order."""
+"""Names of the features (signs) of an answer, in the order of :func:`signs`."""
 
 
 def abstains(text: str, language: str | Language, *, question: str = "") -> float:
@@ -106,7 +106,10 @@ class _Phrase(NamedTuple):
 
 
 class _Words(NamedTuple):
-    """The word lists of a language, folded as texts are; a set of classes is an int of bits."""
+    """The word lists of a language, folded like the texts that they are compared with.
+
+    A set of word classes is an int with one bit per class.
+    """
 
     entry: Language
     marked: bool  # whether accents are kept
@@ -200,7 +203,7 @@ def _contrast_patterns(
 
 
 def _iter_classified_words(entry: Language) -> Iterator[tuple[int, str]]:
-    """Yield every word of a class, with the bit of that class."""
+    """Yield each word of a word class, with the bit of the class."""
     language_lexicon, extra_lists = (
         lexicon(entry.code),
         packaged_json("abstentions.json")[entry.code],
@@ -223,9 +226,9 @@ def _phrases(texts: Iterable[str], entry: Language, marked: bool) -> Iterator[_P
 
 
 def _forms(word: str, entry: Language, marked: bool) -> list[str]:
-    """Return the folded forms of a word or phrase.
+    """Return a word or phrase, folded like a text.
 
-    If ``marked``, the form with accents is added to the form without.
+    If ``marked``, the form with accents is returned in addition to the form without.
     """
     gap = "" if entry.tokens == "character" else " "
     variants = [
@@ -439,7 +442,10 @@ def _union(sets: Iterable[int]) -> int:
 
 
 def _negation_nearness(positions: Sequence[tuple[float, int]]) -> float:
-    """Return how near a negation is to a word for telling: 1 if they touch, 0 if one is missing."""
+    """Return how near a negation is to a word for telling, such as "mention".
+
+    The value is 1 at the same position, less at a distance, and 0 if either is missing.
+    """
     denials = [position for position, bits in positions if bits & _NEGATION]
     if not denials:
         return 0.0
@@ -455,7 +461,9 @@ def _negation_nearness(positions: Sequence[tuple[float, int]]) -> float:
 def signs(
     text: str, language: str | Language, *, question: str = "", phrases: bool = True
 ) -> tuple[float, ...]:
-    """Return the input of the trees, in the order of :data:`SIGNS`; all 0 if a text has no word.
+    """Return the features (signs) of an answer that the trees use, in the order of :data:`SIGNS`.
+
+    All are 0 if the text has no word.
 
     Args:
         text: Answer, as in :func:`abstains`.
@@ -493,7 +501,7 @@ def _signs_of_first(first: _Sentence, verdict: bool) -> Iterator[float]:
 
 
 def _flags(sentence: _Sentence) -> tuple[bool, ...]:
-    """Return the signs from ``negation`` to ``not_told_in_sources`` of :data:`SIGNS`."""
+    """Return the features from ``negation`` to ``not_told_in_sources`` of :data:`SIGNS`."""
     classes = [piece.classes for piece in sentence.pieces]
     all_classes = _union(classes)
     lacks = bool(all_classes & _LACKING)
@@ -550,15 +558,17 @@ _REPEATED_PER_NEW = 3  # words of the question for each new word
 
 
 def _is_cue(piece: _Piece, phrase: bool) -> bool:
-    """Return whether a piece may be the one that states that there is no answer."""
+    """Return whether a part of a sentence may be the one that states that there is no answer."""
     mentions_telling = phrase or piece.classes & _TELLING_CLASSES
     return bool(piece.classes & _DENIAL and mentions_telling)
 
 
 def _piece_kinds(sentence: _Sentence) -> list[str]:
-    """Return the kind of each piece: ``cue``, ``denied``, ``told`` or ``plain``.
+    """Return the kind of each part of a sentence.
 
-    A plain piece before a cue belongs to the cue if it mostly repeats the question.
+    A ``cue`` may state that there is no answer. A ``denied`` part negates without words for telling
+    or sources, a ``told`` part has such words without a negation, and a ``plain`` part has neither.
+    A plain part before a cue belongs to the cue if it mostly repeats the question.
     """
     kinds = [_piece_kind(piece, sentence.phrase) for piece in sentence.pieces]
     for index in reversed(range(len(kinds) - 1)):
@@ -598,7 +608,7 @@ def _signs_of_plain(pieces: Sequence[_Piece], kinds: Sequence[str]) -> Iterator[
 
 
 def _signs_of_denials(pieces: Sequence[_Piece], kinds: Sequence[str]) -> Iterator[float]:
-    """Yield the signs from ``denied_new`` to ``limited_first`` of :data:`SIGNS`."""
+    """Yield the features from ``denied_new`` to ``limited_first`` of :data:`SIGNS`."""
     denied = _of_kind("denied", pieces, kinds)
     yield math.log1p(sum(p.new for p in denied))
     yield math.log1p(sum(p.repeated for p in denied))

@@ -95,7 +95,7 @@ class Passages(NamedTuple):
         )
 
     def with_footnotes(self, text: str, entry: Language) -> Passages:
-        """Return the passages with the footnotes of a text, which ``[^1]: Passage 3`` defines."""
+        """Return a copy that also has the footnotes of a text, such as ``[^1]: Passage 3``."""
         if "]:" not in text:
             return self
         text = nfc(text)
@@ -169,7 +169,7 @@ _REFERENCE = re.compile(r"\[(\^[\w-]{1,20}|\d{1,3})\\?\](?!:)")
 
 
 def _fold_key(text: str) -> str:
-    """Fold the differences between an id and its citation: digits, width, case, spaces."""
+    """Normalise an id or its citation, so that digits, width, case and spaces do not matter."""
     text = _DIGIT.sub(lambda digit: str(unicodedata.decimal(digit[0])), text)
     return " ".join(unicodedata.normalize("NFKC", text).casefold().split())
 
@@ -237,7 +237,10 @@ def _cached_ids(content: str, forms: _Forms, passages: Passages) -> tuple[str, .
 def _defined_ids(
     match: re.Match[str], entry: Language, passages: Passages
 ) -> tuple[str, ...] | None:
-    """Return the passages of a line such as ``[^1]: Passage 3``; ``None`` if it defines nothing."""
+    """Return the passages that a footnote line such as ``[^1]: Passage 3`` cites.
+
+    ``None`` if the line does not define a footnote.
+    """
     label, content = match[1], match[2].strip().strip("*_. ")
     forms = _citation_forms(entry)
     ids = _ids_in(content, forms, passages)
@@ -280,7 +283,7 @@ _FIRST_YEAR, _LAST_YEAR = 1000, 2100
 def _ids_in_parentheses(
     match: re.Match[str], entry: Language, passages: Passages
 ) -> tuple[str, ...] | None:
-    """Return the passages of ``(1)`` or ``(Passage 3)``; ``None`` if it is an ordinary remark."""
+    """Return the passages that ``(1)`` or ``(Passage 3)`` cites; ``None`` if it is a remark."""
     content = match[3]
     if not _NUMBER_OR_HASH.search(content):
         return None
@@ -356,7 +359,10 @@ _POWERS = "¹²³"
 def _ids_of_superscript(
     match: re.Match[str], entry: Language, passages: Passages
 ) -> tuple[str, ...] | None:
-    """Return the passages of ``¹`` or ``¹,³``; ``None`` if it is a power or no passage matches."""
+    """Return the passages that ``¹`` or ``¹,³`` cites.
+
+    ``None`` if it is a power, or if no passage matches.
+    """
     text, start, end = match.string, match.start(), match.end()
     if not BREAK.split(text[max(start - 20, 0) : start])[-1].strip():
         return None  # it opens the line, so there is no statement before it
@@ -394,7 +400,7 @@ def _is_power(before: str, superscript: str, entry: Language) -> bool:
 
 
 def _ids_in(content: str, forms: _Forms, passages: Passages) -> tuple[str, ...] | None:
-    """Return the passages of the text between two brackets; ``None`` if it is not a citation."""
+    """Return the passages that the content of a bracket cites; ``None`` if it is not a citation."""
     if content.strip() in passages.by_id:
         return (passages.by_id[content.strip()],)
     if "†" in content:
@@ -434,9 +440,9 @@ def _split_bracket(key: str, forms: _Forms, passages: Passages) -> Iterator[str]
 
 
 def _ids_of(token: str, passages: Passages, numbers: list[int]) -> list[str] | None:
-    """Return the passages of one id, number or range; ``None`` if the token is none of these.
+    """Return the passages that one id, number or range cites; ``None`` if it is none of these.
 
-    The numbers of a range are removed from ``numbers``.
+    The numbers of a range are removed from ``numbers``, because a second range adds nothing new.
     """
     if token in passages.by_id:
         return [passages.by_id[token]]
@@ -465,9 +471,10 @@ _CLOSING = frozenset(".,;:!?…。．！？،؛؟۔।॥、，；：)]}）］�
 def without_citations(
     text: str, entry: Language, passages: Passages
 ) -> tuple[str, list[tuple[int, tuple[str, ...]]]]:
-    """Return the text without its citations, and the offset and ids of each citation.
+    """Remove the citations from a text, and tidy the spaces around them.
 
-    Spaces around removed citations are tidied. Offsets refer to the returned text.
+    Returns:
+        The text, and for each citation its offset in the returned text and the cited ids.
     """
     pieces: list[str] = []
     marks: list[tuple[int, tuple[str, ...]]] = []

@@ -50,7 +50,7 @@ COMMIT_SIGNS = (
     *("rival_contrasted", "rival_attributed", "asserted_rivals", "lead"),
     *("is_first", "is_last", "after_rival", "best_after_rival"),
 )
-"""Names of the numbers that the second set of trees uses."""
+"""Names of the features (signs) that the second set of trees uses."""
 
 
 class Stance(StrEnum):
@@ -155,7 +155,7 @@ def _read(
 
 
 def located(text: str, candidates: Sequence[Forms], code: str) -> list[tuple[int, int, int]]:
-    """Return ``(start, end, candidate)`` of each mention, in order, without overlaps."""
+    """Return the start, end and candidate index of each mention, in order and without overlaps."""
     occurrences = [
         occurrence._replace(candidate=index)
         for index, forms in enumerate(candidates)
@@ -208,7 +208,7 @@ def _find_present(
 def _certainty(
     mentions: Sequence[Mention], groups: Sequence[int], present: frozenset[int]
 ) -> tuple[float, ...]:
-    """Return the probability of each mentioned candidate, which is that of its group."""
+    """Return for each candidate the probability of its group, or 0 if it is not mentioned."""
     numbers = sorted({groups[mention.candidate] for mention in mentions})
     group_probability = {
         number: _sigmoid(_models()[1].margin(signs))
@@ -220,7 +220,10 @@ def _certainty(
 
 
 def _select_committed(certainty: Sequence[float], groups: Sequence[int]) -> frozenset[int]:
-    """Return the candidates of the group that the text commits to; none if two groups are close."""
+    """Return the candidates that the text commits to: those of the most probable group.
+
+    There are none if its probability is low, or close to that of another group.
+    """
     by_group: dict[int, float] = {}
     for group, value in zip(groups, certainty, strict=True):
         by_group[group] = max(value, by_group.get(group, 0.0))
@@ -235,9 +238,9 @@ def _sigmoid(margin: float) -> float:
 
 
 def commit_signs(mentions: Sequence[Mention], groups: Sequence[int]) -> list[tuple[float, ...]]:
-    """Return the signs of each mentioned group, sorted by group number.
+    """Return the features (signs) of each mentioned group, sorted by group number.
 
-    The signs are in the order of :data:`COMMIT_SIGNS`.
+    The features are in the order of :data:`COMMIT_SIGNS`.
     """
     numbers = sorted({groups[mention.candidate] for mention in mentions})
     return [_commit_signs(mentions, groups, number) for number in numbers]

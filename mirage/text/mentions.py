@@ -106,7 +106,7 @@ def mentioned(forms: tuple[str, ...], text: str, language: str) -> bool:
 
 
 def _has_values(phrase: str, text: str, entry: Language) -> bool:
-    """Return whether a text has the numbers of a phrase as equal values, such as 5.5 thousand."""
+    """Return whether a text has all numbers of a phrase, in any notation, such as 5.5 thousand."""
     if not (is_marked(phrase, entry) or is_marked(text, entry)):
         return False  # without marks and multipliers, equal values have equal digits
     values = plain_values(phrase, entry)
@@ -154,7 +154,7 @@ def folded(text: str, entry: Language) -> str:
 
 
 def stem(token: str, entry: Language) -> str:
-    """Return a token as :func:`bare` folds it, without a prefix such as an attached article."""
+    """Return a token without accents and without an attached prefix such as an article."""
     word = bare(token)
     return _prefix(entry.prefixes).sub("", word) if entry.prefixes else word
 
@@ -166,7 +166,10 @@ def _prefix(prefixes: str) -> re.Pattern[str]:
 
 @lru_cache(maxsize=1 << 15)
 def bare(token: str) -> str:
-    """Return a token without accents and points, with one letter for interchangeable ones."""
+    """Return a token without accents and vowel points.
+
+    Letters that are interchangeable in Arabic scripts become one letter.
+    """
     if token.isascii():
         return token
     letters = (

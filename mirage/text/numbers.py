@@ -31,7 +31,7 @@ def plain_numbers(text: str) -> str:
 
 
 def _canonical(number: str) -> str:
-    """Return the digits of a number, with a point before its decimals."""
+    """Return a number as ASCII digits, with a point before its decimals."""
     if number.isdecimal():
         return _digits(number)
     parts = decimal_parts(number)

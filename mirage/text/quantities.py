@@ -154,7 +154,10 @@ def _digit_values(number: str) -> Values:
 
 
 def _times(hour: int, minute: int) -> Values:
-    """Return a time as decimal numbers on both clocks; a full hour also as its hour."""
+    """Return a time as decimal numbers on the 12- and 24-hour clock: 3:30 as 3.3 and 15.3.
+
+    A full hour is also included as a whole number of hours.
+    """
     hours = {hour, hour % 12, hour % 12 + 12} if hour <= HOURS else {hour}
     times = {round(hour + minute / 100, 2) for hour in hours}
     return frozenset(times | (set(map(float, hours)) if minute == 0 else set()))
@@ -179,9 +182,10 @@ def _iter_digit_quantities(text: str, entry: Language) -> Iterator[Quantity]:
 
 
 def _apply_multiplier(text: str, end: int, values: Values, entry: Language) -> tuple[int, Values]:
-    """Return the end and the values of a number in digits with the multiplier behind it.
+    """Multiply a number in digits by the word behind it, as in ``3 million`` and ``35万``.
 
-    Examples are ``3 million`` and ``35万``.
+    Returns:
+        The offset behind the word, and the possible values of the product.
     """
     match = _multiplier_pattern(entry).match(text, end)
     if match is None:
@@ -205,7 +209,9 @@ def _multiplier_pattern(entry: Language) -> re.Pattern[str]:
 
 
 def multiplier_at(text: str, end: int, entry: Language) -> tuple[int, int]:
-    """Return the end and the value of the word that multiplies the number before it; 1 if none.
+    """Return the end and the value of a word that multiplies the number before it, as in "3 million".
+
+    The value is 1 if there is no such word.
 
     Args:
         text: Text with the number.
@@ -234,7 +240,7 @@ def _factor(word: str, entry: Language) -> float:
 
 
 def _allows_number_inside_run(entry: Language) -> bool:
-    """Return whether a number word may be in the middle of a run of letters."""
+    """Return whether number words of a language may be in the middle of a run of letters."""
     return entry.gram_length == 2
 
 
@@ -376,7 +382,10 @@ def _compound_patterns(entry: Language) -> tuple[re.Pattern[str], re.Pattern[str
 
 
 def _compose_values(parts: Sequence[float]) -> Values:
-    """Return the values that a run of number words may have in any of the languages."""
+    """Return the values of consecutive number words, such as 300 for 3 and 100.
+
+    Orders of all languages are tried, so there may be several values.
+    """
     total = current = 0.0
     for part in parts:
         if part >= 1000:
@@ -466,7 +475,7 @@ def _parse_small_number(number: str) -> int:
 
 @lru_cache(maxsize=4096)
 def days_in(text: str, language: str | Language) -> tuple[frozenset[Day], frozenset[int]]:
-    """Return every pair of day and month that a text may state in any reading; and every month.
+    """Return every (day, month) that a text may state in any reading, and every month.
 
     Raises:
         UnknownNameError: If there is no such language.

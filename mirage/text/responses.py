@@ -148,7 +148,7 @@ def _sections_of_json(
 def _mask_answer(
     answer: str, entry: Language, passage_index: Passages, context: Context | None
 ) -> str:
-    """Return the answer with its layout and its sentences of small talk masked."""
+    """Return the answer with its layout and its small talk masked, at unchanged length."""
     brackets = tuple(citations(answer, entry, passage_index))
     masked = mask_layout(answer, entry, brackets, context)
     if context is not None:

@@ -177,7 +177,7 @@ def _inner_stop(entry: Language) -> re.Pattern[str]:
 
 
 def _for_sentencex(line: str, entry: Language) -> str:
-    """Return the line with replacements that avoid errors of sentencex 1.0, at unchanged length."""
+    """Replace characters at which sentencex 1.0 fails, without changing the length of the line."""
     # sentencex panics at a capital followed by a non-ASCII space and a full stop.
     line = _ODD_SPACE.sub(" ", line)
     if entry.inner_stops:
