@@ -209,7 +209,7 @@ def _multiplier_pattern(entry: Language) -> re.Pattern[str]:
 
 
 def multiplier_at(text: str, end: int, entry: Language) -> tuple[int, int]:
-    """Return the end and the value of a word that multiplies the number before it, as in "3 million".
+    """Return the end and the value of a word, as in "3 million", that multiplies a number.
 
     The value is 1 if there is no such word.
 
