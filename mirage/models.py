@@ -213,6 +213,7 @@ class Query(Record):
             )
             for passage in self.passages
         }
+        # The first operand determines the order, the last one the texts.
         passages = tuple((response_passages | (query_passages | response_passages)).values())
         relevant = tuple(new_ids.get(id_, id_) for id_ in self.relevant)
         return self.model_copy(update={"passages": passages, "relevant": relevant})

@@ -59,11 +59,12 @@ class Pipeline:
         show_k: int = 5,
         name: str = "",
     ) -> None:
+        # Without a reranker, rerank_k has no effect and may have any value.
         depths = [retrieve_k, *([rerank_k] if reranker else []), show_k]
         if show_k < 1 or depths != sorted(depths, reverse=True):
             raise SettingError(
-                "show_k must be at least 1 and at most rerank_k, and rerank_k at most retrieve_k; "
-                f"got show_k={show_k}, rerank_k={rerank_k}, "
+                "expected 1 <= show_k <= rerank_k <= retrieve_k (rerank_k only if there is a "
+                f"reranker), got show_k={show_k}, rerank_k={rerank_k}, "
                 f"retrieve_k={retrieve_k}"
             )
         if generator is not None and not isinstance(generator, Generator):
@@ -169,4 +170,5 @@ class Pipeline:
         passages = self.retriever.corpus.get_many(run[query.id].passage_ids[: self.show_k])
         if self.processor is None:
             return passages
+        # The processor is part of the evaluated system, so it must not see the ground truth.
         return self.processor.process(query.without_gold(), passages)

@@ -205,7 +205,7 @@ def test_a_hybrid_fuses(corpus: Corpus) -> None:
 
 @pytest.mark.parametrize("depths", [{"show_k": 0}, {"show_k": 60}, {"show_k": 9, "retrieve_k": 8}])
 def test_invalid_depths_raise(oracle: OracleRetriever, depths: dict[str, int]) -> None:
-    with pytest.raises(SettingError, match="show_k must be at least 1 and at most rerank_k"):
+    with pytest.raises(SettingError, match="expected 1 <= show_k <= rerank_k <= retrieve_k"):
         Pipeline(oracle, **depths)  # type: ignore[arg-type]
 
 

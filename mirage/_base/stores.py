@@ -257,6 +257,7 @@ def move_into_place(part: Path, folder: Path) -> None:
         if not folder.exists():
             part.rename(folder)
             return
+        # Two renames instead of deleting first: a crash leaves a complete folder somewhere.
         old_parent = Path(tempfile.mkdtemp(prefix=f".{folder.name}.old.", dir=folder.parent))
         folder.rename(old_parent / folder.name)
         part.rename(folder)
@@ -446,7 +447,8 @@ def mapped_bytes(path: Path) -> mmap.mmap:
 def _reporting_damage(path: Path) -> Iterator[None]:
     try:
         yield
-    except (OSError, ValueError, OverflowError, MemoryError) as error:  # DatasetError, too
+    # A DatasetError is a ValueError, so it also gets the path and the advice.
+    except (OSError, ValueError, OverflowError, MemoryError) as error:
         raise DatasetError(
             f"{path}: damaged ({error}); delete {path.parent} and build it anew"
         ) from None

@@ -296,13 +296,14 @@ def parts(table: Table) -> tuple[Table, ...]:
     widths = [
         max(_width(one_line(row[j])) for row in (table.header, *table.rows)) for j in number_columns
     ]
-    room = WIDTH - 1
+    room = WIDTH - 1  # without the column of the marks
     text_width = sum(
         max(_width(one_line(row[j])) for row in (table.header, *table.rows)) + len(GAP)
         for j in text_columns
     )
     if widths and text_width + max(widths) + len(GAP) > room and len(text_columns) > 1:
         return parts(_number_rows(table, text_columns))
+    # Fill each part with as many columns of numbers as fit; a part has at least one.
     groups: list[list[int]] = [[]]
     line_width = text_width
     for j, width in zip(number_columns, widths, strict=True):

@@ -105,6 +105,7 @@ def _form_pattern(form: str, entry: Language) -> re.Pattern[str]:
     if not body:
         return re.compile("(?!)")  # matches nothing
     if entry.tokens == "character":
+        # A number must not match inside of a longer number, such as 12 in 3.12 or 120.
         digits = r"(?<![\d.,])", r"(?![\d]|[.,]\d)"
         before = digits[0] if form[0].isdecimal() else ""
         return re.compile(before + body + (digits[1] if form[-1].isdecimal() else ""))
@@ -127,6 +128,7 @@ def _find_approximate(form: str, sentence: str, entry: Language) -> Iterator[Spa
         start, end = words[span[0]][0], words[span[1]][1]
         return mention(form, sentence[start:end], entry) >= MENTIONED_AT
 
+    # After each match the search continues behind it, as long as the rest mentions the form.
     first, final = 0, len(words) - 1
     while first <= final and is_mentioned_in((first, final)):
         ends = [(first, last) for last in range(first, len(words))]

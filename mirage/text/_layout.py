@@ -495,6 +495,7 @@ def _blank_emphasis(text: str) -> str:
 
 
 def _is_reference(page: _Page, start: int, end: int, *, may_be_empty: bool) -> bool:
+    """Return whether a span is an entry of a list of sources: passages, a title or a link."""
     raw = page.text[start:end]
     has_link = bool(_REFERENCE.search(raw)) or page.has_citation(start, end)
     rest = _URL.sub(" ", _LINK.sub(lambda m: f" {m[0].partition(']')[0][1:]} ", raw))

@@ -143,8 +143,8 @@ def _read(
     spans = located(text, candidates, code)
     if not spans:
         return Claims(text, (), (0.0,) * len(candidates), frozenset())
-    folded_mentions = [Mentioned(start, end, groups[index]) for start, end, index in spans]
-    signs = mention_signs(text, folded_mentions, code, question)
+    mentions_with_groups = [Mentioned(start, end, groups[index]) for start, end, index in spans]
+    signs = mention_signs(text, mentions_with_groups, code, question)
     mentions = tuple(
         _mention(index, start, end, _stance_probabilities(row))
         for (start, end, index), row in zip(spans, signs, strict=True)
@@ -174,7 +174,7 @@ def _mention(candidate: int, start: int, end: int, probabilities: tuple[float, .
 
 def _stance_probabilities(signs: Sequence[float]) -> tuple[float, ...]:
     margins = [forest.margin(signs) for forest in _models()[0]]
-    highest = max(margins)
+    highest = max(margins)  # subtracted below, because exp of a large margin overflows
     weights = [math.exp(margin - highest) for margin in margins]
     total = sum(weights)
     return tuple(weight / total for weight in weights)
@@ -227,6 +227,7 @@ def _select_committed(certainty: Sequence[float], groups: Sequence[int]) -> froz
     by_group: dict[int, float] = {}
     for group, value in zip(groups, certainty, strict=True):
         by_group[group] = max(value, by_group.get(group, 0.0))
+    # The zeros stand in for missing groups, so that there are always a first and a second.
     first, second, *_ = *sorted(by_group.values(), reverse=True), 0.0, 0.0
     if first < COMMITS_AT or first - second < CLEARLY:
         return frozenset()
@@ -252,6 +253,7 @@ def _commit_signs(
     group_mentions = [m for m in mentions if groups[m.candidate] == group]
     rivals = [m for m in mentions if groups[m.candidate] != group]
     asserted = [m.probabilities[0] for m in group_mentions]
+    # The stances are in the order of Stance: 0 is the probability of an assertion.
     best = max(group_mentions, key=lambda m: m.probabilities[0])
     best_rival = max(rivals, key=lambda m: m.probabilities[0], default=None)
     rival_asserted = best_rival.probabilities[0] if best_rival else 0.0

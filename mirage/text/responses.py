@@ -106,6 +106,7 @@ def parse(
         ('It is the Nile.', ('nile#0',), True)
     """
     entry = Language.of(language)
+    # Footnotes may be defined anywhere in the response, so they are read before its sections.
     passage_index = Passages.of(shown, titles).with_footnotes(text, entry)
     context = Context(entry, nfc(question), tuple(passages)) if question or passages else None
     text, json_sections = unwrap_response(nfc(text), entry)
@@ -167,6 +168,7 @@ def _masked_sentence_spans(
     cursor = 0
     blank = blank_layout(masked)
     for start, end, _ in brackets:
+        # A full stop inside of a citation does not end a sentence.
         pieces += (blank[cursor:start], " " * (end - start))
         cursor = end
     stops = () if entry.sentence_ends == "marks" else [end for _, end, _ in brackets]
