@@ -383,15 +383,20 @@ class MirageDataset(Sequence[Query]):
         """Return counts and means of the dataset, as plain numbers.
 
         They include those of Table 1 of MIRAGE-Bench (arXiv 2410.13716, section 3.1): queries, mean
-        tokens of a query, mean relevant and non-relevant passages, and mean tokens of the
-        reference's context (its reason section) and answer, each with its citations. A mean is
-        taken over the queries for which the value exists. It is ``None`` if there are none.
+        tokens of a query, and mean relevant and non-relevant passages. Also from there are the mean
+        tokens of the reference's context (its reason section) and answer, each with its citations.
+        A mean is taken over the queries for which the value exists. It is ``None`` if there are
+        none.
 
         Args:
             tokens: Function that splits a text into tokens. By default
                 :func:`mirage.text.tokenize`: words, or characters if a script has no spaces. The
                 paper counts the tokens of GPT-4o, ``tiktoken.get_encoding("o200k_base").encode``,
                 which are shorter.
+
+        Example:
+            >>> MirageDataset.bundled("en").describe()["queries"]
+            40
         """
         n = len(self)
         passage_counts = [len(query.passages) for query in self]

@@ -2,10 +2,10 @@
 
 "Great question!", "I hope this helps" and "— Ticket #48213" claim nothing about the world. No list
 of phrases covers all such sentences. Therefore the words of a sentence are put into three classes:
-talk words (greetings, thanks, words about questions, answers and documents, from
-``data/small_talk.json`` and the phrases that ship with mirage), function words, and all others. A
-sentence is small talk if it has no number and no name, shares no other word with the question or
-the passages, and consists mostly of talk words.
+talk words, function words, and all others. Talk words are greetings, thanks, and words about
+questions, answers and documents. They come from ``data/small_talk.json`` and the phrases that ship
+with mirage. A sentence is small talk if it has no number and no name, shares no other word with the
+question or the passages, and consists mostly of talk words.
 """
 
 from __future__ import annotations

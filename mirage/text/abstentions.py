@@ -2,12 +2,14 @@
 
 A list of set phrases does not cover the answers of models ("that figure is missing here", "Pisa's
 stairs nobody counts in these texts"). A phrase alone also cannot distinguish an abstention from an
-answer with a caveat. Therefore each sentence is searched for words of a few classes: negation,
-telling (such as "mention"), sources, lacking, the speaker, limits, contrast, and nobody or never.
-From these, signs are computed: numbers that describe which classes occur together, which words come
-before and after them, whether they are near words of the question, and how many new words the
-answer has. Boosted trees (Friedman 2001, *Greedy function approximation*) combine the signs. The
-trees use no words and are the same for all languages; ``corpora/abstentions.py`` trains them.
+answer with a caveat.
+
+Therefore each sentence is searched for words of a few classes: negation, telling (such as
+"mention"), sources, lacking, the speaker, limits, contrast, and nobody or never. From these, signs
+are computed. A sign is a number that describes which classes occur together, which words come
+before and after them, or how many new words the answer has. Boosted trees (Friedman 2001, *Greedy
+function approximation*) combine the signs. The trees use no words and are the same for all
+languages; ``corpora/abstentions.py`` trains them.
 """
 
 from __future__ import annotations

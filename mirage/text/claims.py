@@ -1,12 +1,14 @@
 """Read the claims of a text about candidate answers: their mentions, stances and commitment.
 
 A mention is not an assertion. "Contrary to popular belief, the Nile is not the longest river"
-denies the candidate that it mentions, "many say 1969" reports it, and "Nile, Congo, Niger" lists
-candidates without a choice. Therefore the words around each mention are described by numbers
-(negations, attributions, corrections, comparisons; other candidates; how much of the question its
-sentence repeats), and boosted trees predict its stance. A second set of trees uses the stances of
-all mentions to decide which candidate the text commits to, that is, gives as its answer. The trees
-use no words and are the same for all languages; ``corpora/claims.py`` trains them.
+denies its candidate. "Many say 1969" reports it, and "Nile, Congo, Niger" lists candidates without
+a choice.
+
+Therefore numbers describe the words around each mention: negations, attributions, corrections,
+comparisons, other candidates, and repeated words of the question. From these, boosted trees predict
+the stance of the mention. A second set of trees uses the stances of all mentions to decide which
+candidate the text commits to, that is, gives as its answer. The trees use no words and are the same
+for all languages; ``corpora/claims.py`` trains them.
 """
 
 from __future__ import annotations
