@@ -140,7 +140,9 @@ class Pipeline:
 
         Args:
             dataset: Queries.
-            out: File to write the responses to. Responses in it are not made again.
+            out: JSON Lines file that each response is appended to. If the file already has a text
+                for a query, made from the same passages, it is kept and the query is not answered
+                again.
             executor: Executor whose workers generate the responses, as in :func:`mirage.respond`.
                 Passages are retrieved and reranked in this process. By default this process does
                 everything.
