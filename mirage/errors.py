@@ -237,7 +237,7 @@ class UnknownNameError(MirageError, KeyError, ValueError):
 _COMPARED = 200
 
 
-def _nearest(name: str, known: tuple[str, ...], least: float = 0.4) -> str | None:
+def _nearest(name: str, known: tuple[str, ...], minimum: float = 0.4) -> str | None:
     """Return the most similar name, the first of several: ``q1`` suggests ``q01``, not ``q31``."""
     matcher = difflib.SequenceMatcher(b=name[:_COMPARED])
 
@@ -246,7 +246,7 @@ def _nearest(name: str, known: tuple[str, ...], least: float = 0.4) -> str | Non
         return matcher.ratio()
 
     best = max(known, key=similarity, default=None)
-    return None if best is None or similarity(best) < least else best
+    return None if best is None or similarity(best) < minimum else best
 
 
 def _shorten(names: tuple[str, ...], limit: int = 20) -> str:

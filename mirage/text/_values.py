@@ -322,15 +322,15 @@ def _units(entry: Language) -> _Units:
         words: Mapping[str, list[str]] = row["names"]  # type: ignore[assignment]
         written = (*words["*"], *words.get(entry.code, ()))
         names |= {word.rstrip("."): unit for word in written}
-    free = [name for name in names if not name.isascii() and entry.gram_length == 2]
-    long = [name for name in names if name not in free and len(name) >= _LONG_WORD]
-    short = [name for name in names if name not in free and name not in long]
-    parts = [rf"(?:{any_of(free)})"] if free else []
+    unspaced_names = [name for name in names if not name.isascii() and entry.gram_length == 2]
+    long_names = [name for name in names if name not in unspaced_names and len(name) >= _LONG_WORD]
+    short_names = [name for name in names if name not in unspaced_names and name not in long_names]
+    parts = [rf"(?:{any_of(unspaced_names)})"] if unspaced_names else []
     longest = 8 if entry.script == "Telugu" else 4
     ending = f"[{IN_WORD}]{{0,{longest}}}(?![{IN_WORD}])"
-    parts += [rf"(?:(?i:{any_of(long)})){ending}"] if long else []
-    parts += [rf"(?:{any_of(short)})(?![{IN_WORD}²³/])"]
-    before = any_of(name for name in names if name in long) or "(?!)"
+    parts += [rf"(?:(?i:{any_of(long_names)})){ending}"] if long_names else []
+    parts += [rf"(?:{any_of(short_names)})(?![{IN_WORD}²³/])"]
+    before = any_of(name for name in names if name in long_names) or "(?!)"
     is_before = entry.code in _UNIT_FIRST
     return _Units(
         re.compile(rf"[\s\u00a0-]?(?P<name>{'|'.join(parts)})"),

@@ -537,14 +537,14 @@ def _signs_of_cues(pieces: Sequence[_Piece], kinds: Sequence[str]) -> Iterator[f
     cue_index = kinds.index("cue") if "cue" in kinds else len(kinds)
     before = pieces[:cue_index]
     inside = _of_kind("cue", pieces, kinds)
-    beside = [piece for piece, kind in zip(pieces, kinds, strict=True) if kind != "cue"]
-    after = beside[cue_index:]
+    other_pieces = [piece for piece, kind in zip(pieces, kinds, strict=True) if kind != "cue"]
+    after = other_pieces[cue_index:]
     yield math.log1p(sum(piece.new for piece in before))
     yield float(any(piece.figures for piece in before))
     yield math.log1p(sum(piece.new for piece in inside))
     yield math.log1p(sum(piece.repeated for piece in inside))
-    yield math.log1p(sum(piece.new for piece in beside))
-    yield math.log1p(sum(piece.repeated for piece in beside))
+    yield math.log1p(sum(piece.new for piece in other_pieces))
+    yield math.log1p(sum(piece.repeated for piece in other_pieces))
     yield float(any(piece.classes & _CONTRAST for piece in after))
     yield max(piece.near for piece in pieces)
     yield float(cue_index == 0)

@@ -56,8 +56,8 @@ def mention(phrase: str, text: str, language: str | Language) -> float:
     return _mention_score(phrase, text, Language.of(language), 0.0)
 
 
-def _mention_score(phrase: str, text: str, entry: Language, least: float) -> float:
-    """Return the score of :func:`mention`; 0 if it is certainly less than ``least``."""
+def _mention_score(phrase: str, text: str, entry: Language, minimum: float) -> float:
+    """Return the score of :func:`mention`; 0 if it is certainly less than ``minimum``."""
     phrase_numbers = numbers(phrase)
     if not phrase_numbers <= numbers(text) and not _has_values(phrase, text, entry):
         return 0.0
@@ -70,7 +70,7 @@ def _mention_score(phrase: str, text: str, entry: Language, least: float) -> flo
     length = min(entry.gram_length, len(pattern))
     grams = {pattern[i : i + length] for i in range(len(pattern) - length + 1)}
     # Most phrases are not mentioned. Counting n-grams is much faster than locating them.
-    if sum(gram in folded_text for gram in grams) < least * len(grams):
+    if sum(gram in folded_text for gram in grams) < minimum * len(grams):
         return 0.0
     width = len(pattern) + max(4, len(pattern) // 2)
     best_count = _most_ngrams_in_window(folded_text, grams, width)
@@ -119,7 +119,7 @@ def _most_ngrams_in_window(text: str, grams: set[str], width: int) -> int:
     """Return the largest number of different n-grams that begin within ``width`` characters."""
     window: deque[tuple[int, str]] = deque()
     counts: Counter[str] = Counter()
-    most = 0
+    best_count = 0
     for position, gram in sorted(
         (offset, ngram) for ngram in grams for offset in _find_all(ngram, text)
     ):
@@ -130,8 +130,8 @@ def _most_ngrams_in_window(text: str, grams: set[str], width: int) -> int:
             counts[expired] -= 1
             if not counts[expired]:
                 del counts[expired]
-        most = max(most, len(counts))
-    return most
+        best_count = max(best_count, len(counts))
+    return best_count
 
 
 def _find_all(gram: str, text: str) -> Iterator[int]:

@@ -485,8 +485,8 @@ def days_in(text: str, language: str | Language) -> tuple[frozenset[Day], frozen
     months = set()
     for start, end, month in _months(text, entry):
         months.add(month)
-        near = re.findall(r"(?<!\d)\d{1,2}(?!\d)", text[max(start - 24, 0) : end + 24])
-        pairs |= {(int(day), month) for day in near}
+        nearby_numbers = re.findall(r"(?<!\d)\d{1,2}(?!\d)", text[max(start - 24, 0) : end + 24])
+        pairs |= {(int(day), month) for day in nearby_numbers}
     for match in _NUMERIC.finditer(text):
         a, b, c = int(match[1]), int(match[3]), int(match[4])
         pairs |= {(a, b), (b, a), (c, b), (b, c)}
