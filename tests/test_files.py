@@ -148,7 +148,7 @@ def test_a_pipe_is_written_to(tmp_path: Path) -> None:
 
 
 def test_a_text_that_is_no_unicode_leaves_no_file(tmp_path: Path) -> None:
-    with pytest.raises(DatasetError, match="no Unicode"):
+    with pytest.raises(DatasetError, match="not valid Unicode"):
         files.write_text(tmp_path / "x", "\ud800")
     assert os.listdir(tmp_path) == []
 
