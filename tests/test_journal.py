@@ -230,7 +230,10 @@ def test_a_second_process_is_rejected(path: Path) -> None:
 
 
 def test_opening_twice_in_one_process_raises(path: Path) -> None:
-    with Journal(path, Response), pytest.raises(DatasetError, match="or this process opened it twice"):
+    with (
+        Journal(path, Response),
+        pytest.raises(DatasetError, match="or this process opened it twice"),
+    ):
         Journal(path, Response)
     assert recorded_ids(path) == []
 
