@@ -1,9 +1,9 @@
-"""Mirage ranks retrieval-augmented generation (RAG) systems in 18 languages.
+"""Rank retrieval-augmented generation (RAG) systems in 18 languages.
 
-The public names are imported when they are first used, so that ``import mirage`` is fast.
+The public names are imported at first use, so that ``import mirage`` is fast.
 
-PYTEST_DONT_REWRITE: pytest looks for this word in packages that bring plugins. Without it, it warns
-where a program imports this package before it starts pytest.
+PYTEST_DONT_REWRITE: pytest looks for this word in packages with plugins. Without it, pytest warns
+if a program imports this package before it starts pytest.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Datasets: the queries of one language, with their passages and what is known of them."""
+"""Datasets: the queries of one language, with their passages and ground truth."""
 
 from __future__ import annotations
 
@@ -21,20 +21,26 @@ from mirage.text import parse, tokenize
 __all__ = ["Cluster", "MirageDataset", "clusters_of", "read_run", "write_run"]
 
 Cluster = str | Callable[[Query], str | None] | Mapping[str, str] | None
-"""What queries hang together by, such as the document that several of them are about.
+"""How to assign queries to clusters, such as the document that several queries are about.
 
-``None``: their own :attr:`Query.cluster <mirage.Query>`; a text: the key of ``metadata`` that names
-it; a function of the query, or a mapping from query id, that gives the name. A query without a name
-is a cluster by itself.
+With ``None``, the name of a query's cluster is its :attr:`Query.cluster <mirage.Query>`. A text is
+the key of ``metadata`` that has the name. A function of the query, or a mapping from query id,
+gives the name directly. A query without a name is a cluster by itself.
 """
 
 
 def clusters_of(queries: Iterable[Query], cluster: Cluster = None) -> dict[str, str]:
-    """The name of the cluster, by id, of each query that has one.
+    """Return the cluster name of each query that has one, by query id.
+
+    Args:
+        queries: Queries to cluster.
+        cluster: Source of the names, see :data:`Cluster`. By default :attr:`Query.cluster
+            <mirage.Query>`.
 
     Raises:
-        UnknownNameError: no query has such a key of metadata, or there is no query of such an id.
-        DatasetError: a function gives something other than a text.
+        UnknownNameError: If no query has the key in its metadata, or if a mapping has an id that no
+            query has.
+        DatasetError: If a function returns something other than a text or None.
     """
     queries = list(queries)
     if isinstance(cluster, str):
@@ -59,30 +65,36 @@ def _cluster_name(query: Query, cluster: Cluster) -> str | None:
     if name is None or (isinstance(name, str) and name):
         return name
     raise DatasetError(
-        f"the cluster of query {query.id!r} is {name!r}; give a text that names it, or None where "
-        "it is by itself"
+        f"the cluster of query {query.id!r} is {name!r}; it must be a text that is not empty, or "
+        "None for a query without a cluster"
     )
 
 
-_SHOWN = 10
-"""Queries of a dataset that a notebook shows."""
+_NOTEBOOK_ROWS = 10
+"""Number of queries of a dataset that a notebook shows."""
 
 
 class MirageDataset(Sequence[Query]):
-    """Queries of one language, in a fixed order, looked up by position or by id.
+    """The queries of one language in a fixed order, accessible by position or by id.
 
-    Build one from :meth:`bundled` data, JSON Lines (:meth:`from_jsonl`), TREC files
-    (:meth:`from_trec`), MIRAGE-Bench (:meth:`from_hub`) or from any iterable of
-    :class:`~mirage.Query`. It is immutable: slicing and :meth:`sample` give new ones.
+    Build a dataset from :meth:`bundled` data, JSON Lines (:meth:`from_jsonl`), TREC files
+    (:meth:`from_trec`), MIRAGE-Bench (:meth:`from_hub`) or any iterable of :class:`~mirage.Query`.
+    A dataset is immutable: slicing and :meth:`sample` return new ones.
 
     Args:
-        queries: the queries, in their order.
-        name: how errors and tables call the dataset.
-        retrieved: whether the passages were found for the queries, by a retriever that is
-            examined too; then the responses of a run carry them.
+        queries: Queries, in order.
+        name: Name of the dataset in errors and tables.
+        retrieved: Whether the passages were retrieved by a system that is evaluated too. If so, the
+            responses of a run contain the passages.
 
     Raises:
-        DatasetError: no query, two languages, or one query id twice.
+        DatasetError: If there is no query, if the queries have several languages, or if two queries
+            have the same id.
+
+    Example:
+        >>> dataset = MirageDataset.bundled("sw")
+        >>> len(dataset), dataset.language, dataset[0].id
+        (40, 'sw', 'q01')
     """
 
     def __init__(
@@ -93,29 +105,37 @@ class MirageDataset(Sequence[Query]):
         self.retrieved: bool = retrieved
         if not self._queries:
             raise DatasetError(f"{name} has no query; a dataset needs one or more")
-        other = next((query for query in self._queries if not isinstance(query, Query)), None)
-        if other is not None:
+        stranger = next((query for query in self._queries if not isinstance(query, Query)), None)
+        if stranger is not None:
             raise DatasetError(
-                f"{name} consists of Query objects, and not of {type(other).__name__}; "
-                "MirageDataset.from_jsonl reads a file"
+                f"{name} needs Query objects, got {type(stranger).__name__}; "
+                "read a file with MirageDataset.from_jsonl"
             )
         languages = sorted({query.language for query in self._queries})
         if len(languages) > 1:
             raise DatasetError(
-                f"{name} mixes the languages {', '.join(languages)}; make one dataset a language"
+                f"{name} mixes the languages {', '.join(languages)}; make one dataset per language"
             )
         self.language: str = languages[0]
         self._by_id = {query.id: query for query in self._queries}
         if len(self._by_id) != len(self._queries):
-            twice = Counter(query.id for query in self._queries).most_common(1)[0][0]
-            raise DatasetError(f"{name} holds query {twice!r} twice; query ids are unique")
+            duplicate = Counter(query.id for query in self._queries).most_common(1)[0][0]
+            raise DatasetError(
+                f"{name} contains query {duplicate!r} twice; query ids must be unique"
+            )
 
     @classmethod
     def bundled(cls, language: str) -> MirageDataset:
-        """The benchmark that ships with the library: 40 parallel queries a language.
+        """Return the benchmark that ships with the library: 40 parallel queries per language.
 
-        Thirty have passages that answer them, one to four of the five that are shown; ten have
-        none. ``metadata["kind"]`` says what each asks for, such as ``two_passages``.
+        Thirty queries show five passages of which one to four answer them. Ten have no passage that
+        answers them. ``metadata["kind"]`` is the type of the question, such as ``two_passages``.
+
+        Args:
+            language: ISO 639-1 code.
+
+        Raises:
+            UnknownNameError: If there is no such language.
         """
         code = Language.of(language).code
         source = resources.files("mirage") / "data" / "mini" / f"{code}.jsonl"
@@ -124,10 +144,13 @@ class MirageDataset(Sequence[Query]):
 
     @classmethod
     def from_jsonl(cls, path: str | Path) -> MirageDataset:
-        """Read a file with one query a line, as :meth:`to_jsonl` writes it.
+        """Read a JSON Lines file with one query per line, as :meth:`to_jsonl` writes it.
+
+        Args:
+            path: Path of the file. Its stem is the name of the dataset.
 
         Raises:
-            DatasetError: names the file, the line and the field that is wrong.
+            DatasetError: If a line is invalid. The message names the file, the line and the field.
         """
         path = Path(path)
         queries: dict[str, Query] = {}
@@ -140,10 +163,13 @@ class MirageDataset(Sequence[Query]):
         return cls(queries.values(), name=utf8_text(path.stem))
 
     def to_jsonl(self, path: str | Path) -> None:
-        """Write one query a line; :meth:`from_jsonl` reads back an equal dataset.
+        """Write one query per line; :meth:`from_jsonl` reads back an equal dataset.
+
+        Args:
+            path: Path of the file.
 
         Raises:
-            DatasetError: the file cannot be written.
+            DatasetError: If the file cannot be written.
         """
         write_records(self._queries, Path(path))
 
@@ -156,16 +182,22 @@ class MirageDataset(Sequence[Query]):
         *,
         language: str,
     ) -> MirageDataset:
-        """Read TREC topics and qrels, and the passages they name where there is a file of them.
+        """Read TREC topics and qrels, and optionally the texts of the judged passages.
 
-        ``topics`` has lines ``id<TAB>text``; ``qrels`` has lines ``id Q0 passage-id relevance``,
-        relevance above 0 meaning relevant; ``passages`` is JSON Lines of
-        :class:`~mirage.Passage` (``docid`` is understood for ``id``). A query shows the passages
-        judged for it, in the order of the qrels; without a passage file it shows none.
+        A query shows the passages judged for it, in the order of the qrels. Without a passage file
+        it shows none.
+
+        Args:
+            topics: File with lines ``id<TAB>text``.
+            qrels: File with lines ``id Q0 passage-id relevance``. Relevance above 0 means relevant.
+            passages: JSON Lines file of :class:`~mirage.Passage` objects; ``docid`` is an alias of
+                ``id``.
+            language: ISO 639-1 code of the queries.
 
         Raises:
-            DatasetError: names the file and line; also for a judged passage without a text.
-            UnknownNameError: no such language.
+            DatasetError: If a line is invalid, or a judged passage has no text in the passage file.
+                The message names the file and the line.
+            UnknownNameError: If there is no such language.
         """
         from mirage.sources import trec
 
@@ -185,21 +217,24 @@ class MirageDataset(Sequence[Query]):
         language: str | None = None,
         qrels: str | Path | None = None,
     ) -> MirageDataset:
-        """Read questions with short answers, or judged ones, as others publish them.
+        """Read a published dataset of questions with short answers or relevance judgments.
 
-        The readers are in :mod:`mirage.sources.qa`, which says what each makes of a file.
+        :mod:`mirage.sources.qa` has the readers, and describes how each converts a file.
 
         Args:
-            path: the file, gzipped or not; for BEIR the folder.
-            form: ``answers`` (plain JSON Lines), ``kilt``, ``mkqa``, ``xor-tydi`` or ``beir``.
-            language: ISO 639-1 code of queries that do not say theirs; of files in several, which
-                to take.
-            qrels: relevance in place of the queries' own: a file of TREC, BEIR or KILT.
+            path: File, gzipped or not; for BEIR the folder.
+            form: Format: ``answers`` (plain JSON Lines), ``kilt``, ``mkqa``, ``xor-tydi`` or
+                ``beir``.
+            language: ISO 639-1 code of queries without a language of their own. For files in
+                several languages, the language to read.
+            qrels: TREC, BEIR or KILT file of relevance judgments. It replaces the relevance of the
+                queries.
 
         Raises:
-            DatasetError: names the file, the line and what is wrong with it.
-            SettingError: the form needs a language.
-            UnknownNameError: no such form or language.
+            DatasetError: If the file is invalid. The message names the file, the line and the
+                problem.
+            SettingError: If the format needs a language and none is passed.
+            UnknownNameError: If there is no such format or language.
         """
         from mirage.sources import qa
 
@@ -219,20 +254,23 @@ class MirageDataset(Sequence[Query]):
         path: str | Path | None = None,
         revisions: Mapping[str, str] | None = None,
     ) -> MirageDataset:
-        """The queries of MIRAGE-Bench in one language, from the Hugging Face hub.
+        """Return the queries of MIRAGE-Bench in one language, from the Hugging Face hub.
 
-        A query's reference is GPT-4's output, as in the benchmark. Needs the extra ``hub``.
+        The reference of a query is the output of GPT-4, as in the benchmark. This needs the extra
+        ``hub``.
 
         Args:
-            path: a folder with copies of the benchmark's datasets, to read in place of the hub.
-            revisions: commit hashes by name of the dataset, such as ``nthakur/mirage-bench``. By
-                default what the first download found, which was then the newest: it is kept.
+            language: ISO 639-1 code.
+            path: Folder with copies of the benchmark's datasets, to read in place of the hub.
+            revisions: Commit hashes by the name of a dataset, such as ``nthakur/mirage-bench``. By
+                default the newest revision at the first download, which is then stored and used
+                again.
 
         Raises:
-            DatasetError: the hub cannot be reached (says what to run where it can), or a file is
-                not as it should be (names the row).
-            UnknownNameError: no such language or dataset.
-            MissingPackageError: the extra is not installed.
+            DatasetError: If the hub cannot be reached (the message has a command for a machine with
+                access), or if a file is invalid (the message names the row).
+            UnknownNameError: If there is no such language or dataset.
+            MissingPackageError: If the extra is not installed.
         """
         from mirage.sources import hub
 
@@ -253,7 +291,7 @@ class MirageDataset(Sequence[Query]):
 
     def __getitem__(self, key: SupportsIndex | str | slice) -> Query | MirageDataset:
         if isinstance(key, slice):
-            return self._with(self._queries[key])
+            return self._with_queries(self._queries[key])
         if not isinstance(key, str):
             return self._queries[key]
         try:
@@ -274,18 +312,18 @@ class MirageDataset(Sequence[Query]):
         return f"MirageDataset({self.name!r}, language={self.language!r}, queries={len(self)})"
 
     def _repr_html_(self) -> str:
-        """For notebooks: what is in it, and the first queries."""
+        """Return an HTML table for notebooks: counts, and the first queries."""
         rows = tuple(
             (query.id, _short(query.text), str(len(query.passages)), str(len(query.relevant)))
-            for query in self._queries[:_SHOWN]
+            for query in self._queries[:_NOTEBOOK_ROWS]
         )
-        left = len(self) - len(rows)
+        remaining = len(self) - len(rows)
         return to_html(
             Table(
                 f"{self.name}: {Language.of(self.language).name}, {len(self)} queries",
                 ("id", "query", "passages", "relevant"),
                 rows,
-                notes=(f"and {left} more",) if left else (),
+                notes=(f"and {remaining} more",) if remaining else (),
             )
         )
 
@@ -295,50 +333,73 @@ class MirageDataset(Sequence[Query]):
         return tuple(query.id for query in self._queries)
 
     def sample(self, n: int, *, seed: int = 0) -> MirageDataset:
-        """``n`` queries drawn without replacement, in the dataset's order.
+        """Draw ``n`` queries without replacement, and return them in the dataset's order.
+
+        Args:
+            n: Number of queries.
+            seed: Random seed.
 
         Raises:
-            DatasetError: it has not so many.
+            DatasetError: If ``n`` is below 1 or above the number of queries.
+
+        Example:
+            >>> len(MirageDataset.bundled("en").sample(5))
+            5
         """
         if not 1 <= n <= len(self):
             raise DatasetError(f"cannot sample {n} of the {len(self)} queries of {self.name}")
-        places = sorted(random.Random(seed).sample(range(len(self)), n))
-        return self._with([self._queries[i] for i in places])
+        positions = sorted(random.Random(seed).sample(range(len(self)), n))
+        return self._with_queries([self._queries[i] for i in positions])
 
     def clustered(self, cluster: Cluster) -> MirageDataset:
-        """The same queries, each with the name of its cluster (:attr:`Query.cluster`).
+        """Return the same queries, each with the name of its cluster (:attr:`Query.cluster`).
 
         Args:
-            cluster: a key of ``metadata``, a function of the query, or a mapping from query id.
+            cluster: Key of ``metadata``, function of the query, or mapping from query id.
 
         Raises:
-            UnknownNameError: there is no such key, or no query of such an id.
-            DatasetError: a function gives something other than a text.
+            UnknownNameError: If no query has the key in its metadata, or if a mapping has an id
+                that no query has.
+            DatasetError: If a function returns something other than a text or None.
+
+        Example:
+            >>> queries = MirageDataset.bundled("en").clustered("kind")
+            >>> all(query.cluster == query.metadata["kind"] for query in queries)
+            True
         """
         names = clusters_of(self, cluster)
-        return self._with(
+        return self._with_queries(
             [query.model_copy(update={"cluster": names.get(query.id)}) for query in self]
         )
 
     def without_gold(self) -> MirageDataset:
-        """The same queries as a system gets them; see :meth:`mirage.Query.without_gold`."""
-        return self._with([query.without_gold() for query in self._queries])
+        """Return the same queries as an evaluated system receives them.
+
+        See :meth:`mirage.Query.without_gold`.
+        """
+        return self._with_queries([query.without_gold() for query in self._queries])
 
     def describe(self, *, tokens: Callable[[str], Sized] | None = None) -> dict[str, Any]:
-        """What is in the dataset, as plain numbers.
+        """Return counts and means of the dataset, as plain numbers.
 
-        Those of Table 1 of MIRAGE-Bench (arXiv 2410.13716, section 3.1) are among them: queries,
-        mean tokens of a query, mean relevant and non-relevant passages, and mean tokens of the
-        reference's context (its reason section) and answer, each with its citations. A mean is
-        over the queries that have what it is of, and ``None`` where none has.
+        They include those of Table 1 of MIRAGE-Bench (arXiv 2410.13716, section 3.1): queries, mean
+        tokens of a query, and mean relevant and non-relevant passages. Also from there are the mean
+        tokens of the reference's context (its reason section) and answer, each with its citations.
+        A mean is taken over the queries for which the value exists. It is ``None`` if there are
+        none.
 
         Args:
-            tokens: splits a text, by default :func:`mirage.text.tokenize`: words, or characters
-                where a script has no spaces. The paper counts those of GPT-4o,
-                ``tiktoken.get_encoding("o200k_base").encode``, which are shorter.
+            tokens: Function that splits a text into tokens. By default
+                :func:`mirage.text.tokenize`: words, or characters if a script has no spaces. The
+                paper counts the tokens of GPT-4o, ``tiktoken.get_encoding("o200k_base").encode``,
+                which are shorter.
+
+        Example:
+            >>> MirageDataset.bundled("en").describe()["queries"]
+            40
         """
         n = len(self)
-        shown = [len(query.passages) for query in self]
+        passage_counts = [len(query.passages) for query in self]
         answerable = [query.answerable for query in self if query.answerable is not None]
         split = tokens or (lambda text: tokenize(text, self.language))
         references = [
@@ -351,8 +412,8 @@ class MirageDataset(Sequence[Query]):
             "language": self.language,
             "queries": n,
             "query_tokens": _mean(len(split(query.text)) for query in self),
-            "passages": sum(shown),
-            "passages_per_query": sum(shown) / n,
+            "passages": sum(passage_counts),
+            "passages_per_query": sum(passage_counts) / n,
             "relevant_per_query": sum(len(query.relevant) for query in self) / n,
             "non_relevant_per_query": _mean(
                 len(set(query.passage_ids) - set(query.relevant))
@@ -360,50 +421,58 @@ class MirageDataset(Sequence[Query]):
                 if query.relevant or query.answerable is False
             ),
             "with_reference": len(references),
-            "reason_tokens": _mean(len(split(one.reason)) for one in references if one.reason),
-            "answer_tokens": _mean(len(split(one.answer)) for one in references if one.answer),
+            "reason_tokens": _mean(
+                len(split(reference.reason)) for reference in references if reference.reason
+            ),
+            "answer_tokens": _mean(
+                len(split(reference.answer)) for reference in references if reference.answer
+            ),
             "with_answers": sum(bool(query.answers) for query in self),
             "answerable": sum(answerable),
             "unanswerable": len(answerable) - sum(answerable),
         }
 
-    def _with(self, queries: Sequence[Query]) -> MirageDataset:
+    def _with_queries(self, queries: Sequence[Query]) -> MirageDataset:
         return MirageDataset(queries, name=self.name, retrieved=self.retrieved)
 
 
-def _short(text: str, most: int = 100) -> str:
-    return text if len(text) <= most else text[: most - 1].rstrip() + "…"
+def _short(text: str, limit: int = 100) -> str:
+    return text if len(text) <= limit else text[: limit - 1].rstrip() + "…"
 
 
 def _mean(values: Iterable[int]) -> float | None:
-    known = list(values)
-    return sum(known) / len(known) if known else None
+    numbers = list(values)
+    return sum(numbers) / len(numbers) if numbers else None
 
 
 def _check_addition(query: Query, queries: Mapping[str, Query], where: str) -> None:
-    """Refuse a query that cannot join those above it in its file."""
+    """Raise an error if a query has the id of an earlier query in its file, or another language."""
     if query.id in queries:
         raise DatasetError(
-            f"{where}, field 'id': query {query.id!r} stands here a second time; query ids are "
+            f"{where}, field 'id': query {query.id!r} occurs a second time; query ids must be "
             "unique"
         )
     language = next(iter(queries.values()), query).language
     if query.language != language:
         raise DatasetError(
             f"{where}, field 'language': {query.language!r}, but the queries above are in "
-            f"{language!r}; make one dataset a language"
+            f"{language!r}; make one dataset per language"
         )
 
 
 def read_run(path: str | Path, *, language: str, model: str = "") -> Run:
-    """Read a run from JSON Lines with one :class:`~mirage.Response` a line.
+    """Read a run from a JSON Lines file with one :class:`~mirage.Response` per line.
 
-    ``output`` and ``response`` are understood for ``text``. The model is named after the file
-    unless ``model`` is given.
+    ``output`` and ``response`` are aliases of ``text``.
+
+    Args:
+        path: Path of the file.
+        language: ISO 639-1 code of the responses.
+        model: Name of the model. By default the stem of the file name.
 
     Raises:
-        DatasetError: names the file, the line and the field that is wrong.
-        UnknownNameError: no such language.
+        DatasetError: If a line is invalid. The message names the file, the line and the field.
+        UnknownNameError: If there is no such language.
     """
     path = Path(path)
     code = Language.of(language).code
@@ -416,8 +485,8 @@ def read_run(path: str | Path, *, language: str, model: str = "") -> Run:
         key = response.query_id, response.repeat
         if key in responses:
             raise DatasetError(
-                f"{where}, field 'query_id': query {response.query_id!r} is answered here a second "
-                "time; a run answers a query once, but for repeats, which have a number "
+                f"{where}, field 'query_id': second response to query {response.query_id!r}; a run "
+                "has one response per query, except for repeats, which need a number "
                 '("repeat": 1)'
             )
         responses[key] = response
@@ -429,9 +498,21 @@ def read_run(path: str | Path, *, language: str, model: str = "") -> Run:
 
 
 def write_run(run: Run, path: str | Path) -> None:
-    """Write a run's responses to ``path`` as JSON Lines; :func:`read_run` reads them back.
+    """Write the responses of a run as JSON Lines; :func:`read_run` reads them back.
+
+    Args:
+        run: Run to write.
+        path: Path of the file.
 
     Raises:
-        DatasetError: the file cannot be written.
+        DatasetError: If the file cannot be written.
+
+    Example:
+        >>> from tempfile import TemporaryDirectory
+        >>> run = Run(model="m", language="en", responses=(Response(query_id="q1", text="Nile"),))
+        >>> with TemporaryDirectory() as folder:
+        ...     write_run(run, f"{folder}/m.jsonl")
+        ...     print(read_run(f"{folder}/m.jsonl", language="en") == run)
+        True
     """
     write_records(run.responses, Path(path))

@@ -1,7 +1,7 @@
-"""The errors a user can meet.
+"""Errors that the library raises.
 
-Every error of this library derives from :class:`MirageError`, and its message says what was
-wrong, where (file and line, model, query id), and what to do about it.
+Every error derives from :class:`MirageError`. Its message states the problem, its place (file and
+line, model, query id), and a solution.
 """
 
 from __future__ import annotations
@@ -30,21 +30,23 @@ __all__ = [
 ]
 
 
-_MOST = 1000  # characters of a message
-_MARK = " […] "
+_MOST = 1000  # most characters of a message
+_MARK = " […] "  # replaces the omitted part
 _LONG_WORD = re.compile(r"\S{161,}")
 
 
 def shorten_message(text: str) -> str:
     """Return a message of at most 1,000 characters.
 
-    Messages quote ids and texts of others, which may be of any length. Long words lose their middle
-    first. If that is not enough, so does the message: its start says where, its end what to do.
+    Messages quote ids and texts from users, which may have any length. First the middle of long
+    words is omitted. If that is not enough, the middle of the message is omitted, because its start
+    has the place of the problem and its end the solution.
 
-    >>> shorten_message("passage 'p1' is ranked twice")
-    "passage 'p1' is ranked twice"
-    >>> len(shorten_message("x" * 100_000))
-    145
+    Example:
+        >>> shorten_message("passage 'p1' is ranked twice")
+        "passage 'p1' is ranked twice"
+        >>> len(shorten_message("x" * 100_000))
+        145
     """
     if len(text) <= _MOST:
         return text
@@ -68,25 +70,27 @@ class MirageError(Exception):
 
 
 class DatasetError(MirageError, ValueError):
-    """A dataset, run or qrels file does not say what it should; names file, line and field."""
+    """A dataset, run or qrels file is invalid; the message names file, line and field."""
 
 
 class ExecutorError(MirageError, RuntimeError):
-    """Work could not be sent to workers, or was lost with them again and again; says which."""
+    """Work could not be sent to workers, or was lost repeatedly; the message names the work."""
 
 
 class FeatureError(MirageError, ValueError):
-    """A feature suite or a feature table cannot be used as it is."""
+    """A feature suite or a feature table is invalid for the requested use."""
 
 
 class NeuralError(MirageError, ValueError):
-    """A neural model cannot be loaded, or gives what are no vectors or scores; names it."""
+    """A neural model cannot be loaded or returns invalid output; the message names the model."""
 
 
 class GenerationError(MirageError, RuntimeError):
     """A model gave no usable response at all.
 
-    ``responses`` are its failures, where it was asked for several.
+    Args:
+        message: Message of the error.
+        responses: Failed responses, if several were requested.
     """
 
     def __init__(self, message: str, responses: Iterable[object] = ()) -> None:
@@ -95,17 +99,22 @@ class GenerationError(MirageError, RuntimeError):
 
 
 class JudgmentError(MirageError, ValueError):
-    """Judgments cannot be made or fitted: none left, unknown models, a graph in pieces."""
+    """Judgments are missing or cannot be fitted.
+
+    Examples are unknown models, or a comparison graph that is not connected.
+    """
 
 
 class NoJudgmentError(JudgmentError):
-    """None of the votes that judges were asked for came, or named a verdict; says the first why."""
+    """None of the requested votes has a verdict; the message has the first reason."""
 
 
 class LLMError(MirageError, RuntimeError):
-    """A call to an LLM was not answered; says which endpoint and model, why, and after how often.
+    """A call to an LLM failed; the message has endpoint, model, reason and number of attempts.
 
-    ``status`` is the HTTP status, ``None`` where none came.
+    Args:
+        message: Message of the error.
+        status: HTTP status; ``None`` if the endpoint sent none.
     """
 
     def __init__(self, message: str, status: int | None = None) -> None:
@@ -114,27 +123,31 @@ class LLMError(MirageError, RuntimeError):
 
 
 class BudgetError(LLMError):
-    """A call was not made, because the budget does not allow it."""
+    """A call was not made, because it would exceed the budget."""
 
 
 class SettingError(MirageError, ValueError):
-    """A setting has a value that it cannot have; says which, and what it may be."""
+    """A setting has an invalid value; the message names the setting and the valid values."""
 
 
 class MissingPackageError(MirageError, ImportError):
-    """A part needs packages of an extra that is not installed; names the pip command."""
+    """A package of an extra is not installed; the message has the pip command."""
 
 
 DISTRIBUTION = "mirage-rag"
 SOURCE = "git+https://github.com/mirage-rag/mirage"
-"""Where pip installs the library from, as long as it is not published on PyPI."""
+"""Source of the library for pip, as long as it is not published on PyPI."""
 
 
 def install_command(extra: str = "") -> str:
-    """Return the pip command that installs this library, with one of its extras if named.
+    """Return the pip command that installs this library, optionally with an extra.
 
-    >>> install_command("hub")
-    "pip install 'mirage-rag[hub] @ git+https://github.com/mirage-rag/mirage'"
+    Args:
+        extra: Name of the extra. By default none.
+
+    Example:
+        >>> install_command("hub")
+        "pip install 'mirage-rag[hub] @ git+https://github.com/mirage-rag/mirage'"
     """
     extras = f"[{extra}]" if extra else ""
     return f"pip install '{DISTRIBUTION}{extras} @ {SOURCE}'"
@@ -149,10 +162,14 @@ def missing_package(package: str, extra: str) -> MissingPackageError:
 
 @contextmanager
 def needing(package: str, extra: str) -> Iterator[None]:
-    """Around an import of a package that an extra of this library installs.
+    """Wrap the import of an optional package, in a ``with`` statement.
+
+    Args:
+        package: Name of the package.
+        extra: Extra of this library that installs it.
 
     Raises:
-        MissingPackageError: it is not installed; says what to run.
+        MissingPackageError: If the package is not installed. The message has the pip command.
     """
     try:
         yield
@@ -162,10 +179,15 @@ def needing(package: str, extra: str) -> Iterator[None]:
 
 @contextmanager
 def during(work: str) -> Iterator[None]:
-    """Around a call of a neural model, which may be anybody's: what it raises says what it did.
+    """Wrap a call of a neural model, in a ``with`` statement, and describe the work in its errors.
+
+    The model may be the user's own, so it may raise any error.
+
+    Args:
+        work: Description of the call, at the start of the message.
 
     Raises:
-        NeuralError: it raised something that is no error of this library, or such an error itself.
+        NeuralError: If the call raises this error, or an error from outside this library.
     """
     try:
         yield
@@ -174,52 +196,59 @@ def during(work: str) -> Iterator[None]:
     except MirageError:
         raise
     except Exception as error:
-        why = " ".join(f"{type(error).__name__}: {error}".split())
-        raise NeuralError(f"{work}: {why}") from error
+        reason = " ".join(f"{type(error).__name__}: {error}".split())
+        raise NeuralError(f"{work}: {reason}") from error
 
 
 class NotFittedError(MirageError, RuntimeError):
-    """Something was asked of an object that has to be fitted or loaded first."""
+    """A method was called on an object that must be fitted or loaded first."""
 
 
 class ArtifactError(MirageError, RuntimeError):
-    """A stored surrogate is missing, unknown to the manifest, or not what it claims to be."""
+    """A stored surrogate is missing, not listed in the manifest, or damaged."""
 
 
 class UnknownNameError(MirageError, KeyError, ValueError):
-    """A language, feature, model or query that does not exist, with the nearest that does."""
+    """A language, feature, model or query does not exist; the message suggests the nearest name.
+
+    Args:
+        kind: Kind of thing that the name should refer to, such as ``language``.
+        name: Unknown name.
+        known: All existing names.
+    """
 
     def __init__(self, kind: str, name: object, known: Iterable[str]) -> None:
         self.kind: str = kind
         self.name: object = name
         self.known: tuple[str, ...] = tuple(known)
-        near = _nearest(str(name), self.known)
-        hint = f"known: {_shorten(self.known)}" if near is None else f"did you mean {near!r}?"
+        nearest = _nearest(str(name), self.known)
+        hint = f"known: {_shorten(self.known)}" if nearest is None else f"did you mean {nearest!r}?"
         super().__init__(f"unknown {kind} {name!r}; {hint}")
 
     def __str__(self) -> str:
         return str(self.args[0])  # KeyError would print the message's repr
 
     def __reduce__(self) -> tuple[type[UnknownNameError], tuple[object, ...], dict[str, object]]:
-        # Errors travel between processes; by default they are rebuilt from their message alone.
+        # Errors are pickled between processes. By default only the message would be passed on.
         return type(self), (self.kind, self.name, self.known), {"args": self.args}
 
 
-_COMPARED = 200  # characters of names: comparing takes time by the product of their lengths
+# Most characters of a name that are compared: the time is proportional to the product of lengths.
+_COMPARED = 200
 
 
-def _nearest(name: str, known: tuple[str, ...], least: float = 0.4) -> str | None:
-    """Return the name most like it, the first of several: ``q1`` means ``q01``, not ``q31``."""
-    alike = difflib.SequenceMatcher(b=name[:_COMPARED])
+def _nearest(name: str, known: tuple[str, ...], minimum: float = 0.4) -> str | None:
+    """Return the most similar name, the first of several: ``q1`` suggests ``q01``, not ``q31``."""
+    matcher = difflib.SequenceMatcher(b=name[:_COMPARED])
 
-    def likeness(other: str) -> float:
-        alike.set_seq1(other[:_COMPARED])
-        return alike.ratio()
+    def similarity(other: str) -> float:
+        matcher.set_seq1(other[:_COMPARED])
+        return matcher.ratio()
 
-    best = max(known, key=likeness, default=None)
-    return None if best is None or likeness(best) < least else best
+    best = max(known, key=similarity, default=None)
+    return None if best is None or similarity(best) < minimum else best
 
 
-def _shorten(names: tuple[str, ...], most: int = 20) -> str:
-    text = ", ".join(names[:most])
-    return text + (f", ... ({len(names)} in all)" if len(names) > most else "")
+def _shorten(names: tuple[str, ...], limit: int = 20) -> str:
+    text = ", ".join(names[:limit])
+    return text + (f", ... ({len(names)} in all)" if len(names) > limit else "")

@@ -1,4 +1,4 @@
-"""How far judges and features are to be trusted: what is known of their agreement with people."""
+"""Published and measured agreement of judges and features with human labels."""
 
 from __future__ import annotations
 
@@ -12,32 +12,36 @@ __all__ = ["known_agreement"]
 
 
 def known_agreement(name: str, language: str | None = None) -> tuple[HumanAgreement, ...]:
-    """What is known of a judge's or feature's agreement with people.
+    """Return the known agreement of a judge or feature with human labels.
 
-    For LLMs these are the figures that MEMERAG publishes (arXiv 2502.17163, Table 5: means over
-    five languages); for features without a model, what ``benchmarks/metaeval.py`` measured on
-    MEMERAG's labels, of which nothing was learnt. They are about single sentences, in which a
-    judge says whether the passages support them; how it compares two whole responses nobody has
-    measured there.
+    For LLMs these are the figures of MEMERAG (arXiv 2502.17163, Table 5: means over five
+    languages). For features without a model, ``benchmarks/metaeval.py`` measured them on MEMERAG's
+    labels, from which nothing was trained. The labels are about single sentences: whether the
+    passages support them. The agreement of judges that compare two whole responses was not
+    measured.
 
     Args:
-        name: of a model or a feature.
-        language: ISO 639-1 code. What is known in this language, or else in the mean of others;
-            by default all that is known.
+        name: Name of a model or a feature.
+        language: ISO 639-1 code. If there are no figures for this language, the means over
+            languages are returned. By default all figures are returned.
 
     Raises:
-        UnknownNameError: no such language.
+        UnknownNameError: If there is no such language.
+
+    Example:
+        >>> [figure.task for figure in known_agreement("support_lexical", "de")]
+        ['faithfulness']
     """
-    figures = tuple(figure for figure in _shipped() if figure.judge == name)
+    figures = tuple(figure for figure in _load_figures() if figure.judge == name)
     if language is None:
         return figures
     code = Language.of(language).code
-    here = tuple(figure for figure in figures if figure.language == code)
-    return here or tuple(figure for figure in figures if figure.language is None)
+    in_language = tuple(figure for figure in figures if figure.language == code)
+    return in_language or tuple(figure for figure in figures if figure.language is None)
 
 
 @cache
-def _shipped() -> tuple[HumanAgreement, ...]:
+def _load_figures() -> tuple[HumanAgreement, ...]:
     source = resources.files("mirage") / "data" / "published" / "human_agreement.jsonl"
     lines = source.read_text(encoding="utf-8").splitlines()
     return tuple(map(HumanAgreement.model_validate_json, lines))

@@ -1,4 +1,4 @@
-"""What differs by language, in one table; nowhere else does code ask which language it has."""
+"""A table of all properties of languages, so that no other code has to check language codes."""
 
 from __future__ import annotations
 
@@ -15,41 +15,43 @@ __all__ = ["LANGUAGES", "Language"]
 
 @dataclass(frozen=True, slots=True)
 class Language:
-    """One language and everything about it that code has to know.
+    """A language and the properties that the code needs.
 
     Attributes:
-        code: ISO 639-1 code, ``sw``.
-        name: English name, ``Swahili``.
-        native_name: its name in itself, ``Kiswahili``.
-        script: Unicode script name, ``Latin``; ``Japanese`` stands for Han, Hiragana and Katakana
-            together, as in ISO 15924.
+        code: ISO 639-1 code, such as ``sw``.
+        name: English name, such as ``Swahili``.
+        native_name: Name in the language itself, such as ``Kiswahili``.
+        script: Unicode script name, such as ``Latin``. ``Japanese`` means Han, Hiragana and
+            Katakana together, as in ISO 15924.
         direction: ``ltr`` or ``rtl``.
-        sentence_ends: what parts sentences: ``marks``, which sentencex knows, or ``spaces``.
-        tokens: what overlap measures count: ``word``, or ``character`` where the script puts no
+        sentence_ends: Separator of sentences: punctuation ``marks``, which the sentencex library
+            recognises, or ``spaces``.
+        tokens: Unit that overlap metrics count: ``word``, or ``character`` if the script has no
             spaces between words.
-        bleu_tokenizer: sacrebleu's tokenizer: ``13a`` (splits ASCII punctuation), ``intl``
-            (splits Unicode punctuation such as the danda), ``zh`` or ``char``. None of them needs
-            a download.
-        neighbours: languages outside this table that are easily taken for it, by ISO 639-1 code.
-            Malay is none of Indonesian's: short texts do not tell them apart.
-        gram_length: characters in the n-grams that compare short phrases: 2 where a character is
-            a syllable or a word.
-        capitals: what a capital within a sentence is a sign of: a name, or any noun; ``none``
-            where the script has no capitals.
-        digits: the script's own digits 0 to 9, empty where it uses ASCII digits only.
-        articles: words that question answering does not count in an answer.
-        endings: whether words take endings, case or particle, where no dictionary has them.
-        prefixes: short words that are written as one with the word behind them, as a regular
-            expression; where three letters or more are left they are no part of that word.
-        inner_stops: what a full stop may follow without ending the sentence, where sentencex does
-            not know it, as a regular expression: titles (``Bw.``), ordinals (``17.``).
-        terminators: the characters that end a sentence.
-        brackets: the pairs that may enclose a citation, each opening then closing.
-        reason_headings: words that head the reason section, besides the English ones.
-        answer_headings: words that head the answer section, besides the English ones.
-        passage_words: words that may stand before a passage's number in a citation, besides the
+        bleu_tokenizer: Tokenizer of sacrebleu: ``13a`` (splits ASCII punctuation), ``intl`` (splits
+            Unicode punctuation such as the danda), ``zh`` or ``char``. None of them needs a
+            download.
+        neighbours: ISO 639-1 codes of similar languages outside this table. Malay is missing for
+            Indonesian, because short texts in the two cannot be distinguished.
+        gram_length: Number of characters of the n-grams that compare short phrases: 2 if a
+            character is a syllable or a word.
+        capitals: Meaning of a capital within a sentence: a name, or any noun; ``none`` if the
+            script has no capitals.
+        digits: Digits 0 to 9 of the script; empty if it uses ASCII digits only.
+        articles: Words that question answering metrics ignore in an answer.
+        endings: Whether words take endings of case or particles that dictionaries do not list.
+        prefixes: Regular expression for short words that are written together with the next word. A
+            prefix is removed only if at least three letters remain.
+        inner_stops: Regular expression for text before a full stop that does not end a sentence,
+            such as titles (``Bw.``) and ordinals (``17.``), if sentencex lacks it.
+        terminators: Characters that end a sentence.
+        brackets: Pairs of brackets that may enclose a citation, each as two characters.
+        reason_headings: Headings of the reason section, in addition to the English ones.
+        answer_headings: Headings of the answer section, in addition to the English ones.
+        passage_words: Words before the number of a passage in a citation, in addition to the
             English ones.
-        conjunctions: words for "and" between the numbers of a citation, besides the English ones.
+        conjunctions: Words for "and" between the numbers of a citation, in addition to the English
+            ones.
     """
 
     code: str
@@ -76,22 +78,29 @@ class Language:
     conjunctions: tuple[str, ...] = ()
 
     def __hash__(self) -> int:
-        return hash(self.code)  # every cache by language asks for it
+        return hash(self.code)  # fast, because every cache with a language as key calls it
 
     @classmethod
     def of(cls, code: str | Language) -> Language:
-        """The language with this ISO 639-1 code; a :class:`Language` is returned as it is.
+        """Return the language with an ISO 639-1 code.
+
+        Args:
+            code: ISO 639-1 code. A :class:`Language` is returned unchanged.
 
         Raises:
-            UnknownNameError: no such code; the message names the nearest one, also for a
-                language's name (``Kiswahili``) or a longer tag (``en-US``).
+            UnknownNameError: If there is no such language. The message suggests the nearest code,
+                also for the name of a language (``Kiswahili``) or a longer tag (``en-US``).
+
+        Example:
+            >>> Language.of("sw").name
+            'Swahili'
         """
         if isinstance(code, Language):
             return code
         try:
             return LANGUAGES[code]
-        except (KeyError, TypeError):  # TypeError: something unhashable
-            raise _unknown(code) from None
+        except (KeyError, TypeError):  # TypeError: the code is not hashable
+            raise _unknown_language(code) from None
 
 
 def _words(text: str) -> tuple[str, ...]:
@@ -264,7 +273,7 @@ _TABLE = (
         endings=True,
         capitals="none",
         script="Hangul",
-        # Words carry their particles, so characters come nearer to morphemes than words do.
+        # Particles are attached to words, so n-grams of characters are closer to morphemes.
         gram_length=2,
         bleu_tokenizer="char",
         terminators=".!?…。！？",
@@ -361,21 +370,21 @@ LANGUAGES: Mapping[str, Language] = MappingProxyType({entry.code: entry for entr
 """The 18 languages by ISO 639-1 code, in alphabetical order of code."""
 
 
-def _unknown(code: object) -> UnknownNameError:
+def _unknown_language(code: object) -> UnknownNameError:
     error = UnknownNameError("language", code, LANGUAGES)
-    nearest = _nearest(str(code))
-    # Codes that look alike have nothing to do with each other: `it` is not `th`.
+    nearest = _nearest_language(str(code))
+    # Similar codes do not mean similar languages: `it` is not `th`. So names are compared.
     hint = f"did you mean {nearest.code!r}?" if nearest else f"known: {', '.join(LANGUAGES)}"
     error.args = (f"unknown language {code!r}; {hint}",)
     return error
 
 
-def _nearest(word: str) -> Language | None:
-    """The language whose code, English name or native name comes nearest."""
+def _nearest_language(word: str) -> Language | None:
+    """Return the language whose code, English name or native name is most similar."""
     word = word.strip().casefold()
     tag = word.replace("_", "-").split("-")[0]
     if tag in LANGUAGES:
         return LANGUAGES[tag]
     names = {name.casefold(): entry for entry in _TABLE for name in (entry.name, entry.native_name)}
-    near = difflib.get_close_matches(word, names, n=1, cutoff=0.6)
-    return names[near[0]] if near else None
+    close_names = difflib.get_close_matches(word, names, n=1, cutoff=0.6)
+    return names[close_names[0]] if close_names else None

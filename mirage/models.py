@@ -1,8 +1,8 @@
-"""The records: what a dataset, a run and a judgment consist of.
+"""Records: the rows that datasets, runs and judgments consist of.
 
-All are frozen pydantic models, validated where they enter (files, networks, users) and trusted
-inside. Bulk numbers live elsewhere, in numpy columns: see :class:`mirage.FeatureTable` and
-:class:`mirage.Judgments`.
+All records are frozen pydantic models. They are validated at the boundary (files, networks, users)
+and not again inside the library. Large numbers of values are numpy columns in other classes: see
+:class:`mirage.FeatureTable` and :class:`mirage.Judgments`.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ __all__ = [
 ]
 
 Name = Annotated[str, StringConstraints(min_length=1)]
-# Many files write ids as numbers; a query id 34 is the id "34".
+# Many files have ids as numbers; a query id 34 is read as "34".
 Id = Annotated[Name, BeforeValidator(lambda value: str(value) if type(value) is int else value)]
 LanguageCode = Annotated[str, AfterValidator(lambda code: Language.of(code).code)]
 
@@ -56,17 +56,24 @@ Verdict = Literal["a", "b", "tie"]
 
 
 class Record(BaseModel):
-    """A row of a file: fields are never changed, and a strange one is refused."""
+    """A row of a file. Fields cannot be changed, and unknown fields are rejected."""
 
     model_config: ClassVar[ConfigDict] = ConfigDict(frozen=True, extra="forbid")
 
 
 class Passage(Record):
-    """A text that a model may answer from.
+    """A text that a model may base its answer on.
 
-    ``id`` is the id of the corpus (``36897421#2``); it is what citations and qrels name.
-    ``document`` is the id of what it is a part of, where that is not what stands before ``#``; see
-    :attr:`document_id`.
+    Attributes:
+        id: Id in the corpus, such as ``36897421#2``. Citations and qrels refer to it.
+        text: Text of the passage.
+        title: Title, if any.
+        document: Id of the document that contains the passage. By default the part of ``id`` before
+            ``#``; see :attr:`document_id`.
+
+    Example:
+        >>> Passage(id="36897421#2", text="The Nile is 6,650 km long.").document_id
+        '36897421'
     """
 
     id: Id
@@ -76,39 +83,51 @@ class Passage(Record):
 
     @property
     def titled_text(self) -> str:
-        """The title, if there is one, and the text, on a line of its own."""
+        """The title on a line of its own, if there is one, and the text."""
         return f"{self.title}\n{self.text}".strip()
 
     @property
     def document_id(self) -> str:
-        """The document that it is a part of: ``36897421`` of ``36897421#2``."""
+        """The id of the document that contains the passage: ``36897421`` for ``36897421#2``."""
         return document_of(self.id) if self.document is None else self.document
 
 
 GOLD = frozenset(
     {"relevant", "reference", "answerable", "answers", "wrong_answers", "cluster", "metadata"}
 )
-"""The fields of a :class:`Query` that responses are measured by, or that may tell as much."""
+"""Fields of a :class:`Query` with its ground truth, or that may reveal it."""
 
 
 EVALUATION_ONLY = "evaluation only"
-"""What ``metadata["use"]`` of a query says where its licence forbids to train on it."""
+"""Value of ``metadata["use"]`` of a query whose licence forbids training on it."""
 
 
 class Query(Record):
     """A question, with its passages in the order in which the prompt shows them.
 
-    ``relevant`` are the ids of the passages that answer the question, as in TREC qrels; it may
-    name passages that are not shown. ``reference`` is a response to compare with, in the form of
-    a response. ``answerable`` says whether any passage answers the question, ``None`` where
-    nobody knows. ``answers`` are the short answers that a right response gives, all of them, each
-    in the forms that it may have: ``(("11", "eleven"),)``; a text stands for its only form.
-    ``wrong_answers`` are false ones that a response may give in their place. ``cluster`` names what
-    the query hangs together with, such as the document that several are about, or the question
-    that it is a paraphrase of: queries of one cluster count as one in all that says how sure a
-    figure is. ``metadata`` is the
-    user's own: it is kept, never read by the features, and not shown to systems. One key of it is
-    understood: nothing is trained on a query whose ``use`` is ``evaluation only``.
+    Attributes:
+        id: Id of the query.
+        language: ISO 639-1 code.
+        text: Question.
+        passages: Passages, in the order of the prompt.
+        relevant: Ids of the passages that answer the question, as in TREC qrels. They may include
+            passages that are not shown.
+        reference: Reference response to compare with, in the form of a response.
+        answerable: Whether any passage answers the question; ``None`` if unknown.
+        answers: All short answers that a right response gives, each as a tuple of its surface
+            forms: ``(("11", "eleven"),)``. A text means an answer with a single form.
+        wrong_answers: False answers that a response may give instead, in the same form.
+        cluster: Name of the group that the query belongs to, such as the document that several
+            queries are about, or the question that it paraphrases. Queries of one cluster count as
+            one in confidence intervals and tests.
+        metadata: User's own data. It is kept, but features do not read it and systems do not see
+            it. One key has a meaning: a query whose ``use`` is ``evaluation only`` is excluded from
+            training.
+
+    Example:
+        >>> query = Query(id="q1", language="en", text="Which river?", answers=("Nile",))
+        >>> query.answers
+        (('Nile',),)
     """
 
     id: Id
@@ -126,25 +145,25 @@ class Query(Record):
     @model_validator(mode="after")
     def _passages_are_distinct(self) -> Self:
         ids = [passage.id for passage in self.passages]
-        twice = first_duplicate(ids)
-        if twice is not None:
-            raise ValueError(f"query {self.id!r} shows passage {twice!r} twice; ids are unique")
+        duplicate = first_duplicate(ids)
+        if duplicate is not None:
+            raise ValueError(f"query {self.id!r} shows passage {duplicate!r} twice; ids are unique")
         return self
 
     def without_gold(self) -> Self:
-        """The query as a system that is examined gets it: without what it is measured by.
+        """Return the query as an evaluated system receives it, without its ground truth.
 
-        Neither ``relevant``, ``reference``, ``answerable`` nor the answers are in it, nor
-        ``cluster`` and ``metadata``, which may tell as much: the bundled queries say there that no
-        passage answers.
+        ``relevant``, ``reference``, ``answerable`` and the answers are removed. ``cluster`` and
+        ``metadata`` are removed too, because they may reveal the ground truth: the metadata of
+        bundled queries marks those without an answer.
         """
         fields = type(self).model_fields
-        nothing = {
-            # pydantic 2.10 wants data also for factories that take none.
+        defaults = {
+            # pydantic 2.10 requires validated_data even if the factory takes no argument.
             name: fields[name].get_default(call_default_factory=True, validated_data={})
             for name in GOLD
         }
-        return self.model_copy(update=nothing)
+        return self.model_copy(update=defaults)
 
     @property
     def passage_ids(self) -> tuple[str, ...]:
@@ -152,51 +171,55 @@ class Query(Record):
         return tuple(passage.id for passage in self.passages)
 
     def shown_to(self, response: Response) -> tuple[str, ...]:
-        """Return the ids of the passages that a response was made from, in the order of its prompt.
+        """Return the ids of the passages that the prompt of a response showed, in order.
 
-        They are the response's own :attr:`~Response.shown` or, if it has none, its own
-        :attr:`~Response.passages`, and otherwise the query's. The query may lack some of them.
+        These are :attr:`Response.shown <mirage.Response>` or, if it is None, the ids of the
+        response's own passages. If it has none, they are the ids of the query's passages. The query
+        may lack some of the passages.
         """
         if response.shown is not None:
             return response.shown
-        brought = tuple(passage.id for passage in response.passages)
-        return brought or self.passage_ids
+        response_ids = tuple(passage.id for passage in response.passages)
+        return response_ids or self.passage_ids
 
     def titles_shown_to(self, response: Response) -> dict[str, str]:
-        """Return the titles of the passages that have one, by id; a response's own win."""
+        """Return the titles of passages by id; the response's own passages take precedence."""
         passages = (*self.passages, *response.passages)
         return {passage.id: passage.title for passage in passages if passage.title}
 
     def knowing(self, *responses: Response) -> Self:
-        """Return the query with the texts that responses bring of passages shown for them.
+        """Return the query with the passages that responses contain added to its own.
 
-        Theirs come first, before those of its own that are none of them; of two texts of one
-        passage the first response's counts. If a response gives the id of a passage of the query to
-        another text, the query's own passage goes on as ``ID (dataset)``, also in ``relevant``.
+        Passages of the responses come first, then the other passages of the query. If two responses
+        have different texts for one passage, the first response's text is used. If a response uses
+        the id of a passage of the query for another text, the query's passage is renamed to ``ID
+        (dataset)``, also in ``relevant``.
         """
-        theirs: dict[str, Passage] = {}
+        response_passages: dict[str, Passage] = {}
         for response in responses:
             for passage in response.passages:
-                theirs.setdefault(passage.id, passage)
-        if not theirs:
+                response_passages.setdefault(passage.id, passage)
+        if not response_passages:
             return self
-        names = {
+        new_ids = {
             passage.id: f"{passage.id} (dataset)"
             for passage in self.passages
-            if passage.id in theirs and is_other_text(theirs[passage.id].text, passage.text)
+            if passage.id in response_passages
+            and is_other_text(response_passages[passage.id].text, passage.text)
         }
-        own = {
-            names.get(passage.id, passage.id): passage.model_copy(
-                update={"id": names.get(passage.id, passage.id)}
+        query_passages = {
+            new_ids.get(passage.id, passage.id): passage.model_copy(
+                update={"id": new_ids.get(passage.id, passage.id)}
             )
             for passage in self.passages
         }
-        passages = tuple((theirs | (own | theirs)).values())
-        relevant = tuple(names.get(id_, id_) for id_ in self.relevant)
+        # The first operand determines the order, the last one the texts.
+        passages = tuple((response_passages | (query_passages | response_passages)).values())
+        relevant = tuple(new_ids.get(id_, id_) for id_ in self.relevant)
         return self.model_copy(update={"passages": passages, "relevant": relevant})
 
     def passages_shown_to(self, response: Response) -> tuple[Passage, ...]:
-        """The passages of :meth:`shown_to`, without those that the query lacks."""
+        """Return the passages of :meth:`shown_to`, without those whose text is unknown."""
         by_id = {passage.id: passage for passage in self.knowing(response).passages}
         return tuple(by_id[id_] for id_ in self.shown_to(response) if id_ in by_id)
 
@@ -210,13 +233,16 @@ class Query(Record):
 class Response(Record):
     """A model's raw text for one query.
 
-    ``text`` is ``None`` when the model failed; ``error`` then says why. An empty text is a
-    response (an empty one), not a failure. ``shown`` are the passage ids in the order in which
-    the prompt showed them, if that differs from the query's own order: a citation ``[2]``
-    counts positions there. ``passages`` are texts of shown passages that the query lacks, such as
-    those that a pipeline retrieved: with them a run says all that it was made from. If ``shown`` is
-    missing they are what was shown, in their order. ``repeat``
-    counts from 0 how often the query was asked before, where a model is asked several times.
+    Attributes:
+        query_id: Id of the query.
+        text: Text; ``None`` if the model failed. An empty text is a response, not a failure.
+        error: Reason of the failure; ``None`` if there is a text.
+        repeat: Number of times that the model had been asked the query before, from 0.
+        shown: Ids of the passages in the order of the prompt, if it differs from the query's order.
+            A citation ``[2]`` refers to a position in it. If it is None and there are ``passages``,
+            these were shown, in their order.
+        passages: Shown passages that the query lacks, such as those that a pipeline retrieved. With
+            them a run contains everything that its responses were based on.
     """
 
     query_id: Id
@@ -227,22 +253,27 @@ class Response(Record):
     passages: tuple[Passage, ...] = ()
 
     @model_validator(mode="after")
-    def _failed_or_not(self) -> Self:
+    def _has_text_or_error(self) -> Self:
         if (self.text is None) != (self.error is not None):
             raise ValueError(
-                f"response to query {self.query_id!r} needs either a text or an error that says "
-                "why there is none, and not both"
+                f"response to query {self.query_id!r} needs either a text or an error with the "
+                "reason of the failure, but not both"
             )
         return self
 
 
 class Run(Record):
-    """All of one model's responses on one dataset, at most one a query, as in TREC.
+    """All responses of one model to one dataset, at most one per query, as in TREC.
 
-    Where a model was asked several times, :attr:`responses` has them all, told apart by their
-    ``repeat``, and :attr:`repeats` are the runs that each have one response a query. By itself the
-    run is that of the first responses: they are what it iterates over, counts and looks up, so
-    that nobody takes three responses to one query for three queries.
+    If a model was asked several times, :attr:`responses` has all of its responses, distinguished by
+    their ``repeat``, and :attr:`repeats` has one run for each time. The run itself behaves like
+    that of the first responses: it iterates over them, counts them and looks them up. So three
+    responses to one query never count as three queries.
+
+    Attributes:
+        model: Name of the model.
+        language: ISO 639-1 code.
+        responses: Responses, including repeats.
     """
 
     model: Name
@@ -250,12 +281,14 @@ class Run(Record):
     responses: tuple[Response, ...]
 
     @model_validator(mode="after")
-    def _one_response_a_query(self) -> Self:
-        asked = Counter((response.query_id, response.repeat) for response in self.responses)
-        if len(asked) != len(self.responses):
-            twice, repeat = next(key for key, count in asked.items() if count > 1)
+    def _one_response_per_query(self) -> Self:
+        counts = Counter((response.query_id, response.repeat) for response in self.responses)
+        if len(counts) != len(self.responses):
+            duplicate, repeat = next(key for key, count in counts.items() if count > 1)
             again = f" in repeat {repeat}" if repeat else ""
-            raise ValueError(f"run of model {self.model!r} answers query {twice!r} twice{again}")
+            raise ValueError(
+                f"run of model {self.model!r} answers query {duplicate!r} twice{again}"
+            )
         return self
 
     @cached_property
@@ -263,14 +296,14 @@ class Run(Record):
         """The first response to each query."""
         first: dict[str, Response] = {}
         for response in self.responses:
-            known = first.get(response.query_id)
-            if known is None or response.repeat < known.repeat:
+            previous = first.get(response.query_id)
+            if previous is None or response.repeat < previous.repeat:
                 first[response.query_id] = response
         return first
 
     @cached_property
     def repeats(self) -> tuple[Run, ...]:
-        """A run with one response a query for each time that the model was asked."""
+        """Runs with one response per query, one for each time that the model was asked."""
         numbers = sorted({response.repeat for response in self.responses})
         if numbers in ([], [0]):
             return (self,)
@@ -284,14 +317,24 @@ class Run(Record):
 
     @classmethod
     def of_repeats(cls, runs: Sequence[Run]) -> Run:
-        """The run of a model that was asked several times, from the runs of each time.
+        """Join the runs of a model that was asked several times into one run.
+
+        Args:
+            runs: One run for each time, in order.
 
         Raises:
-            SettingError: there is none, or they differ in model or language.
+            SettingError: If there is no run, or if the runs differ in model or language.
+
+        Example:
+            >>> a = Run(model="m", language="en", responses=(Response(query_id="q", text="1"),))
+            >>> b = Run(model="m", language="en", responses=(Response(query_id="q", text="2"),))
+            >>> run = Run.of_repeats([a, b])
+            >>> len(run), len(run.responses), run["q"].text
+            (1, 2, '1')
         """
         names = {(run.model, run.language) for run in runs}
         if len(names) != 1:
-            raise SettingError(f"repeats are of one model in one language, not of {sorted(names)}")
+            raise SettingError(f"repeats need the same model and language, got {sorted(names)}")
         (model, language), *_ = names
         responses = (
             response.model_copy(update={"repeat": number})
@@ -301,19 +344,25 @@ class Run(Record):
         return cls(model=model, language=language, responses=tuple(responses))
 
     def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
-        """As pydantic's; a copy with other responses looks up these."""
+        """Copy the run as pydantic does; look-ups in a copy with other responses use these.
+
+        Args:
+            update: New values of fields.
+            deep: Whether to copy the values of the fields too.
+        """
         copy = super().model_copy(update=update, deep=deep)
+        # pydantic also copies cached properties, which would be those of the old responses.
         copy.__dict__.pop("_by_query", None)
         copy.__dict__.pop("repeats", None)
         return copy
 
     @property
     def failed(self) -> tuple[Response, ...]:
-        """The responses that are failures, with their reasons; those of all repeats."""
+        """The responses that are failures, including those of repeats."""
         return tuple(response for response in self.responses if response.error is not None)
 
     def get(self, query_id: str) -> Response | None:
-        """The first response to one query, ``None`` where the run has none."""
+        """Return the first response to a query, or ``None`` if the run has none."""
         return self._by_query.get(query_id)
 
     def __getitem__(self, query_id: str) -> Response:
@@ -325,11 +374,12 @@ class Run(Record):
             ) from None
 
     def __contains__(self, query: object) -> bool:
-        """Return whether the run has a response to a query, given by its id, or holds a response.
+        """Return whether the run has a response to a query with this id, or contains a response.
 
-        >>> run = Run(model="m", language="en", responses=(Response(query_id="q1", text="Yes"),))
-        >>> "q1" in run, "q2" in run
-        (True, False)
+        Example:
+            >>> run = Run(model="m", language="en", responses=(Response(query_id="a", text="Yes"),))
+            >>> "a" in run, "b" in run
+            (True, False)
         """
         if isinstance(query, Response):
             return self._by_query.get(query.query_id) == query
@@ -351,7 +401,7 @@ class Run(Record):
 
 
 Half = Literal["", "first", "second"]
-"""Of the queries of pairs that were chosen for what verdicts on the other half had said."""
+"""Half of the queries that an adaptively chosen pair belongs to; empty for other pairs."""
 
 
 class _Comparison(Record):
@@ -360,17 +410,28 @@ class _Comparison(Record):
     model_b: Name
 
     @model_validator(mode="after")
-    def _two_models(self) -> Self:
+    def _models_differ(self) -> Self:
         if self.model_a == self.model_b:
             raise ValueError(f"model {self.model_a!r} is compared with itself")
         return self
 
 
 class Judgment(_Comparison):
-    """One verdict of one judge on two models' responses to one query.
+    """The verdict of one judge on two models' responses to one query.
 
-    ``half`` is set where the pair was chosen for what other verdicts had said
-    (:class:`mirage.arena.AdaptivePairs`): to which half of the queries it belongs. A fit needs it.
+    Attributes:
+        query_id: Id of the query.
+        model_a: Name of the first model.
+        model_b: Name of the second model.
+        verdict: ``a``, ``b`` or ``tie``.
+        judge: Name of the judge.
+        half: Half of the queries that the pair belongs to, if earlier verdicts on the other half
+            determined the choice of the pair (:class:`mirage.arena.AdaptivePairs`). A fit needs it
+            to remain unbiased.
+
+    Example:
+        >>> Judgment(query_id="q1", model_a="x", model_b="y", verdict="tie").verdict
+        'tie'
     """
 
     verdict: Verdict
@@ -379,12 +440,19 @@ class Judgment(_Comparison):
 
 
 class Vote(_Comparison):
-    """What one judge said when it was shown ``model_a``'s response first and ``model_b``'s second.
+    """The answer of one judge that saw ``model_a``'s response first and ``model_b``'s second.
 
-    ``verdict`` is ``invalid`` where the judge named none, and ``failed`` where it did not answer
-    at all; ``error`` then says why. ``asked`` is a digest of what the judge was asked: a vote on
-    other responses, or by another prompt, is another vote. ``half`` is that of a
-    :class:`Judgment`.
+    Attributes:
+        query_id: Id of the query.
+        model_a: Name of the model whose response came first.
+        model_b: Name of the model whose response came second.
+        judge: Name of the judge.
+        verdict: ``invalid`` if the judge's answer has no verdict, and ``failed`` if there is no
+            answer.
+        asked: Digest of the judge's prompt. A vote on other responses or with another prompt has
+            another digest and is not reused.
+        error: Reason, if the verdict is ``invalid`` or ``failed``.
+        half: As in :class:`Judgment`.
     """
 
     judge: Name
@@ -394,21 +462,29 @@ class Vote(_Comparison):
     half: Half = ""
 
     @model_validator(mode="after")
-    def _says_why(self) -> Self:
+    def _error_matches_verdict(self) -> Self:
         if (self.verdict in ("invalid", "failed")) != (self.error is not None):
-            raise ValueError("a vote has an error where it is invalid or failed, and only there")
+            raise ValueError(
+                "a vote needs an error if its verdict is 'invalid' or 'failed', and only then"
+            )
         return self
 
 
 class HumanAgreement(Record):
-    """How far a judge, or a feature taken for one, was measured to agree with people.
+    """The measured agreement of a judge, or of a feature used as one, with human labels.
 
-    ``judge`` is a model's or a feature's name, ``language`` ``None`` for a mean over languages,
-    and ``task`` what the labels say, such as faithfulness.
-    ``balanced_accuracy`` is the mean over labels of the share of sentences that people gave the
-    label and the judge gave it too, 0 to 1: 0.5 is what guessing reaches between two labels.
-    ``roc_auc`` is how often a positive sentence has the higher score, of a judge that gives scores.
-    ``source`` says who measured, on what, and how the judge was asked.
+    Attributes:
+        judge: Name of a model or a feature.
+        language: ISO 639-1 code; ``None`` for a mean over languages.
+        task: Meaning of the labels, such as faithfulness.
+        balanced_accuracy: Mean over labels of the share of sentences with this human label for
+            which the judge gives the same label, from 0 to 1. Guessing between two labels reaches
+            0.5.
+        roc_auc: Area under the ROC curve: how often a positive sentence has a higher score than a
+            negative one. ``None`` for a judge without scores.
+        interval: 95 % confidence interval of the balanced accuracy.
+        sentences: Number of labelled sentences.
+        source: Who measured it, on which data, and how the judge was asked.
     """
 
     judge: Name
@@ -421,7 +497,7 @@ class HumanAgreement(Record):
     source: Name
 
     def __str__(self) -> str:
-        where = (
+        language = (
             Language.of(self.language).name if self.language else "the mean of several languages"
         )
         details = [self.source]
@@ -431,6 +507,6 @@ class HumanAgreement(Record):
             low, high = self.interval
             details.insert(0, f"95 % interval {100 * low:.1f} to {100 * high:.1f}")
         return (
-            f"{self.judge}, {self.task} in {where}: {100 * self.balanced_accuracy:.1f} % balanced "
-            f"accuracy against people's labels ({'; '.join(details)})"
+            f"{self.judge}, {self.task} in {language}: {100 * self.balanced_accuracy:.1f} % "
+            f"balanced accuracy against people's labels ({'; '.join(details)})"
         )

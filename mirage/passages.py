@@ -1,10 +1,10 @@
-"""Which of a dataset's passages the passages of a system are.
+"""Match the passages of a system with the passages of a dataset.
 
-A system may cut documents in its own way and call its passages as it likes. Its passage is one of
-the dataset's if both have the same id and versions of one text, or the same text, or if one text
-holds the other and both are of one document. Markup, signs and case make no difference. If the
-text of a passage is not known, its id decides; an id of the dataset without a text may also name
-the document of the passage.
+A system may split documents in its own way and use its own passage ids. Its passage equals one of
+the dataset's in any of three cases. Both have the same id and versions of one text. Or both have
+the same text. Or one text contains the other and both belong to one document. Differences of
+markup, punctuation and case are ignored. If the text of a passage is unknown, its id decides; an id
+of the dataset without a text may also be the id of the passage's document.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ __all__ = ["NO_GAPS", "CitationGaps", "citation_gaps", "relevant_matches", "same
 
 
 class CitationGaps(NamedTuple):
-    """Why the citations of a run cannot be measured; ``None`` if they can.
+    """Reasons why the citations of a run cannot be measured; ``None`` if they can.
 
     Attributes:
-        unjudged: the dataset knows none of the passages that the system brought.
-        unread: the system cites ids of another form than those of the passages, or in a style
-            that :func:`mirage.text.parse` does not read.
+        unjudged: Reason, if the dataset has none of the passages that the system retrieved.
+        unread: Reason, if the system cites ids of another form than those of the passages, or in a
+            style that :func:`mirage.text.parse` does not recognise.
     """
 
     unjudged: NotComputed | None = None
@@ -40,7 +40,17 @@ NO_GAPS = CitationGaps()
 
 
 def same_passage(passage: Passage, other: Passage) -> bool:
-    """Return whether two passages are the same, by id, text and document."""
+    """Return whether two passages are the same, by id, text and document.
+
+    Args:
+        passage: First passage.
+        other: Second passage.
+
+    Example:
+        >>> a = Passage(id="nile.md#0", text="The Nile is long. It flows north.")
+        >>> same_passage(a, Passage(id="nile.md:1", text="It flows north."))
+        True
+    """
     if passage.id == other.id:
         return not is_other_text(passage.text, other.text)
     text, other_text = bare_text(passage.text), bare_text(other.text)
@@ -52,18 +62,21 @@ def same_passage(passage: Passage, other: Passage) -> bool:
 
 
 def _same_document(passage: Passage, other: Passage) -> bool:
-    names, others = _document_names(passage), _document_names(other)
-    return bool(names & others) or _extends(passage, other) or _extends(other, passage)
+    names, other_names = _document_names(passage), _document_names(other)
+    return bool(names & other_names) or _extends(passage, other) or _extends(other, passage)
 
 
 def _document_names(passage: Passage) -> set[str]:
-    """The document, also without its folder: systems name files by other paths."""
+    """Return the document id, also without its folder, because systems use different paths."""
     name = passage.document_id
     return {name, PurePosixPath(name).name} - {""}
 
 
 def _extends(passage: Passage, other: Passage) -> bool:
-    """Whether an id goes on from the other's document, as ``deploy.rst:3`` from ``deploy.rst``."""
+    """Return whether a passage id continues the other's document id.
+
+    An example is ``deploy.rst:3``, which continues ``deploy.rst``.
+    """
     document = other.document_id
     return re.match(rf"{re.escape(document)}[^\w]", passage.id) is not None
 
@@ -72,31 +85,42 @@ def _extends(passage: Passage, other: Passage) -> bool:
 
 
 def relevant_matches(query: Query, response: Response) -> dict[str, frozenset[str]]:
-    """Return the relevant ids of the query that each shown passage counts as.
+    """Return the relevant ids of the query that each shown passage matches.
 
-    A long passage may hold several relevant ones; passages that count as none are left out.
+    A long passage may match several ids. Passages that match none are left out.
+
+    Args:
+        query: Query with its relevant ids and its passages.
+        response: Response whose shown passages are matched.
     """
     relevant = dict.fromkeys(query.relevant)
-    own = {passage.id: passage for passage in query.passages}
-    brought = {passage.id: passage for passage in response.passages}
+    query_passages = {passage.id: passage for passage in query.passages}
+    response_passages = {passage.id: passage for passage in response.passages}
     matches = {
-        id_: frozenset(name for name in relevant if _is_relevant(id_, brought.get(id_), name, own))
+        id_: frozenset(
+            name
+            for name in relevant
+            if _is_relevant(id_, response_passages.get(id_), name, query_passages)
+        )
         for id_ in query.shown_to(response)
     }
     return {id_: names for id_, names in matches.items() if names}
 
 
 def _is_relevant(
-    shown: str, passage: Passage | None, relevant: str, own: Mapping[str, Passage]
+    shown_id: str, passage: Passage | None, relevant: str, query_passages: Mapping[str, Passage]
 ) -> bool:
-    """Whether a shown passage is the relevant one of this id."""
-    judged = own.get(relevant)
+    """Return whether a shown passage is the passage with this relevant id."""
+    judged = query_passages.get(relevant)
     if judged is None:
-        known = passage or own.get(shown)
-        document = document_of(shown) if known is None else known.document_id
-        return relevant in (shown, document)
-    if passage is None or (shown in own and not is_other_text(passage.text, own[shown].text)):
-        return shown == relevant
+        shown_passage = passage or query_passages.get(shown_id)
+        document = document_of(shown_id) if shown_passage is None else shown_passage.document_id
+        return relevant in (shown_id, document)
+    if passage is None or (
+        shown_id in query_passages
+        and not is_other_text(passage.text, query_passages[shown_id].text)
+    ):
+        return shown_id == relevant
     return same_passage(passage, judged)
 
 
@@ -106,13 +130,13 @@ def _is_relevant(
 def citation_gaps(
     queries: Iterable[Query], responses: Iterable[Response], *, retrieved: bool = False
 ) -> CitationGaps:
-    """Return why the citations of a run cannot be measured.
+    """Return why the citations of a run cannot be measured, if so.
 
     Args:
-        queries: the queries of the dataset.
-        responses: those of the run.
-        retrieved: whether the passages of the queries were retrieved for the run, so that their
-            ids are those of the corpus.
+        queries: Queries of the dataset.
+        responses: Responses of the run.
+        retrieved: Whether the passages of the queries were retrieved for the run, so that their ids
+            are those of the corpus.
     """
     by_id = {query.id: query for query in queries}
     pairs = [
@@ -120,42 +144,51 @@ def citation_gaps(
         for response in responses
         if response.text is not None and response.query_id in by_id
     ]
-    return CitationGaps(None if retrieved else _unjudged(by_id, pairs), _unread(pairs))
+    return CitationGaps(None if retrieved else _find_unjudged(by_id, pairs), _find_unread(pairs))
 
 
-def _unjudged(
+def _find_unjudged(
     by_id: Mapping[str, Query], pairs: Iterable[tuple[Query, Response]]
 ) -> NotComputed | None:
-    """Why relevance says nothing of the passages that the responses brought."""
-    brought = [
+    """Return why no relevance judgment applies to the passages of the responses, or ``None``."""
+    pairs_with_passages = [
         (query, response)
         for query, response in pairs
         if (response.shown or response.passages) and (query.relevant or query.passages)
     ]
-    if not brought:
+    if not pairs_with_passages:
         return None
     texts = dict.fromkeys((id_ for query in by_id.values() for id_ in query.relevant), "")
     for query in by_id.values():
         texts |= {passage.id: passage.text for passage in query.passages}
-    plain = {bare_text(text) for text in texts.values() if text}
-    if any(_is_known(query, response, texts, plain) for query, response in brought):
+    bare_texts = {bare_text(text) for text in texts.values() if text}
+    if any(
+        _has_dataset_passage(query, response, texts, bare_texts)
+        for query, response in pairs_with_passages
+    ):
         return None
-    query, response = brought[0]
-    theirs, ours = query.shown_to(response)[0], (*query.relevant, *query.passage_ids)[0]
-    return NotComputed(f"{NOTHING_JUDGED} ({theirs!r} was found, {ours!r} is in the dataset)")
+    query, response = pairs_with_passages[0]
+    retrieved_id, dataset_id = query.shown_to(response)[0], (*query.relevant, *query.passage_ids)[0]
+    return NotComputed(
+        f"{NOTHING_JUDGED} ({retrieved_id!r} was found, {dataset_id!r} is in the dataset)"
+    )
 
 
-def _is_known(query: Query, response: Response, texts: Mapping[str, str], plain: set[str]) -> bool:
-    """Whether the dataset knows a passage that a response brought."""
-    brought = {passage.id: passage for passage in response.passages}
+def _has_dataset_passage(
+    query: Query, response: Response, texts: Mapping[str, str], bare_texts: set[str]
+) -> bool:
+    """Return whether a passage of the dataset was shown for a response."""
+    response_passages = {passage.id: passage for passage in response.passages}
     for id_ in query.shown_to(response):
-        passage = brought.get(id_)
+        passage = response_passages.get(id_)
         text = "" if passage is None else passage.text
         if id_ in texts and not is_other_text(text, texts[id_]):
             return True
-        if text and bare_text(text) in plain:
+        if text and bare_text(text) in bare_texts:
             return True
-        if passage is not None and any(same_passage(passage, own) for own in query.passages):
+        if passage is not None and any(
+            same_passage(passage, query_passage) for query_passage in query.passages
+        ):
             return True
     return bool(relevant_matches(query, response))
 
@@ -165,67 +198,74 @@ _ID = re.compile(r"(?=.*[^\W\d_])(?=.*[#:/._-])[^\s\"'†]{2,}\w")
 _RUNS = (re.compile(r"\d+"), "9"), (re.compile(r"[^\W\d_]+"), "a")
 
 
-def _unread(pairs: Iterable[tuple[Query, Response]]) -> NotComputed | None:
-    """Why nothing is known of what the responses cite.
+def _find_unread(pairs: Iterable[tuple[Query, Response]]) -> NotComputed | None:
+    """Return why the citations of the responses cannot be read, or ``None``.
 
-    That is if no response cites a shown passage, and half of those with brackets have an id there
-    whose form no shown passage has: ``deploy.rst:3`` if the ids are like ``deploy.rst#3``. An id of
-    the right form that was not shown is a false citation.
+    There are two reasons: ids of an unknown form, and an unknown style of brackets.
     """
     pairs = list(pairs)
-    return _foreign(pairs) or _unread_style(pairs)
+    return _find_foreign_ids(pairs) or _find_unread_style(pairs)
 
 
-def _foreign(pairs: Sequence[tuple[Query, Response]]) -> NotComputed | None:
-    """Why nothing is known if the cited ids have another form than the shown ones."""
+def _find_foreign_ids(pairs: Sequence[tuple[Query, Response]]) -> NotComputed | None:
+    """Return a reason if the cited ids have another form than the shown ones, or ``None``.
+
+    That is the case if no response cites a shown passage, and at least half of the responses with
+    brackets have an id of a form that no shown passage has: ``deploy.rst:3`` if the ids are like
+    ``deploy.rst#3``. An id of the right form that was not shown is a false citation instead.
+    """
     bracketed = [pair for pair in pairs if _BRACKET.search(pair[1].text or "")]
-    foreign = [(pair, next(_foreign_ids(*pair), None)) for pair in bracketed]
-    unknown = [(query, response, id_) for (query, response), id_ in foreign if id_ is not None]
-    if not unknown or 2 * len(unknown) < len(bracketed):
+    first_foreign_ids = [(pair, next(_foreign_ids(*pair), None)) for pair in bracketed]
+    foreign_responses = [
+        (query, response, id_) for (query, response), id_ in first_foreign_ids if id_ is not None
+    ]
+    if not foreign_responses or 2 * len(foreign_responses) < len(bracketed):
         return None
-    if any(_cites(query, response) for query, response in bracketed):
+    if any(_has_citations(query, response) for query, response in bracketed):
         return None
-    query, response, cited = unknown[0]
-    shown = query.shown_to(response)[0]
-    return NotComputed(f"{NOTHING_JUDGED} ({cited!r} is cited, {shown!r} was shown)")
+    query, response, cited_id = foreign_responses[0]
+    shown_id = query.shown_to(response)[0]
+    return NotComputed(f"{NOTHING_JUDGED} ({cited_id!r} is cited, {shown_id!r} was shown)")
 
 
-# Brackets that may hold a citation in a style of its own: [Source A], {3}, <doc 3>, (source A).
+# Brackets that may be a citation in an unknown style: [Source A], {3}, <doc 3>, (source A).
 _SQUARE = re.compile(r"[\[【［]([^\[\]【】［］\n]{1,60})[\]】］](?!\()")
-_ODD = re.compile(r"[{<⟨⟦‹]([^{}<>⟨⟩⟦⟧‹›/\n]{0,30}\d[^{}<>⟨⟩⟦⟧‹›/\n]{0,30})[}>⟩⟧›]")
+_UNUSUAL = re.compile(r"[{<⟨⟦‹]([^{}<>⟨⟩⟦⟧‹›/\n]{0,30}\d[^{}<>⟨⟩⟦⟧‹›/\n]{0,30})[}>⟩⟧›]")
 _ROUND = re.compile(r"[(（]([^()（）\n]{1,60})[)）]")
 _REMARKS = frozenset(("sic", "x"))
 _LETTER = re.compile(r"[^\W\d_]")
-_RARELY = 0.1
+_RARE_SHARE = 0.1
 
 
-def _unread_style(pairs: Sequence[tuple[Query, Response]]) -> NotComputed | None:
-    """Why nothing is known if most responses have brackets in a style that is not read.
+def _find_unread_style(pairs: Sequence[tuple[Query, Response]]) -> NotComputed | None:
+    """Return a reason if most responses have citations in an unknown style, or ``None``.
 
-    Responses that cite a shown passage in another style must be rare: under a tenth.
+    There is no reason if at least a tenth of the responses cite a shown passage in a known style.
     """
-    strange = [(pair, _strange_bracket(*pair)) for pair in pairs]
-    unread = [(query, response, text) for (query, response), text in strange if text]
-    if 2 * len(unread) <= len(pairs):
+    first_brackets = [(pair, _strange_bracket(*pair)) for pair in pairs]
+    unread_responses = [
+        (query, response, text) for (query, response), text in first_brackets if text
+    ]
+    if 2 * len(unread_responses) <= len(pairs):
         return None
-    if sum(_cites(*pair) for pair in pairs) >= _RARELY * len(pairs):
+    if sum(_has_citations(*pair) for pair in pairs) >= _RARE_SHARE * len(pairs):
         return None
-    query, response, text = unread[0]
-    shown = query.shown_to(response)[0]
+    query, response, text = unread_responses[0]
+    shown_id = query.shown_to(response)[0]
     return NotComputed(
         f"the style of the citations was not recognised: {text!r} names no shown passage "
-        f"({shown!r} was shown); cite by id or position, as in [1]"
+        f"({shown_id!r} was shown); cite by id or position, as in [1]"
     )
 
 
 def _strange_bracket(query: Query, response: Response) -> str:
-    """The first bracket that looks like a citation but is not read as one; empty if none does."""
-    text, shown = response.text or "", query.shown_to(response)
-    if not shown:
+    """Return the first bracket that looks like a citation but is not recognised; empty if none."""
+    text, shown_ids = response.text or "", query.shown_to(response)
+    if not shown_ids:
         return ""
     entry = Language.of(query.language)
     words = {word.casefold() for word in (*entry.passage_words, *LANGUAGES["en"].passage_words)}
-    for pattern in (_SQUARE, _ODD, _ROUND):
+    for pattern in (_SQUARE, _UNUSUAL, _ROUND):
         for match in pattern.finditer(text):
             content = match[1].strip().casefold()
             if pattern is _SQUARE and (not _LETTER.search(content) or content in _REMARKS):
@@ -234,34 +274,37 @@ def _strange_bracket(query: Query, response: Response) -> str:
                 continue
             if match[0][0] == "<" and not (content.isdigit() or content.split()[0] in words):
                 continue  # <h2>, <font size=3>: markup
-            if not _is_read(f"x {match[0]}.", query, response):
+            if not _is_recognised(f"x {match[0]}.", query, response):
                 return match[0]
     return ""
 
 
-def _is_read(text: str, query: Query, response: Response) -> bool:
-    """Whether the bracket behind a word is made like a citation, also of a passage not shown."""
-    shown, titles = query.shown_to(response), query.titles_shown_to(response)
-    return parse(text, query.language, shown, titles=titles).answer_text == "x."
+def _is_recognised(text: str, query: Query, response: Response) -> bool:
+    """Return whether a bracket has the form of a citation, even of a passage that was not shown.
+
+    The text is a word followed by the bracket and a full stop.
+    """
+    shown_ids, titles = query.shown_to(response), query.titles_shown_to(response)
+    return parse(text, query.language, shown_ids, titles=titles).answer_text == "x."
 
 
 def _foreign_ids(query: Query, response: Response) -> Iterator[str]:
-    """The cited ids that are of another form than the ids of all shown passages."""
-    shown = query.shown_to(response)
-    forms = set(map(_form, shown))
+    """Yield the cited ids of another form than the ids of all shown passages."""
+    shown_ids = query.shown_to(response)
+    forms = set(map(_id_form, shown_ids))
     for match in _BRACKET.finditer(response.text or ""):
         for item in map(str.strip, re.split("[,;]", match[1])):
-            if shown and _ID.fullmatch(item) and _form(item) not in forms:
+            if shown_ids and _ID.fullmatch(item) and _id_form(item) not in forms:
                 yield item
 
 
-def _form(id_: str) -> str:
-    """An id with its numbers and words each as one sign."""
-    for pattern, sign in _RUNS:
-        id_ = pattern.sub(sign, id_)
+def _id_form(id_: str) -> str:
+    """Return the form of an id: ``9`` for each number in it and ``a`` for each word."""
+    for pattern, placeholder in _RUNS:
+        id_ = pattern.sub(placeholder, id_)
     return id_
 
 
-def _cites(query: Query, response: Response) -> bool:
-    shown, titles = query.shown_to(response), query.titles_shown_to(response)
-    return bool(parse(response.text or "", query.language, shown, titles=titles).citations)
+def _has_citations(query: Query, response: Response) -> bool:
+    shown_ids, titles = query.shown_to(response), query.titles_shown_to(response)
+    return bool(parse(response.text or "", query.language, shown_ids, titles=titles).citations)

@@ -1,4 +1,4 @@
-"""Retrieval-augmented generation as a system made of parts."""
+"""A retrieval-augmented generation system that is composed of a retriever and a generator."""
 
 from __future__ import annotations
 
@@ -18,25 +18,33 @@ __all__ = ["Pipeline"]
 
 
 class Pipeline:
-    """A retriever, perhaps a reranker and a context processor, and a generator, as one system.
+    """A system of a retriever, an optional reranker, an optional processor, and a generator.
 
-    It is a :class:`~mirage.Generator`: whatever takes one takes a pipeline, such as
-    :meth:`mirage.Leaderboard.rank`. The passages of a dataset's queries are not used: what is shown
-    to the generator, and what its citations are measured against, is what the retriever found.
+    A pipeline is a :class:`~mirage.Generator`, so that every function that takes a generator, such
+    as :meth:`mirage.Leaderboard.rank`, takes a pipeline. The passages of a dataset's queries are
+    ignored. The retrieved passages are shown to the generator, and its citations are measured
+    against them.
 
     Args:
-        retriever: finds passages; ``None`` shows none (closed book).
-        reranker: puts the first ``rerank_k`` of them into a better order.
-        processor: makes of the first ``show_k`` what is shown, such as a
+        retriever: Retriever of passages. ``None`` shows no passages (closed book).
+        reranker: Reranker of the first ``rerank_k`` passages.
+        processor: Processor of the first ``show_k`` passages before they are shown, such as a
             :class:`~mirage.retrieval.SentencePruner`.
-        generator: answers from what is shown: a generator, or a function of a query.
-        retrieve_k: passages to find a query.
-        rerank_k: how many of them to rerank.
-        show_k: how many to show.
-        name: what runs and rankings call it; by default the names of its parts.
+        generator: Generator, or function of a query, that answers from the shown passages.
+        retrieve_k: Number of passages to retrieve per query.
+        rerank_k: Number of passages to rerank.
+        show_k: Number of passages to show.
+        name: Name in runs and rankings. By default the names of the parts.
 
     Raises:
-        SettingError: a number of passages is below 1, or more are shown than reranked or found.
+        SettingError: If a number of passages is below 1, or if more are shown than reranked or more
+            reranked than retrieved.
+
+    Example:
+        >>> pipeline = Pipeline(None, generator=lambda query: "The Nile.", name="closed book")
+        >>> run = pipeline.run(MirageDataset.bundled("en")[:2], progress=False)
+        >>> run["q01"].text
+        'The Nile.'
     """
 
     def __init__(
@@ -51,11 +59,12 @@ class Pipeline:
         show_k: int = 5,
         name: str = "",
     ) -> None:
+        # Without a reranker, rerank_k has no effect and may have any value.
         depths = [retrieve_k, *([rerank_k] if reranker else []), show_k]
         if show_k < 1 or depths != sorted(depths, reverse=True):
             raise SettingError(
-                "a pipeline shows 1 passage or more, no more than it reranks, and reranks no more "
-                f"than it finds; these are show_k={show_k}, rerank_k={rerank_k}, "
+                "expected 1 <= show_k <= rerank_k <= retrieve_k (rerank_k only if there is a "
+                f"reranker), got show_k={show_k}, rerank_k={rerank_k}, "
                 f"retrieve_k={retrieve_k}"
             )
         if generator is not None and not isinstance(generator, Generator):
@@ -74,7 +83,11 @@ class Pipeline:
         return f"Pipeline({self.name!r}, show_k={self.show_k})"
 
     def retrieve(self, dataset: MirageDataset) -> RetrievalRun:
-        """What is found for each query, reranked where there is a reranker."""
+        """Retrieve passages for each query, and rerank them if there is a reranker.
+
+        Args:
+            dataset: Queries.
+        """
         if self.retriever is None:
             return RetrievalRun.of({query.id: {} for query in dataset}, self.name)
         run = self.retriever.retrieve(dataset, self.retrieve_k)
@@ -83,18 +96,20 @@ class Pipeline:
         return self.reranker.rerank(run, self.retriever.corpus, dataset, self.rerank_k)
 
     def show(self, dataset: MirageDataset, run: RetrievalRun | None = None) -> MirageDataset:
-        """The same queries, each showing what was found for it in place of its own passages.
+        """Return the queries with the retrieved passages in place of their own.
 
-        What a query is measured by stays: its relevant passages, its reference, its answers.
+        The ground truth of a query is kept: its relevant passages, its reference, its answers.
 
         Args:
-            dataset: the queries.
-            run: what :meth:`retrieve` gave for them, where it is at hand.
+            dataset: Queries.
+            run: Result of :meth:`retrieve` for them. By default the passages are retrieved now.
         """
-        found = self.retrieve(dataset) if run is None else run
+        retrieval_run = self.retrieve(dataset) if run is None else run
         return MirageDataset(
             (
-                query.model_copy(update={"passages": tuple(self._shown(query, found))})
+                query.model_copy(
+                    update={"passages": tuple(self._select_passages(query, retrieval_run))}
+                )
                 for query in dataset
             ),
             name=dataset.name,
@@ -102,10 +117,14 @@ class Pipeline:
         )
 
     def again(self, number: int) -> Pipeline:
-        """The pipeline whose generator gives its ``number``-th answer."""
-        other = copy(self)
-        other.generator = None if self.generator is None else again(self.generator, number)
-        return other
+        """Return a pipeline whose generator gives its answer for another repeat.
+
+        Args:
+            number: Number of the repeat, from 0.
+        """
+        repeated = copy(self)
+        repeated.generator = None if self.generator is None else again(self.generator, number)
+        return repeated
 
     def run(
         self,
@@ -115,28 +134,43 @@ class Pipeline:
         executor: Executor | None = None,
         progress: bool = True,
     ) -> Run:
-        """As :meth:`mirage.Generator.run`; each response says which passages it was made from.
+        """Answer every query as :meth:`mirage.Generator.run` does, from retrieved passages.
 
-        An ``executor`` has its workers answer, as :func:`mirage.respond` does; passages are found
-        and reranked here.
+        Each response contains the passages that it was made from.
+
+        Args:
+            dataset: Queries.
+            out: JSON Lines file that each response is appended to. If the file already has a text
+                for a query, made from the same passages, it is kept and the query is not answered
+                again.
+            executor: Executor whose workers generate the responses, as in :func:`mirage.respond`.
+                Passages are retrieved and reranked in this process. By default this process does
+                everything.
+            progress: Whether to show a progress bar.
 
         Raises:
-            SettingError: the pipeline has no generator.
+            SettingError: If the pipeline has no generator.
         """
         if self.generator is None:
             raise SettingError(
-                f"pipeline {self.name!r} finds passages and has nothing that answers; give it a "
-                "generator=, or use what .show(dataset) shows"
+                f"pipeline {self.name!r} has no generator, so it cannot answer; pass generator=, "
+                "or use the passages of .show(dataset)"
             )
-        shown = self.show(dataset)
+        queries_with_passages = self.show(dataset)
         return respond(
-            self.generator, shown, self.name, out=out, executor=executor, progress=progress
+            self.generator,
+            queries_with_passages,
+            self.name,
+            out=out,
+            executor=executor,
+            progress=progress,
         )
 
-    def _shown(self, query: Query, run: RetrievalRun) -> Sequence[Passage]:
+    def _select_passages(self, query: Query, run: RetrievalRun) -> Sequence[Passage]:
         if self.retriever is None:
             return ()
         passages = self.retriever.corpus.get_many(run[query.id].passage_ids[: self.show_k])
         if self.processor is None:
             return passages
+        # The processor is part of the evaluated system, so it must not see the ground truth.
         return self.processor.process(query.without_gold(), passages)

@@ -1,4 +1,4 @@
-"""Whether a text says that its question is not answered; the texts stand in no corpus."""
+"""Test whether abstentions are detected, with texts that are not in the training data."""
 
 from __future__ import annotations
 
@@ -87,12 +87,12 @@ ANSWERS = [
 
 
 @pytest.mark.parametrize(("language", "question", "text"), ABSTENTIONS)
-def test_an_abstention_is_one(language: str, question: str, text: str) -> None:
+def test_abstentions_are_detected(language: str, question: str, text: str) -> None:
     assert abstains(text, language, question=question) >= ABSTAINS_AT
 
 
 @pytest.mark.parametrize(("language", "question", "text"), ANSWERS)
-def test_an_answer_with_a_negation_or_a_caveat_is_none(
+def test_an_answer_with_a_negation_or_a_caveat_is_no_abstention(
     language: str, question: str, text: str
 ) -> None:
     assert abstains(text, language, question=question) < ABSTAINS_AT
@@ -105,7 +105,7 @@ def test_english_is_understood_in_every_language(language: str) -> None:
     assert abstains("It was painted by Anna Berg in 1931.", language) < ABSTAINS_AT
 
 
-def test_a_question_that_is_repeated_counts_for_nothing() -> None:
+def test_a_repeated_question_is_ignored() -> None:
     text = "Who built the lighthouse?\n\n{}"
     assert abstains(text.format("I don't know."), "en") >= ABSTAINS_AT
     assert abstains(text.format("Anna Berg built it in 1931."), "en") < ABSTAINS_AT
@@ -119,20 +119,23 @@ def test_marks_letters_and_apostrophes_are_folded() -> None:
     assert abstains("Mi o mo.", "yo") >= ABSTAINS_AT
 
 
-def test_what_stands_behind_a_contrast_is_read_by_itself() -> None:
+def test_text_after_a_contrast_word_is_a_separate_piece() -> None:
     text = "The passages say nothing of its age but it is 3 m high."
-    found = dict(zip(SIGNS, signs(text, "en"), strict=True))
-    assert found["plain_figures"] == 1
-    assert found["plain_turns"] > 0
+    values = dict(zip(SIGNS, signs(text, "en"), strict=True))
+    assert values["plain_figures"] == 1
+    assert values["plain_turns"] > 0
 
 
-def test_what_takes_up_the_question_belongs_to_the_cue() -> None:
-    text, question = "When the old harbour café closes, nobody says.", "When does it close?"
-    for asked, kinds in ((question, 1), (f"{question} The old harbour café.", 2)):
-        assert dict(zip(SIGNS, signs(text, "en", question=asked), strict=True))["cues"] == kinds
+def test_words_of_the_question_before_a_cue_belong_to_the_cue() -> None:
+    text, full_question = "When the old harbour café closes, nobody says.", "When does it close?"
+    for question_text, kinds in ((full_question, 1), (f"{full_question} The old harbour café.", 2)):
+        assert (
+            dict(zip(SIGNS, signs(text, "en", question=question_text), strict=True))["cues"]
+            == kinds
+        )
 
 
-def test_without_words_there_is_no_sign() -> None:
+def test_a_text_without_words_has_no_signs() -> None:
     for text in ("", "...", " \n"):
         assert abstains(text, "en") == 0
         assert not any(signs(text, "en"))
@@ -141,7 +144,7 @@ def test_without_words_there_is_no_sign() -> None:
 
 
 @given(st.text(max_size=300), st.sampled_from(sorted(LANGUAGES)), st.text(max_size=60))
-def test_every_text_has_a_certainty(text: str, language: str, question: str) -> None:
+def test_every_text_has_a_probability(text: str, language: str, question: str) -> None:
     assert 0 <= abstains(text, language, question=question) <= 1
     assert len(signs(text, language, question=question)) == len(SIGNS)
 

@@ -1,4 +1,4 @@
-"""What a text asserts of candidate answers: read from how it mentions them, in 18 languages."""
+"""Test claims about candidate answers, in 18 languages."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def test_a_mention_is_not_an_assertion(
     assert {candidate: read[candidate] for candidate in stances} == stances
 
 
-def test_mentions_have_their_places() -> None:
+def test_mentions_have_offsets() -> None:
     claims = read_claims("The Congo? No: the **River Nile**, as the Nile is called.", RIVERS, "en")
     words = [(m.candidate, claims.text[m.start : m.end]) for m in claims.mentions]
     assert words == [(1, "Congo"), (0, "River Nile"), (0, "Nile")]
@@ -75,7 +75,7 @@ def test_parts_of_one_answer_may_share_words() -> None:
     | st.lists(st.sampled_from(["Nile", "not", "Congo", ",", "\n", "?"])).map(" ".join),
     st.sampled_from(list(LANGUAGES)),
 )  # fmt: skip
-def test_every_text_has_a_reading(text: str, language: str) -> None:
+def test_every_text_is_read_consistently(text: str, language: str) -> None:
     claims = read_claims(text, RIVERS, language, question=QUESTION)
     assert claims == read_claims(text, RIVERS, language, question=QUESTION)
     assert len({claims.certainty[index] for index in claims.committed}) <= 1
@@ -86,8 +86,8 @@ def test_every_text_has_a_reading(text: str, language: str) -> None:
         assert mention.stance in Stance
 
 
-def test_kinds_of_text_that_no_tree_has_seen() -> None:
-    """Four kinds in 18 languages, written to be hard: the reading beats looking for a mention."""
+def test_held_out_kinds_of_text_are_mostly_read_correctly() -> None:
+    """Test four difficult kinds of text in 18 languages against a rule that looks for mentions."""
     right, mention_rule, turned = 0, 0, Counter[bool]()
     rows = [row for code in LANGUAGES for row in held_out(code)]
     for code, row in rows:
@@ -108,7 +108,7 @@ def held_out(code: str) -> list[tuple[str, dict[str, str]]]:
 
 
 def sides(query: Query, answer: str) -> tuple[str, str]:
-    """The side that a text takes, and the one that it takes if mentions are assertions."""
+    """Return the side that a text commits to, and the side if every mention were an assertion."""
     groups = (*(0 for _ in query.answers), *range(1, len(query.wrong_answers) + 1))
     candidates = (*query.answers, *query.wrong_answers)
     claims = read_claims(answer, candidates, query.language, question=query.text, groups=groups)
@@ -119,7 +119,7 @@ def sides(query: Query, answer: str) -> tuple[str, str]:
 
 
 @pytest.mark.parametrize("code", ["en", "fi", "hi", "ja", "sw", "te"])
-def test_true_answers_are_not_accused_and_lies_are(code: str) -> None:
+def test_false_answers_are_detected_and_true_ones_are_not_flagged(code: str) -> None:
     corpus = MirageDataset.bundled(code)
     lines = (DATA / "truth" / f"{code}.jsonl").read_text(encoding="utf-8").splitlines()
     rows = [row for row in map(json.loads, lines) if corpus[row["query_id"]].answerable]

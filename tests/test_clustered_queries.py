@@ -59,7 +59,7 @@ def test_a_cluster_that_cannot_be_told_is_one_clear_error() -> None:
         clusters_of(DATASET, "doc")
     with pytest.raises(UnknownNameError, match="query to cluster 'q99'"):
         clusters_of(DATASET, {"q99": "d"})
-    with pytest.raises(DatasetError, match="the cluster of query 'q0' is 3; give a text"):
+    with pytest.raises(DatasetError, match="the cluster of query 'q0' is 3; it must be a text"):
         clusters_of(DATASET, lambda _: 3)  # type: ignore[arg-type, return-value]
 
 

@@ -1,4 +1,4 @@
-"""Bounded concurrency, and async work called from plain code, in and out of a running loop."""
+"""Test bounded concurrency, and async work called from synchronous code with and without a loop."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from mirage.errors import SettingError
 
 
 @pytest.mark.parametrize("concurrency", [1, 3, 10, 100])
-def test_things_begin_in_order_and_no_more_than_so_many_at_a_time(concurrency: int) -> None:
+def test_calls_start_in_order_with_bounded_concurrency(concurrency: int) -> None:
     begun: list[int] = []
     ended: list[int] = []
     most = 0
@@ -44,32 +44,32 @@ def test_things_begin_in_order_and_no_more_than_so_many_at_a_time(concurrency: i
 
 
 def test_items_are_taken_as_they_are_needed() -> None:
-    taken = done = 0
+    taken_items = finished_items = 0
 
     def items() -> Iterator[int]:
-        nonlocal taken
+        nonlocal taken_items
         for i in range(1000):
-            taken += 1
-            assert taken - done <= 4
+            taken_items += 1
+            assert taken_items - finished_items <= 4
             yield i
 
     async def work(_: int) -> None:
-        nonlocal done
+        nonlocal finished_items
         await asyncio.sleep(0)
-        done += 1
+        finished_items += 1
 
     asyncio.run(for_each(items(), work, 4))
-    assert (taken, done) == (1000, 1000)
+    assert (taken_items, finished_items) == (1000, 1000)
 
 
-def test_nothing_to_do() -> None:
+def test_no_items() -> None:
     async def work(_: int) -> None:
         raise AssertionError
 
     asyncio.run(for_each([], work, 4))
 
 
-def test_the_first_error_ends_it_and_cancels_the_rest() -> None:
+def test_the_first_error_cancels_the_remaining_calls() -> None:
     begun: list[int] = []
     cancelled: list[int] = []
 
@@ -113,8 +113,8 @@ def test_an_interrupt_is_raised_as_it_is(kind: type[BaseException]) -> None:
         asyncio.run(for_each(range(5), work, 2))
 
 
-def test_work_that_cancels_itself_is_no_quiet_end() -> None:
-    """Some clients do so on a timeout; what stands behind it would be left undone."""
+def test_work_that_cancels_itself_raises() -> None:
+    """Some clients cancel their own task on a timeout. Later items would be skipped silently."""
 
     async def work(i: int) -> None:
         if i == 3:
@@ -145,10 +145,10 @@ def test_from_outside_it_can_be_cancelled() -> None:
 
 
 @pytest.mark.parametrize("concurrency", [0, -1])
-def test_a_number_that_makes_no_sense(concurrency: int) -> None:
+def test_a_concurrency_below_1_raises(concurrency: int) -> None:
     async def work(_: int) -> None: ...
 
-    with pytest.raises(SettingError, match=f"concurrency={concurrency} is to be 1 or more"):
+    with pytest.raises(SettingError, match=f"concurrency must be at least 1, got {concurrency}"):
         asyncio.run(for_each([1], work, concurrency))
 
 
@@ -171,37 +171,37 @@ def outside(call: Callable[[], Any]) -> Any:
     return call()
 
 
-places = pytest.mark.parametrize("place", [outside, in_a_running_loop])
+contexts = pytest.mark.parametrize("in_context", [outside, in_a_running_loop])
 
 
-@places
-def test_a_result(place: Callable[..., Any]) -> None:
-    assert place(lambda: run_sync(identity("x"))) == "x"
-    assert place(lambda: run_sync(identity(None))) is None
+@contexts
+def test_the_result_is_returned(in_context: Callable[..., Any]) -> None:
+    assert in_context(lambda: run_sync(identity("x"))) == "x"
+    assert in_context(lambda: run_sync(identity(None))) is None
 
 
-@places
+@contexts
 @pytest.mark.parametrize("kind", [KeyError, TimeoutError, asyncio.CancelledError, SystemExit])
-def test_an_error(place: Callable[..., Any], kind: type[BaseException]) -> None:
+def test_an_error_is_raised(in_context: Callable[..., Any], kind: type[BaseException]) -> None:
     async def work() -> None:
         await asyncio.sleep(0)
         raise kind("why")
 
     with pytest.raises(kind):
-        place(lambda: run_sync(work()))
+        in_context(lambda: run_sync(work()))
 
 
-@places
-def test_an_error_says_nothing_of_how_it_was_run(place: Callable[..., Any]) -> None:
+@contexts
+def test_an_error_has_no_context(in_context: Callable[..., Any]) -> None:
     async def work() -> None:
         raise KeyError("why")
 
     with pytest.raises(KeyError) as caught:
-        place(lambda: run_sync(work()))
+        in_context(lambda: run_sync(work()))
     assert caught.value.__context__ is None
 
 
-def test_the_thread_of_the_work() -> None:
+def test_work_runs_in_another_thread_only_inside_a_loop() -> None:
     async def where() -> threading.Thread:
         return threading.current_thread()
 
@@ -209,8 +209,8 @@ def test_the_thread_of_the_work() -> None:
     assert in_a_running_loop(lambda: run_sync(where())) is not threading.current_thread()
 
 
-@places
-def test_the_work_sees_the_context_of_its_caller(place: Callable[..., Any]) -> None:
+@contexts
+def test_the_work_sees_the_context_of_its_caller(in_context: Callable[..., Any]) -> None:
     variable: contextvars.ContextVar[str] = contextvars.ContextVar("variable")
 
     async def read() -> str:
@@ -220,11 +220,11 @@ def test_the_work_sees_the_context_of_its_caller(place: Callable[..., Any]) -> N
         variable.set("seen")
         return run_sync(read())
 
-    assert place(call) == "seen"
+    assert in_context(call) == "seen"
 
 
-def test_calls_in_each_other() -> None:
-    """A function that is called in async work may itself call async work, and so on."""
+def test_calls_can_be_nested() -> None:
+    """A function that is called in async work may itself run async work, to any depth."""
 
     async def nested(depth: int) -> int:
         return 0 if depth == 0 else 1 + run_sync(nested(depth - 1))
@@ -233,7 +233,7 @@ def test_calls_in_each_other() -> None:
 
 
 @pytest.mark.filterwarnings("default")
-def test_nothing_is_left_over() -> None:
+def test_no_warning_or_thread_remains() -> None:
     async def work() -> None:
         await asyncio.sleep(0)
         raise KeyError
@@ -241,9 +241,9 @@ def test_nothing_is_left_over() -> None:
     before = threading.active_count()
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        for place in (outside, in_a_running_loop):
+        for in_context in (outside, in_a_running_loop):
             with pytest.raises(KeyError):
-                place(lambda: run_sync(work()))
+                in_context(lambda: run_sync(work()))
         gc.collect()
     assert caught == []
     assert threading.active_count() == before
@@ -280,7 +280,7 @@ except KeyboardInterrupt:
 
 @pytest.mark.parametrize("way", ["plain", "loop", "kernel"])
 def test_ctrl_c_ends_the_work(way: str) -> None:
-    """It is cancelled, not left: what it has open can be closed."""
+    """The work is cancelled, not abandoned, so that it can close its resources."""
     with subprocess.Popen(
         [sys.executable, "-c", SCRIPT, way], stdout=subprocess.PIPE, text=True
     ) as process:
@@ -297,7 +297,7 @@ def test_ctrl_c_ends_the_work(way: str) -> None:
 
 
 def test_an_interrupt_before_the_thread_has_begun(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The work is cancelled then as well, as soon as it begins."""
+    """The work is cancelled as soon as it begins."""
     ended: list[str] = []
     run = asyncio.run
 

@@ -1,4 +1,4 @@
-"""Every reader of files, given damaged ones: what is raised is an error of this library."""
+"""Test that every reader raises an error of this library for a damaged file."""
 
 from __future__ import annotations
 
@@ -102,8 +102,8 @@ def _of_baseline(folder: Path) -> Path:
 
 
 def _of_sentences(folder: Path) -> Path:
-    one = {"query_id": "q1", "language": "en", "query": "Who?", "sentence": "He."}
-    rows = [one | {"passages": ["He it is."], "label": "Supported"}]
+    sentence = {"query_id": "q1", "language": "en", "query": "Who?", "sentence": "He."}
+    rows = [sentence | {"passages": ["He it is."], "label": "Supported"}]
     (folder / "en.jsonl").write_text("".join(map(row, [*rows, rows[0] | {"query_id": "q2"}])))
     return folder / "en.jsonl"
 
@@ -111,18 +111,23 @@ def _of_sentences(folder: Path) -> Path:
 def _of_memerag(folder: Path) -> Path:
     sentence = {"sentence": "He.", "factuality": "Supported", "relevance": ["Directly"]}
     sentence["fine_grained_factuality"] = "x"
-    one = {"query_id": 34, "query": "Who?", "context": [{"text": "He."}], "answer": [sentence]}
-    (folder / "en.jsonl").write_text(row(one))
+    query = {"query_id": 34, "query": "Who?", "context": [{"text": "He."}], "answer": [sentence]}
+    (folder / "en.jsonl").write_text(row(query))
     return folder / "en.jsonl"
 
 
 def _of_nomiracl(folder: Path) -> Path:
     prompt = "QUESTION:\nWho?\n\nCONTEXTS:\n[1] Title: He.\n\nOUTPUT:\n"
-    one = {"query_id": "1", "docids": ["1#0"], "prompt": prompt, "results": {"gpt-4-azure": "He."}}
-    one["results"] = {"gpt-4-azure": "He.", "x": "Yes, answer is present"}
+    query = {
+        "query_id": "1",
+        "docids": ["1#0"],
+        "prompt": prompt,
+        "results": {"gpt-4-azure": "He."},
+    }
+    query["results"] = {"gpt-4-azure": "He.", "x": "Yes, answer is present"}
     for name in ("relevant", "non_relevant"):
         (folder / name).mkdir()
-        (folder / name / "en.jsonl").write_text(row(one | {"query_id": name}))
+        (folder / name / "en.jsonl").write_text(row(query | {"query_id": name}))
     return folder / "relevant" / "en.jsonl"
 
 
@@ -222,7 +227,7 @@ def test_bytes_that_were_changed_cut_or_added(reader: Reader, data: st.DataObjec
 @FUZZ
 @given(data=st.data())
 def test_values_of_any_other_kind(reader: Reader, data: st.DataObject) -> None:
-    """In each line of JSON, or in the whole file where it is one, a value becomes another."""
+    """In each JSON line, or in a file that is one JSON value, a value is replaced by another."""
     text = reader[1].decode("utf-8", "replace")
     try:
         rows = [json.loads(text)]
@@ -231,17 +236,23 @@ def test_values_of_any_other_kind(reader: Reader, data: st.DataObject) -> None:
             rows = [json.loads(line) for line in text.splitlines()]
         except ValueError:
             rows = [text.split()]  # fields of TREC, which become any text
-    place: Any = rows
-    while isinstance(place, dict | list) and place:
-        key = data.draw(st.sampled_from([*place] if isinstance(place, dict) else range(len(place))))
-        if not isinstance(place[key], dict | list) or not place[key] or data.draw(st.booleans()):
-            place[key] = data.draw(VALUES)
+    container: Any = rows
+    while isinstance(container, dict | list) and container:
+        key = data.draw(
+            st.sampled_from([*container] if isinstance(container, dict) else range(len(container)))
+        )
+        if (
+            not isinstance(container[key], dict | list)
+            or not container[key]
+            or data.draw(st.booleans())
+        ):
+            container[key] = data.draw(VALUES)
             break
-        place = place[key]
+        container = container[key]
     attempt(reader, "".join(map(row, rows)).encode())
 
 
 @FUZZ
 @given(content=st.binary(max_size=60) | st.text(max_size=40).map(str.encode))
-def test_anything_else(reader: Reader, content: bytes) -> None:
+def test_arbitrary_content(reader: Reader, content: bytes) -> None:
     attempt(reader, content)

@@ -1,4 +1,4 @@
-"""Corpora, indexes and steps of grids that are damaged or crafted: one error each, no crash."""
+"""Test that damaged or crafted corpora, indexes and grid steps raise one error and never crash."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ OPENERS: dict[str, Callable[..., Any]] = {
 
 @contextmanager
 def holding(path: Path, content: bytes) -> Iterator[None]:
-    """Replace the content of a file for a while."""
+    """Replace the content of a file temporarily."""
     whole = path.read_bytes()
     path.write_bytes(content)
     try:
@@ -51,7 +51,7 @@ def holding(path: Path, content: bytes) -> Iterator[None]:
 
 
 def filled(path: Path, value: float) -> bytes:
-    """Return the content of a file of an array, with each number replaced by a value."""
+    """Return the content of an array file with each number replaced by a value."""
     array = np.load(path)
     content = path.read_bytes()
     return content[: len(content) - array.nbytes] + np.full_like(array, value).tobytes()
@@ -70,7 +70,7 @@ def test_one_flipped_bit_of_any_file_is_noticed_when_a_store_is_opened(
         with (
             holding(path, flipped),
             pytest.raises(
-                DatasetError, match=rf"{path.name} (is damaged|is not as|is no manifest)"
+                DatasetError, match=rf"{path.name} (is damaged|was changed|is no manifest)"
             ),
         ):
             OPENERS[kind](whole / kind, corpus)
@@ -204,7 +204,7 @@ def _question(text: str) -> Any:
 
 
 def test_no_number_of_a_graph_leads_out_of_it(whole: Path) -> None:
-    """Extreme numbers in places all over a graph are an error, or change no key."""
+    """Extreme numbers anywhere in a graph raise an error or do not change the keys."""
     pytest.importorskip("usearch", reason="needs the extra retrieval")
     from mirage.retrieval._graph import open_graph
 
@@ -221,8 +221,8 @@ def test_no_number_of_a_graph_leads_out_of_it(whole: Path) -> None:
                 except DatasetError:
                     faults += 1
                     continue
-                found = graph.search(np.ones(8, np.float16), 5, threads=1)
-                assert set(np.asarray(found.keys).tolist()) <= set(range(60))
+                matches = graph.search(np.ones(8, np.float16), 5, threads=1)
+                assert set(np.asarray(matches.keys).tolist()) <= set(range(60))
     assert faults > 50
 
 
@@ -234,7 +234,7 @@ def damage_stores(folder: Path, count: int, seed: int) -> list[Trial]:
 
 @pytest.mark.slow
 def test_a_thousand_damaged_stores_end_in_one_error_or_in_the_same_results(tmp_path: Path) -> None:
-    """If somebody fits the digests to the damage, results may differ, and no process crashes."""
+    """With digests that match the damage, results may differ, but no process crashes."""
     pytest.importorskip("usearch", reason="needs the extra retrieval")
     trials = damage_stores(tmp_path, 1000, 0)
     assert len(trials) == 1000

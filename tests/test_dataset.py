@@ -1,4 +1,4 @@
-"""Datasets: bundled, from files and back; and what is said of a file that is wrong."""
+"""Test datasets: bundled ones, reading and writing files, and errors for invalid files."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def test_bundled() -> None:
     assert bundled["q01"].text == "Ni mto upi ulio mrefu zaidi barani Afrika?"
 
 
-def test_bundled_knows_no_other_language() -> None:
+def test_bundled_rejects_other_languages() -> None:
     with pytest.raises(UnknownNameError, match="unknown language 'Kiswahili'; did you mean 'sw'"):
         MirageDataset.bundled("Kiswahili")
 
@@ -115,7 +115,7 @@ RESPONSE = st.builds(
     TEXT,
     st.none() | st.lists(NAME, max_size=3).map(tuple),
 )
-RESPONSES = st.lists(RESPONSE, min_size=1, max_size=4, unique_by=lambda one: one.query_id)
+RESPONSES = st.lists(RESPONSE, min_size=1, max_size=4, unique_by=lambda response: response.query_id)
 
 
 @settings(max_examples=100, deadline=None)
@@ -143,7 +143,7 @@ def test_files_of_other_tools_are_read(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("alias", ["text", "output", "response"])
-def test_a_run_may_name_the_text_otherwise(tmp_path: Path, alias: str) -> None:
+def test_a_run_may_use_an_alias_of_text(tmp_path: Path, alias: str) -> None:
     path = jsonl(tmp_path, {"query_id": 34, alias: "The Nile."}, {"query_id": 35, alias: ""})
     run = read_run(str(path), language="en")
     assert run["34"].text == "The Nile."
@@ -178,11 +178,11 @@ BAD_LINES = [
         {**ROW, "passages": [{"id": "1", "text": "x"}, {"id": "1", "text": "y"}]},
         "line 2: query 'a' shows passage '1' twice; ids are unique",
     ),
-    (ROW, "line 2, field 'id': query 'a' stands here a second time; query ids are unique"),
+    (ROW, "line 2, field 'id': query 'a' occurs a second time; query ids must be unique"),
     (
         {**ROW, "id": "b", "language": "de"},
-        "line 2, field 'language': 'de', but the queries above are in 'en'; make one dataset a "
-        "language",
+        "line 2, field 'language': 'de', but the queries above are in 'en'; make one dataset "
+        "per language",
     ),
 ]
 
@@ -232,8 +232,8 @@ def test_a_missing_file_and_a_folder_are_named(tmp_path: Path) -> None:
         ({"query_id": "b", "text": "x", "output": "y"}, "line 2, field 'output': Extra inputs"),
         (
             {"query_id": "a", "text": "again"},
-            "line 2, field 'query_id': query 'a' is answered here a second time; a run answers a "
-            "query once",
+            "line 2, field 'query_id': second response to query 'a'; a run has one "
+            "response per query",
         ),
     ],
 )
@@ -251,13 +251,14 @@ def test_a_run_in_no_known_language(tmp_path: Path) -> None:
 
 
 def test_wrong_records_without_a_file() -> None:
-    one = Query(id="a", language="en", text="?")
+    query = Query(id="a", language="en", text="?")
     with pytest.raises(DatasetError, match=r"^empty has no query; a dataset needs one or more$"):
         MirageDataset([], name="empty")
-    with pytest.raises(DatasetError, match=r"^d holds query 'a' twice; query ids are unique$"):
-        MirageDataset([one, one], name="d")
-    with pytest.raises(DatasetError, match=r"^d mixes the languages de, en; make one dataset a la"):
-        MirageDataset([one, Query(id="b", language="de", text="?")], name="d")
+    twice = r"^d contains query 'a' twice; query ids must be unique$"
+    with pytest.raises(DatasetError, match=twice):
+        MirageDataset([query, query], name="d")
+    with pytest.raises(DatasetError, match=r"^d mixes the languages de, en; make one dataset per"):
+        MirageDataset([query, Query(id="b", language="de", text="?")], name="d")
 
 
 # --- TREC
@@ -487,19 +488,19 @@ def test_a_sample_has_to_fit(n: int) -> None:
 
 
 def test_describe() -> None:
-    shown = (Passage(id="1", text="x"), Passage(id="2", text="y"))
+    passage_counts = (Passage(id="1", text="x"), Passage(id="2", text="y"))
     mixed = MirageDataset(
         [
             Query(
                 id="a",
                 language="yo",
                 text="ta ni?",
-                passages=shown,
+                passages=passage_counts,
                 relevant=("1",),
                 reference="##Reason: a b c [1]\n##Answer: d e [1][2]",
                 answers=[["d"]],
             ),
-            Query(id="b", language="yo", text="?", passages=shown[:1], answerable=False),
+            Query(id="b", language="yo", text="?", passages=passage_counts[:1], answerable=False),
             Query(id="c", language="yo", text="ki", answerable=True, reference="x"),
             Query(id="d", language="yo", text="?", relevant=("8", "9"), answerable=False),
         ],
@@ -527,12 +528,12 @@ def test_describe() -> None:
 
 
 def test_equality_and_repr() -> None:
-    one, other = dataset("a", "b"), MirageDataset(dataset("a", "b"), name="another name")
-    assert one == other
-    assert hash(one) == hash(other)
-    assert one != dataset("b", "a")
-    assert one != ["a", "b"]
-    assert repr(one) == "MirageDataset('d', language='en', queries=2)"
+    first, other = dataset("a", "b"), MirageDataset(dataset("a", "b"), name="another name")
+    assert first == other
+    assert hash(first) == hash(other)
+    assert first != dataset("b", "a")
+    assert first != ["a", "b"]
+    assert repr(first) == "MirageDataset('d', language='en', queries=2)"
 
 
 @pytest.mark.parametrize("code", LANGUAGES)
@@ -540,7 +541,7 @@ def test_a_dataset_takes_any_of_the_languages(code: str) -> None:
     assert MirageDataset([Query(id="a", language=code, text="?")]).language == code
 
 
-def test_what_cannot_be_written_names_the_file(tmp_path: Path) -> None:
+def test_a_file_that_cannot_be_written_is_named(tmp_path: Path) -> None:
     run = Run(model="m", language="sw", responses=(Response(query_id="q01", text="a"),))
     for write in (MirageDataset.bundled("sw").to_jsonl, lambda path: write_run(run, path)):
         with pytest.raises(DatasetError, match=r"x\.jsonl: cannot be written \(No such file"):

@@ -1,4 +1,4 @@
-"""Errors as a user meets them."""
+"""Test the messages of errors."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def test_an_unknown_name_hints_at_the_nearest_and_reads_well() -> None:
     assert isinstance(error, ValueError)
 
 
-def test_of_names_that_are_equally_near_the_first_is_meant() -> None:
+def test_the_first_of_equally_similar_names_is_suggested() -> None:
     queries = [f"q{number:02}" for number in range(1, 41)]
     assert str(UnknownNameError("query", "q1", queries)).endswith("did you mean 'q01'?")
     assert str(UnknownNameError("query", "Nile", queries)).startswith(

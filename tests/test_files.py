@@ -1,4 +1,4 @@
-"""Files are written whole, read within limits, and never outside the folder they belong to."""
+"""Test that files are written atomically, read within limits, and never outside their folder."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ SECRET = "the victim's text"
 
 @pytest.fixture
 def victim(tmp_path: Path) -> Path:
-    """A file outside the folder that is written to or read from."""
+    """Return a file outside of the folder that is written to or read from."""
     path = tmp_path / "victim.md"
     path.write_text(SECRET)
     return path
@@ -93,12 +93,12 @@ def test_a_link_at_a_name_that_can_be_foreseen_is_not_followed(
 def test_the_temporary_name_is_another_each_time_and_never_taken_over(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, victim: Path
 ) -> None:
-    seen = set()
+    temporary_names = set()
     for _ in range(3):
         with files.replace_file(tmp_path / "x") as file:
             file.write(b"x")
-            seen |= {path.name for path in tmp_path.glob(".mirage-*")}
-    assert len(seen) == 3
+            temporary_names |= {path.name for path in tmp_path.glob(".mirage-*")}
+    assert len(temporary_names) == 3
     # Even somebody who knows the name gains nothing.
     monkeypatch.setattr("mirage._base.files.secrets.token_hex", lambda _: "known")
     (tmp_path / ".mirage-known.part").symlink_to(victim)
@@ -148,7 +148,7 @@ def test_a_pipe_is_written_to(tmp_path: Path) -> None:
 
 
 def test_a_text_that_is_no_unicode_leaves_no_file(tmp_path: Path) -> None:
-    with pytest.raises(DatasetError, match="no Unicode"):
+    with pytest.raises(DatasetError, match="not valid Unicode"):
         files.write_text(tmp_path / "x", "\ud800")
     assert os.listdir(tmp_path) == []
 
@@ -182,7 +182,7 @@ def test_a_disk_that_is_full_only_when_the_file_is_flushed_is_noticed(
     assert os.listdir(tmp_path) == []
 
 
-def test_what_gzip_packs_is_the_same_at_any_time_and_under_any_name(
+def test_gzip_output_depends_on_the_content_only(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run = RetrievalRun.of({"q": {"p": 1.0}})
@@ -194,7 +194,7 @@ def test_what_gzip_packs_is_the_same_at_any_time_and_under_any_name(
 
 
 def written_elsewhere(path: Path) -> Iterator[str]:
-    """Calls that write a file without the functions of ``_base/files.py``."""
+    """Yield calls that write a file without the functions of ``_base/files.py``."""
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if not isinstance(node, ast.Call):
             continue
@@ -238,9 +238,9 @@ ALLOWED = {
 
 def test_every_file_is_written_by_one_function() -> None:
     calls = {
-        f"{place.partition(':')[0]} {place.rpartition(' ')[2]}"
+        f"{location.partition(':')[0]} {location.rpartition(' ')[2]}"
         for path in PACKAGE.rglob("*.py")
-        for place in written_elsewhere(path)
+        for location in written_elsewhere(path)
     }
     assert calls == set(ALLOWED)
 
@@ -405,7 +405,7 @@ def test_a_folder_that_is_a_link_itself_is_read(tmp_path: Path) -> None:
     assert ids(tmp_path / "current" / "*.md") == ["a.md"]
 
 
-def test_patterns_match_what_they_did(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_patterns_match_as_glob_does(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("a.md", "b.txt", "x/c.md", "x/y/d.md", ".hidden/e.md", "x/.f.md", "x/y/g.rst"):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text("text")
@@ -467,16 +467,16 @@ try:
 except MirageError as error:
     print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - base, error)
 """
-    done = subprocess.run(
+    completed = subprocess.run(
         [sys.executable, "-c", code],
         capture_output=True,
         text=True,
         check=True,
         env={**os.environ, "MIRAGE_READ_LIMIT": "16M"},
     )
-    kib, _, message = done.stdout.partition(" ")
+    kib, _, message = completed.stdout.partition(" ")
     assert int(kib) < 100 * 1024
-    assert "raise the limit by the environment variable MIRAGE_READ_LIMIT" in message
+    assert "raise the limit with the environment variable MIRAGE_READ_LIMIT" in message
 
 
 @pytest.mark.parametrize("reader", READERS)

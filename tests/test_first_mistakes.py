@@ -175,7 +175,7 @@ def test_a_dataset_without_a_query() -> None:
 def test_a_dataset_of_something_else(queries: Any) -> None:
     kind = type(queries[0]).__name__
     assert sentence(lambda: MirageDataset(queries, name="mine")) == (
-        f"mine consists of Query objects, and not of {kind}; MirageDataset.from_jsonl reads a file"
+        f"mine needs Query objects, got {kind}; read a file with MirageDataset.from_jsonl"
     )
 
 
@@ -229,17 +229,17 @@ def file_of(path: Path, row: Any) -> Path:
         (
             {"id": "q01", "answer": "x"},
             "field 'query_id': Field required (and 3 more); the fields are query_id, text, error, "
-            "repeat, shown, passages, and 'id', 'answer' are none of them",
+            "repeat, shown, passages; unknown: 'id', 'answer'",
         ),
         (
             {"query_id": "q01", "txt": "x"},
             "field 'text': Field required (and 1 more); the fields are query_id, text, error, "
-            "repeat, shown, passages, and 'txt' is none of them; did you mean 'text' by 'txt'?",
+            "repeat, shown, passages; unknown: 'txt'; did you mean 'text' instead of 'txt'?",
         ),
         (
             {"query_id": "q01", "text": "x", "score": 1},
             "field 'score': Extra inputs are not permitted; the fields are query_id, text, error, "
-            "repeat, shown, passages, and 'score' is none of them",
+            "repeat, shown, passages; unknown: 'score'",
         ),
         ({"query_id": "q01", "text": 5}, "field 'text': Input should be a valid string"),
     ],
@@ -255,17 +255,17 @@ def test_a_column_of_queries_by_another_name(tmp_path: Path) -> None:
     row = {"id": "q01", "langauge": LANGUAGE, "text": "Jina?"}
     path = file_of(tmp_path / "queries.jsonl", row)
     message = sentence(lambda: MirageDataset.from_jsonl(path))
-    assert message.endswith("did you mean 'language' by 'langauge'?")
+    assert message.endswith("did you mean 'language' instead of 'langauge'?")
 
 
 def test_a_json_array_in_place_of_json_lines(tmp_path: Path) -> None:
     path = file_of(tmp_path / "run.jsonl", [{"query_id": "q01", "text": "x"}])
     assert sentence(lambda: read_run(path, language=LANGUAGE)) == (
-        f"{path}, line 1: expected a JSON object, found list; JSON Lines is one object a line"
+        f"{path}, line 1: expected a JSON object, found list; JSON Lines has one object per line"
     )
     path.write_text(json.dumps([{"query_id": "q01", "text": "x"}], indent=2))
     message = sentence(lambda: read_run(path, language=LANGUAGE))
-    assert message.endswith("JSON Lines is one object a line, and no array")
+    assert message.endswith("JSON Lines has one object per line, not an array")
 
 
 def test_a_response_to_a_query_that_is_not_there(leaderboard: Leaderboard) -> None:

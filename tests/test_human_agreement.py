@@ -1,4 +1,4 @@
-"""How far judges agree with people: what ships, and how it reaches a ranking."""
+"""Test the bundled agreement of judges with human labels, and how a ranking reports it."""
 
 from __future__ import annotations
 
@@ -27,27 +27,27 @@ def test_the_published_figures_are_the_papers(data_dir: Path) -> None:
     paper = json.loads((data_dir / "published" / "memerag.json").read_text(encoding="utf-8"))
     rows = paper["balanced_accuracy_table5"].values()
     for model in ("gpt-4o-mini", "qwen2.5-32b", "llama3.2-90b", "llama3.2-11b"):
-        shipped = [100 * one.balanced_accuracy for one in known_agreement(model)]
+        shipped = [100 * figure.balanced_accuracy for figure in known_agreement(model)]
         assert shipped == pytest.approx([row[model] for row in rows])
 
 
-def test_what_ships_of_support_lexical_is_what_is_measured(data_dir: Path) -> None:
+def test_bundled_figures_of_support_lexical_equal_a_new_measurement(data_dir: Path) -> None:
     labelled = LabelledSentences.memerag(data_dir / "memerag" / "memerag", ("en", "de", "es"))
-    found = evaluate(labelled, ["support_lexical"], draws=10_000)["support_lexical"]
+    figures = evaluate(labelled, ["support_lexical"], draws=10_000)["support_lexical"]
     shipped = known_agreement("support_lexical")
-    assert found.agreement(source=shipped[0].source) == shipped
+    assert figures.agreement(source=shipped[0].source) == shipped
 
 
 def test_the_language_comes_before_the_mean_of_others() -> None:
-    assert [one.language for one in known_agreement("support_lexical", "de")] == ["de"]
+    assert [figure.language for figure in known_agreement("support_lexical", "de")] == ["de"]
     assert known_agreement("support_lexical", "sw") == ()
-    assert [one.language for one in known_agreement("gpt-4o-mini", "sw")] == [None] * 4
+    assert [figure.language for figure in known_agreement("gpt-4o-mini", "sw")] == [None] * 4
     assert known_agreement("nobody") == ()
     with pytest.raises(UnknownNameError, match="language"):
         known_agreement("gpt-4o-mini", "xx")
 
 
-def test_a_judge_carries_what_was_measured_and_what_is_published() -> None:
+def test_a_judge_has_measured_and_published_figures() -> None:
     judge = PairwiseJudge(
         [LLM("gpt-4o-mini", base_url="http://x"), LLM("ours", base_url="http://x")],
         agreement=[MEASURED],
@@ -61,20 +61,20 @@ def rankings() -> Iterator[tuple[str, tuple[HumanAgreement, ...]]]:
         board = Leaderboard(bundled.dataset, bundled.suite, bundled.ranker, agreement=[MEASURED])
         ranking = board.rank(cites_first)
         assert json.loads(ranking.to_json())["agreement"] == [
-            one.model_dump() | {"interval": one.interval and list(one.interval)}
-            for one in ranking.agreement
+            figure.model_dump() | {"interval": figure.interval and list(figure.interval)}
+            for figure in ranking.agreement
         ]
         yield code, ranking.agreement
 
 
-def test_a_ranking_says_how_far_its_judge_and_features_are_to_be_trusted() -> None:
+def test_a_ranking_reports_the_agreement_of_its_judge_and_features() -> None:
     assert dict(rankings()) == {
         "de": (MEASURED, *known_agreement("support_lexical", "de")),
         "sw": (MEASURED,),
     }
 
 
-def test_it_reads_as_a_sentence() -> None:
+def test_an_agreement_is_printed_as_a_sentence() -> None:
     assert str(MEASURED) == (
         "ours, relevance in German: 75.0 % balanced accuracy against people's labels (our labels)"
     )

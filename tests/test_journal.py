@@ -1,4 +1,4 @@
-"""Files of records that grow: ends of all kinds, two writers, and what stands in them after."""
+"""Test journals: crashes at any point, two writers, and the content of the file afterwards."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def path(tmp_path: Path) -> Path:
     return tmp_path / "folder" / "run.jsonl"
 
 
-def kept(path: Path) -> list[str]:
+def recorded_ids(path: Path) -> list[str]:
     with Journal(path, Response) as journal:
         return [record.query_id for record in journal.earlier]
 
@@ -63,10 +63,10 @@ def test_records_are_there_as_they_are_added(path: Path) -> None:
     with Journal(path, Response) as journal:
         assert journal.earlier == [response(3), response(1), response(2)]
         journal.add(response(4))
-    assert kept(path) == ["q3", "q1", "q2", "q4"]
+    assert recorded_ids(path) == ["q3", "q1", "q2", "q4"]
 
 
-def test_the_end_is_canonical_whatever_the_order(path: Path, tmp_path: Path) -> None:
+def test_finish_writes_the_same_file_whatever_the_order(path: Path, tmp_path: Path) -> None:
     other = tmp_path / "other.jsonl"
     for file, order in ((path, (3, 1, 2)), (other, (2, 3, 1))):
         with Journal(file, Response) as journal:
@@ -77,15 +77,15 @@ def test_the_end_is_canonical_whatever_the_order(path: Path, tmp_path: Path) -> 
     assert [file.name for file in path.parent.iterdir()] == ["run.jsonl"]
 
 
-def test_after_the_end_nothing_is_added(path: Path) -> None:
+def test_nothing_is_added_after_finish(path: Path) -> None:
     with Journal(path, Response) as journal:
         journal.finish([response(1)])
         with pytest.raises(ValueError, match="closed"):
             journal.add(response(2))
-    assert kept(path) == ["q1"]
+    assert recorded_ids(path) == ["q1"]
 
 
-def test_an_end_that_fails_leaves_the_file_as_it_was(path: Path) -> None:
+def test_a_failed_finish_leaves_the_file_unchanged(path: Path) -> None:
     def broken() -> Iterator[Response]:
         yield response(7)
         raise RuntimeError("in the middle")
@@ -95,7 +95,7 @@ def test_an_end_that_fails_leaves_the_file_as_it_was(path: Path) -> None:
         with pytest.raises(RuntimeError, match="in the middle"):
             journal.finish(broken())
         journal.add(response(2))
-    assert kept(path) == ["q1", "q2"]
+    assert recorded_ids(path) == ["q1", "q2"]
 
 
 def test_without_a_path_nothing_is_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -127,7 +127,7 @@ def test_any_text_makes_the_round_trip(
 
 
 def test_a_line_cut_at_any_byte_is_dropped(path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    """What stood before it stays, and what is added later stands on a line of its own."""
+    """Earlier lines are kept, and later records begin on a new line."""
     path.parent.mkdir()
     whole = (line(1) + line(2)).encode()
     for cut in range(len(line(1).encode()) + 1, len(whole) - 1):
@@ -138,7 +138,7 @@ def test_a_line_cut_at_any_byte_is_dropped(path: Path, caplog: pytest.LogCapture
             journal.add(response(3))
         (record,) = caplog.records
         assert (record.levelno, record.name) == (logging.WARNING, "mirage")
-        assert f"{path}: the last line was cut short" in record.getMessage()
+        assert f"{path}: the last line was incomplete" in record.getMessage()
         assert path.read_text(encoding="utf-8") == line(1) + line(3)
 
 
@@ -146,7 +146,7 @@ def test_a_line_cut_at_any_byte_is_dropped(path: Path, caplog: pytest.LogCapture
 def test_a_whole_record_without_a_line_end_is_kept(
     path: Path, start: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """As editors leave it, or a process that was killed one byte before the end."""
+    """Editors write such a file, and so does a process that is killed one byte before the end."""
     path.parent.mkdir()
     path.write_text(start + line(2).rstrip("\n"), encoding="utf-8")
     with Journal(path, Response) as journal:
@@ -156,7 +156,7 @@ def test_a_whole_record_without_a_line_end_is_kept(
 
 
 @pytest.mark.parametrize("content", ["notes of mine", f"{line(1)}notes of mine", "[1, 2]"])
-def test_what_is_no_journal_is_left_as_it_is(path: Path, content: str) -> None:
+def test_a_file_that_is_no_journal_is_not_changed(path: Path, content: str) -> None:
     path.parent.mkdir()
     path.write_text(content, encoding="utf-8")
     with pytest.raises(DatasetError, match=r"run\.jsonl, line \d: "):
@@ -180,7 +180,7 @@ def test_a_bad_line_names_file_and_line(path: Path, bad: str, says: str) -> None
     with pytest.raises(DatasetError, match=says):
         Journal(path, Response)
     path.write_text(line(1), encoding="utf-8")
-    assert kept(path) == ["q1"]  # the lock was given back
+    assert recorded_ids(path) == ["q1"]  # the lock was given back
 
 
 def test_a_file_that_cannot_be_opened(tmp_path: Path) -> None:
@@ -215,7 +215,7 @@ def go_on(process: subprocess.Popen[str]) -> None:
     process.stdin.flush()
 
 
-def test_a_second_process_is_turned_away(path: Path) -> None:
+def test_a_second_process_is_rejected(path: Path) -> None:
     with python(HOLD, path, "leave") as first:
         wait_for(first, "open")
         with pytest.raises(DatasetError, match=f"{path}: another process is writing this file"):
@@ -226,17 +226,20 @@ def test_a_second_process_is_turned_away(path: Path) -> None:
             Journal(path, Response)
         go_on(first)
     assert first.returncode == 0
-    assert kept(path) == ["q1"]
+    assert recorded_ids(path) == ["q1"]
 
 
-def test_this_process_twice(path: Path) -> None:
-    with Journal(path, Response), pytest.raises(DatasetError, match="or this one is, twice"):
+def test_opening_twice_in_one_process_raises(path: Path) -> None:
+    with (
+        Journal(path, Response),
+        pytest.raises(DatasetError, match="or this process opened it twice"),
+    ):
         Journal(path, Response)
-    assert kept(path) == []
+    assert recorded_ids(path) == []
 
 
-def test_after_the_end_another_may_write(path: Path) -> None:
-    """What it adds is in the file that replaced the old one."""
+def test_another_process_may_write_after_finish(path: Path) -> None:
+    """Its records are in the file that replaced the old one."""
     with python(HOLD, path, "finish") as first:
         wait_for(first, "open")
         go_on(first)
@@ -245,7 +248,7 @@ def test_after_the_end_another_may_write(path: Path) -> None:
             assert [record.query_id for record in journal.earlier] == ["q9"]
             journal.add(response(10))
         go_on(first)
-    assert kept(path) == ["q9", "q10"]
+    assert recorded_ids(path) == ["q9", "q10"]
 
 
 def test_a_killed_writer_gives_its_lock_back_and_loses_nothing(path: Path) -> None:
@@ -264,13 +267,13 @@ with Journal(sys.argv[1], Response) as journal:
                 break
         writer.send_signal(signal.SIGKILL)
         count = 101 + len(writer.stdout.readlines())
-    assert kept(path)[:count] == [f"q{i}" for i in range(count)]
+    assert recorded_ids(path)[:count] == [f"q{i}" for i in range(count)]
 
 
 def test_a_file_that_is_replaced_while_it_is_opened(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Between opening and locking: the lock would be one on a file that is gone."""
+    """If the file is replaced between opening and locking, the lock would be on a deleted file."""
     with Journal(path, Response) as journal:
         journal.add(response(1))
     newer = path.with_name("newer.jsonl")
@@ -286,14 +289,13 @@ def test_a_file_that_is_replaced_while_it_is_opened(
     with Journal(path, Response) as journal:
         assert journal.earlier == [response(2)]
         journal.add(response(3))
-    assert kept(path) == ["q2", "q3"]
+    assert recorded_ids(path) == ["q2", "q3"]
 
 
 def test_writers_who_end_and_begin_at_once_lose_nothing(path: Path) -> None:
-    """Three processes open, add and end, again and again, as soon as they can.
+    """Three processes repeatedly open the journal, add a record and finish, without a pause.
 
-    Each adds a record of its own to whatever is there. A record would be lost if one could open a
-    file that another is about to replace.
+    A record would be lost if a process could open a file that another one is about to replace.
     """
     script = """
 from mirage.errors import DatasetError
@@ -319,11 +321,11 @@ for i in range(30):
     for writer in writers:
         _, errors = writer.communicate(timeout=60)
         assert (writer.returncode, errors) == (0, "")
-    assert kept(path) == sorted(f"{name}-{i}" for name in "abc" for i in range(30))
+    assert recorded_ids(path) == sorted(f"{name}-{i}" for name in "abc" for i in range(30))
 
 
 def test_a_full_disk_is_named(path: Path) -> None:
-    """A limit on the size of files stands for it."""
+    """A limit on the size of files simulates a full disk."""
     script = """
 import resource, signal
 from mirage.errors import DatasetError
@@ -343,14 +345,14 @@ journal.__exit__(None, None, None)
     assert errors == ""
     count, _, message = output.partition(" ")
     assert message == (
-        f"{path}: cannot be written (File too large); what was written before is kept in it: make "
-        "room, and do the same again, which goes on from there\n"
+        f"{path}: cannot be written (File too large); the records written so far are kept: free "
+        "disk space and run the same again, which continues from there\n"
     )
-    assert kept(path) == [f"q{i}" for i in range(int(count))] + ["last"]
+    assert recorded_ids(path) == [f"q{i}" for i in range(int(count))] + ["last"]
 
 
-def test_a_full_disk_ends_in_one_error_of_ours(path: Path) -> None:
-    """Also where the work is left: what could not be written is not written once more."""
+def test_a_full_disk_raises_one_mirage_error(path: Path) -> None:
+    """When the ``with`` block is left, the failed write is not repeated."""
     script = """
 import resource, signal
 from mirage.errors import DatasetError
@@ -372,7 +374,7 @@ except DatasetError:
     count, message = output.splitlines()
     assert errors == ""
     assert "cannot be written (File too large)" in message
-    assert kept(path) == [f"q{i}" for i in range(int(count))]
+    assert recorded_ids(path) == [f"q{i}" for i in range(int(count))]
     assert [file.name for file in path.parent.iterdir()] == [path.name]
 
 
@@ -384,8 +386,8 @@ def test_a_file_that_ends_in_nuls_is_mended(
     path.write_text(line(1) + end, encoding="utf-8")
     with Journal(path, Response) as journal:
         journal.add(response(3))
-    assert "it ended in NULs" in caplog.text
-    assert kept(path) == ["q1", "q3"]
+    assert "the file ended in NULs" in caplog.text
+    assert recorded_ids(path) == ["q1", "q3"]
 
 
 def test_a_link_stays_a_link(path: Path, tmp_path: Path) -> None:

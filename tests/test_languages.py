@@ -1,4 +1,4 @@
-"""The language table against Unicode's own data."""
+"""Test the language table against Unicode's data."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def test_terminators_are_punctuation(entry: Language) -> None:
 
 @each_language
 def test_words_are_told_apart(entry: Language) -> None:
-    """No word is empty, decomposed, written twice, or stands for two things."""
+    """No word is empty, decomposed, listed twice, or has two meanings."""
     english = LANGUAGES["en"]
 
     def of(*fields: str) -> list[str]:

@@ -1,4 +1,4 @@
-"""Layout and small talk around an answer: headings, tables, JSON, greetings, lists of sources."""
+"""Test layout and small talk: headings, tables, JSON, greetings, lists of sources."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def parsed(text: str) -> ParsedResponse:
         ('```json\n{"reasoning": "So it is.", "answer": "The Nile."}\n```', "The Nile."),
     ],
 )
-def test_layout_is_no_content(text: str, content: str) -> None:
+def test_layout_is_removed_from_the_content(text: str, content: str) -> None:
     assert parsed(text).answer_text == content
 
 
@@ -71,11 +71,11 @@ def test_layout_is_no_content(text: str, content: str) -> None:
         "For 2023 the passages contain only the programme.",
     ],
 )
-def test_a_claim_is_never_set_aside(text: str) -> None:
+def test_claims_are_never_removed(text: str) -> None:
     assert parsed(f"{text} The Nile covers 6,600 km.").answer_text.startswith(text)
 
 
-def test_what_only_greets_is_read_if_nothing_else_is_there() -> None:
+def test_a_greeting_stays_if_there_is_nothing_else() -> None:
     assert parsed("Great question! I hope this helps.").answer_text
 
 

@@ -1,4 +1,4 @@
-"""What is logged: no text of others moves the cursor of a terminal."""
+"""Test that logged text from users cannot control a terminal."""
 
 from __future__ import annotations
 
@@ -33,11 +33,13 @@ def test_an_error_of_a_system_is_logged_without_escape_sequences(
 
 
 @given(st.text())
-def test_what_is_visible_is_otherwise_as_it_was(text: str) -> None:
-    shown = visible(text)
-    assert all(char.isprintable() or char in "\t\n" or char not in "\x00\x1b\x7f" for char in shown)
+def test_visible_text_is_logged_unchanged(text: str) -> None:
+    visible_text = visible(text)
+    assert all(
+        char.isprintable() or char in "\t\n" or char not in "\x00\x1b\x7f" for char in visible_text
+    )
     if text.isprintable():
-        assert shown == text
+        assert visible_text == text
 
 
 def test_a_logger_has_its_filter_once() -> None:

@@ -1,4 +1,4 @@
-"""Mentions: a short phrase in a text, by hand, in several scripts."""
+"""Test mentions of short phrases, with examples in several scripts."""
 
 from __future__ import annotations
 
@@ -32,7 +32,9 @@ from mirage.text.numbers import numbers, without_numbers
         ("Miguel de Cervantes", "Miguel Cervantes wrote it", "en"),
     ],
 )
-def test_a_phrase_is_found_in_other_clothes(phrase: str, text: str, language: str) -> None:
+def test_a_phrase_matches_with_other_endings_accents_and_digits(
+    phrase: str, text: str, language: str
+) -> None:
     assert mention(phrase, text, language) >= MENTIONED_AT
 
 
@@ -49,11 +51,11 @@ def test_a_phrase_is_found_in_other_clothes(phrase: str, text: str, language: st
         ("Nile", "", "en"),
     ],
 )
-def test_another_phrase_is_not(phrase: str, text: str, language: str) -> None:
+def test_another_phrase_does_not_match(phrase: str, text: str, language: str) -> None:
     assert mention(phrase, text, language) < MENTIONED_AT
 
 
-def test_the_share_is_of_n_grams_in_one_place() -> None:
+def test_n_grams_count_within_one_stretch_only() -> None:
     # " nile" has the trigrams " ni", "nil", "ile"; "nilo" holds two of them.
     assert mention("Nile", "the Nilo", "en") == pytest.approx(2 / 3)
     # " abra kadabra" has nine: both words are within a stretch of 19 characters, and not of 40.
@@ -62,7 +64,7 @@ def test_the_share_is_of_n_grams_in_one_place() -> None:
     assert mention(whole, far, "en") == pytest.approx(6 / 9)  # of the second word
 
 
-def test_a_number_without_words_is_there_or_not() -> None:
+def test_a_phrase_without_words_scores_0_or_1() -> None:
     assert mention("42", "42 of them", "sw") == 1
     assert mention("42", "24 of them", "sw") == 0
     assert mention("?!", "what?!", "en") == 0
@@ -90,7 +92,7 @@ def test_a_text_without_its_numbers() -> None:
 
 
 @given(st.text(max_size=30), st.text(max_size=80), st.sampled_from(sorted(LANGUAGES)))
-def test_it_is_a_share_for_every_text(phrase: str, text: str, language: str) -> None:
+def test_every_score_is_between_0_and_1(phrase: str, text: str, language: str) -> None:
     assert 0 <= mention(phrase, text, language) <= 1
     if phrase.strip() and mention(phrase, phrase, language):
         assert mention(phrase, f"{text} {phrase} {text}", language) == 1

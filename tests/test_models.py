@@ -1,4 +1,4 @@
-"""The records: what they refuse, and that they survive a process."""
+"""Test records: validation, pickling and JSON."""
 
 from __future__ import annotations
 
@@ -178,7 +178,7 @@ def test_a_run_may_be_empty() -> None:
 
 
 @pytest.mark.parametrize("count", [2, 2000])
-def test_the_passage_that_stands_twice_is_named_wherever_it_stands(count: int) -> None:
+def test_a_duplicate_passage_is_named_at_any_position(count: int) -> None:
     passages = [Passage(id=f"{i}", text="x") for i in [*range(count), count - 1]]
     with pytest.raises(ValidationError, match=f"shows passage '{count - 1}' twice"):
         Query(id="q", language="en", text="Why?", passages=passages)

@@ -1,4 +1,4 @@
-"""A pipeline is a system like any other: generators, features, judges and boards take it."""
+"""Test that generators, features, judges and leaderboards take pipelines like any other system."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def first_sentence(query: Query) -> str:
 
 
 class Reversed:
-    """A reranker that turns the order round."""
+    """A reranker that reverses the order."""
 
     name = fingerprint = "reversed"
 
@@ -65,7 +65,7 @@ class Reversed:
 
 
 class FirstSentence:
-    """A context processor that leaves one sentence."""
+    """A context processor that keeps one sentence."""
 
     name = "first sentence"
 
@@ -74,15 +74,17 @@ class FirstSentence:
         return [p.model_copy(update={"text": p.text.split(". ")[0]}) for p in passages]
 
 
-def test_what_was_found_is_shown_and_what_measures_stays(oracle: OracleRetriever) -> None:
-    shown = Pipeline(oracle, show_k=2).show(DATASET)
-    for query, before in zip(shown, DATASET, strict=True):
+def test_retrieved_passages_are_shown_and_ground_truth_is_kept(oracle: OracleRetriever) -> None:
+    with_passages = Pipeline(oracle, show_k=2).show(DATASET)
+    for query, before in zip(with_passages, DATASET, strict=True):
         assert query.passage_ids == before.relevant[:2]
         assert query.without_gold().passages == query.passages
         assert (query.relevant, query.reference) == (before.relevant, before.reference)
 
 
-def test_responses_carry_what_they_were_made_from(oracle: OracleRetriever, tmp_path: Path) -> None:
+def test_responses_contain_the_passages_that_they_were_made_from(
+    oracle: OracleRetriever, tmp_path: Path
+) -> None:
     rag = Pipeline(oracle, generator=first_sentence, show_k=1)
     run = rag.run(DATASET, out=tmp_path / "run.jsonl", progress=False)
     assert run.model == "oracle + first_sentence"
@@ -92,7 +94,7 @@ def test_responses_carry_what_they_were_made_from(oracle: OracleRetriever, tmp_p
         assert response.passages == (PASSAGES[response.shown[0]],)
 
 
-def test_features_are_of_what_was_shown(oracle: OracleRetriever) -> None:
+def test_features_use_the_shown_passages(oracle: OracleRetriever) -> None:
     bare = MirageDataset(
         [query.model_copy(update={"passages": ()}) for query in DATASET], name="bare"
     )
@@ -112,29 +114,29 @@ def test_features_are_of_what_was_shown(oracle: OracleRetriever) -> None:
     assert blind.reasons
 
 
-def test_a_killed_run_goes_on_and_what_was_made_from_other_passages_is_asked_again(
+def test_a_killed_run_continues_and_repeats_answers_from_other_passages(
     oracle: OracleRetriever, tmp_path: Path
 ) -> None:
-    out, asked = tmp_path / "run.jsonl", []
+    out, answered_ids = tmp_path / "run.jsonl", []
 
     def answer(query: Query) -> str:
-        asked.append(query.id)
+        answered_ids.append(query.id)
         return first_sentence(query)
 
     rag = Pipeline(oracle, generator=answer, show_k=1)
     rag.run(DATASET, out=out, progress=False)
     lines = out.read_text().splitlines(keepends=True)
     out.write_text("".join(lines[:3]))
-    asked.clear()
+    answered_ids.clear()
     rag.run(DATASET, out=out, progress=False)
-    assert asked == list(DATASET.query_ids[3:])
-    asked.clear()
+    assert answered_ids == list(DATASET.query_ids[3:])
+    answered_ids.clear()
     pruned = Pipeline(oracle, processor=FirstSentence(), generator=answer, show_k=1)
     pruned.run(DATASET, out=out, progress=False)
-    assert asked == list(DATASET.query_ids)
+    assert answered_ids == list(DATASET.query_ids)
 
 
-def test_reranker_and_processor_have_their_turn(oracle: OracleRetriever) -> None:
+def test_the_reranker_and_the_processor_are_applied(oracle: OracleRetriever) -> None:
     rag = Pipeline(oracle, reranker=Reversed(), processor=FirstSentence(), show_k=1)
     assert rag.name == "oracle + reversed + first sentence"
     query = next(query for query in DATASET if len(query.relevant) > 1)
@@ -151,10 +153,10 @@ def test_closed_book_shows_nothing() -> None:
 
 
 def test_a_board_takes_a_pipeline(corpus: Corpus) -> None:
-    found = RetrievalRun.of(
+    retrieval_run = RetrievalRun.of(
         {query.id: dict.fromkeys(query.passage_ids, 1.0) for query in MirageDataset.bundled("en")}
     )
-    rag = Pipeline(RunRetriever(found, corpus), generator=first_sentence)
+    rag = Pipeline(RunRetriever(retrieval_run, corpus), generator=first_sentence)
     ranking = Leaderboard.bundled("en").rank(rag, "rag", progress=False)
     plain = Leaderboard.bundled("en").rank(first_sentence, "rag", progress=False)
     assert ranking["rag"].logit == pytest.approx(plain["rag"].logit, abs=1e-12)
@@ -202,19 +204,17 @@ def test_a_hybrid_fuses(corpus: Corpus) -> None:
 
 
 @pytest.mark.parametrize("depths", [{"show_k": 0}, {"show_k": 60}, {"show_k": 9, "retrieve_k": 8}])
-def test_depths_that_make_no_sense_are_refused(
-    oracle: OracleRetriever, depths: dict[str, int]
-) -> None:
-    with pytest.raises(SettingError, match="a pipeline shows 1 passage or more"):
+def test_invalid_depths_raise(oracle: OracleRetriever, depths: dict[str, int]) -> None:
+    with pytest.raises(SettingError, match="expected 1 <= show_k <= rerank_k <= retrieve_k"):
         Pipeline(oracle, **depths)  # type: ignore[arg-type]
 
 
-def test_without_a_generator_nothing_answers(oracle: OracleRetriever) -> None:
-    with pytest.raises(SettingError, match="give it a generator="):
+def test_running_without_a_generator_raises(oracle: OracleRetriever) -> None:
+    with pytest.raises(SettingError, match="pass generator="):
         Pipeline(oracle).run(DATASET)
 
 
-def test_failures_are_failures(oracle: OracleRetriever) -> None:
+def test_a_failed_answer_is_a_failed_response(oracle: OracleRetriever) -> None:
     def broken(query: Query) -> str:
         if query.id == DATASET[0].id:
             raise RuntimeError("out of order")
@@ -236,8 +236,8 @@ def test_a_prompt_in_a_pipeline_shows_passages_in_rank_order(
             DATASET, progress=False
         )
 
-    found = Pipeline(BM25.build(corpus), show_k=5).retrieve(DATASET)
-    ranked = [found[query.id].passage_ids[:5] for query in DATASET]
+    retrieval_run = Pipeline(BM25.build(corpus), show_k=5).retrieve(DATASET)
+    ranked = [retrieval_run[query.id].passage_ids[:5] for query in DATASET]
     assert [response.shown for response in run(5)] == ranked
     assert [response.shown for response in run(5, RagPrompt(seed=3))] == ranked
     assert [response.shown for response in run(5, RagPrompt(order="shuffled"))] != ranked
@@ -248,7 +248,7 @@ def test_a_prompt_in_a_pipeline_shows_passages_in_rank_order(
 
 def test_the_oracle_takes_turns_among_the_documents_that_qrels_name() -> None:
     passages = [Passage(id=f"{page}#{n}", text=f"{page} {n}") for page in "abc" for n in range(3)]
-    named = [Passage(id=str(n), text="x", document="doc") for n in range(2)]
+    document_passages = [Passage(id=str(n), text="x", document="doc") for n in range(2)]
     queries = MirageDataset(
         [Query(id="q", language="en", text="?", relevant=("c", "a")),
          Query(id="none", language="en", text="?")]
@@ -257,7 +257,7 @@ def test_the_oracle_takes_turns_among_the_documents_that_qrels_name() -> None:
     assert run["q"].passage_ids == ("c#0", "a#0", "c#1", "a#1")
     assert run["none"].passage_ids == ()
     query = Query(id="q", language="en", text="?", relevant=("doc",))
-    run = OracleRetriever(Corpus.build(named)).retrieve([query], 4)
+    run = OracleRetriever(Corpus.build(document_passages)).retrieve([query], 4)
     assert run["q"].passage_ids == ("0", "1")
     with pytest.raises(DatasetError, match="none of the 1 passages or documents"):
         OracleRetriever(Corpus.build(passages)).retrieve([query], 4)

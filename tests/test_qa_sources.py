@@ -190,7 +190,7 @@ def test_forms_and_languages_are_named(tmp_path: Path) -> None:
     with pytest.raises(DatasetError, match="field 'language' is missing"):
         MirageDataset.from_qa(json_lines(path, [{"id": "1", "question": "?"}]))
     twice = json_lines(path, [{"id": "1", "question": "?"}] * 2)
-    with pytest.raises(DatasetError, match="'1' stands here a second time"):
+    with pytest.raises(DatasetError, match="'1' occurs a second time"):
         MirageDataset.from_qa(twice, language="en")
 
 

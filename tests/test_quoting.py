@@ -1,4 +1,4 @@
-"""Foreign text stays text in every language that it is written into."""
+"""Test that foreign text remains text in every language that it is written into."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ SELECTORS.add("\u180f")
 
 
 def hidden(text: str, lines: str = "\t\n") -> list[str]:
-    """The characters of a text that a terminal obeys, or that a reader cannot see."""
+    """Return the characters of a text that a terminal obeys or that are invisible."""
     return [
         char
         for i, char in enumerate(text)
@@ -92,10 +92,10 @@ def unescaped(text: str) -> str:
 
 
 def check_terminal(text: str) -> None:
-    shown = visible(text)
-    assert hidden(shown) == []
-    assert unescaped(shown) == unescaped(text)
-    assert visible(shown) == shown
+    displayed = visible(text)
+    assert hidden(displayed) == []
+    assert unescaped(displayed) == unescaped(text)
+    assert visible(displayed) == displayed
     assert hidden(one_line(text), lines="") == []
     table = Table(text, ("name", text), ((text, "1"),), notes=(text,), name=0)
     lines = to_text(table).replace("\u2068", "").replace("\u2069", "")
@@ -105,11 +105,11 @@ def check_terminal(text: str) -> None:
 def check_json(text: str) -> None:
     plain = json.dumps({text: [text]}, ensure_ascii=False)
     for encoding in ("utf-8", "latin-1", "ascii"):
-        shown = json_text(plain, encoding)
+        displayed = json_text(plain, encoding)
         # JSON has no way to tell two surrogates from the character that they are halves of.
-        assert json.loads(shown) == json.loads(json.dumps({text: [text]}))
-        assert hidden(shown) == []
-        shown.encode(encoding)
+        assert json.loads(displayed) == json.loads(json.dumps({text: [text]}))
+        assert hidden(displayed) == []
+        displayed.encode(encoding)
 
 
 # Python and shells --------------------------------------------------------------------------------
@@ -137,10 +137,10 @@ def check_markdown(text: str) -> None:
     for line in source.split("\n"):
         assert re.match(r"/\w|\s*::include|---$|\+\+\+$|;;;$", line) is None
     # Everything is there, and can be copied.
-    shown = one_line(text).strip()
+    displayed = one_line(text).strip()
     # Markdown drops a paragraph of blanks, and keeps one of other spaces.
-    paragraphs = [shown] if one_line(text).strip(" ") else []
-    want = [*paragraphs, shown, "n", shown, "1", shown, "2", *paragraphs]
+    paragraphs = [displayed] if one_line(text).strip(" ") else []
+    want = [*paragraphs, displayed, "n", displayed, "1", displayed, "2", *paragraphs]
     for html in (COMMONMARK.render(source), cmarkgfm.github_flavored_markdown_to_html(source)):
         assert [block.strip() for block in Page(html).blocks] == want
 
@@ -301,17 +301,17 @@ def test_every_formula_has_an_apostrophe_and_numbers_have_none(text: str) -> Non
     assert read_csv(csv_text(["a"], [[text]])) == [{"a": text}]
 
 
-def test_what_is_no_csv_is_one_error() -> None:
+def test_invalid_csv_raises_one_error() -> None:
     with pytest.raises(DatasetError, match=r"sheet.csv, line \d: is not CSV"):
         read_csv(f"a\n{'x' * (csv.field_size_limit() + 1)}\n", "sheet.csv")
 
 
 @pytest.mark.parametrize("text", sorted({*CODE} - {"\ud83d\ude00"}))  # no name of a file
 def test_a_shell_reads_one_word(text: str) -> None:
-    done = subprocess.run(
+    completed = subprocess.run(
         ["sh", "-c", f"printf %s {shell_word(text)}"], capture_output=True, check=True
     )
-    assert os.fsdecode(done.stdout) == text
+    assert os.fsdecode(completed.stdout) == text
 
 
 # No other module quotes ---------------------------------------------------------------------------
@@ -342,7 +342,7 @@ ALLOWED = {
 
 
 def quoting_in(source: str) -> Iterator[str]:
-    """What a module uses to quote text by itself."""
+    """Return the names with which a module quotes text itself."""
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names if alias.name in QUOTERS)
@@ -361,7 +361,7 @@ def quoting_in(source: str) -> Iterator[str]:
 
 
 def literal_of(node: ast.JoinedStr) -> str:
-    """An f-string with ``{}`` for its values."""
+    """Return an f-string with ``{}`` for its values."""
     return "".join(
         str(part.value) if isinstance(part, ast.Constant) else "{}" for part in node.values
     )

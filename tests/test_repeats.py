@@ -64,7 +64,7 @@ def test_a_query_is_answered_once_in_each_repeat(tmp_path: Path) -> None:
         Run(model="m", language="sw", responses=tuple(twice))
     (tmp_path / "r.jsonl").write_text('{"query_id": "q", "text": "a"}\n' * 2)
     with pytest.raises(
-        DatasetError, match='but for repeats, which have a number \\("repeat": 1\\)'
+        DatasetError, match='except for repeats, which need a number \\("repeat": 1\\)'
     ):
         read_run(tmp_path / "r.jsonl", language="sw")
     with pytest.raises(SettingError, match="what is recorded cannot be asked again"):

@@ -1,4 +1,4 @@
-"""Parsing: tables of the forms that models write, properties of any text, and real outputs."""
+"""Test parsing with tables of forms that models write, properties of any text, and real outputs."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ CODES = list(LANGUAGES)
 
 
 def ids(*positions: int) -> tuple[str, ...]:
-    """The shown ids at these positions, from 1."""
+    """Return the shown ids at these positions, counted from 1."""
     return tuple(SHOWN[position - 1] for position in positions)
 
 
@@ -127,7 +127,7 @@ def test_a_heading_word_in_prose_is_no_heading(prose: str) -> None:
     assert (inside.answer, inside.well_formed) == (prose, True)
 
 
-def test_beside_headings_with_marks_a_bare_one_is_prose() -> None:
+def test_a_heading_word_without_marks_is_prose_if_another_has_marks() -> None:
     text = "##Reason: It follows.\nReason: rain.\n##Answer: Two things.\n原因：雨。"
     parsed = parse(text, "zh", SHOWN)
     assert parsed.reason == "It follows.\nReason: rain."
@@ -302,7 +302,7 @@ def test_citation_forms(code: str, citation: str, cited: tuple[str, ...]) -> Non
         "2]",
     ],
 )
-def test_what_is_no_citation_stays(bracket: str) -> None:
+def test_ordinary_brackets_stay_in_the_text(bracket: str) -> None:
     parsed = parse(f"The Nile {bracket} is long.", "en", SHOWN)
     assert parsed.citations == ()
     assert parsed.answer_text == f"The Nile {bracket} is long."
@@ -406,13 +406,13 @@ def test_cite_by_id_writes_footnotes_once() -> None:
     assert cite_by_id(text, "en", SHOWN) == ("The Nile is long.[1001#2]\n\n", True)
 
 
-def test_a_bracket_of_another_language_is_none() -> None:
+def test_a_bracket_of_another_language_is_no_citation() -> None:
     assert parse("Nile 〔1〕.", "en", SHOWN).citations == ()
 
 
 def test_an_id_wins_over_a_position() -> None:
-    shown = ("3", "1", "2", "2019", "9")
-    assert parse("a [1] b [3] c [2019] d [4] e [1-3]", "en", shown).citations == (
+    passage_ids = ("3", "1", "2", "2019", "9")
+    assert parse("a [1] b [3] c [2019] d [4] e [1-3]", "en", passage_ids).citations == (
         "1",
         "3",
         "2019",
@@ -423,12 +423,17 @@ def test_an_id_wins_over_a_position() -> None:
 
 
 def test_ids_of_any_shape() -> None:
-    shown = ("Nile, the (river)", "Congo River", "doc-7", "B", "uuid:9f-1", "Ñandú")
+    passage_ids = ("Nile, the (river)", "Congo River", "doc-7", "B", "uuid:9f-1", "Ñandú")
     text = "a [Nile, the (river)] b [doc-7; Congo River] c [b] d [UUID:9F-1] e [Ñandú]"
-    assert parse(text, "en", shown).citations == (*shown[:1], "doc-7", "Congo River", *shown[3:])
+    assert parse(text, "en", passage_ids).citations == (
+        *passage_ids[:1],
+        "doc-7",
+        "Congo River",
+        *passage_ids[3:],
+    )
 
 
-def test_of_ids_that_differ_by_case_the_exact_one_then_the_first_is_meant() -> None:
+def test_an_exact_id_wins_over_one_that_differs_by_case() -> None:
     assert parse("[Ab] [ab]", "en", ("AB", "Ab")).citations == ("Ab", "AB")
 
 
@@ -437,11 +442,11 @@ def test_an_id_is_not_taken_apart_at_a_conjunction() -> None:
 
 
 def test_positions_above_999_are_positions() -> None:
-    shown = [f"p{i}" for i in range(1, 1201)]
-    assert parse("[1100] and [1990]", "en", shown).citations == ("p1100",)
+    passage_ids = [f"p{i}" for i in range(1, 1201)]
+    assert parse("[1100] and [1990]", "en", passage_ids).citations == ("p1100",)
 
 
-def test_nothing_shown_nothing_cited() -> None:
+def test_without_shown_passages_nothing_is_cited() -> None:
     parsed = parse("The Nile [1] is long [1001#2].", "en", ())
     assert parsed.citations == ()
     assert parsed.answer_text == "The Nile is long."
@@ -569,7 +574,7 @@ def test_sentences_of_any_length_are_found() -> None:
 
 @pytest.mark.parametrize("space", ["\xa0", "\x85", "\u2028", "\u3000", "\t"])
 def test_odd_spaces_before_a_full_stop(space: str) -> None:
-    """sentencex itself panics here."""
+    """sentencex itself panics on these texts."""
     assert tokenize(" ".join(split_sentences(f"Z{space}. Nile", "fi")), "fi") == ["z", "nile"]
 
 
@@ -714,7 +719,7 @@ cited_sentences = st.lists(
 
 @modest
 @given(st.sampled_from(sorted(PLAIN)), cited_sentences, cited_sentences)
-def test_what_is_cited_is_found_again(code: str, reason: Any, answer: Any) -> None:
+def test_generated_citations_are_parsed(code: str, reason: Any, answer: Any) -> None:
     digits = LANGUAGES[code].digits or "0123456789"
     stop = FULL_STOPS.get(code, ". ")
 
@@ -783,8 +788,8 @@ def bundled(code: str) -> list[dict[str, Any]]:
 
 
 def parsed_reference(query: dict[str, Any]) -> ParsedResponse:
-    shown = [passage["id"] for passage in query["passages"]]
-    return parse(query["reference"], query["language"], shown)
+    passage_ids = [passage["id"] for passage in query["passages"]]
+    return parse(query["reference"], query["language"], passage_ids)
 
 
 @pytest.mark.parametrize("path", sorted(MINI.glob("*.jsonl")), ids=lambda path: path.stem)
@@ -835,18 +840,18 @@ def test_sentences_of_memerag_are_those_its_annotators_saw(data_dir: Path) -> No
 
 
 def test_ranges_cite_each_passage_once_however_often_they_name_it() -> None:
-    shown = [f"{i}#0" for i in range(999)]
+    passage_ids = [f"{i}#0" for i in range(999)]
     ranges = ",".join(f"{i}-998" for i in range(1, 900))
     looked_up = 0
 
     class Counted(list):  # type: ignore[type-arg]
-        def __getitem__(self, place: Any) -> Any:
+        def __getitem__(self, index: Any) -> Any:
             nonlocal looked_up
-            looked_up += isinstance(place, int)
-            return super().__getitem__(place)
+            looked_up += isinstance(index, int)
+            return super().__getitem__(index)
 
-    passages = Passages.of(Counted(shown))
+    passages = Passages.of(Counted(passage_ids))
     (cited,) = citations(f"Yes [{ranges}].", LANGUAGES["en"], passages)
-    assert cited.ids == tuple(shown[:998])
+    assert cited.ids == tuple(passage_ids[:998])
     assert looked_up < 2000
     assert parse("Yes [1-999,1-999,950-960,9-1].", "en", ["a", "955"]).citations == ("a", "955")

@@ -1,4 +1,4 @@
-"""Equal dates, years, amounts and names in different forms, and what only looks equal."""
+"""Test that equal dates, years, amounts and names match in different forms, and others do not."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ def test_numbers_keep_their_decimals() -> None:
 def test_a_number_of_a_name_is_no_day() -> None:
     (stated,) = dates("Apollo 11 in July 1969 landed there.", "en")
     assert (stated.day, stated.month, stated.year) == (None, 7, 1969)
-    assert [found.day for found in dates("On 11 July 1969 it landed.", "en")] == [11]
+    assert [date.day for date in dates("On 11 July 1969 it landed.", "en")] == [11]
 
 
 ordinary_dates = st.dates(min_value=date(1500, 1, 1))

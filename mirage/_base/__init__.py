@@ -1,1 +1,1 @@
-"""What everything stands on and nobody imports from outside."""
+"""Foundations of the library, which all other packages use; not part of the public API."""

@@ -1,4 +1,4 @@
-"""The types of arrays, and checks of arrays that come from files."""
+"""Types of arrays, and checks of arrays that come from files."""
 
 from __future__ import annotations
 
@@ -15,19 +15,22 @@ Bools = NDArray[np.bool_]
 
 
 def are_within(numbers: NDArray[Any], size: int) -> bool:
-    """Return whether all of these integers are at least 0 and below ``size``."""
+    """Return whether all integers are at least 0 and below ``size``."""
     return not len(numbers) or bool(numbers.min() >= 0 and numbers.max() < size)
 
 
 def are_ends(ends: NDArray[Any], size: int) -> bool:
-    """Return whether integers ascend from 0 to ``size``: the ends of consecutive spans, after 0."""
+    """Return whether integers ascend from 0 to ``size``.
+
+    Such integers are the boundaries of consecutive spans.
+    """
     return bool(len(ends) and ends[0] == 0 and ends[-1] == size and (ends[1:] >= ends[:-1]).all())
 
 
 def is_permutation(numbers: NDArray[Any]) -> bool:
-    """Return whether each integer from 0 to ``len(numbers) - 1`` occurs once."""
+    """Return whether each integer from 0 to ``len(numbers) - 1`` occurs exactly once."""
     if not are_within(numbers, len(numbers)):
         return False
-    seen = np.zeros(len(numbers), np.bool_)
-    seen[numbers] = True
-    return bool(seen.all())
+    occurs = np.zeros(len(numbers), np.bool_)
+    occurs[numbers] = True
+    return bool(occurs.all())

@@ -1,4 +1,4 @@
-"""Async work with a sync face, a bounded number of things at a time."""
+"""Run async work with bounded concurrency, also from synchronous code."""
 
 from __future__ import annotations
 
@@ -16,31 +16,37 @@ __all__ = ["for_each", "run_sync"]
 
 T = TypeVar("T")
 
-_LOOK_S = 0.1  # between looks at whether a blocked loop was to be interrupted
+_POLL_S = 0.1  # seconds between checks whether a blocked loop was interrupted
 
 
 class _InterruptError(Exception):
-    """Carries an interrupt out of a task: by itself it would break the loop off, not end it."""
+    """Carrier of an interrupt out of a task; the interrupt itself would stop the loop abruptly."""
 
 
 async def for_each(
     items: Iterable[T], work: Callable[[T], Awaitable[None]], concurrency: int
 ) -> None:
-    """Await ``work`` on every item, ``concurrency`` of them at a time, begun in their order.
+    """Await ``work`` on every item, with at most ``concurrency`` calls at a time.
 
-    Items are taken as they are needed, so there may be any number of them.
+    Calls start in the order of the items. Items are taken as they are needed, so the iterable may
+    be infinite.
+
+    Args:
+        items: Items.
+        work: Async function of one item.
+        concurrency: Maximum number of calls at a time.
 
     Raises:
-        Exception: the first that ``work`` or the items raised; what was under way is then
-            cancelled. Work that cancels itself is a RuntimeError.
-        SettingError: ``concurrency`` is less than 1.
+        Exception: The first exception of ``work`` or of the iterable. The remaining calls are
+            cancelled. A call that cancels itself raises RuntimeError.
+        SettingError: If ``concurrency`` is less than 1.
     """
     if concurrency < 1:
-        raise SettingError(f"concurrency={concurrency} is to be 1 or more")
-    waiting = iter(items)
+        raise SettingError(f"concurrency must be at least 1, got {concurrency}")
+    remaining_items = iter(items)
 
     async def worker() -> None:
-        for item in waiting:
+        for item in remaining_items:
             try:
                 await work(item)
             except (KeyboardInterrupt, SystemExit) as interrupt:
@@ -49,7 +55,7 @@ async def for_each(
                 task = asyncio.current_task()
                 if task is not None and task.cancelling():
                     raise
-                # The work itself gave up. A task group would take that for a quiet end.
+                # The work cancelled itself. A task group would treat that as success.
                 raise RuntimeError(f"cancelled {error}".strip()) from error
 
     failure: BaseException | None = None
@@ -61,13 +67,17 @@ async def for_each(
         first = group_error.exceptions[0]
         failure = (first.__cause__ or first) if isinstance(first, _InterruptError) else first
     if failure is not None:
-        raise failure  # out here, where it keeps its cause
+        raise failure  # outside of the except block, so that it keeps its own cause
 
 
 def run_sync(work: Coroutine[Any, Any, T]) -> T:
-    """The result of ``work``, also where an event loop is running already (in a notebook).
+    """Run a coroutine and return its result, even if an event loop is running (in a notebook).
 
-    A running loop cannot be waited in: the work then runs in a thread, in a loop of its own.
+    A running loop cannot be waited for. If there is one, the work runs in another thread with its
+    own loop.
+
+    Args:
+        work: Coroutine to run.
     """
     return _run_in_thread(work) if _is_running() else asyncio.run(work)
 
@@ -96,18 +106,19 @@ def _run_in_thread(work: Coroutine[Any, Any, T]) -> T:
     cancelled = outer.cancelling() if outer is not None else 0
     context = contextvars.copy_context()
     with ThreadPoolExecutor(1) as pool:
-        pool.submit(int).result()  # the pool would not wait for a thread whose start is interrupted
+        # Start the thread first: the pool would not wait for one whose start is interrupted.
+        pool.submit(int).result()
         try:
             future = pool.submit(context.run, asyncio.run, main())
-            while not wait((future,), _LOOK_S).done:
+            while not wait((future,), _POLL_S).done:
                 # asyncio.run turns Ctrl-C into a cancellation, which its blocked loop cannot see.
                 if outer is not None and outer.cancelling() > cancelled:
                     raise asyncio.CancelledError
             return future.result()
         except BaseException:
-            # Interrupted while waiting: leaving the pool would wait for all the work still.
+            # Cancel the task, because leaving the pool would wait until it is finished.
             stopped.set()
             for loop, task in started:
-                with contextlib.suppress(RuntimeError):  # the loop is closed: all is over
+                with contextlib.suppress(RuntimeError):  # the loop is closed: the task has ended
                     loop.call_soon_threadsafe(task.cancel)
             raise

@@ -1,4 +1,4 @@
-"""Reading and writing text, JSON Lines and records, with errors that name file, line and field."""
+"""Read and write text, JSON Lines and records, with errors that name file, line and field."""
 
 from __future__ import annotations
 
@@ -47,17 +47,22 @@ __all__ = [
 
 R = TypeVar("R", bound=BaseModel)
 
-_BATCH = 256  # rows of Parquet that are read at a time
-_BUFFER = 1 << 20  # bytes of a column of Parquet that are read at a time
+_BATCH = 256  # Parquet rows per read
+_BUFFER = 1 << 20  # bytes per read of a Parquet column
 
 
 def lines(path: Path) -> Iterator[tuple[str, str]]:
-    """Yield the lines of a UTF-8 file that are not blank, each after its place (``file, line n``).
+    """Yield the lines of a UTF-8 file that are not blank, each with its location.
 
-    The file may be packed by gzip. It is checked at once and read as the lines are taken.
+    A location is ``file, line n``. The file may be compressed with gzip. It is checked immediately,
+    and its lines are read when they are needed.
+
+    Args:
+        path: Path of the file.
 
     Raises:
-        DatasetError: the file cannot be read, is not UTF-8, or exceeds the limit of files or lines.
+        DatasetError: If the file cannot be read, is not UTF-8, or exceeds the limit of files or
+            lines.
     """
     check_input(path)
     return _file_lines(path)
@@ -67,7 +72,7 @@ def _file_lines(path: Path) -> Iterator[tuple[str, str]]:
     number = 0
     for row, line in byte_lines(path, whole=True):
         text = decode(line, f"{path}, line {row}", first=row == 1)
-        # Files of old Macs end lines by a carriage return alone.
+        # In files of old Macs a carriage return alone ends a line.
         for part in text.removesuffix("\n").removesuffix("\r").split("\r"):
             number += 1
             if part.strip():
@@ -75,29 +80,36 @@ def _file_lines(path: Path) -> Iterator[tuple[str, str]]:
 
 
 def _lines(text: str, source: str) -> Iterator[tuple[str, str]]:
-    # Only line ends part lines: str.splitlines would also split at U+2028 inside a JSON string.
+    # str.splitlines would also split at U+2028, which may occur inside a JSON string.
     for number, line in enumerate(re.split("\r\n?|\n", text), 1):
         if line.strip():
             yield f"{source}, line {number}", line
 
 
 def read_rows(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
-    """The objects of a JSON Lines file, each after its place.
+    """Return an iterator over the objects of a JSON Lines file, each with its location.
+
+    Args:
+        path: Path of the file, as in :func:`lines`.
 
     Raises:
-        DatasetError: names the file and the line that is not a JSON object.
+        DatasetError: If a line is not a JSON object. The message names the file and the line.
     """
     return (json_object(where, line) for where, line in lines(path))
 
 
 def table_rows(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
-    """The rows of JSON Lines, gzipped or not, or of Parquet, each after its place.
+    """Return an iterator over the rows of a JSON Lines or Parquet file, each with its location.
 
-    The file may be larger than memory.
+    JSON Lines may be compressed with gzip. The file may be larger than memory.
+
+    Args:
+        path: Path of the file. The suffix ``.parquet`` decides.
 
     Raises:
-        DatasetError: it cannot be read, or a line is no JSON object; names the file and the line.
-        MissingPackageError: Parquet needs the extra ``retrieval``.
+        DatasetError: If the file cannot be read, or a line is not a JSON object. The message names
+            the file and the line.
+        MissingPackageError: If the extra ``retrieval`` is needed for Parquet and not installed.
     """
     if path.name.lower().endswith(".parquet"):
         return parquet_rows(path)
@@ -115,28 +127,29 @@ def _json_lines(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
 def parquet_rows(
     path: Path, extra: str = "retrieval", *, first: int = 1
 ) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield the rows of a Parquet file, each after its place; a row group is read at a time.
+    """Yield the rows of a Parquet file, each with its location, reading one row group at a time.
 
     Args:
-        path: The file, which may be larger than memory.
-        extra: The extra that the error names if pyarrow is not installed.
-        first: The number of the first row.
+        path: Path of the file, which may be larger than memory.
+        extra: Extra that the error names if pyarrow is not installed.
+        first: Number of the first row.
 
     Raises:
-        DatasetError: it cannot be read.
-        MissingPackageError: pyarrow is not installed.
+        DatasetError: If the file cannot be read.
+        MissingPackageError: If pyarrow is not installed.
     """
     with needing("pyarrow", extra):
         pyarrow: Any = import_module("pyarrow")
         parquet: Any = import_module("pyarrow.parquet")
     check_input(path)
     try:
-        # Pages are read as they are needed. Without a buffer, whole columns would be.
+        # With a buffer, pages are read when they are needed; without it, whole columns are.
         with parquet.ParquetFile(path, buffer_size=_BUFFER) as file:
             number = first
             for group in range(file.num_row_groups):
-                # Few rows at a time: a page of a few bytes may say that a long text comes in all
-                # rows. Group by group, because batches of several groups keep what was read.
+                # Few rows at a time, because a page of a few bytes may encode a long text that is
+                # repeated in all rows. One group at a time, because batches that span several
+                # groups keep all of them in memory.
                 for batch in file.iter_batches(batch_size=_BATCH, row_groups=[group]):
                     if batch.nbytes > limit_of("file"):
                         raise too_large(f"{path}, the {_BATCH} rows from row {number}")
@@ -148,25 +161,37 @@ def parquet_rows(
 
 
 def parse_rows(text: str, source: str) -> Iterator[tuple[str, dict[str, Any]]]:
-    """As :func:`read_rows`, from JSON Lines that are already in memory."""
+    """Return an iterator over the objects of JSON Lines in memory, each with its location.
+
+    Args:
+        text: JSON Lines.
+        source: Name of the text in locations.
+
+    Raises:
+        DatasetError: If a line is not a JSON object. The message names the source and the line.
+    """
     return (json_object(where, line) for where, line in _lines(text, source))
 
 
 def json_object(where: str, line: str) -> tuple[str, dict[str, Any]]:
-    """The object that a line of JSON Lines is, after its place.
+    """Parse one line of JSON Lines and return its location and its object.
+
+    Args:
+        where: Location, returned and named in errors.
+        line: Line to parse.
 
     Raises:
-        DatasetError: it is not one; names the place.
+        DatasetError: If the line is not a JSON object. The message names the location.
     """
     try:
         row = json.loads(line)
     except (ValueError, RecursionError) as error:  # ValueError: also a number of 5,000 digits
-        array = "; JSON Lines is one object a line, and no array" if line.startswith("[") else ""
+        array = "; JSON Lines has one object per line, not an array" if line.startswith("[") else ""
         raise DatasetError(f"{where}: not JSON ({error}){array}") from None
     if not isinstance(row, dict):
         raise DatasetError(
-            f"{where}: expected a JSON object, found {type(row).__name__}; JSON Lines is one "
-            "object a line"
+            f"{where}: expected a JSON object, found {type(row).__name__}; JSON Lines has one "
+            "object per line"
         )
     return where, row
 
@@ -176,10 +201,13 @@ def json_object(where: str, line: str) -> tuple[str, dict[str, Any]]:
 
 @contextmanager
 def writing(path: Path | None) -> Iterator[None]:
-    """Turn errors of the system into errors that name the file.
+    """Convert errors of the operating system into errors that name the file.
+
+    Args:
+        path: Path of the file that the ``with`` block writes; None for none.
 
     Raises:
-        DatasetError: the file cannot be written.
+        DatasetError: If the file cannot be written.
     """
     if path is not None:
         check_path(path)
@@ -187,33 +215,34 @@ def writing(path: Path | None) -> Iterator[None]:
         yield
     except OSError as error:
         if error.errno == errno.ELOOP:
-            raise _is_link(error.filename or path) from None
+            raise _link_error(error.filename or path) from None
         raise DatasetError(f"{path}: cannot be written ({error.strerror})") from None
     except UnicodeEncodeError as error:
         raise DatasetError(
-            f"{path}: cannot be written: text that is no Unicode ({error})"
+            f"{path}: cannot be written: the text is not valid Unicode ({error})"
         ) from None
 
 
-def _is_link(path: object) -> DatasetError:
+def _link_error(path: object) -> DatasetError:
     return DatasetError(f"{path}: is a symbolic link, which is not followed here; delete it")
 
 
 @contextmanager
 def replace_file(path: Path, *, follow: bool = True) -> Iterator[IO[bytes]]:
-    """Write a file that replaces the one at ``path`` once it is whole and on the disk.
+    """Open a file for writing that replaces the one at ``path`` when it is complete.
 
-    The new file is written beside the old one, under a name that nobody can foresee, and takes over
-    its permissions. If anything fails, the old file stays as it was and the new one is deleted. A
-    pipe or a terminal is written directly.
+    The new file is written beside the old one, under an unpredictable name, and gets its
+    permissions. If anything fails, the old file remains unchanged and the new one is deleted. The
+    new file is flushed to the disk before it replaces the old one. A pipe or a terminal is written
+    directly.
 
     Args:
-        path: The file.
-        follow: Whether a symbolic link at ``path`` stays, and the file it leads to is replaced. Use
+        path: Path of the file.
+        follow: Whether to replace the target of a symbolic link at ``path`` and keep the link. Use
             it for names that the user chose. Otherwise the link itself is replaced.
 
     Raises:
-        DatasetError: the file cannot be written.
+        DatasetError: If the file cannot be written.
     """
     with writing(path):
         target = Path(os.path.realpath(path)) if follow else path.absolute()
@@ -221,14 +250,16 @@ def replace_file(path: Path, *, follow: bool = True) -> Iterator[IO[bytes]]:
             with target.open("wb") as device:
                 yield device
             return
-        with _opened_folder(target.parent) as folder:
-            name, file = _temporary_beside(target, folder)
+        with _open_folder(target.parent) as folder:
+            name, file = _create_temporary(target, folder)
             try:
                 with file:
                     yield file
                     file.flush()
                     os.fsync(file.fileno())
-                os.replace(name, _at(target, folder), src_dir_fd=folder, dst_dir_fd=folder)
+                os.replace(
+                    name, _name_in_folder(target, folder), src_dir_fd=folder, dst_dir_fd=folder
+                )
             except BaseException:
                 with suppress(OSError):
                     os.unlink(name, dir_fd=folder)
@@ -240,8 +271,8 @@ _NO_LINK = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0) | getattr(
 
 
 @contextmanager
-def _opened_folder(folder: Path) -> Iterator[int | None]:
-    """Hold a folder open, so that nobody can put another in its place; None on Windows."""
+def _open_folder(folder: Path) -> Iterator[int | None]:
+    """Keep a folder open, so that nobody can replace it; yield None on Windows."""
     if not _HAS_DIR_FD:
         yield None
         return
@@ -252,16 +283,16 @@ def _opened_folder(folder: Path) -> Iterator[int | None]:
         os.close(descriptor)
 
 
-def _at(target: Path, folder: int | None) -> str:
+def _name_in_folder(target: Path, folder: int | None) -> str:
     return str(target) if folder is None else target.name
 
 
-def _temporary_beside(target: Path, folder: int | None) -> tuple[str, IO[bytes]]:
-    """Create a file in the folder of another, with its permissions."""
-    name = _at(target.with_name(f"{_TEMPORARY}{secrets.token_hex(8)}.part"), folder)
+def _create_temporary(target: Path, folder: int | None) -> tuple[str, IO[bytes]]:
+    """Create a file in the folder of another file, with the same permissions."""
+    name = _name_in_folder(target.with_name(f"{_TEMPORARY}{secrets.token_hex(8)}.part"), folder)
     try:
-        old = os.stat(_at(target, folder), dir_fd=folder, follow_symlinks=False)
-        mode = stat.S_IMODE(old.st_mode) if stat.S_ISREG(old.st_mode) else None
+        existing = os.stat(_name_in_folder(target, folder), dir_fd=folder, follow_symlinks=False)
+        mode = stat.S_IMODE(existing.st_mode) if stat.S_ISREG(existing.st_mode) else None
     except FileNotFoundError:
         mode = None
     flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | _NO_LINK
@@ -275,10 +306,13 @@ _TEMPORARY = ".mirage-"
 
 
 def delete_temporaries(folder: Path) -> None:
-    """Delete what a killed process left of :func:`replace_file` in a folder that no other writes.
+    """Delete the temporary files of :func:`replace_file` that a killed process left in a folder.
+
+    Args:
+        folder: Folder that no other process writes to.
 
     Raises:
-        DatasetError: a file cannot be deleted.
+        DatasetError: If a file cannot be deleted.
     """
     with writing(folder):
         for path in folder.glob(f"{_TEMPORARY}*.part"):
@@ -286,32 +320,41 @@ def delete_temporaries(folder: Path) -> None:
 
 
 def open_append(path: Path) -> IO[bytes]:
-    """Open a file for appending without buffer, made if missing; a link at its name is refused.
+    """Open a file for appending, without a buffer; create it if it is missing.
 
-    Lock files and journals are opened like this: their names can be foreseen.
+    A symbolic link is rejected, because the names of lock files and journals are predictable.
+
+    Args:
+        path: Path of the file.
 
     Raises:
-        OSError: the file cannot be opened, or the name is that of a symbolic link.
+        OSError: If the file cannot be opened, or is a symbolic link.
     """
     flags = os.O_RDWR | os.O_CREAT | os.O_APPEND | _NO_LINK
     return os.fdopen(os.open(path, flags, 0o666), "a+b", buffering=0)
 
 
 def refuse_link(path: Path) -> None:
-    """Refuse a symbolic link at a name that was not chosen by the user, and can be foreseen.
+    """Raise an error if a path with a predictable name is a symbolic link.
+
+    Args:
+        path: Path that the user did not choose.
 
     Raises:
-        DatasetError: the name is that of a symbolic link.
+        DatasetError: If the path is a symbolic link.
     """
     if path.is_symlink():
-        raise _is_link(path)
+        raise _link_error(path)
 
 
 def make_folder(folder: Path) -> None:
-    """Make a folder, and those above it, if it is missing; a link at its name is refused.
+    """Create a folder and its parents if they are missing; reject a symbolic link.
+
+    Args:
+        folder: Path of the folder.
 
     Raises:
-        DatasetError: it cannot be made, or the name is that of a symbolic link.
+        DatasetError: If the folder cannot be created, or is a symbolic link.
     """
     with writing(folder):
         folder.mkdir(parents=True, exist_ok=True)
@@ -319,20 +362,30 @@ def make_folder(folder: Path) -> None:
 
 
 def write_bytes(path: Path, data: bytes, *, follow: bool = True) -> None:
-    """Write a file by :func:`replace_file`.
+    """Write a file with :func:`replace_file`.
+
+    Args:
+        path: Path of the file.
+        data: Content.
+        follow: As in :func:`replace_file`.
 
     Raises:
-        DatasetError: the file cannot be written.
+        DatasetError: If the file cannot be written.
     """
     with replace_file(path, follow=follow) as file:
         file.write(data)
 
 
 def write_text(path: Path, text: str, *, follow: bool = True) -> None:
-    """Write a text as UTF-8 by :func:`replace_file`.
+    """Write a text as UTF-8 with :func:`replace_file`.
+
+    Args:
+        path: Path of the file.
+        text: Text to write.
+        follow: As in :func:`replace_file`.
 
     Raises:
-        DatasetError: the file cannot be written, or the text has lone surrogates.
+        DatasetError: If the file cannot be written, or the text has lone surrogates.
     """
     with writing(path):
         data = text.encode()
@@ -340,10 +393,15 @@ def write_text(path: Path, text: str, *, follow: bool = True) -> None:
 
 
 def write_records(records: Iterable[BaseModel], path: Path, *, follow: bool = True) -> None:
-    """Write records as JSON Lines by :func:`replace_file`, without values that are the default.
+    """Write records as JSON Lines with :func:`replace_file`, without default values.
+
+    Args:
+        records: Records to write, one per line.
+        path: Path of the file.
+        follow: As in :func:`replace_file`.
 
     Raises:
-        DatasetError: the file cannot be written.
+        DatasetError: If the file cannot be written.
     """
     with replace_file(path, follow=follow) as file:
         for record in records:
@@ -352,7 +410,11 @@ def write_records(records: Iterable[BaseModel], path: Path, *, follow: bool = Tr
 
 @contextmanager
 def packing(file: IO[bytes]) -> Iterator[IO[bytes]]:
-    """Write to a file what gzip makes of it; the same content gives the same bytes."""
+    """Open a gzip stream that writes to a file; equal content gives equal bytes.
+
+    Args:
+        file: Open file.
+    """
     with gzip.GzipFile(filename="", mode="wb", fileobj=file, mtime=0) as packed:
         yield cast("IO[bytes]", packed)
 
@@ -361,23 +423,27 @@ def packing(file: IO[bytes]) -> Iterator[IO[bytes]]:
 
 
 def check_name(name: str, what: str) -> None:
-    """Refuse a name from a file or a user that would lead out of the folder it is used in.
+    """Raise an error if a name cannot safely be the name of a file in a folder.
+
+    Args:
+        name: Name, from a file or a user.
+        what: What the name belongs to, for the message.
 
     Raises:
-        DatasetError: it is empty, has a slash, a backslash, a drive or a control character in it,
-            is ``.`` or ``..``, or is longer than 200 bytes; ``what`` says whose name it is.
+        DatasetError: If the name is empty, ``.`` or ``..``, contains a slash, a backslash, a drive
+            or a control character, or is longer than 200 bytes.
     """
-    plain = PureWindowsPath(name)
+    windows_path = PureWindowsPath(name)
     if (
         name in ("", ".", "..")
-        or plain.name != name
-        or plain.drive
+        or windows_path.name != name
+        or windows_path.drive
         or not name.isprintable()
         or len(name.encode(errors="surrogatepass")) > _LONGEST_NAME
     ):
         raise DatasetError(
-            f"{what} {name!r} is used as the name of a file: it has no slashes, drives or control "
-            f"characters, is not '..', and has at most {_LONGEST_NAME} bytes"
+            f"{what} {name!r} is used as the name of a file; it must not contain slashes, drives "
+            f"or control characters, be '..', or have more than {_LONGEST_NAME} bytes"
         )
 
 
@@ -385,12 +451,16 @@ _LONGEST_NAME = 200
 
 
 def file_name(name: str) -> str:
-    """Return a name for a file, for any text, such as a model's name, of its own for each text.
+    """Return a file name for any text, such as a model's name; each text has its own file name.
 
-    >>> file_name("meta/llama-3")
-    'meta%2Fllama-3'
-    >>> file_name("..")
-    '%2E.'
+    Args:
+        name: Any text.
+
+    Example:
+        >>> file_name("meta/llama-3")
+        'meta%2Fllama-3'
+        >>> file_name("..")
+        '%2E.'
     """
     quoted = quote(name, safe=" ", errors="surrogatepass")
     if quoted.startswith("."):
@@ -405,32 +475,37 @@ def file_name(name: str) -> str:
 
 
 def validated(record: type[R], row: Mapping[str, Any], where: str) -> R:
-    """One record from a plain mapping.
+    """Build a record from a mapping.
+
+    Args:
+        record: Class of the record.
+        row: Values of its fields.
+        where: Location of the row, for errors.
 
     Raises:
-        DatasetError: names the place and the field that is wrong.
+        DatasetError: If a field is invalid. The message names the location and the field.
     """
     try:
         return record.model_validate(row)
     except ValidationError as error:
         first = error.errors()[0]
         field = ".".join(str(part) for part in first["loc"])
-        place = f"{where}, field {field!r}" if field else where
+        location = f"{where}, field {field!r}" if field else where
         message = first["msg"].removeprefix("Value error, ")  # pydantic's mark on our own messages
-        more = f" (and {error.error_count() - 1} more)" if error.error_count() > 1 else ""
-        misnamed = any(e["type"] in ("missing", "extra_forbidden") for e in error.errors())
-        names = _about_names(record, row) if misnamed and len(first["loc"]) == 1 else ""
-        raise DatasetError(f"{place}: {message}{more}{names}") from None
+        others_text = f" (and {error.error_count() - 1} more)" if error.error_count() > 1 else ""
+        has_wrong_names = any(e["type"] in ("missing", "extra_forbidden") for e in error.errors())
+        hint = _field_hint(record, row) if has_wrong_names and len(first["loc"]) == 1 else ""
+        raise DatasetError(f"{location}: {message}{others_text}{hint}") from None
 
 
-def _about_names(record: type[BaseModel], row: Mapping[str, Any], most: int = 5) -> str:
-    """Which fields a record has, which of a row's are none of them, and which was meant."""
-    known = list(record.model_fields)
-    strange = [name for name in row if name not in known]
-    text = f"; the fields are {', '.join(known)}"
-    if strange:
-        names = ", ".join(map(repr, strange[:most])) + (", ..." if len(strange) > most else "")
-        text += f", and {names} {'is' if len(strange) == 1 else 'are'} none of them"
-    free = [name for name in known if name not in row]
-    near = difflib.get_close_matches(strange[0], free, n=1, cutoff=0.7) if strange else []
-    return text + (f"; did you mean {near[0]!r} by {strange[0]!r}?" if near else "")
+def _field_hint(record: type[BaseModel], row: Mapping[str, Any], limit: int = 5) -> str:
+    """Return the end of a message: valid fields, unknown fields, and the most similar one."""
+    fields = list(record.model_fields)
+    unknown = [name for name in row if name not in fields]
+    text = f"; the fields are {', '.join(fields)}"
+    if unknown:
+        names = ", ".join(map(repr, unknown[:limit])) + (", ..." if len(unknown) > limit else "")
+        text += f"; unknown: {names}"
+    missing = [name for name in fields if name not in row]
+    similar = difflib.get_close_matches(unknown[0], missing, n=1, cutoff=0.7) if unknown else []
+    return text + (f"; did you mean {similar[0]!r} instead of {unknown[0]!r}?" if similar else "")

@@ -1,4 +1,4 @@
-"""What stands where there is no value."""
+"""A placeholder for missing values."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ __all__ = ["NotComputed"]
 
 @dataclass(frozen=True, slots=True)
 class NotComputed:
-    """A feature value that is missing; in a table it is NaN with its reason.
+    """A missing value of a feature; in a table it is NaN with a reason.
 
     Attributes:
         reason: Why there is no value.
-        retry: Whether computing the value again may succeed, as after a failed call.
+        retry: Whether computing the value again may succeed, such as after a failed call.
     """
 
     reason: str

@@ -1,4 +1,4 @@
-"""Opening, reading and finding input files, within limits of memory and inside a folder."""
+"""Open, read and find input files, within limits of memory and inside a folder."""
 
 from __future__ import annotations
 
@@ -44,10 +44,10 @@ _WILDCARD = re.compile(r"[*?\[]")
 # Limits -------------------------------------------------------------------------------------------
 
 LIMIT = "MIRAGE_READ_LIMIT"
-"""The environment variable that raises or lowers all limits together."""
+"""Environment variable that changes all limits together."""
 
 Kind = Literal["file", "line", "settings"]
-"""What a limit is for: a file held in memory, a line of a stream, or a file of settings."""
+"""Kind of limit: for a file in memory, a line of a stream, or a settings file."""
 
 _DEFAULT = 1 << 30
 _SHARES: dict[Kind, int] = {"file": 1, "line": 16, "settings": 64}
@@ -56,14 +56,17 @@ _UNITS = {"": 0, "K": 10, "M": 20, "G": 30, "T": 40}
 
 
 def limit_of(kind: Kind) -> int:
-    """Return how many bytes are read of one input, after unpacking.
+    """Return the maximum number of bytes to read of one input, after decompression.
 
-    A file that is held in memory may have 1 GiB, a line of a file that is read line by line 64 MiB,
-    and a file of settings 16 MiB. ``MIRAGE_READ_LIMIT`` replaces the first number, such as ``8G``,
-    and the others grow with it.
+    The default is 1 GiB for a file in memory, 64 MiB for a line of a file that is read line by
+    line, and 16 MiB for a settings file. ``MIRAGE_READ_LIMIT``, such as ``8G``, replaces the first
+    limit, and the others change in proportion.
+
+    Args:
+        kind: Kind of limit.
 
     Raises:
-        SettingError: the variable is not a size.
+        SettingError: If the variable is not a size.
     """
     text = os.environ.get(LIMIT, "")
     if not text:
@@ -75,13 +78,18 @@ def limit_of(kind: Kind) -> int:
 
 
 def too_large(source: object, kind: Kind = "file") -> DatasetError:
-    """Return the error for an input that exceeds its limit."""
-    what = "a line that is longer" if kind == "line" else "more"
+    """Return the error for an input that exceeds its limit.
+
+    Args:
+        source: Name of the input in the message.
+        kind: Kind of limit.
+    """
+    excess = "a line that is longer" if kind == "line" else "more"
     limit = limit_of(kind)
     unit = next((unit for unit in "TGMK" if limit >> _UNITS[unit]), "")
     size = f"{limit / (1 << _UNITS[unit]):.4g} {unit}{'iB' if unit else 'bytes'}"
     return DatasetError(
-        f"{source}: has {what} than {size}; if it is meant to be so large, raise the limit by the "
+        f"{source}: has {excess} than {size}; if this is intended, raise the limit with the "
         f"environment variable {LIMIT}, such as {LIMIT}=8G"
     )
 
@@ -90,24 +98,30 @@ def too_large(source: object, kind: Kind = "file") -> DatasetError:
 
 
 def check_path(path: Path) -> None:
-    """Refuse text that is not a path on any system: with NUL in it, or with lone surrogates.
+    """Raise an error if a path contains NUL or lone surrogates, which no file system allows.
+
+    Args:
+        path: Path to check.
 
     Raises:
-        DatasetError: the path is such a text.
+        DatasetError: If the path is invalid.
     """
     try:
-        sound = b"\0" not in os.fsencode(path)
+        is_valid = b"\0" not in os.fsencode(path)
     except UnicodeEncodeError:
-        sound = False
-    if not sound:
-        raise DatasetError(f"{str(path)!a} is no path: it holds NUL or is no Unicode")
+        is_valid = False
+    if not is_valid:
+        raise DatasetError(f"{str(path)!a} is not a valid path: it contains NUL or is not Unicode")
 
 
 def check_input(path: Path) -> None:
-    """Refuse what cannot be read to its end: folders, devices, and files that are not there.
+    """Raise an error if a path is a folder or a device, or does not exist.
+
+    Args:
+        path: Path to check.
 
     Raises:
-        DatasetError: the path names such a thing; says which.
+        DatasetError: If the path cannot be read to its end. The message has the reason.
     """
     check_path(path)
     try:
@@ -122,10 +136,13 @@ def check_input(path: Path) -> None:
 
 @contextmanager
 def open_input(path: Path) -> Iterator[IO[bytes]]:
-    """Open a file or pipe for reading; what gzip packed is unpacked, whatever its name.
+    """Open a file or pipe for reading, and decompress it if its content is gzip.
+
+    Args:
+        path: Path of the file. Its suffix does not matter.
 
     Raises:
-        DatasetError: it cannot be opened, read or unpacked, or is a device.
+        DatasetError: If it cannot be opened, read or decompressed, or is a device.
     """
     check_input(path)
     try:
@@ -145,34 +162,48 @@ def open_input(path: Path) -> Iterator[IO[bytes]]:
 
 
 def chunks(file: IO[bytes], source: object, kind: Kind = "file") -> Iterator[bytes]:
-    """Yield what a file holds, piece by piece.
+    """Yield the content of a file in pieces.
+
+    Args:
+        file: Open file.
+        source: Name of the file in errors.
+        kind: Kind of limit.
 
     Raises:
-        DatasetError: it holds more than the limit of its kind; ``source`` names it.
+        DatasetError: If the content exceeds the limit.
     """
-    left = limit_of(kind)
+    remaining = limit_of(kind)
     while chunk := file.read(_CHUNK):
-        left -= len(chunk)
-        if left < 0:
+        remaining -= len(chunk)
+        if remaining < 0:
             raise too_large(source, kind)
         yield chunk
 
 
 def read_bytes(path: Path, kind: Kind = "file") -> bytes:
-    """Return what a file holds, unpacked.
+    """Return the decompressed content of a file.
+
+    Args:
+        path: Path of the file.
+        kind: Kind of limit.
 
     Raises:
-        DatasetError: as :func:`open_input`, or it holds more than the limit of its kind.
+        DatasetError: If the file cannot be read, as in :func:`open_input`, or exceeds the limit.
     """
     with open_input(path) as file:
         return b"".join(chunks(file, path, kind))
 
 
 def read_text(path: Path, kind: Kind = "file") -> str:
-    """Return the text of a UTF-8 file, unpacked and without a byte order mark.
+    """Return the text of a UTF-8 file, decompressed and without a byte order mark.
+
+    Args:
+        path: Path of the file.
+        kind: Kind of limit.
 
     Raises:
-        DatasetError: as :func:`read_bytes`, or it is not UTF-8; names the line.
+        DatasetError: As :func:`read_bytes`; also if the file is not UTF-8. The message names the
+            line.
     """
     data = read_bytes(path, kind)
     try:
@@ -183,10 +214,14 @@ def read_text(path: Path, kind: Kind = "file") -> str:
 
 
 def inflate(data: bytes, source: object) -> bytes:
-    """Return what zlib packed.
+    """Decompress data of zlib.
+
+    Args:
+        data: Compressed data.
+        source: Name of the data in errors.
 
     Raises:
-        DatasetError: it cannot be unpacked, or holds more than the limit of files.
+        DatasetError: If it cannot be decompressed, or exceeds the limit of files.
     """
     limit = limit_of("file")
     try:
@@ -202,15 +237,16 @@ def byte_lines(path: Path, *, whole: bool) -> Iterator[tuple[int, bytes]]:
     """Yield the lines of a file with their numbers, from 1.
 
     Args:
-        path: The file.
-        whole: Whether what comes of the lines is held in memory, so that the limit of files
-            applies besides that of lines.
+        path: Path of the file.
+        whole: Whether the caller keeps the lines in memory. If so, the limit of files applies in
+            addition to the limit of lines.
 
     Raises:
-        DatasetError: as :func:`open_input`, or a limit is exceeded; names the line.
+        DatasetError: If the file cannot be read, as in :func:`open_input`, or a limit is exceeded.
+            The message names the line.
     """
     longest = limit_of("line")
-    left = limit_of("file")
+    remaining = limit_of("file")
     with open_input(path) as file:
         for number in count(1):
             line = file.readline(longest + 1)
@@ -218,17 +254,22 @@ def byte_lines(path: Path, *, whole: bool) -> Iterator[tuple[int, bytes]]:
                 return
             if len(line) > longest:
                 raise too_large(f"{path}, line {number}", "line")
-            left -= len(line)
-            if whole and left < 0:
+            remaining -= len(line)
+            if whole and remaining < 0:
                 raise too_large(path)
             yield number, line
 
 
 def decode(line: bytes, where: str, *, first: bool = True) -> str:
-    """Return a line as text; a byte order mark is dropped from the first line of a file.
+    """Return a line as text, without a byte order mark.
+
+    Args:
+        line: Line as bytes.
+        where: Location of the line, for errors.
+        first: Whether it is the first line of a file, which may have a byte order mark.
 
     Raises:
-        DatasetError: it is not UTF-8; names the place.
+        DatasetError: If the line is not UTF-8. The message names the location.
     """
     try:
         return line.decode("utf-8-sig" if first else "utf-8")
@@ -245,33 +286,33 @@ def files_below(
     """Return the files below a folder, sorted by path, without leaving the folder.
 
     A symbolic link to a file inside the folder counts as a file. A link to a file outside is
-    skipped, and so is every link to a folder, which may lead outside or in circles. Each skipped
-    link is named in a warning, if a file behind it could have been wanted.
+    skipped. Every link to a folder is skipped too, because it may lead outside or in circles. A
+    warning names each skipped link, unless a link to a file is not wanted anyway.
 
     Args:
-        folder: The folder, which may be reached by a link itself.
-        wanted: Whether a path is wanted.
-        depth: How many levels of folders to go down; all by default.
+        folder: Folder, which may itself be reached by a link.
+        wanted: Function that returns whether to include a path.
+        depth: Number of levels of subfolders to search. By default all.
     """
     root = Path(os.path.realpath(folder))
     paths = []
-    for place, folders, names in os.walk(folder):
-        here = Path(place)
-        if depth is not None and len(here.relative_to(folder).parts) >= depth:
+    for directory, folders, names in os.walk(folder):
+        parent = Path(directory)
+        if depth is not None and len(parent.relative_to(folder).parts) >= depth:
             folders.clear()
         for name in folders:
-            if (here / name).is_symlink():
+            if (parent / name).is_symlink():
                 _LOG.warning(
-                    "%s: is a symbolic link to a folder, which is not followed; name that folder "
-                    "itself to read what is in it",
-                    here / name,
+                    "%s: is a symbolic link to a folder, which is not followed; to read the files "
+                    "in it, pass that folder itself",
+                    parent / name,
                 )
-        for path in (here / name for name in names):
+        for path in (parent / name for name in names):
             if path.is_file() and wanted(path):
                 if path.is_symlink() and not _is_inside(path, root):
                     _LOG.warning(
-                        "%s: is a symbolic link out of %s, and is not read; copy the file, or name "
-                        "it itself",
+                        "%s: is a symbolic link out of %s and is not read; copy the file, or pass "
+                        "its own path",
                         path,
                         folder,
                     )
@@ -285,14 +326,19 @@ def _is_inside(path: Path, root: Path) -> bool:
 
 
 def matching_files(pattern: Path) -> tuple[list[Path], Path]:
-    """Return the files that a pattern with ``*``, ``?``, ``[...]`` or ``**`` matches, and its root.
+    """Return the files that match a pattern, and the pattern's root.
 
     The root is the folder before the first wildcard, which :func:`files_below` does not leave.
     Wildcards do not match names that begin with a dot.
+
+    Args:
+        pattern: Path with ``*``, ``?``, ``[...]`` or ``**``.
     """
     parts = pattern.parts
-    plain = next((i for i, part in enumerate(parts) if _WILDCARD.search(part)), len(parts) - 1)
-    root, rest = Path(*parts[:plain]), parts[plain:]
+    root_length = next(
+        (i for i, part in enumerate(parts) if _WILDCARD.search(part)), len(parts) - 1
+    )
+    root, rest = Path(*parts[:root_length]), parts[root_length:]
 
     def wanted(path: Path) -> bool:
         return _matches(path.relative_to(root).parts, rest)

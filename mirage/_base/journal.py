@@ -1,4 +1,4 @@
-"""A JSON Lines file of records that grows while work goes on, and survives its end."""
+"""A JSON Lines file to which records are appended during long work, and which survives a crash."""
 
 from __future__ import annotations
 
@@ -25,16 +25,24 @@ _LOG = logger("mirage")
 
 
 class Journal(Generic[R]):
-    """Appends records to a file as they come; what the file held before is in ``earlier``.
+    """A file that records are appended to as they are made.
 
-    Each record is handed to the operating system at once, so that a killed process loses none. A
-    last record that was cut short is dropped, and so are NULs at the end, which some file systems
-    leave there when the power fails; both are logged. One process at a time may write a file. A
-    link to a file stays one. With ``path=None`` nothing is kept and nothing written.
+    Each record is passed to the operating system immediately, so that a killed process loses none.
+    When the file is opened, an incomplete last record is removed. NULs at the end, which some file
+    systems leave after a power failure, are removed too. Both are logged. Only one process at a
+    time may write a file. A symbolic link to a file is kept.
+
+    Args:
+        path: Path of the file. With None, nothing is read or written.
+        record: Class of the records.
+
+    Attributes:
+        path: Path of the file, or None.
+        earlier: Records that the file contained when it was opened.
 
     Raises:
-        DatasetError: another process writes the file, it cannot be opened, or a line in it is no
-            such record.
+        DatasetError: If another process writes the file, if it cannot be opened, or if a line in it
+            is not a record of this class.
     """
 
     def __init__(self, path: str | Path | None, record: type[R]) -> None:
@@ -42,7 +50,7 @@ class Journal(Generic[R]):
         self.earlier: list[R] = []
         self._file: IO[bytes] | None = None
         if self.path is not None:
-            self._file = _locked(self.path)
+            self._file = _open_locked(self.path)
             try:
                 _mend_last_line(self._file, self.path)
                 self.earlier = [
@@ -60,10 +68,13 @@ class Journal(Generic[R]):
             self._file.close()
 
     def add(self, record: R) -> None:
-        """Append one record, whole or not at all.
+        """Append one record completely or not at all.
+
+        Args:
+            record: Record to append.
 
         Raises:
-            DatasetError: the file cannot be written (disk full); says what is kept.
+            DatasetError: If the file cannot be written, such as when the disk is full.
         """
         if self.path is None or self._file is None:
             return
@@ -75,25 +86,28 @@ class Journal(Generic[R]):
             with suppress(OSError):
                 self._file.truncate(size)
             raise DatasetError(
-                f"{self.path}: cannot be written ({error.strerror}); what was written before is "
-                "kept in it: make room, and do the same again, which goes on from there"
+                f"{self.path}: cannot be written ({error.strerror}); the records written so far "
+                "are kept: free disk space and run the same again, which continues from there"
             ) from error
 
     def finish(self, records: Iterable[R]) -> None:
-        """Replace the file in one step by these records in this order; no more can be added.
+        """Replace the file with these records in one step, and close it.
+
+        Args:
+            records: Records, in order.
 
         Raises:
-            DatasetError: the file cannot be written; it then stays as it was.
+            DatasetError: If the file cannot be written; it then remains unchanged.
         """
         if self.path is None or self._file is None:
             return
         write_records(records, self.path)
-        # The lock goes last: who had it earlier would add to a file that is replaced.
+        # Release the lock last: a process that gets it earlier would append to the replaced file.
         self._file.close()
 
 
-def _locked(path: Path) -> IO[bytes]:
-    """Open the file for appending while nobody else can do the same."""
+def _open_locked(path: Path) -> IO[bytes]:
+    """Open the file for appending and lock it against other processes."""
     import portalocker
 
     with writing(path):
@@ -103,45 +117,48 @@ def _locked(path: Path) -> IO[bytes]:
             try:
                 mode = os.fstat(file.fileno()).st_mode
                 if not stat.S_ISREG(mode):
-                    raise DatasetError(f"{path}: is a device or a pipe; name a file")
+                    raise DatasetError(f"{path}: is a device or a pipe; choose a regular file")
                 portalocker.lock(file, portalocker.LOCK_EX | portalocker.LOCK_NB)
                 if path.exists() and os.path.samestat(os.fstat(file.fileno()), path.stat()):
                     return file
             except portalocker.LockException:
                 file.close()
                 raise DatasetError(
-                    f"{path}: another process is writing this file (or this one is, twice); wait "
-                    "for it, or write another file"
+                    f"{path}: another process is writing this file, or this process opened it "
+                    "twice; wait until it is closed, or choose another file"
                 ) from None
             except BaseException:
                 file.close()
                 raise
-            file.close()  # the one who had it has just replaced it
+            file.close()  # the process that held the lock has just replaced the file
 
 
 def _append(file: IO[bytes], line: bytes) -> None:
-    while line:  # a nearly full disk takes a part
+    while line:  # if the disk is nearly full, only a part is written
         line = line[file.write(line) :]
 
 
 def _mend_last_line(file: IO[bytes], path: Path) -> None:
-    """Make the file end with a line: drop a record that was cut short, and end any other."""
+    """Make the file end with a complete line.
+
+    An incomplete record is removed, and a missing line break is added.
+    """
     if os.fstat(file.fileno()).st_size > limit_of("file"):
         raise too_large(path)
     file.seek(0)
     content = file.read()
     if content.endswith(b"\0"):
         content = content.rstrip(b"\0")
-        _LOG.warning("%s: it ended in NULs, which are dropped", path)
+        _LOG.warning("%s: the file ended in NULs, which were removed", path)
         file.truncate(len(content))
-    whole = content.rfind(b"\n") + 1
-    last = content[whole:]
+    complete_end = content.rfind(b"\n") + 1
+    last = content[complete_end:]
     if not last.startswith(b"{"):
-        return  # nothing, or nothing of ours: reading it says so
+        return  # empty, or not a record, which raises an error when it is read
     try:
         json.loads(last)
     except (ValueError, RecursionError):
-        _LOG.warning("%s: the last line was cut short, and is dropped", path)
-        file.truncate(whole)
+        _LOG.warning("%s: the last line was incomplete and was removed", path)
+        file.truncate(complete_end)
     else:
         _append(file, b"\n")

@@ -1,4 +1,4 @@
-"""Packages that import their public names when they are first used (PEP 562)."""
+"""Import the public names of a package when they are first used (PEP 562)."""
 
 from __future__ import annotations
 
@@ -13,10 +13,14 @@ __all__ = ["lazy"]
 
 
 def lazy(package: str, file: str) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
-    """A package's ``__getattr__`` and ``__dir__``.
+    """Return ``__getattr__`` and ``__dir__`` for a package.
 
-    The public names and their modules are those that the package's own ``file`` imports for the
-    type checker, under ``if TYPE_CHECKING:``; so each is written down once.
+    The public names and their modules are read from the imports for the type checker in the
+    package's own ``file``, under ``if TYPE_CHECKING:``. So each name is written only once.
+
+    Args:
+        package: Name of the package.
+        file: Path of its ``__init__.py``.
     """
     modules = _imported_for_types(file)
 
@@ -24,7 +28,7 @@ def lazy(package: str, file: str) -> tuple[Callable[[str], Any], Callable[[], li
         if name not in modules:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
         value = getattr(import_module(modules[name]), name)
-        setattr(sys.modules[package], name, value)  # found without this function from now on
+        setattr(sys.modules[package], name, value)  # later accesses do not call this function
         return value
 
     def names() -> list[str]:
@@ -34,7 +38,7 @@ def lazy(package: str, file: str) -> tuple[Callable[[str], Any], Callable[[], li
 
 
 def _imported_for_types(file: str) -> dict[str, str]:
-    """The names that a file imports under ``if TYPE_CHECKING:``, each with its module."""
+    """Return the names that a file imports under ``if TYPE_CHECKING:``, each with its module."""
     return {
         alias.name: statement.module
         for block in ast.parse(Path(file).read_text(encoding="utf-8")).body

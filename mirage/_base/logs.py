@@ -1,4 +1,4 @@
-"""Loggers that write nothing a terminal would obey."""
+"""Loggers whose messages cannot control a terminal."""
 
 from __future__ import annotations
 
@@ -10,10 +10,14 @@ __all__ = ["logger"]
 
 
 def logger(name: str) -> logging.Logger:
-    """Return the logger of this name; hidden characters in its messages are escapes."""
-    named = logging.getLogger(name)
-    named.addFilter(_make_visible)  # a filter is added once only
-    return named
+    """Return the logger with a name; it escapes hidden characters in messages.
+
+    Args:
+        name: Name of the logger.
+    """
+    escaping_logger = logging.getLogger(name)
+    escaping_logger.addFilter(_make_visible)  # a filter is added once only
+    return escaping_logger
 
 
 def _make_visible(record: logging.LogRecord) -> bool:

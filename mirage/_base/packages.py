@@ -1,4 +1,4 @@
-"""Packages that extras of this library install."""
+"""Import packages that extras of this library install."""
 
 from __future__ import annotations
 
@@ -11,10 +11,14 @@ __all__ = ["package"]
 
 
 def package(name: str, extra: str = "neural") -> Any:
-    """A package that an extra installs.
+    """Import and return a package that an extra installs.
+
+    Args:
+        name: Name of the package.
+        extra: Extra that installs it.
 
     Raises:
-        MissingPackageError: it is not installed.
+        MissingPackageError: If the package is not installed.
     """
     try:
         return import_module(name)

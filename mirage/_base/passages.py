@@ -1,4 +1,4 @@
-"""Texts and ids of passages: when two of them are of one passage, and of one document."""
+"""Compare the texts and ids of passages and documents."""
 
 from __future__ import annotations
 
@@ -8,41 +8,46 @@ import unicodedata
 __all__ = ["NOTHING_JUDGED", "bare_text", "document_of", "is_other_text", "plain_text"]
 
 NOTHING_JUDGED = (
-    "the qrels name no passage that was found; were they made on another corpus, with other ids?"
+    "the qrels contain none of the retrieved passages; were they made for another corpus, with "
+    "other ids?"
 )
-"""The reason why nothing is measured if no id and no text of a run's passages is known."""
+"""Reason why nothing can be measured if no id and no text of a run's passages is judged."""
 
 _WORD = re.compile(r"[^\W_]+")
-_GRAM = 5
-_SHARED = 0.5
+_GRAM = 5  # characters of an n-gram
+_SHARED = 0.5  # share of n-grams from which two texts are versions of one passage
 
 
 def document_of(passage_id: str) -> str:
-    """Return the document of a passage by its id: ``36897421`` of ``36897421#2``."""
+    """Return the document id of a passage id: ``36897421`` for ``36897421#2``."""
     return passage_id.partition("#")[0]
 
 
 def plain_text(text: str) -> str:
-    """Return a text in which blanks and Unicode's forms (NFKC) make no difference."""
+    """Return a text in NFKC with single spaces, for comparison."""
     return " ".join(unicodedata.normalize("NFKC", text).split())
 
 
 def bare_text(text: str) -> str:
-    """Return the words of a text, in which markup, signs and case make no difference."""
+    """Return the words of a text in lower case, without markup and punctuation."""
     return " ".join(_WORD.findall(unicodedata.normalize("NFKC", text).casefold()))
 
 
 def is_other_text(text: str, other: str) -> bool:
-    """Return whether two texts that go by one id are two passages, and not versions of one.
+    """Return whether two texts with one id are different passages, not versions of one.
 
-    They are if the shorter one shares less than half of its 5-grams of characters with the longer
-    one. An empty text is no other text.
+    They are different if the shorter text shares less than half of its character 5-grams with the
+    longer one. If a text is empty, the result is False.
+
+    Args:
+        text: First text.
+        other: Second text.
     """
     first, second = bare_text(text), bare_text(other)
     if not first or not second or first in second or second in first:
         return False
-    grams, others = _grams(first), _grams(second)
-    return len(grams & others) < _SHARED * min(len(grams), len(others))
+    grams, other_grams = _grams(first), _grams(second)
+    return len(grams & other_grams) < _SHARED * min(len(grams), len(other_grams))
 
 
 def _grams(text: str) -> frozenset[str]:

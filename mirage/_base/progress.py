@@ -1,4 +1,4 @@
-"""The progress bar of everything that takes long."""
+"""The progress bar of long work."""
 
 from __future__ import annotations
 
@@ -12,20 +12,27 @@ __all__ = ["progress_bar"]
 
 
 def progress_bar(total: int, what: str, progress: bool, *, done: int = 0) -> Any:
-    """Return a bar of tqdm: on stderr if that is a terminal, or in a notebook."""
+    """Return a tqdm progress bar, on stderr if that is a terminal, or in a notebook.
+
+    Args:
+        total: Number of steps.
+        what: Label of the bar.
+        progress: Whether to show the bar.
+        done: Number of steps that are already finished.
+    """
     if progress and _in_notebook():
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # without ipywidgets it is a bar of text
+            warnings.simplefilter("ignore")  # tqdm warns if ipywidgets is missing
             from tqdm.auto import tqdm as bar
 
         return bar(total=total, initial=done, desc=one_line(what))
     from tqdm import tqdm
 
-    # None: on a terminal only.
+    # disable=None shows the bar on a terminal only.
     return tqdm(total=total, initial=done, desc=one_line(what), disable=None if progress else True)
 
 
 def _in_notebook() -> bool:
-    """Whether this is a kernel of Jupyter, by the sign that tqdm goes by."""
+    """Return whether this is a Jupyter kernel, by the criterion that tqdm uses."""
     shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
     return "IPKernelApp" in getattr(shell, "config", ())

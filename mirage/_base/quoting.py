@@ -1,9 +1,10 @@
-r"""Quoting of foreign text: the one module that writes it into another language.
+"""Quote foreign text, so that it can be written safely into another language.
 
-Foreign text is whatever this library did not write itself: names of files, models and metrics,
-ids, questions, responses, messages of servers. Each function returns a form of such a text that is
-shown, or read back, as that text, and in which nothing is live: no code, markup, link or formula,
-and nothing that moves or hides text on a terminal.
+Foreign text is any text that this library did not write itself: names of files, models and metrics,
+ids, questions, responses, messages of servers. Each function returns a form of a text that is
+displayed, or read back, as that text. Nothing in it is active: no code, markup, link or formula,
+and nothing that moves or hides text on a terminal. This is the only module that writes foreign text
+into another language.
 
 ======================  ===========================================================
 into                    function
@@ -59,7 +60,7 @@ __all__ = [
 
 # Control characters except tab and line feed, line separators, characters that set the direction
 # of writing, default-ignorable characters (DerivedCoreProperties.txt of Unicode), surrogates and
-# noncharacters. Readers do not see them, or see other characters in another order because of them.
+# noncharacters. They are invisible, or change the order in which other characters are displayed.
 _HIDDEN = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f"
     "\u200b-\u200f\u2028-\u202e\u2060-\u206f\u3164\ud800-\udfff\ufdd0-\ufdef\ufe00-\ufe0f\ufeff"
@@ -84,37 +85,45 @@ _BREAKS = re.compile("\r\n|[\t\n\r]")
 
 
 def visible(text: str) -> str:
-    r"""Return a text for a terminal or a log; hidden characters are escapes such as ``\x1b``.
+    r"""Return a text for a terminal or a log, with hidden characters as escapes such as ``\x1b``.
 
-    Tabs and line feeds stay. Joiners stay between letters of the scripts that are written with
-    them, and variation selectors behind the characters that have variants. Quoting a text twice
-    changes nothing.
+    Tabs and line feeds are kept. Joiners are kept between letters of scripts that need them, and
+    variation selectors after characters that have variants. Quoting a text twice changes nothing.
 
-    >>> print(visible("a\x1b[2J\u202eb"))
-    a\x1b[2J\u202eb
+    Args:
+        text: Any text.
+
+    Example:
+        >>> print(visible("a\x1b[2J\u202eb"))
+        a\x1b[2J\u202eb
     """
     return _escape_hidden(text, _python_escape)
 
 
 def one_line(text: str) -> str:
-    r"""Return what :func:`visible` does, on one line: tabs and line ends become blanks.
+    r"""Return the text of :func:`visible` on one line, with spaces for tabs and line ends.
 
-    >>> one_line("two\nlines")
-    'two lines'
+    Args:
+        text: Any text.
+
+    Example:
+        >>> one_line("two\nlines")
+        'two lines'
     """
     return visible(_BREAKS.sub(" ", text))
 
 
 def json_text(text: str, encoding: str = "utf-8") -> str:
-    r"""Return JSON for a terminal; it parses to the same value.
+    r"""Return JSON for a terminal, without hidden characters; it parses to the same value.
 
     Args:
         text: Any JSON.
-        encoding: The encoding of the terminal. If it lacks a character of the text, everything
-            outside ASCII is escaped.
+        encoding: Encoding of the terminal. If it lacks a character of the text, all characters
+            outside ASCII are escaped.
 
-    >>> print(json_text('{"id": "a\u202eb"}'))
-    {"id": "a\u202eb"}
+    Example:
+        >>> print(json_text('{"id": "a\u202eb"}'))
+        {"id": "a\u202eb"}
     """
     quoted = _escape_hidden(text, _json_escape)
     try:
@@ -140,13 +149,13 @@ def _json_escape(char: str) -> str:
 
 
 def _is_needed(match: re.Match[str]) -> bool:
-    """Return whether a hidden character is part of how the word around it is written."""
+    """Return whether a hidden character is part of the correct spelling of the word around it."""
     char, text, start, end = match[0], match.string, match.start(), match.end()
     before, after = text[start - 1 : start] if start else "", text[end : end + 1]
     if char == _NON_JOINER:
         return _is_joining(before) and _is_joining(after)
     if char == _JOINER:
-        # Behind a last letter it shows the form that the letter has within a word.
+        # After a last letter, a joiner displays the form that the letter has within a word.
         return _is_joining(before) or (_is_emoji(before, text, start) and _in(_EMOJI, after))
     if char in "\ufe0e\ufe0f":
         return _in(_EMOJI, before) or (after == "\u20e3" and before in tuple("0123456789#*"))
@@ -171,12 +180,16 @@ def _in(characters: re.Pattern[str], char: str) -> bool:
 
 
 def utf8_text(text: str) -> str:
-    r"""Return a text that UTF-8 can hold; surrogates are escapes.
+    r"""Return a text that UTF-8 can encode, with surrogates as escapes.
 
-    Python reads bytes of a file's name that are not UTF-8 as surrogates.
+    Python decodes bytes of a file name that are not UTF-8 as surrogates.
 
-    >>> print(utf8_text("a\udcff"))
-    a\udcff
+    Args:
+        text: Any text.
+
+    Example:
+        >>> print(utf8_text("a\udcff"))
+        a\udcff
     """
     return text.encode("utf-8", "backslashreplace").decode("utf-8")
 
@@ -185,32 +198,40 @@ def utf8_text(text: str) -> str:
 
 
 def python_literal(text: str) -> str:
-    r"""Return a string literal of Python, in double quotes and on one line.
+    r"""Return a Python string literal, in double quotes and on one line.
 
-    Use it in code only. A comment or a docstring has no place for foreign text.
+    Use it only in code. Never write foreign text into a comment or a docstring.
 
-    >>> print(python_literal('a" if f() else "b\n'))
-    "a\" if f() else \"b\n"
+    Args:
+        text: Any text.
+
+    Example:
+        >>> print(python_literal('a" if f() else "b\n'))
+        "a\" if f() else \"b\n"
     """
-    # A text with an apostrophe and no quotation mark is one whose repr is in double quotes.
+    # repr uses double quotes for a text with an apostrophe and without quotation marks.
     parts = (repr("'" + part)[2:-1] for part in text.split('"'))
     return '"' + r"\"".join(parts) + '"'
 
 
 def shell_word(text: str) -> str:
-    """Return one word of a POSIX shell, for a command that users are to copy.
+    """Return one word of a POSIX shell, for a command that users copy.
 
-    >>> shell_word("my files")
-    "'my files'"
+    Args:
+        text: Any text.
+
+    Example:
+        >>> shell_word("my files")
+        "'my files'"
     """
     return shlex.quote(text)
 
 
 # Markdown -----------------------------------------------------------------------------------------
 
-# What GitHub and GitLab turn into something after they have rendered Markdown, so that neither a
-# backslash nor an entity stops it: only code is exempt.
-_LIVE = re.compile(
+# Text that GitHub and GitLab expand after they have rendered Markdown. Backslashes and entities do
+# not prevent it; only code is exempt.
+_EXPANDED = re.compile(
     r"""
       [@$] | [#~%] (?=[\w"{]) | [!&] (?=\d)             # mentions, references, labels, math
     | :// | (?:mailto|xmpp): | (?<![0-9A-Za-z]) (?i:www)\.  # addresses
@@ -233,16 +254,20 @@ _AROUND = re.compile(r"([(“‘]*)(.*?)([)”’.,:;!?…]*)", re.DOTALL)
 
 
 def markdown(text: str) -> str:
-    r"""Return a text as a paragraph of Markdown, for GitHub, GitLab and other readers.
+    r"""Return a text as a paragraph of Markdown, for GitHub, GitLab and other services.
 
-    Words that these services link, expand or obey after rendering (``@name``, ``#1``, ``GH-1``,
-    commits, addresses, ``:tada:``, ``/close``) become code spans. Both services exempt code, and a
-    code span shows and copies the same characters. A backslash or an entity is gone before they
-    look for references, and a zero-width space would be copied with the name. All other markup is
-    escaped by backslashes. Numbers stay as they are.
+    These services expand some words after rendering: ``@name``, ``#1``, ``GH-1``, commits,
+    addresses, ``:tada:``, ``/close``. Such words become code spans, because both services exempt
+    code, and because a code span displays and copies the same characters. Backslashes and entities
+    are removed before the services look for references, and a zero-width space would be copied with
+    the name. All other markup is escaped with backslashes. Numbers are unchanged.
 
-    >>> print(markdown("my_bot is worse, says @octocat: [0.1, 0.2]"))
-    my\_bot is worse, says `@octocat`: [0.1, 0.2]
+    Args:
+        text: Any text.
+
+    Example:
+        >>> print(markdown("my_bot is worse, says @octocat: [0.1, 0.2]"))
+        my\_bot is worse, says `@octocat`: [0.1, 0.2]
     """
     quoted = _markdown(text, cell=False)
     digits = re.match(r"\d{0,9}", quoted)
@@ -251,10 +276,14 @@ def markdown(text: str) -> str:
 
 
 def markdown_cell(text: str) -> str:
-    r"""Return a text as a cell of a table in Markdown; see :func:`markdown`.
+    r"""Return a text as a table cell in Markdown; see :func:`markdown`.
 
-    >>> print(markdown_cell("a|b #1|2"))
-    a\|b `#1\|2`
+    Args:
+        text: Any text.
+
+    Example:
+        >>> print(markdown_cell("a|b #1|2"))
+        a\|b `#1\|2`
     """
     return _markdown(text, cell=True)
 
@@ -264,16 +293,16 @@ def _markdown(text: str, cell: bool) -> str:
 
 
 def _markdown_word(word: str, cell: bool) -> str:
-    if not _LIVE.search(word):
-        return _backslashed(word)
-    around = _AROUND.fullmatch(word)
-    before, code, after = around.groups() if around else ("", word, "")
-    if not _LIVE.search(code):
+    if not _EXPANDED.search(word):
+        return _escape_markup(word)
+    parts = _AROUND.fullmatch(word)
+    before, code, after = parts.groups() if parts else ("", word, "")
+    if not _EXPANDED.search(code):
         before, code, after = "", word, ""
-    return _backslashed(before) + _code_span(code, cell) + _backslashed(after)
+    return _escape_markup(before) + _code_span(code, cell) + _escape_markup(after)
 
 
-def _backslashed(word: str) -> str:
+def _escape_markup(word: str) -> str:
     return word if _NUMBER.fullmatch(word) else _MARKUP.sub(r"\\\g<0>", word)
 
 
@@ -281,15 +310,15 @@ def _code_span(word: str, cell: bool) -> str:
     longest = max(map(len, re.findall("`+", word)), default=0)
     fence = "`" * (longest + 1)
     padding = " " if "`" in (word[0], word[-1]) else ""
-    # A table is cut at its pipes before code is read, and a backslash is dropped there alone.
+    # A table is split at its pipes before code is parsed. Only there, the backslash is removed.
     content = word.replace("|", r"\|") if cell else word
     return f"{fence}{padding}{content}{padding}{fence}"
 
 
 # HTML, XML and LaTeX ------------------------------------------------------------------------------
 
-# What HTML forbids, and what no UTF-8 file can hold.
-_UNFIT = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff\ufdd0-\ufdef\ufffe\uffff]")
+# Characters that HTML forbids, or that UTF-8 cannot encode.
+_INVALID_IN_HTML = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff\ufdd0-\ufdef\ufffe\uffff]")
 _LATEX = {
     "\\": r"\textbackslash{}",
     "~": r"\textasciitilde{}",
@@ -300,35 +329,45 @@ _LATEX = {
     "`": r"\textasciigrave{}",
     "[": "{[}",
     "]": "{]}",
-    **{sign: f"\\{sign}" for sign in "&%$#_{}"},
+    **{character: f"\\{character}" for character in "&%$#_{}"},
 }
 
 
 def html_text(text: str) -> str:
-    """Return a text on one line as text or an attribute of HTML.
+    """Return a text on one line as text or an attribute value of HTML.
 
-    >>> html_text('<b title="x">')
-    '&lt;b title=&quot;x&quot;&gt;'
+    Args:
+        text: Any text.
+
+    Example:
+        >>> html_text('<b title="x">')
+        '&lt;b title=&quot;x&quot;&gt;'
     """
     return html.escape(one_line(text))
 
 
 def html_characters(text: str) -> str:
-    """Return a text whose characters HTML and UTF-8 can hold, for a writer that escapes markup.
+    r"""Return a text with only characters that are valid in HTML; the caller escapes markup.
 
-    Control characters become visible signs, and U+FFFD replaces what is no character. Characters
-    that set the direction of writing stay: put them into an element that isolates them.
+    Control characters become visible symbols, and invalid characters become U+FFFD. Characters that
+    set the direction of writing are kept: put them into an element that isolates them.
 
-    >>> html_characters("a\\x00b")
-    'a␀b'
+    Args:
+        text: Any text.
+
+    Example:
+        >>> html_characters("a\x00b")
+        'a␀b'
     """
-    if _UNFIT.search(text) is None:
+    if _INVALID_IN_HTML.search(text) is None:
         return text
-    whole = text.replace("\r\n", "\n").encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-    return _UNFIT.sub(_sign, whole)
+    valid_text = (
+        text.replace("\r\n", "\n").encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    )
+    return _INVALID_IN_HTML.sub(_visible_character, valid_text)
 
 
-def _sign(match: re.Match[str]) -> str:
+def _visible_character(match: re.Match[str]) -> str:
     code = ord(match[0])
     if code == 0x7F:
         return "␡"
@@ -336,23 +375,31 @@ def _sign(match: re.Match[str]) -> str:
 
 
 def script_json(value: Any) -> str:
-    """Return JSON for a script element of HTML; no character of it means anything to HTML.
+    r"""Return JSON for a script element of HTML, without characters that are special in HTML.
 
-    >>> script_json("</script>")
-    '"\\\\u003c/script\\\\u003e"'
+    Args:
+        value: Value to encode.
+
+    Example:
+        >>> print(script_json("</script>"))
+        "\u003c/script\u003e"
     """
     text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
-    fit = html_characters(text)
-    return fit.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e")
+    valid_text = html_characters(text)
+    return valid_text.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e")
 
 
 def xml_text(text: str) -> str:
-    r"""Return a text whose characters XML can hold, for a writer that escapes markup.
+    r"""Return a text with only characters that are valid in XML; the caller escapes markup.
 
-    >>> print(xml_text("a\x00b"))
-    a\x00b
+    Args:
+        text: Any text.
+
+    Example:
+        >>> print(xml_text("a\x00b"))
+        a\x00b
     """
-    return visible(text)  # which escapes everything that section 2.2 of XML 1.0 excludes
+    return visible(text)  # escapes everything that section 2.2 of XML 1.0 excludes
 
 
 def latex(text: str, *, number: bool = False) -> str:
@@ -360,42 +407,51 @@ def latex(text: str, *, number: bool = False) -> str:
 
     Args:
         text: Any text.
-        number: Set a hyphen before a digit as a minus sign.
+        number: Whether to set a hyphen before a digit as a minus sign.
 
-    >>> print(latex("R&D_1 [50%]"))
-    R\&D\_1 {[}50\%{]}
+    Example:
+        >>> print(latex("R&D_1 [50%]"))
+        R\&D\_1 {[}50\%{]}
     """
-    # Brackets are in braces because LaTeX reads one behind the end of a row as its option.
+    # Brackets are in braces, because LaTeX parses one after the end of a row as its option.
     escaped = "".join(_LATEX.get(char, char) for char in one_line(text))
     return re.sub(r"(?<![\w.])-(?=\d)", "$-$", escaped) if number else escaped
 
 
 # CSV ----------------------------------------------------------------------------------------------
 
-# What spreadsheet programs take for a formula, at the start of a cell. They skip blanks, quotation
-# marks and invisible characters before the sign.
-_SIGN = r"""(?:[^\S\t\n\r]|["\x00\u200b-\u200f\u2060\ufeff])*[=+\-@＝＋－＠﹦﹢﹣﹫]"""
-# Programs that expect another separator begin cells behind semicolons, tabs and line ends too.
-_FORMULA = re.compile(rf"(?:\A(?='*(?:[\t\n\r]|{_SIGN}))|(?<=[;\t\n\r])(?='*{_SIGN}))")
-_DEFUSED = re.compile(rf"(?:\A'(?='*(?:[\t\n\r]|{_SIGN}))|(?<=[;\t\n\r])'(?='*{_SIGN}))")
+# The start of a cell that spreadsheet programs parse as a formula. They skip blanks, quotation
+# marks and invisible characters before the first symbol.
+_FORMULA_START = r"""(?:[^\S\t\n\r]|["\x00\u200b-\u200f\u2060\ufeff])*[=+\-@＝＋－＠﹦﹢﹣﹫]"""
+# Programs that expect another separator also begin cells after semicolons, tabs and line ends.
+_FORMULA = re.compile(
+    rf"(?:\A(?='*(?:[\t\n\r]|{_FORMULA_START}))|(?<=[;\t\n\r])(?='*{_FORMULA_START}))"
+)
+_ESCAPED_FORMULA = re.compile(
+    rf"(?:\A'(?='*(?:[\t\n\r]|{_FORMULA_START}))|(?<=[;\t\n\r])'(?='*{_FORMULA_START}))"
+)
 
 
 def csv_text(header: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
-    """Return a table as comma-separated values; no text in it is a formula of a spreadsheet.
+    """Return a table as comma-separated values, in which no text is a formula of a spreadsheet.
 
-    Texts that begin with ``=``, ``+``, ``-``, ``@``, a tab or a line end get an apostrophe in
-    front, also behind blanks and invisible characters, in full width, and wherever a program with
-    another separator would begin a cell (OWASP's rule against CSV injection). :func:`read_csv`
-    removes it. Numbers stay numbers, and NaN is blank. Surrogates, which UTF-8 cannot hold, are
-    escapes.
+    Texts that begin with ``=``, ``+``, ``-``, ``@``, a tab or a line end get an apostrophe in front
+    (OWASP's rule against CSV injection). That includes texts with blanks or invisible characters
+    before the symbol, symbols in full width, and all places where a program with another separator
+    would begin a cell. :func:`read_csv` removes the apostrophe. Numbers remain numbers, and NaN is
+    blank. Surrogates, which UTF-8 cannot encode, are escaped.
 
-    >>> print(csv_text(["id", "change"], [["=1+1", -0.12]]), end="")
-    "id","change"
-    "'=1+1",-0.12
+    Args:
+        header: Names of the columns.
+        rows: Cells of each row.
+
+    Example:
+        >>> print(csv_text(["id", "change"], [["=1+1", -0.12]]), end="")
+        "id","change"
+        "'=1+1",-0.12
     """
     file = io.StringIO()
-    # Python 3.11 and 3.12 leave a carriage return without quotation marks unless all texts have
-    # them.
+    # All texts are quoted, because Python 3.11 and 3.12 otherwise do not quote a carriage return.
     writer = csv.writer(file, quoting=csv.QUOTE_NONNUMERIC, lineterminator="\n")
     for row in (header, *rows):
         writer.writerow(map(_csv_cell, row))
@@ -406,14 +462,18 @@ def read_csv(text: str, source: str = "the table") -> list[dict[str, str]]:
     r"""Read comma-separated values, as :func:`csv_text` or a spreadsheet program writes them.
 
     Args:
-        text: The values, with a header.
-        source: What errors call it, such as its path.
+        text: Values, with a header.
+        source: Name of the text in errors, such as its path.
+
+    Returns:
+        One mapping from column name to text per row.
 
     Raises:
-        DatasetError: The text is not CSV.
+        DatasetError: If the text is not CSV.
 
-    >>> read_csv('"id","change"\n"\'=1+1",-0.12\n')
-    [{'id': '=1+1', 'change': '-0.12'}]
+    Example:
+        >>> read_csv('"id","change"\n"\'=1+1",-0.12\n')
+        [{'id': '=1+1', 'change': '-0.12'}]
     """
     reader = csv.DictReader(io.StringIO(text, newline=""), restkey="")
     try:
@@ -421,7 +481,7 @@ def read_csv(text: str, source: str = "the table") -> list[dict[str, str]]:
     except csv.Error as error:
         raise DatasetError(f"{source}, line {reader.line_num}: is not CSV ({error})") from None
     return [
-        {_with_formulas(name): _with_formulas(cell or "") for name, cell in row.items() if name}
+        {_restore_formula(name): _restore_formula(cell or "") for name, cell in row.items() if name}
         for row in rows
     ]
 
@@ -432,5 +492,5 @@ def _csv_cell(value: Any) -> Any:
     return _FORMULA.sub("'", str(value))
 
 
-def _with_formulas(cell: str) -> str:
-    return _DEFUSED.sub("", cell)
+def _restore_formula(cell: str) -> str:
+    return _ESCAPED_FORMULA.sub("", cell)

@@ -1,4 +1,4 @@
-"""Rows of frames and files, and which of their values are missing."""
+"""Read rows of frames and files, and detect missing values."""
 
 from __future__ import annotations
 
@@ -16,40 +16,49 @@ PASSAGE_NAMES: Mapping[str, tuple[str, ...]] = {
     "title": ("title", "wikipedia_title"),
     "document": ("document", "document_id"),
 }
-"""What others call the fields of a passage: BEIR, MIRACL, Pyserini, KILT."""
+"""Names of the fields of a passage in files of BEIR, MIRACL, Pyserini and KILT."""
 
 
 def first_duplicate(values: Iterable[str]) -> str | None:
-    """Return the first value that was there before, ``None`` if all are different.
+    """Return the first value that occurred before, or ``None`` if all are different.
 
-    >>> first_duplicate(["a", "b", "c", "b", "a"])
-    'b'
+    Args:
+        values: Values, in order.
+
+    Example:
+        >>> first_duplicate(["a", "b", "c", "b", "a"])
+        'b'
     """
-    seen: set[str] = set()
+    earlier: set[str] = set()
     for value in values:
-        if value in seen:
+        if value in earlier:
             return value
-        seen.add(value)
+        earlier.add(value)
     return None
 
 
 def rows_in(frame: Any) -> list[dict[str, Any]]:
-    """The rows of a frame of pandas or polars, or of one split of Hugging Face ``datasets``.
+    """Return the rows of a pandas or polars frame, or of one split of Hugging Face ``datasets``.
+
+    Args:
+        frame: Frame or split. An index of pandas with a name becomes a column.
 
     Raises:
-        DatasetError: it is no frame, or a frame of several splits.
+        DatasetError: If it is not a frame, or has several splits.
     """
     if isinstance(frame, Mapping):  # datasets.DatasetDict
         raise DatasetError(
-            f"these are the splits {', '.join(map(repr, frame))}; give one of them, as in "
+            f"the data has the splits {', '.join(map(repr, frame))}; pass one of them, such as "
             f"data[{next(iter(frame), 'train')!r}]"
         )
     if hasattr(frame, "to_dicts"):  # polars
         return list(frame.to_dicts())
     if hasattr(frame, "columns") and hasattr(frame, "to_dict"):  # pandas
-        indexed = any(name is not None for name in frame.index.names)
-        plain = frame.reset_index() if indexed else frame  # an index with a name is a column
-        return list(plain.to_dict(orient="records"))
+        has_named_index = any(name is not None for name in frame.index.names)
+        frame_with_index = (
+            frame.reset_index() if has_named_index else frame
+        )  # an index with a name is a column
+        return list(frame_with_index.to_dict(orient="records"))
     if hasattr(frame, "column_names"):  # datasets
         return list(frame.to_list())
     raise DatasetError(f"expected a frame of pandas or polars, found {type(frame).__name__}")
@@ -58,20 +67,28 @@ def rows_in(frame: Any) -> list[dict[str, Any]]:
 def placed(
     rows: Iterable[Mapping[Any, Any]], source: str, **defaults: Any
 ) -> list[tuple[str, dict[str, Any]]]:
-    """What is present in each row, or else the defaults, after its place (``source, row n``)."""
-    always = present(defaults)
-    return [(f"{source}, row {n}", always | present(row)) for n, row in enumerate(rows)]
+    """Return the values of each row with its location (``source, row n``).
+
+    Missing values are replaced with the defaults, or left out if there is none.
+
+    Args:
+        rows: Rows.
+        source: Name of the rows in locations.
+        **defaults: Values for missing fields.
+    """
+    present_defaults = present(defaults)
+    return [(f"{source}, row {n}", present_defaults | present(row)) for n, row in enumerate(rows)]
 
 
 def present(row: Mapping[Any, Any]) -> dict[str, Any]:
-    """The fields of a row that have a value, as plain Python values."""
-    # Arrays of numpy come from parquet files, where pandas reads their lists.
-    plain = {name: getattr(value, "tolist", lambda v=value: v)() for name, value in row.items()}
-    return {str(name): value for name, value in plain.items() if not is_missing(value)}
+    """Return the fields of a row that have a value, as plain Python values."""
+    # pandas reads lists in Parquet files as numpy arrays.
+    values = {name: getattr(value, "tolist", lambda v=value: v)() for name, value in row.items()}
+    return {str(name): value for name, value in values.items() if not is_missing(value)}
 
 
 def is_missing(value: object) -> bool:
-    """Whether the value of a row is None, NaN or pandas.NA."""
+    """Return whether a value is None, NaN or pandas.NA."""
     return (
         value is None
         or type(value).__name__ in ("NAType", "NaTType")

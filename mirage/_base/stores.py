@@ -1,4 +1,7 @@
-"""Stores: folders with a manifest, written last, that lists each file with its SHA-256."""
+"""Stores: folders with a manifest that lists each file with its SHA-256.
+
+The manifest is written last, so that an incomplete folder has none.
+"""
 
 from __future__ import annotations
 
@@ -56,21 +59,26 @@ __all__ = [
 MANIFEST = "manifest.json"
 
 _LARGEST_MANIFEST = 2**28
-"""Bytes. A dense index has one entry of about 130 bytes for each 1,024 passages."""
+"""Maximum size in bytes. A dense index has an entry of about 130 bytes per 1,024 passages."""
 
 FieldTypes = Mapping[str, type | tuple[type, ...]]
-"""The types of the fields of a manifest, by name."""
+"""Types of the fields of a manifest, by name."""
 
 _ENTRY: FieldTypes = {"bytes": int, "sha256": str}
 
 
 def write_manifest(folder: Path, kind: str, fields: Mapping[str, Any]) -> None:
-    """Write the manifest of a folder: what it is, and the size and SHA-256 of each file in it.
+    """Write the manifest of a folder: its kind, and the size and SHA-256 of each file in it.
 
-    All files are on the disk before the manifest is written.
+    All files are flushed to the disk before the manifest is written.
+
+    Args:
+        folder: Folder with the files.
+        kind: Kind of the store.
+        fields: Additional fields of the manifest.
 
     Raises:
-        DatasetError: It cannot be written.
+        DatasetError: If the manifest cannot be written.
     """
     with writing(folder):
         paths = sorted(path for path in folder.iterdir() if path.is_file())
@@ -96,68 +104,77 @@ def read_manifest(
 ) -> dict[str, Any]:
     """Return the manifest of a folder after checking the files that it lists.
 
-    The digests find damage. They are no signature: whoever can write a file into the folder can
-    also write a manifest that fits. Whatever is handed to compiled code is therefore checked again
-    by whoever reads it.
+    The digests detect damage. They are not a signature: anyone who can write a file into the folder
+    can also write a matching manifest. Therefore data for compiled code is checked again by the
+    function that reads it.
 
     Args:
-        folder: The folder.
-        kind: What the folder must be.
-        fields: The types of the fields that the manifest must have.
-        files: The names of files that the manifest must list.
-        verify: Check the SHA-256 of each file. If false, only sizes are checked.
+        folder: Folder to read.
+        kind: Required kind of the store.
+        fields: Types of the fields that the manifest must have.
+        files: Names of files that the manifest must list.
+        verify: Whether to check the SHA-256 of each file. If not, only sizes are checked.
 
     Raises:
-        DatasetError: The folder is no store of this kind, an earlier version wrote it, or a file is
-            missing or is not as it was written; the message names the file.
+        DatasetError: If the folder is not a store of this kind, if an earlier version wrote it, or
+            if a file is missing or changed. The message names the file.
     """
     path = folder / MANIFEST
     if not path.is_file():
         raise DatasetError(f"{folder} is no {kind}: it has no {MANIFEST}")
     manifest = _load(path)
     if manifest is None or manifest.get("kind") != kind:
-        raise DatasetError(f"{path} is no manifest of a {kind}; {_anew(folder, kind)}")
+        raise DatasetError(f"{path} is no manifest of a {kind}; {_rebuild_hint(folder, kind)}")
     if "digest" not in manifest:
         raise DatasetError(
             f"{path} lists no SHA-256 of its files: an earlier version of mirage wrote it; build "
             f"the {kind} again with the same settings"
         )
     if manifest["digest"] != _digest(manifest):
-        raise DatasetError(f"{path} is not as it was written; {_anew(folder, kind)}")
+        raise DatasetError(
+            f"{path} was changed after it was written; {_rebuild_hint(folder, kind)}"
+        )
     entries = manifest.get("files")
     if not (
-        _has(manifest, fields)
+        _has_fields(manifest, fields)
         and isinstance(entries, dict)
         and _are_entries(entries)
         and set(files) <= entries.keys()
     ):
-        raise DatasetError(f"{path} lacks what a {kind} has; {_anew(folder, kind)}")
+        raise DatasetError(
+            f"{path} lacks fields or files of a {kind}; {_rebuild_hint(folder, kind)}"
+        )
     for name, entry in entries.items():
         check_name(name, f"{path}: the file")
-        fault = _fault(folder / name, entry, verify)
+        fault = _find_fault(folder / name, entry, verify)
         if fault:
-            raise DatasetError(f"{folder / name} {fault}; {_anew(folder, kind)}")
+            raise DatasetError(f"{folder / name} {fault}; {_rebuild_hint(folder, kind)}")
     return manifest
 
 
 def is_outdated(folder: Path) -> bool:
-    """Return whether an earlier version, which wrote no digests, wrote the manifest of a folder."""
+    """Return whether the manifest of a folder has no digests, as in earlier versions."""
     manifest = _load(folder / MANIFEST)
     return manifest is not None and "kind" in manifest and "digest" not in manifest
 
 
 def stored_key(folder: Path, kind: str) -> object:
-    """Return the key of a store, checked or not; ``None`` if there is no store of this kind."""
+    """Return the key of a store without checking its files; ``None`` if it is not of this kind.
+
+    Args:
+        folder: Folder of the store.
+        kind: Kind of the store.
+    """
     manifest = _load(folder / MANIFEST)
     return None if manifest is None or manifest.get("kind") != kind else manifest.get("key")
 
 
-def _anew(folder: Path, kind: str) -> str:
+def _rebuild_hint(folder: Path, kind: str) -> str:
     return f"delete {folder} and build the {kind} anew"
 
 
 def _load(path: Path) -> dict[str, Any] | None:
-    """Return the JSON object in a file, or ``None`` if there is none that can be read."""
+    """Return the JSON object in a file, or ``None`` if it cannot be read."""
     try:
         if not path.is_file() or path.stat().st_size > _LARGEST_MANIFEST:
             return None
@@ -167,22 +184,22 @@ def _load(path: Path) -> dict[str, Any] | None:
     return manifest if isinstance(manifest, dict) else None
 
 
-def _has(values: Mapping[str, Any], types: FieldTypes) -> bool:
-    return all(_is(values.get(name, ...), type_) for name, type_ in types.items())
+def _has_fields(values: Mapping[str, Any], types: FieldTypes) -> bool:
+    return all(_has_type(values.get(name, ...), type_) for name, type_ in types.items())
 
 
-def _is(value: object, types: type | tuple[type, ...]) -> bool:
-    if isinstance(value, bool):  # which is an int, too
+def _has_type(value: object, types: type | tuple[type, ...]) -> bool:
+    if isinstance(value, bool):  # a bool is also an int in Python
         return types is bool
     return isinstance(value, types) and not (isinstance(value, float) and not math.isfinite(value))
 
 
 def _are_entries(entries: Mapping[str, object]) -> bool:
-    return all(isinstance(entry, dict) and _has(entry, _ENTRY) for entry in entries.values())
+    return all(isinstance(entry, dict) and _has_fields(entry, _ENTRY) for entry in entries.values())
 
 
-def _fault(path: Path, entry: Mapping[str, Any], verify: bool) -> str:
-    """Return how a file differs from its entry in the manifest; empty if it does not."""
+def _find_fault(path: Path, entry: Mapping[str, Any], verify: bool) -> str:
+    """Return how a file differs from its entry in the manifest; empty if it does not differ."""
     try:
         if not path.is_file():
             return "is missing"
@@ -202,16 +219,20 @@ def _sha256(path: Path) -> str:
 
 
 def _digest(manifest: Mapping[str, Any]) -> str:
-    """Return the SHA-256 of all of a manifest but its own digest."""
+    """Return the SHA-256 of a manifest's fields, without its field ``digest``."""
     fields = {name: value for name, value in manifest.items() if name != "digest"}
     return hashlib.sha256(json.dumps(fields, sort_keys=True).encode()).hexdigest()
 
 
 def check_place(folder: Path, kind: str) -> None:
-    """Refuse to build where something else is.
+    """Raise an error if a folder contains something other than a store of this kind.
+
+    Args:
+        folder: Folder that will be built.
+        kind: Kind of the store.
 
     Raises:
-        DatasetError: There is a file, or a folder that is not empty and no store of this kind.
+        DatasetError: If the path is a file, or a folder that is not empty and not such a store.
     """
     if not folder.exists() or (folder.is_dir() and not any(folder.iterdir())):
         return
@@ -223,31 +244,36 @@ def check_place(folder: Path, kind: str) -> None:
 
 
 def move_into_place(part: Path, folder: Path) -> None:
-    """Put a whole folder where another may be, which is deleted then.
+    """Move a complete folder to its final path, and delete a folder that was there before.
+
+    Args:
+        part: Complete folder.
+        folder: Final path.
 
     Raises:
-        DatasetError: the file system refuses.
+        DatasetError: If the file system does not allow it.
     """
     with writing(folder):
         if not folder.exists():
             part.rename(folder)
             return
-        old = Path(tempfile.mkdtemp(prefix=f".{folder.name}.old.", dir=folder.parent))
-        folder.rename(old / folder.name)
+        # Two renames instead of deleting first: a crash leaves a complete folder somewhere.
+        old_parent = Path(tempfile.mkdtemp(prefix=f".{folder.name}.old.", dir=folder.parent))
+        folder.rename(old_parent / folder.name)
         part.rename(folder)
-    shutil.rmtree(old, ignore_errors=True)
+    shutil.rmtree(old_parent, ignore_errors=True)
 
 
 @contextmanager
 def locked(path: Path, *, wait: bool = False) -> Iterator[None]:
-    """Hold a file that one process at a time can hold.
+    """Hold a lock file, which only one process at a time can hold.
 
     Args:
-        path: the file, which is made where it is not there.
-        wait: wait for a process that holds it.
+        path: Path of the lock file. It is created if it is missing.
+        wait: Whether to wait for another process that holds the lock.
 
     Raises:
-        DatasetError: another process holds it, or it cannot be written.
+        DatasetError: If another process holds the lock, or the file cannot be written.
     """
     import portalocker
 
@@ -270,8 +296,8 @@ class ArrayType(NamedTuple):
     """The type and the shape that an array on disk must have.
 
     Attributes:
-        dtype: The type of its numbers.
-        shape: One or two lengths; ``None`` allows any.
+        dtype: Type of its numbers.
+        shape: One or two lengths; ``None`` allows any length.
     """
 
     dtype: DTypeLike
@@ -281,8 +307,12 @@ class ArrayType(NamedTuple):
 def save_array(path: Path, array: NDArray[Any]) -> None:
     """Write an array, for :func:`mapped_array`.
 
+    Args:
+        path: Path of the file.
+        array: Array to write.
+
     Raises:
-        DatasetError: It cannot be written. By itself, numpy ignores a full disk.
+        DatasetError: If the file cannot be written. numpy's own function ignores a full disk.
     """
     header = np.lib.format.header_data_from_array_1_0(array)
     with replace_file(path, follow=False) as file:
@@ -291,7 +321,7 @@ def save_array(path: Path, array: NDArray[Any]) -> None:
 
 
 def array_bytes(array: NDArray[Any]) -> bytes:
-    """Return the content of a file that holds an array."""
+    """Return the content of a ``.npy`` file for an array."""
     buffer = io.BytesIO()
     np.save(buffer, np.ascontiguousarray(array), allow_pickle=False)
     return buffer.getvalue()
@@ -300,36 +330,48 @@ def array_bytes(array: NDArray[Any]) -> bytes:
 def mapped_array(path: Path, expected: ArrayType) -> NDArray[Any]:
     """Map an array on disk into memory; its pages are read when they are used.
 
+    Args:
+        path: Path of the file.
+        expected: Required type and shape.
+
     Raises:
-        DatasetError: The file is damaged, or holds an array of another type or shape.
+        DatasetError: If the file is damaged, or has an array of another type or shape.
     """
-    with _intact(path):
-        shape, offset = _layout(path, expected)
-        # A plain view: indexing np.memmap is slow.
+    with _reporting_damage(path):
+        shape, offset = _read_layout(path, expected)
+        # Convert to a plain array, because indexing np.memmap is slow.
         return np.asarray(np.memmap(path, expected.dtype, "r", offset, shape))
 
 
 def read_array(path: Path, expected: ArrayType) -> NDArray[Any]:
-    """Read an array whole and at once, which is faster than page by page.
+    """Read a whole array at once, which is faster than page by page.
+
+    Args:
+        path: Path of the file.
+        expected: Required type and shape.
 
     Raises:
-        DatasetError: The file is damaged, or holds an array of another type or shape.
+        DatasetError: If the file is damaged, or has an array of another type or shape.
     """
-    with _intact(path):
-        shape, offset = _layout(path, expected)
+    with _reporting_damage(path):
+        shape, offset = _read_layout(path, expected)
         return np.fromfile(path, expected.dtype, math.prod(shape), offset=offset).reshape(shape)
 
 
 def read_arrays(path: Path, expected: Mapping[str, ArrayType]) -> dict[str, NDArray[Any]]:
     """Read arrays by name from a file of ``np.savez``.
 
+    Args:
+        path: Path of the file.
+        expected: Required type and shape of each array.
+
     Raises:
-        DatasetError: The file is damaged, or an array is missing or of another type or shape.
+        DatasetError: If the file is damaged, or an array is missing or of another type or shape.
     """
-    with _intact(path):
+    with _reporting_damage(path):
         try:
             with zipfile.ZipFile(path) as archive:
-                members = {name: _member(archive, f"{name}.npy") for name in expected}
+                members = {name: _read_member(archive, f"{name}.npy") for name in expected}
         except Exception as error:  # damaged archives raise errors of many unrelated classes
             raise DatasetError(f"{type(error).__name__}: {error}") from None
         arrays = {}
@@ -340,16 +382,16 @@ def read_arrays(path: Path, expected: Mapping[str, ArrayType]) -> dict[str, NDAr
         return arrays
 
 
-def _member(archive: zipfile.ZipFile, name: str) -> bytes:
+def _read_member(archive: zipfile.ZipFile, name: str) -> bytes:
     member = archive.getinfo(name)
-    if member.compress_type != zipfile.ZIP_STORED:  # nothing here unpacks to more than its size
+    if member.compress_type != zipfile.ZIP_STORED:  # so that no member expands beyond its size
         raise DatasetError(f"{name} is compressed")
     return archive.read(member)
 
 
 _LONGEST_HEADER = 512
-# What numpy writes for an array of one or two dimensions. Its own parser accepts any Python
-# literal, and fails on damaged ones with errors of many classes.
+# The header that numpy writes for an array of one or two dimensions. numpy's own parser accepts any
+# Python literal, and raises errors of many classes for damaged ones.
 _HEADER = re.compile(
     rb"\x93NUMPY\x01\x00(..)"
     rb"(\{'descr': '([<>|][a-z]\d)', 'fortran_order': False, "
@@ -358,58 +400,70 @@ _HEADER = re.compile(
 )
 
 
-def _layout(path: Path, expected: ArrayType) -> tuple[tuple[int, ...], int]:
+def _read_layout(path: Path, expected: ArrayType) -> tuple[tuple[int, ...], int]:
     with path.open("rb") as file:
         return _parse_header(file.read(_LONGEST_HEADER), os.fstat(file.fileno()).st_size, expected)
 
 
 def _parse_header(start: bytes, size: int, expected: ArrayType) -> tuple[tuple[int, ...], int]:
-    """Return the shape of an array in the format of numpy, and where its numbers begin.
+    """Return the shape of an array in numpy's format, and the offset of its numbers.
 
     Args:
-        start: The first bytes of the file.
-        size: The size of the file.
-        expected: The type and shape that the array must have.
+        start: First bytes of the file.
+        size: Size of the file in bytes.
+        expected: Required type and shape.
     """
     header = _HEADER.match(start)
     if header is None or int.from_bytes(header[1], "little") != len(header[2]):
-        raise DatasetError("it does not begin as an array of numbers does")
+        raise DatasetError("it has no header of a numpy array")
     shape = tuple(int(length) for length in header.groups()[3:] if length is not None)
     dtype = np.dtype(expected.dtype)
     if header[3].decode() != dtype.str:
-        raise DatasetError(f"its numbers are {header[3].decode()}, not {dtype.str}")
+        raise DatasetError(f"its dtype is {header[3].decode()}, not {dtype.str}")
     fits = len(shape) == len(expected.shape) and all(
         wanted in (None, length) for length, wanted in zip(shape, expected.shape, strict=True)
     )
     if not fits:
         raise DatasetError(f"its shape is {shape}, not {expected.shape}")
     if header.end() + math.prod(shape) * dtype.itemsize != size:
-        raise DatasetError(f"{size} bytes are not what an array of shape {shape} takes")
+        raise DatasetError(f"{size} bytes do not fit an array of shape {shape}")
     return shape, header.end()
 
 
 def mapped_bytes(path: Path) -> mmap.mmap:
     """Map a file that is not empty into memory; its pages are read when they are used.
 
+    Args:
+        path: Path of the file.
+
     Raises:
-        DatasetError: It cannot be read, or is empty.
+        DatasetError: If the file cannot be read, or is empty.
     """
-    with _intact(path), path.open("rb") as file:
+    with _reporting_damage(path), path.open("rb") as file:
         return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
 
 
 @contextmanager
-def _intact(path: Path) -> Iterator[None]:
+def _reporting_damage(path: Path) -> Iterator[None]:
     try:
         yield
-    except (OSError, ValueError, OverflowError, MemoryError) as error:  # DatasetError, too
+    # A DatasetError is a ValueError, so it also gets the path and the advice.
+    except (OSError, ValueError, OverflowError, MemoryError) as error:
         raise DatasetError(
             f"{path}: damaged ({error}); delete {path.parent} and build it anew"
         ) from None
 
 
 def temporary(prefix: str) -> tuple[Path, Callable[[object], None]]:
-    """Return a temporary folder, and a function that deletes it together with an object."""
+    """Create a temporary folder.
+
+    Args:
+        prefix: Part of the folder's name.
+
+    Returns:
+        The folder, and a function of an object. After it was called, the folder is deleted when the
+        object is garbage collected.
+    """
     folder = Path(tempfile.mkdtemp(prefix=f"mirage-{prefix}-"))
 
     def with_object(owner: object) -> None:
@@ -427,41 +481,47 @@ def build_folder(
     whole: Callable[[], bool] | None = None,
     wait: bool = False,
 ) -> tuple[Path, Callable[[object], None]]:
-    """Return a folder that ``fill`` has filled, and a function that deletes a temporary one.
+    """Build a folder if it is missing or damaged.
 
-    ``fill`` works in a folder beside it, goes on from what a killed process left there, and the
-    result is moved into place when it is whole. A whole folder with this key stays as it is, after
-    its digests have been checked; a damaged one, or one with another key, is replaced. The caller
-    needs to check no digest again.
+    ``fill`` writes to a temporary folder beside it, in which files of a killed process are reused.
+    The complete result is then moved to the final path. A complete folder with this key is kept,
+    after its digests have been checked. A damaged folder, or one with another key, is replaced. The
+    caller does not need to check digests again.
 
     Args:
-        folder: The folder; ``None`` makes a temporary one.
-        kind: The name of its kind in manifests and errors.
-        key: The ``key`` of its manifest, which identifies the content.
-        fill: Writes what is missing into a folder, the manifest last.
-        whole: Returns whether the existing folder stays; by default whether it is whole and has
-            this key.
-        wait: Wait for another process that builds it.
+        folder: Final path; ``None`` for a temporary folder.
+        kind: Kind of the store, in manifests and errors.
+        key: ``key`` of the manifest, which identifies the content.
+        fill: Function that writes the missing files into a folder, the manifest last.
+        whole: Function that returns whether to keep the existing folder. By default it is kept if
+            it is complete and has this key.
+        wait: Whether to wait for another process that builds the folder.
+
+    Returns:
+        The folder, and a function of an object. If the folder is temporary, it is deleted when the
+        object that was passed to the function is garbage collected. Otherwise the function does
+        nothing.
 
     Raises:
-        DatasetError: Something else is there, it cannot be written, or another process builds it.
+        DatasetError: If the path contains something else, if it cannot be written, or if another
+            process builds it.
     """
     if folder is None:
-        place, goes_with = temporary(kind.replace(" ", "-"))
-        fill(place)
-        return place, goes_with
-    place = Path(folder)
-    check_place(place, kind)
-    part = place.with_name(f".{place.name}.{key[:16]}.part")
-    with locked(place.with_name(f".{place.name}.lock"), wait=wait):
-        if is_outdated(place):
-            _add_digests(place, kind, key)
-        if not (_is_whole(place, kind, key) if whole is None else whole()):
+        target, delete_with = temporary(kind.replace(" ", "-"))
+        fill(target)
+        return target, delete_with
+    target = Path(folder)
+    check_place(target, kind)
+    part = target.with_name(f".{target.name}.{key[:16]}.part")
+    with locked(target.with_name(f".{target.name}.lock"), wait=wait):
+        if is_outdated(target):
+            _add_digests(target, kind, key)
+        if not (_is_whole(target, kind, key) if whole is None else whole()):
             make_folder(part)
             delete_temporaries(part)
             fill(part)
-            move_into_place(part, place)
-    return place, lambda _: None
+            move_into_place(part, target)
+    return target, lambda _: None
 
 
 def _is_whole(folder: Path, kind: str, key: str) -> bool:
@@ -472,10 +532,10 @@ def _is_whole(folder: Path, kind: str, key: str) -> bool:
 
 
 def _add_digests(folder: Path, kind: str, key: str) -> None:
-    """Write the manifest of an earlier version anew, if all files have the sizes that it lists.
+    """Rewrite the manifest of an earlier version if all files have the sizes that it lists.
 
-    Encoding a corpus again may cost days. A folder with folders in it is left alone: these have
-    manifests of their own.
+    This avoids encoding a corpus again, which may take days. A folder with subfolders is not
+    changed, because these have their own manifests.
     """
     manifest = _load(folder / MANIFEST) or {}
     sizes = manifest.get("files")

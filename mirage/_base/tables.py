@@ -1,4 +1,4 @@
-"""Small tables of names and numbers, as plain text, Markdown, LaTeX and HTML."""
+"""Format small tables of names and numbers as plain text, Markdown, LaTeX and HTML."""
 
 from __future__ import annotations
 
@@ -36,10 +36,10 @@ __all__ = [
 R = TypeVar("R")
 
 WIDTH = 80
-"""Columns of a terminal that a plain-text table fits."""
+"""Number of terminal columns that a plain-text table fits into."""
 
 GAP = "  "
-JOINERS = "\u200c\u200d"  # at the end of a name that is cut, they join nothing
+JOINERS = "\u200c\u200d"  # useless at the end of a truncated name
 
 STYLE = (
     ".mirage-ranking td, .mirage-ranking th {padding: 0.15em 0.7em; text-align: right} "
@@ -49,12 +49,12 @@ STYLE = (
 
 
 RANKED = ("rank", "model", "logit", "95 % interval", "rank interval")
-"""The header of a table of models by logit."""
+"""Header of a table of models by logit."""
 
 
 @dataclass(frozen=True, eq=False)
 class Rows(Generic[R]):
-    """A result that is rows; iterates over them."""
+    """A result that consists of rows; iterating over it yields them."""
 
     rows: tuple[R, ...]
 
@@ -68,10 +68,14 @@ class Rows(Generic[R]):
 def frame_of(
     rows: Iterable[Any] | Mapping[str, Sequence[Any]], columns: list[str] | None = None
 ) -> pd.DataFrame:
-    """A frame of these rows, or of columns by name.
+    """Return a DataFrame of rows, or of columns by name.
+
+    Args:
+        rows: Rows, or a mapping from column name to values.
+        columns: Names of the columns. By default those of the rows.
 
     Raises:
-        MissingPackageError: pandas is not installed.
+        MissingPackageError: If pandas is not installed.
     """
     with needing("pandas", "frames"):
         import pandas as pd
@@ -80,17 +84,17 @@ def frame_of(
 
 @dataclass(frozen=True)
 class Table:
-    """What a table shows.
+    """The content of a table.
 
     Attributes:
-        title: the line above it.
-        header: a word for each column.
-        rows: the cells, in the order of the header.
-        marked: for each row, whether it stands out; by default none does.
-        notes: lines below it.
-        name: the column of names; it is aligned left and cut where space is short. All others
-            are numbers.
-        texts: other columns that are aligned left.
+        title: Line above the table.
+        header: Name of each column.
+        rows: Cells of each row, in the order of the header.
+        marked: Whether each row is highlighted. By default none is.
+        notes: Lines below the table.
+        name: Index of the column of names, which is aligned left and truncated if space is short.
+            All others are columns of numbers.
+        texts: Indices of other columns that are aligned left.
     """
 
     title: str
@@ -103,14 +107,16 @@ class Table:
 
     @property
     def marks(self) -> tuple[bool, ...]:
-        """Whether each row stands out."""
+        """Whether each row is highlighted."""
         return self.marked or (False,) * len(self.rows)
 
     def filled(self) -> Table:
-        """The same table without the columns of numbers that are blank in every row."""
-        left = {self.name, *self.texts}
+        """Return the table without columns of numbers that are blank in every row."""
+        text_columns = {self.name, *self.texts}
         columns = [
-            j for j in range(len(self.header)) if j in left or any(row[j] for row in self.rows)
+            j
+            for j in range(len(self.header))
+            if j in text_columns or any(row[j] for row in self.rows)
         ]
         if not columns:
             return self
@@ -120,21 +126,21 @@ class Table:
 
 
 class Printed(ABC):
-    """A result that is shown as tables: printed, in Markdown, in LaTeX and in notebooks."""
+    """A result that is displayed as tables: as text, Markdown, LaTeX and in notebooks."""
 
     @abstractmethod
     def _tables(self) -> tuple[Table, ...]:
-        """What is shown."""
+        """Return the tables to display."""
 
     def __str__(self) -> str:
         return "\n\n".join(to_text(part) for table in self._tables() for part in parts(table))
 
     def to_markdown(self) -> str:
-        """What is printed, in GitHub's Markdown."""
+        """Return the tables in GitHub's Markdown."""
         return "\n\n".join(map(to_markdown, self._tables()))
 
     def to_latex(self) -> str:
-        """What is printed, for LaTeX's package booktabs."""
+        """Return the tables for the LaTeX package booktabs."""
         return "\n\n".join(map(to_latex, self._tables()))
 
     def _repr_html_(self) -> str:
@@ -148,7 +154,15 @@ def ranked_cells(
     interval: Sequence[float],
     rank_interval: Sequence[int] | None,
 ) -> tuple[str, ...]:
-    """The cells of one model below :data:`RANKED`; blank where a number is NaN or not there."""
+    """Return the cells of one model below :data:`RANKED`; blank if a number is NaN or missing.
+
+    Args:
+        rank: Rank of the model.
+        model: Name of the model.
+        logit: Logit.
+        interval: Lower and upper bound of the 95 % confidence interval.
+        rank_interval: Best and worst rank, or None.
+    """
     low, high = interval
     return (
         str(rank),
@@ -160,27 +174,40 @@ def ranked_cells(
 
 
 def to_text(table: Table) -> str:
-    """Return the table for a terminal of 80 columns; ``*`` marks rows.
+    """Return a table for a terminal of 80 columns, with ``*`` before marked rows.
 
-    Hidden characters of names, titles and notes are escapes (:mod:`mirage._base.quoting`).
+    Hidden characters of names, titles and notes are escaped (:mod:`mirage._base.quoting`).
+
+    Args:
+        table: Table to format.
+
+    Example:
+        >>> print(to_text(Table("Scores", ("rank", "model"), (("1", "a"), ("2", "b")))))
+        Scores
+           rank  model
+              1  a
+              2  b
     """
     marks = [" ", *("*" if marked else " " for marked in table.marks)]
-    columns = [_column(table, j) for j in range(len(table.header))]
+    columns = [_format_column(table, j) for j in range(len(table.header))]
     lines = [
         GAP.join((mark, *cells)).rstrip()
         for mark, cells in zip(marks, zip(*columns, strict=True), strict=True)
     ]
-    notes = [line for note in table.notes for line in _wrapped(note)]
-    return "\n".join([*_wrapped(table.title), *lines, *notes])
+    notes = [line for note in table.notes for line in _wrap(note)]
+    return "\n".join([*_wrap(table.title), *lines, *notes])
 
 
 def to_markdown(table: Table) -> str:
-    """Return the table in GitHub's Markdown; marked rows have their names in bold.
+    """Return a table in GitHub's Markdown, with the names of marked rows in bold.
 
-    Names, titles and notes mark up, link and mention nothing.
+    Markup, links and mentions in names, titles and notes are escaped.
+
+    Args:
+        table: Table to format.
     """
-    left = {table.name, *table.texts}
-    rule = tuple(":--" if j in left else "--:" for j in range(len(table.header)))
+    text_columns = {table.name, *table.texts}
+    rule = tuple(":--" if j in text_columns else "--:" for j in range(len(table.header)))
     rows = [tuple(map(markdown_cell, table.header)), rule]
     for cells, marked in zip(table.rows, table.marks, strict=True):
         quoted = list(map(markdown_cell, cells))
@@ -194,12 +221,16 @@ def to_markdown(table: Table) -> str:
 
 
 def to_html(table: Table) -> str:
-    """Return the table as one HTML element; names keep their own direction."""
-    left = {table.name, *table.texts}
-    head = "".join(_html_cell("th", cell, j in left) for j, cell in enumerate(table.header))
+    """Return a table as one HTML element, in which names keep their own writing direction.
+
+    Args:
+        table: Table to format.
+    """
+    text_columns = {table.name, *table.texts}
+    head = "".join(_html_cell("th", cell, j in text_columns) for j, cell in enumerate(table.header))
     body = "".join(
         ('<tr class="own">' if marked else "<tr>")
-        + "".join(_html_cell("td", cell, j in left) for j, cell in enumerate(cells))
+        + "".join(_html_cell("td", cell, j in text_columns) for j, cell in enumerate(cells))
         + "</tr>"
         for cells, marked in zip(table.rows, table.marks, strict=True)
     )
@@ -212,14 +243,17 @@ def to_html(table: Table) -> str:
 
 
 def to_latex(table: Table) -> str:
-    """Return a ``table`` for LaTeX's package booktabs, with the title as its caption.
+    """Return a ``table`` environment for the LaTeX package booktabs, with the title as caption.
 
     Notes are comments above it.
+
+    Args:
+        table: Table to format.
     """
-    left = {table.name, *table.texts}
-    columns = "".join("l" if j in left else "r" for j in range(len(table.header)))
+    text_columns = {table.name, *table.texts}
+    columns = "".join("l" if j in text_columns else "r" for j in range(len(table.header)))
     rows = [
-        tuple(latex(cell, number=j not in left) for j, cell in enumerate(cells))
+        tuple(latex(cell, number=j not in text_columns) for j, cell in enumerate(cells))
         for cells in (table.header, *table.rows)
     ]
     for row, marked in enumerate(table.marks, 1):
@@ -249,121 +283,137 @@ def to_latex(table: Table) -> str:
 
 
 def parts(table: Table) -> tuple[Table, ...]:
-    """The table in parts that fit a terminal, each with all rows and some columns of numbers.
+    """Split a table into parts that fit a terminal.
 
-    Where the columns on the left leave no room for numbers, rows have numbers instead, and what
-    they stand for is in the notes.
+    Each part has all rows and some columns of numbers. If the columns of texts leave no space for
+    numbers, rows are numbered instead, and the texts are in the notes.
+
+    Args:
+        table: Table to split.
     """
-    left = sorted({table.name, *table.texts})
-    right = [j for j in range(len(table.header)) if j not in left]
-    widths = [max(_width(one_line(row[j])) for row in (table.header, *table.rows)) for j in right]
-    room = WIDTH - 1
-    taken = sum(
+    text_columns = sorted({table.name, *table.texts})
+    number_columns = [j for j in range(len(table.header)) if j not in text_columns]
+    widths = [
+        max(_width(one_line(row[j])) for row in (table.header, *table.rows)) for j in number_columns
+    ]
+    room = WIDTH - 1  # without the column of the marks
+    text_width = sum(
         max(_width(one_line(row[j])) for row in (table.header, *table.rows)) + len(GAP)
-        for j in left
+        for j in text_columns
     )
-    if widths and taken + max(widths) + len(GAP) > room and len(left) > 1:
-        return parts(_numbered(table, left))
+    if widths and text_width + max(widths) + len(GAP) > room and len(text_columns) > 1:
+        return parts(_number_rows(table, text_columns))
+    # Fill each part with as many columns of numbers as fit; a part has at least one.
     groups: list[list[int]] = [[]]
-    used = taken
-    for j, width in zip(right, widths, strict=True):
-        if groups[-1] and used + width + len(GAP) > room:
+    line_width = text_width
+    for j, width in zip(number_columns, widths, strict=True):
+        if groups[-1] and line_width + width + len(GAP) > room:
             groups.append([])
-            used = taken
+            line_width = text_width
         groups[-1].append(j)
-        used += width + len(GAP)
+        line_width += width + len(GAP)
     return tuple(
-        _part(table, left, group, first=group is groups[0], last=group is groups[-1])
+        _part(table, text_columns, group, first=group is groups[0], last=group is groups[-1])
         for group in groups
     )
 
 
-def _part(table: Table, left: list[int], right: list[int], *, first: bool, last: bool) -> Table:
-    columns = [*left, *right]
+def _part(
+    table: Table, text_columns: list[int], number_columns: list[int], *, first: bool, last: bool
+) -> Table:
+    columns = [*text_columns, *number_columns]
     return replace(
         table,
         title=table.title if first else "",
         header=tuple(table.header[j] for j in columns),
         rows=tuple(tuple(row[j] for j in columns) for row in table.rows),
         notes=table.notes if last else (),
-        name=left.index(table.name),
-        texts=tuple(range(len(left))),
+        name=text_columns.index(table.name),
+        texts=tuple(range(len(text_columns))),
     )
 
 
-def _numbered(table: Table, left: list[int]) -> Table:
-    """The table with a number for each row's columns on the left, and what it is in the notes."""
-    names = [" | ".join(row[j] for j in left if row[j]) for row in table.rows]
-    right = [j for j in range(len(table.header)) if j not in left]
+def _number_rows(table: Table, text_columns: list[int]) -> Table:
+    """Return the table with a number in place of each row's texts, which move to the notes."""
+    names = [" | ".join(row[j] for j in text_columns if row[j]) for row in table.rows]
+    number_columns = [j for j in range(len(table.header)) if j not in text_columns]
     return replace(
         table,
-        header=("row", *(table.header[j] for j in right)),
-        rows=tuple((str(i), *(row[j] for j in right)) for i, row in enumerate(table.rows, 1)),
+        header=("row", *(table.header[j] for j in number_columns)),
+        rows=tuple(
+            (str(i), *(row[j] for j in number_columns)) for i, row in enumerate(table.rows, 1)
+        ),
         notes=(*(f"{i}: {name}" for i, name in enumerate(names, 1)), *table.notes),
         name=0,
         texts=(),
     )
 
 
-def _column(table: Table, j: int) -> list[str]:
-    """The padded cells of a column, header first."""
+def _format_column(table: Table, j: int) -> list[str]:
+    """Return the padded cells of a column, header first."""
     cells = [one_line(row[j]) for row in (table.header, *table.rows)]
     width = max(map(_width, cells))
     if j != table.name and j not in table.texts:
         return [" " * (width - _width(cell)) + cell for cell in cells]
     if j in table.texts:
-        return [_isolated(cell) + " " * (width - _width(cell)) for cell in cells]
-    others = [k for k in range(len(table.header)) if k != j]
-    taken = sum(
-        max(_width(one_line(row[k])) for row in (table.header, *table.rows)) for k in others
+        return [_isolate(cell) + " " * (width - _width(cell)) for cell in cells]
+    other_columns = [k for k in range(len(table.header)) if k != j]
+    other_width = sum(
+        max(_width(one_line(row[k])) for row in (table.header, *table.rows)) for k in other_columns
     )
-    room = WIDTH - 1 - len(GAP) * len(table.header) - taken
+    room = WIDTH - 1 - len(GAP) * len(table.header) - other_width
     width = min(width, room)
-    cut = [_cut(cell, width) for cell in cells]
-    return [_isolated(cell) + " " * (width - _width(cell)) for cell in cut]
+    truncated = [_truncate(cell, width) for cell in cells]
+    return [_isolate(cell) + " " * (width - _width(cell)) for cell in truncated]
 
 
-def _cut(text: str, width: int) -> str:
+def _truncate(text: str, width: int) -> str:
     if _width(text) <= width:
         return text
     start = ""
-    for c in text:
-        if _width(start + c) > width - 1:
+    for character in text:
+        if _width(start + character) > width - 1:
             break
-        start += c
+        start += character
     return start.rstrip().rstrip(JOINERS) + "…"
 
 
 def _width(text: str) -> int:
-    """Columns of a terminal; unlike rich, most give vowel signs that stand beside a letter one."""
+    """Return the number of terminal columns of a text.
+
+    rich counts no column for a vowel sign beside a letter, but most terminals use one.
+    """
     return cell_len(text) + sum(unicodedata.category(c) == "Mc" for c in text)
 
 
-def _isolated(text: str) -> str:
-    """The text, isolated where it runs right to left, so that it moves no number beside it."""
-    return f"\u2068{text}\u2069" if _leftward(text) else text
+def _isolate(text: str) -> str:
+    """Return the text, isolated if it has letters of a script that is written right to left.
+
+    Otherwise such letters would move the numbers beside the text.
+    """
+    return f"\u2068{text}\u2069" if _has_right_to_left(text) else text
 
 
-def _leftward(text: str) -> bool:
+def _has_right_to_left(text: str) -> bool:
     return any(unicodedata.bidirectional(c) in ("R", "AL") for c in text)
 
 
-def _wrapped(note: str) -> Iterator[str]:
-    """The lines of a note, broken at blanks; the second and later ones are indented."""
+def _wrap(note: str) -> Iterator[str]:
+    """Yield the lines of a note, broken at blanks; all lines but the first are indented."""
     line = ""
     for word in one_line(note).split():
         if line.strip() and _width(line) + 1 + _width(word) > WIDTH:
-            yield _isolated_words(line)
-            line = GAP + _cut(word, WIDTH - len(GAP))
+            yield _isolate_words(line)
+            line = GAP + _truncate(word, WIDTH - len(GAP))
         else:
-            line = f"{line} {word}" if line else _cut(word, WIDTH)
+            line = f"{line} {word}" if line else _truncate(word, WIDTH)
     if line:
-        yield _isolated_words(line)
+        yield _isolate_words(line)
 
 
-def _isolated_words(line: str) -> str:
-    runs = groupby(line.split(" "), key=_leftward)
-    return " ".join(_isolated(" ".join(words)) for _, words in runs)
+def _isolate_words(line: str) -> str:
+    runs = groupby(line.split(" "), key=_has_right_to_left)
+    return " ".join(_isolate(" ".join(words)) for _, words in runs)
 
 
 # HTML ---------------------------------------------------------------------------------------------

@@ -1,8 +1,9 @@
-"""From a model's raw text to its sections, citations, sentences and tokens.
+"""Parse a model's raw text into sections, citations, sentences and tokens.
 
-A response should read ``##Reason: ... ##Answer: ...`` and cite passages in brackets. Models keep
-to that only roughly, so everything here gives a defined result for every string, in time linear
-in its length, and the same result every time. Texts come out in Unicode's NFC form.
+The expected form of a response is ``##Reason: ... ##Answer: ...`` with passages cited in brackets.
+Models follow it only roughly. Therefore every function here returns a defined result for every
+string, in time linear in its length, and the same result each time. Returned texts are in Unicode's
+NFC form.
 """
 
 from mirage.text.abstentions import ABSTAINS_AT, abstains

@@ -1,4 +1,4 @@
-"""Where a text mentions candidate answers, with the exact place of each mention."""
+"""Find the mentions of candidate answers in a text, with their exact offsets."""
 
 from __future__ import annotations
 
@@ -14,14 +14,21 @@ from mirage.text.mentions import MENTIONED_AT, mention
 from mirage.text.sentences import sentence_pieces
 from mirage.text.words import IN_WORD
 
-__all__ = ["Forms", "Place", "Span", "best_places", "locate", "sentence_spans"]
+__all__ = ["Forms", "Occurrence", "Span", "locate", "select_occurrences", "sentence_spans"]
 
 Forms = tuple[str, ...]
 Span = tuple[int, int]
 
 
-class Place(NamedTuple):
-    """Where a text mentions a candidate, and whether it does so letter by letter."""
+class Occurrence(NamedTuple):
+    """The span of a text that mentions a candidate.
+
+    Attributes:
+        start: Offset of the first character.
+        end: Offset behind the last character.
+        verbatim: Whether the text has the candidate letter by letter, apart from case and accents.
+        candidate: Index of the candidate; set by the caller.
+    """
 
     start: int
     end: int
@@ -34,25 +41,25 @@ _CHARACTERS = re.compile(r"[0-9a-z\u00df-\u024f]+(?:[.,:/-][0-9]+)*|\w[^\w\s]?")
 
 
 @lru_cache(maxsize=4096)
-def locate(forms: Forms, text: str, language: str) -> tuple[Place, ...]:
-    """Return the places at which a text mentions a short answer in one of its forms.
+def locate(forms: Forms, text: str, language: str) -> tuple[Occurrence, ...]:
+    """Return the spans of a text that mention a candidate answer, in any of its surface forms.
 
-    The text has to be in NFC. Places do not overlap.
+    The text must be in NFC. The spans do not overlap.
     """
     entry = Language.of(language)
-    places = [
-        Place(start + first, start + last, verbatim)
+    occurrences = [
+        Occurrence(start + first, start + last, verbatim)
         for start, end in sentence_spans(text, language)
         for form in forms
         if mention(form, text[start:end], entry) >= MENTIONED_AT
-        for first, last, verbatim in _places(form, text[start:end], entry)
+        for first, last, verbatim in _find_form(form, text[start:end], entry)
     ]
-    return tuple(best_places(places))
+    return tuple(select_occurrences(occurrences))
 
 
 @lru_cache(maxsize=1024)
 def sentence_spans(text: str, language: str) -> tuple[Span, ...]:
-    """Return the places of the sentences of a text in NFC."""
+    """Return the start and end offset of each sentence of a text in NFC."""
     spans, start = [], 0
     for piece in sentence_pieces(text, language):
         spans.append((start, start + len(piece)))
@@ -60,23 +67,31 @@ def sentence_spans(text: str, language: str) -> tuple[Span, ...]:
     return tuple(spans) or ((0, len(text)),)
 
 
-def best_places(places: Iterable[Place]) -> list[Place]:
-    """Return the places in order; of overlapping ones a verbatim one, or else the longest."""
-    chosen: list[Place] = []
-    ranked = sorted(places, key=lambda p: (not p.verbatim, p.start - p.end, p.start, p.candidate))
-    for place in ranked:
-        if all(place.end <= other.start or place.start >= other.end for other in chosen):
-            chosen.append(place)
+def select_occurrences(occurrences: Iterable[Occurrence]) -> list[Occurrence]:
+    """Return the occurrences without overlaps, in the order of the text.
+
+    If some overlap, a verbatim one is preferred, then the longest.
+    """
+    chosen: list[Occurrence] = []
+    ranked = sorted(
+        occurrences, key=lambda p: (not p.verbatim, p.start - p.end, p.start, p.candidate)
+    )
+    for occurrence in ranked:
+        if all(occurrence.end <= other.start or occurrence.start >= other.end for other in chosen):
+            chosen.append(occurrence)
     return sorted(chosen)
 
 
-def _places(form: str, sentence: str, entry: Language) -> Iterator[tuple[int, int, bool]]:
-    """The places of one form in a sentence that mentions it, verbatim or nearly so."""
-    verbatim = [(start, end, True) for start, end in _verbatim(form, sentence, entry)]
-    yield from verbatim or ((*span, False) for span in _nearest(form, sentence, entry))
+def _find_form(form: str, sentence: str, entry: Language) -> Iterator[tuple[int, int, bool]]:
+    """Yield the span of each mention of one surface form in a sentence, and whether it is verbatim.
+
+    Approximate matches are searched for only if there is no verbatim one.
+    """
+    verbatim = [(start, end, True) for start, end in _find_verbatim(form, sentence, entry)]
+    yield from verbatim or ((*span, False) for span in _find_approximate(form, sentence, entry))
 
 
-def _verbatim(form: str, sentence: str, entry: Language) -> Iterator[Span]:
+def _find_verbatim(form: str, sentence: str, entry: Language) -> Iterator[Span]:
     folded = fold(sentence)
     for match in _form_pattern(form, entry).finditer(folded.text):
         start, end = folded.offsets[match.start()], folded.offsets[match.end() - 1] + 1
@@ -85,11 +100,12 @@ def _verbatim(form: str, sentence: str, entry: Language) -> Iterator[Span]:
 
 @lru_cache(maxsize=4096)
 def _form_pattern(form: str, entry: Language) -> re.Pattern[str]:
-    """A pattern for a form with the ending that a language may add to it."""
+    """Return a pattern for a form, with the prefixes and endings that the language may add."""
     body = r"\s+".join(map(re.escape, fold(form).text.split()))
     if not body:
-        return re.compile("(?!)")
+        return re.compile("(?!)")  # matches nothing
     if entry.tokens == "character":
+        # A number must not match inside of a longer number, such as 12 in 3.12 or 120.
         digits = r"(?<![\d.,])", r"(?![\d]|[.,]\d)"
         before = digits[0] if form[0].isdecimal() else ""
         return re.compile(before + body + (digits[1] if form[-1].isdecimal() else ""))
@@ -98,22 +114,26 @@ def _form_pattern(form: str, entry: Language) -> re.Pattern[str]:
     return re.compile(rf"(?<![{IN_WORD}])(?<!\d[.,]){prefixes}{body}{after}[{IN_WORD}]*")
 
 
-def _nearest(form: str, sentence: str, entry: Language) -> Iterator[Span]:
-    """The shortest runs of words that mention a form; a mention grows with the text."""
+def _find_approximate(form: str, sentence: str, entry: Language) -> Iterator[Span]:
+    """Yield the shortest runs of words that mention a form.
+
+    A longer run mentions at least as much as a shorter one, so bisection finds both ends.
+    """
     pattern = _CHARACTERS if entry.tokens == "character" else _WORDS
     words = [match.span() for match in pattern.finditer(fold(sentence).text)]
     offsets = fold(sentence).offsets
     words = [(offsets[start], offsets[end - 1] + 1) for start, end in words]
 
-    def mentions(span: Span) -> bool:
+    def is_mentioned_in(span: Span) -> bool:
         start, end = words[span[0]][0], words[span[1]][1]
         return mention(form, sentence[start:end], entry) >= MENTIONED_AT
 
+    # After each match the search continues behind it, as long as the rest mentions the form.
     first, final = 0, len(words) - 1
-    while first <= final and mentions((first, final)):
+    while first <= final and is_mentioned_in((first, final)):
         ends = [(first, last) for last in range(first, len(words))]
-        last = ends[bisect_left(ends, True, hi=len(ends) - 1, key=mentions)][1]
+        last = ends[bisect_left(ends, True, hi=len(ends) - 1, key=is_mentioned_in)][1]
         starts = [(start, last) for start in range(last, first - 1, -1)]
-        start = starts[bisect_left(starts, True, hi=len(starts) - 1, key=mentions)][0]
+        start = starts[bisect_left(starts, True, hi=len(starts) - 1, key=is_mentioned_in)][0]
         yield words[start][0], words[last][1]
         first = last + 1

@@ -1,4 +1,9 @@
-"""What stands around the mention of a candidate answer, as numbers for the trees of ``claims``."""
+"""Compute the signs of a mention: numbers that describe the words around a candidate answer.
+
+A sign is an input feature of the boosted trees in ``claims``. The trees predict how the text
+presents the mentioned candidate: whether it asserts it, denies it, reports it, and so on. Other
+candidates in the text are called rivals.
+"""
 
 from __future__ import annotations
 
@@ -25,31 +30,33 @@ _FRAMING = ("negation", "contrast", "attribution", "falsity", "truth", "retracti
 _MARKING = ("negation", "attribution", "falsity", "truth", "exclusion", "comparison", "inferiority")
 _NEAR = ("before", "after", "earlier", "later", "previous", "next")
 MENTION_SIGNS = (
-    # How near each kind of cue is: before and after the mention in its clause (1 if it is the next
-    # word, less if it is farther), and whether one is earlier or later in the sentence, in the
-    # sentence before and in the sentence after.
+    # How near each kind of cue is before and after the mention in its clause: 1 if it is the next
+    # word, less if it is farther away. Then four flags: a cue earlier or later in the sentence,
+    # in the previous sentence, in the next sentence.
     *(f"{kind}_{where}" for kind in CUES for where in _NEAR),
-    # Other candidates: in the clause, in the sentence, in the text, before and after; next to it
-    # with nothing but a comma or a conjunction between.
+    # How many other candidates (rivals) are in the clause, the sentence, the whole text, before
+    # and after the sentence; whether one is next to the mention in a list; and whether the same
+    # candidate is mentioned elsewhere.
     *("rivals_in_clause", "rivals_in_sentence", "rivals", "rivals_before", "rivals_after"),
     *("rival_next_before", "rival_next_after", "same_before", "same_after", "same_in_sentence"),
-    # Where the sentence is, and what it looks like.
+    # Position and form of the sentence, and position of the mention in it.
     *("sentence", "sentences_after", "question", "next_is_answer", "quoted", "parenthesis", "line"),
     *("clause_words", "sentence_words", "position", "opens_sentence", "ends_sentence"),
-    # How near a cue of some kinds is on the side on which the language marks a noun: before it as
-    # in "not the Nile", or behind it as in Japanese; and the same of the rivals in the sentence.
+    # How near a cue is on the side on which the language marks a noun: before it, as in "not the
+    # Nile", or after it, as in Japanese. The same for the rivals in the sentence.
     *(f"marked_{kind}" for kind in _MARKING),
     *(f"rival_marked_{kind}" for kind in _MARKING),
-    # Whether a cue stands before or behind a rival in the rival's clause.
+    # How near a cue is before and after a rival in the rival's clause.
     *(f"rival_{kind}_{side}" for kind in _MARKING for side in ("before", "after")),
     *("before_rival", "after_rival", "compared", "compared_rival"),
-    # Whether the mention is in a quotation, and a cue is just before the quotation or behind it.
+    # Whether the mention is in a quotation, and whether a cue is just before or after it.
     "in_quotation",
     *(f"{kind}_{where}" for kind in _FRAMING for where in ("opens", "closes")),
-    # How much of the question the clause and the sentence repeat.
+    # How much of the question is repeated in the clause, the sentence and other sentences; then
+    # two facts about the language: its verbs come last, its tokens are characters.
     *("asked_in_clause", "asked_in_sentence", "asked_elsewhere", "verb_final", "characters"),
 )
-"""The names of the numbers that :func:`mention_signs` returns, in its order."""
+"""Names of the features (signs) of a mention, in the order of :func:`mention_signs`."""
 
 _POSTPOSED = frozenset({"bn", "hi", "ja", "ko", "te"})
 _VERB_FINAL = frozenset({"bn", "fa", "hi", "ja", "ko", "te"})
@@ -59,12 +66,15 @@ _QUESTION_END = re.compile(r"[?？؟][\s\"'”’»」』)*_]*\Z")
 _OPENING_QUOTES, _CLOSING_QUOTES = '“„«「『‘"', '”“»」』’"'
 _QUOTATION = re.compile('“[^”“]+[”“]|„[^“”]+[“”]|«[^»]+»|「[^」]+」|『[^』]+』|"[^"]+"')
 _FRAME = 80
-"""Characters before and behind a quotation that say how it is meant."""
-_SHORT_GAP = 12  # characters between two candidates of a list
+"""Number of characters before and after a quotation that are searched for cues."""
+_SHORT_GAP = 12  # most characters between two neighbouring candidates of a list
 
 
 class Mentioned(NamedTuple):
-    """A mention of a candidate: its place, and the number of the group that it belongs to."""
+    """The offsets of a mention of a candidate, and the number of the candidate's group.
+
+    Candidates of one group can be true together.
+    """
 
     start: int
     end: int
@@ -72,50 +82,69 @@ class Mentioned(NamedTuple):
 
 
 class _Scene(NamedTuple):
-    """A text, read for the signs of all its mentions."""
+    """A text with everything that the features of its mentions are computed from."""
 
     text: str
     folded: str
     entry: Language
     sentences: tuple[Span, ...]  # in the folded text
     mentions: tuple[Mentioned, ...]  # in the folded text
-    cues: tuple[Cue, ...]
-    asked: frozenset[str]
+    cues: tuple[Cue, ...]  # without those inside a mention
+    question_words: frozenset[str]
 
 
 def mention_signs(
     text: str, mentions: Sequence[Mentioned], language: str | Language, question: str
 ) -> list[tuple[float, ...]]:
-    """Return the signs of each mention, in the order of :data:`MENTION_SIGNS`."""
-    scene = _scene(text, tuple(mentions), Language.of(language), question)
+    """Return the features (signs) of each mention.
+
+    They are in the order of :data:`MENTION_SIGNS`.
+    """
+    scene = _build_scene(text, tuple(mentions), Language.of(language), question)
     return [tuple(_signs(scene, mention)) for mention in scene.mentions]
 
 
-def _scene(text: str, mentions: tuple[Mentioned, ...], entry: Language, question: str) -> _Scene:
+def _build_scene(
+    text: str, mentions: tuple[Mentioned, ...], entry: Language, question: str
+) -> _Scene:
     folded = fold(text)
-    inside = tuple(Mentioned(folded.place(m.start), folded.place(m.end), m.group) for m in mentions)
-    sentences = tuple(
-        (folded.place(start), folded.place(end)) for start, end in sentence_spans(text, entry.code)
+    folded_mentions = tuple(
+        Mentioned(folded.folded_index(m.start), folded.folded_index(m.end), m.group)
+        for m in mentions
     )
-    free = (
+    sentences = tuple(
+        (folded.folded_index(start), folded.folded_index(end))
+        for start, end in sentence_spans(text, entry.code)
+    )
+    free_cues = (
         cue
         for cue in cues(folded, text, entry)
-        if not any(cue.start < m.end and m.start < cue.end for m in inside)
+        if not any(cue.start < m.end and m.start < cue.end for m in folded_mentions)
     )
     return _Scene(
-        text, folded.text, entry, sentences, inside, tuple(free), _content(question, entry)
+        text,
+        folded.text,
+        entry,
+        sentences,
+        folded_mentions,
+        tuple(free_cues),
+        _content_words(question, entry),
     )
 
 
 @lru_cache(maxsize=2048)
-def _content(text: str, entry: Language) -> frozenset[str]:
-    """The stems of a text without function words, or its pairs of characters."""
-    plain = lexicon(entry.code).function_words
+def _content_words(text: str, entry: Language) -> frozenset[str]:
+    """Return the stems of a text's content words.
+
+    Function words are left out. In a language whose tokens are characters, return pairs of
+    neighbouring characters instead.
+    """
+    function_words = lexicon(entry.code).function_words
     tokens = [stem(token, entry) for token in tokenize(text, entry)]
     if entry.tokens == "character":
         return frozenset("".join(tokens[i : i + 2]) for i in range(len(tokens) - 1))
     length = 4 if entry.gram_length == 3 else 3
-    return frozenset(token[:length] for token in tokens if token not in plain)
+    return frozenset(token[:length] for token in tokens if token not in function_words)
 
 
 def _signs(scene: _Scene, mention: Mentioned) -> Iterator[float]:
@@ -124,7 +153,7 @@ def _signs(scene: _Scene, mention: Mentioned) -> Iterator[float]:
     clause = _clause(scene.folded, sentence, mention)
     yield from _cue_signs(scene, mention, index, clause)
     yield from _rival_signs(scene, mention, sentence, clause)
-    yield from _place_signs(scene, mention, index, clause)
+    yield from _position_signs(scene, mention, index, clause)
     yield from _marking_signs(scene, mention, sentence)
     yield from _quotation_signs(scene, mention)
     yield from _question_signs(scene, sentence, clause)
@@ -142,6 +171,7 @@ def _clause(folded: str, sentence: Span, mention: Mentioned) -> Span:
 
 
 def _cue_signs(scene: _Scene, mention: Mentioned, index: int, clause: Span) -> Iterator[float]:
+    # One row for each kind of cue, one column for each entry of _NEAR.
     values = [[0.0] * len(_NEAR) for _ in CUES]
     sentence = scene.sentences[index]
     for cue in scene.cues:
@@ -150,8 +180,8 @@ def _cue_signs(scene: _Scene, mention: Mentioned, index: int, clause: Span) -> I
             before = cue.end <= mention.start
             if clause[0] <= cue.start and cue.end <= clause[1]:
                 gap = (cue.end, mention.start) if before else (mention.end, cue.start)
-                near = 1 / (1 + _words_between(scene, *gap))
-                row[not before] = max(row[not before], near)
+                nearness = 1 / (1 + _words_between(scene, *gap))
+                row[not before] = max(row[not before], nearness)
             else:
                 row[3 - before] = 1.0
         elif index and scene.sentences[index - 1][0] <= cue.start < sentence[0]:
@@ -165,7 +195,7 @@ def _cue_signs(scene: _Scene, mention: Mentioned, index: int, clause: Span) -> I
 
 def _words_between(scene: _Scene, start: int, end: int) -> float:
     if scene.entry.tokens == "character":
-        return len(scene.folded[start:end].strip()) / 2
+        return len(scene.folded[start:end].strip()) / 2  # two characters count as one word
     return len(_WORD.findall(scene.folded, start, end))
 
 
@@ -183,21 +213,21 @@ def _rival_signs(
     yield count((0, len(scene.folded)))
     yield count((0, sentence[0]))
     yield count((sentence[1], len(scene.folded)))
-    yield float(any(_adjacent(scene, m, mention) for m in rivals))
-    yield float(any(_adjacent(scene, mention, m) for m in rivals))
+    yield float(any(_are_adjacent(scene, m, mention) for m in rivals))
+    yield float(any(_are_adjacent(scene, mention, m) for m in rivals))
     yield float(any(m.start < sentence[0] for m in same))
     yield float(any(m.start >= sentence[1] for m in same))
     yield float(any(sentence[0] <= m.start < sentence[1] for m in same))
 
 
-def _adjacent(scene: _Scene, left: Mentioned, right: Mentioned) -> bool:
-    """Whether hardly anything is between two candidates: a comma, a conjunction, a bullet."""
-    if not 0 <= right.start - left.end <= _SHORT_GAP:
+def _are_adjacent(scene: _Scene, first: Mentioned, second: Mentioned) -> bool:
+    """Return whether at most one word, such as "and", or a bullet separates two candidates."""
+    if not 0 <= second.start - first.end <= _SHORT_GAP:
         return False
-    return _words_between(scene, left.end, right.start) <= 1
+    return _words_between(scene, first.end, second.start) <= 1
 
 
-def _place_signs(scene: _Scene, mention: Mentioned, index: int, clause: Span) -> Iterator[float]:
+def _position_signs(scene: _Scene, mention: Mentioned, index: int, clause: Span) -> Iterator[float]:
     start, end = scene.sentences[index]
     sentence = scene.folded[start:end]
     line_start = scene.folded.rfind("\n", 0, mention.start) + 1
@@ -234,42 +264,56 @@ def _marking_signs(scene: _Scene, mention: Mentioned, sentence: Span) -> Iterato
         if m.group != mention.group and sentence[0] <= m.start < sentence[1]
     ]
     kinds = [CUES.index(kind) for kind in _MARKING]
-    yield from (_marked(scene, mention, kind, sentence) for kind in kinds)
+    yield from (_marking_nearness(scene, mention, kind, sentence) for kind in kinds)
     for kind in kinds:
-        yield max((_marked(scene, rival, kind, sentence) for rival in rivals), default=0.0)
+        yield max(
+            (_marking_nearness(scene, rival, kind, sentence) for rival in rivals), default=0.0
+        )
     for kind in kinds:
-        beside = [_beside(scene, rival, kind, sentence) for rival in rivals]
-        yield max((before for before, _ in beside), default=0.0)
-        yield max((after for _, after in beside), default=0.0)
+        nearness = [_side_nearness(scene, rival, kind, sentence) for rival in rivals]
+        yield max((before for before, _ in nearness), default=0.0)
+        yield max((after for _, after in nearness), default=0.0)
     yield float(any(mention.start < rival.start for rival in rivals))
     yield float(any(rival.start < mention.start for rival in rivals))
-    own = _compared(scene, mention, sentence)
-    theirs = [_compared(scene, rival, sentence) for rival in rivals]
-    yield own
-    yield max(theirs, key=abs, default=0.0)
+    comparison = _comparison_score(scene, mention, sentence)
+    rival_comparisons = [_comparison_score(scene, rival, sentence) for rival in rivals]
+    yield comparison
+    yield max(rival_comparisons, key=abs, default=0.0)
 
 
-def _compared(scene: _Scene, mention: Mentioned, sentence: Span) -> float:
-    """How near the mention is named as the lesser of two (above 0) or the greater (below 0)."""
-    lesser = _marked(scene, mention, CUES.index("comparison"), sentence)
-    greater = _marked(scene, mention, CUES.index("inferiority"), sentence)
+def _comparison_score(scene: _Scene, mention: Mentioned, sentence: Span) -> float:
+    """Return how near a mention is to a word that marks it as the lesser or the greater of two.
+
+    The score is above 0 for the lesser ("longer than the Nile") and below 0 for the greater.
+    """
+    lesser = _marking_nearness(scene, mention, CUES.index("comparison"), sentence)
+    greater = _marking_nearness(scene, mention, CUES.index("inferiority"), sentence)
     return lesser - greater
 
 
-def _beside(scene: _Scene, mention: Mentioned, kind: int, sentence: Span) -> tuple[float, float]:
-    """How near a cue stands before and behind a mention in its clause."""
+def _side_nearness(
+    scene: _Scene, mention: Mentioned, kind: int, sentence: Span
+) -> tuple[float, float]:
+    """Return how near a cue word of one kind is before a mention and after it, in the same clause.
+
+    Each value is 1 if the cue is the next word, less if it is farther away, and 0 if there is none.
+    """
     clause = _clause(scene.folded, sentence, mention)
-    near = [0.0, 0.0]
+    nearness = [0.0, 0.0]
     for cue in scene.cues:
         if cue.kind == kind and clause[0] <= cue.start and cue.end <= clause[1]:
             after = cue.end > mention.start
             gap = (mention.end, cue.start) if after else (cue.end, mention.start)
-            near[after] = max(near[after], 1 / (1 + _words_between(scene, *gap)))
-    return near[0], near[1]
+            nearness[after] = max(nearness[after], 1 / (1 + _words_between(scene, *gap)))
+    return nearness[0], nearness[1]
 
 
-def _marked(scene: _Scene, mention: Mentioned, kind: int, sentence: Span) -> float:
-    """How near a cue stands on the marking side, with no other candidate between."""
+def _marking_nearness(scene: _Scene, mention: Mentioned, kind: int, sentence: Span) -> float:
+    """Return how near a cue word is to a mention on the side on which the language marks nouns.
+
+    Only cues without another candidate in between count. The value is 1 if the cue is the next
+    word, less if it is farther away, and 0 if there is none.
+    """
     if scene.entry.code in _POSTPOSED:
         ends = [m.start for m in scene.mentions if m.start >= mention.end]
         gaps = [
@@ -302,9 +346,9 @@ def _quotation_signs(scene: _Scene, mention: Mentioned) -> Iterator[float]:
     opening, closing = (start - _FRAME, start), (end, end + _FRAME)
     yield float(quotation is not None)
     for kind in _FRAMING:
-        own = [cue for cue in scene.cues if CUES[cue.kind] == kind]
-        yield float(quotation is not None and _any_within(own, opening))
-        yield float(quotation is not None and _any_within(own, closing))
+        cues_of_kind = [cue for cue in scene.cues if CUES[cue.kind] == kind]
+        yield float(quotation is not None and _any_within(cues_of_kind, opening))
+        yield float(quotation is not None and _any_within(cues_of_kind, closing))
 
 
 def _any_within(candidates: Sequence[Cue], span: Span) -> bool:
@@ -312,18 +356,18 @@ def _any_within(candidates: Sequence[Cue], span: Span) -> bool:
 
 
 def _question_signs(scene: _Scene, sentence: Span, clause: Span) -> Iterator[float]:
-    asked = scene.asked
-    here = _share(scene, sentence)
-    yield _share(scene, clause)
-    yield here
-    others = (_share(scene, span) for span in scene.sentences if span != sentence)
-    yield max(others, default=0.0) if asked else 0.0
+    question_words = scene.question_words
+    sentence_share = _question_share(scene, sentence)
+    yield _question_share(scene, clause)
+    yield sentence_share
+    other_shares = (_question_share(scene, span) for span in scene.sentences if span != sentence)
+    yield max(other_shares, default=0.0) if question_words else 0.0
     yield float(scene.entry.code in _VERB_FINAL)
     yield float(scene.entry.tokens == "character")
 
 
-def _share(scene: _Scene, span: Span) -> float:
-    if not scene.asked:
+def _question_share(scene: _Scene, span: Span) -> float:
+    if not scene.question_words:
         return 0.0
-    words = _content(scene.folded[slice(*span)], scene.entry)
-    return len(words & scene.asked) / len(scene.asked)
+    words = _content_words(scene.folded[slice(*span)], scene.entry)
+    return len(words & scene.question_words) / len(scene.question_words)

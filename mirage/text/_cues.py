@@ -1,4 +1,4 @@
-"""Words that show how a text takes a statement: negations, attributions, corrections and others."""
+"""Find cues: words that show how a text takes a statement, such as negations and attributions."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ CUES = (
     *("negation", "contrast", "attribution", "falsity", "truth", "exclusion"),
     *("alternative", "retraction", "comparison", "answer_words", "inferiority", "condition"),
 )
-"""The kinds of cue, as the lexicons name them."""
+"""Kinds of cue, named like the fields of a lexicon."""
 
 _COMPARISON, _INFERIORITY = CUES.index("comparison"), CUES.index("inferiority")
 _ACCENTED = frozenset({"de", "es", "fi", "fr", "yo"})
-"""Languages in which an accent makes another word: French "né" (born) and "ne" (not)."""
+"""Languages in which an accent can change a word: French "né" (born) and "ne" (not)."""
 
-_GAP = r"[^.!?。！？।؟\n]{1,40}?"  # what `` ... `` in a phrase stands for
+_GAP = r"[^.!?。！？।؟\n]{1,40}?"  # matches the `` ... `` of a phrase
 _SHORT_GAP = r"[^.!?。！？।؟\n]{1,14}?"  # the same in a script without spaces
 
 
@@ -35,7 +35,7 @@ Tokens = tuple[str, ...]
 
 
 class Cue(NamedTuple):
-    """A cue in a folded text."""
+    """The span and the kind of a cue word or phrase in a folded text."""
 
     start: int
     end: int
@@ -43,18 +43,24 @@ class Cue(NamedTuple):
 
 
 def cues(folded: FoldedText, text: str, entry: Language) -> Iterator[Cue]:
-    """Find the cues of a text, kind by kind. English ones count in every language."""
+    """Yield the cue words and phrases of a text, kind by kind.
+
+    English cues count in every language if the text has Latin letters.
+    """
     is_english = entry is LANGUAGES["en"] or not _has_latin(folded.text)
     for code in (entry.code,) if is_english else (entry.code, "en"):
         spans = [_spans(pattern, folded.text) for pattern in cues_of(code)]
-        free = _spans(_cue_free(code), folded.text)
+        cue_free_spans = _spans(_cue_free_pattern(code), folded.text)
         for kind, matches in enumerate(spans):
-            # "Second only to" and "not as long as" compare, with the sides exchanged.
-            below = spans[_INFERIORITY] if kind == _COMPARISON else []
+            # "Second only to" and "not as long as" also match comparison words, but there the
+            # lesser comes first.
+            inferiority_spans = spans[_INFERIORITY] if kind == _COMPARISON else []
             for span in matches:
                 if (
-                    not any(start < span[1] and span[0] < end for start, end in below)
-                    and not any(start <= span[0] and span[1] <= end for start, end in free)
+                    not any(start < span[1] and span[0] < end for start, end in inferiority_spans)
+                    and not any(
+                        start <= span[0] and span[1] <= end for start, end in cue_free_spans
+                    )
                     and _has_right_accents(folded, text, code, kind, span)
                 ):
                     yield Cue(*span, kind)
@@ -65,14 +71,14 @@ def _spans(pattern: re.Pattern[str], folded: str) -> list[Span]:
 
 
 def _has_right_accents(folded: FoldedText, text: str, code: str, kind: int, span: Span) -> bool:
-    """Whether the cue has no accents in the text, or the same as in the lexicon."""
+    """Return whether a cue word has no accents in the text, or those of the lexicon."""
     if code not in _ACCENTED:
         return True
     start, end = folded.offsets[span[0]], folded.offsets[span[1] - 1] + 1
     while end < len(text) and unicodedata.combining(text[end]):
         end += 1
     original = text[start:end].lower()
-    return original.isascii() or _accented(code)[kind].fullmatch(original) is not None
+    return original.isascii() or _accented_patterns(code)[kind].fullmatch(original) is not None
 
 
 def _has_latin(folded: str) -> bool:
@@ -81,35 +87,38 @@ def _has_latin(folded: str) -> bool:
 
 @cache
 def cues_of(code: str) -> tuple[re.Pattern[str], ...]:
-    """Return a pattern for each kind of cue of a language, in the order of :data:`CUES`."""
+    """Return a pattern for each kind of cue word of a language, in the order of :data:`CUES`."""
     entry, words = Language.of(code), lexicon(code)
     return tuple(_pattern(getattr(words, kind), entry) for kind in CUES)
 
 
 @cache
-def _accented(code: str) -> tuple[re.Pattern[str], ...]:
-    """The patterns of :func:`cues_of` with their accents."""
+def _accented_patterns(code: str) -> tuple[re.Pattern[str], ...]:
+    """Return the patterns of :func:`cues_of` with accents, for languages in which these matter."""
     entry, words = Language.of(code), lexicon(code)
     return tuple(_pattern(getattr(words, kind), entry, str.lower) for kind in CUES)
 
 
 @cache
-def _cue_free(code: str) -> re.Pattern[str]:
+def _cue_free_pattern(code: str) -> re.Pattern[str]:
     return _pattern(lexicon(code).cue_free, Language.of(code))
 
 
-def _bare(phrase: str) -> str:
+def _fold_phrase(phrase: str) -> str:
     return fold(phrase).text
 
 
 def _pattern(
-    phrases: Iterable[str], entry: Language, form: Callable[[str], str] = _bare
+    phrases: Iterable[str], entry: Language, form: Callable[[str], str] = _fold_phrase
 ) -> re.Pattern[str]:
     return re.compile(_alternation([_phrase(nfc(phrase), entry, form) for phrase in phrases]))
 
 
 def _alternation(phrases: Sequence[Tokens]) -> str:
-    """One expression for all phrases, with common beginnings written once, which is much faster."""
+    """Return one regular expression that matches any of the phrases.
+
+    Common beginnings are written once, which makes matching much faster.
+    """
     if not phrases:
         return "(?!)"
     by_first: dict[str, list[Tokens]] = {}
@@ -124,16 +133,18 @@ def _alternation(phrases: Sequence[Tokens]) -> str:
 
 
 def _phrase(phrase: str, entry: Language, form: Callable[[str], str]) -> Tokens:
-    """The parts of the expression for a phrase: characters, gaps and borders."""
+    """Split a phrase into parts of a regular expression: characters, gaps and word borders."""
     body, spaced = phrase.strip(), entry.tokens == "word"
-    opens, goes_on = body.startswith("*"), body.endswith("*")
-    tokens: list[str] = [f"[{IN_WORD}]*" if opens else f"(?<![{IN_WORD}])"] if spaced else []
+    starts_inside_word, ends_inside_word = body.startswith("*"), body.endswith("*")
+    tokens: list[str] = (
+        [f"[{IN_WORD}]*" if starts_inside_word else f"(?<![{IN_WORD}])"] if spaced else []
+    )
     for index, part in enumerate(body.strip("*").split("...")):
         if index:
             tokens.append(_GAP if spaced else _SHORT_GAP)
         tokens += [_character(character) for character in " ".join(form(part).split())]
     if spaced:
-        tokens.append(f"[{IN_WORD}]*" if goes_on else f"(?![{IN_WORD}])")
+        tokens.append(f"[{IN_WORD}]*" if ends_inside_word else f"(?![{IN_WORD}])")
     return tuple(tokens)
 
 

@@ -1,4 +1,4 @@
-"""Text folded character by character, so that a place in it is a place in the original."""
+"""Fold a text character by character, and map folded offsets to the original ones."""
 
 from __future__ import annotations
 
@@ -14,24 +14,24 @@ __all__ = ["FoldedText", "fold"]
 
 
 class FoldedText(NamedTuple):
-    """A text without case, accents and the script's own digits, and where each character is from.
+    """A text without case, accents and non-ASCII digits, with the origin of each character.
 
     Attributes:
-        text: The folded text. Punctuation and spaces stay.
-        offsets: For each folded character the index of the original character.
+        text: The folded text. Punctuation and spaces are kept.
+        offsets: For each folded character, the index of the original character.
     """
 
     text: str
     offsets: Sequence[int]
 
-    def place(self, offset: int) -> int:
+    def folded_index(self, offset: int) -> int:
         """Return the index in the folded text of the original character at ``offset``."""
         return bisect_left(self.offsets, offset)
 
 
 @lru_cache(maxsize=512)
 def fold(text: str) -> FoldedText:
-    """Fold a text in NFC."""
+    """Return the folded form of a text in NFC."""
     if text.isascii():
         return FoldedText(text.lower(), range(len(text)))
     letters: list[str] = []

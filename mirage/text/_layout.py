@@ -1,8 +1,11 @@
-"""Which stretches of a response are its content, and which are layout.
+"""Separate the content of a response from its layout.
 
 Layout is Markdown (headings, rules, tables, bullets, emphasis, links), emoji, labels such as
-"**Answer:**", lists of sources, signatures, and "According to passage 2,". Wrappers are taken off
-before a response is read in sections: a block of thoughts, and a JSON object around the answer.
+"**Answer:**", lists of sources, signatures, and "According to passage 2,". Two wrappers are removed
+before a response is split into sections: a block of thoughts, and a JSON object around the answer.
+
+Layout is masked, not deleted: each of its characters is replaced with :data:`GAP`. Therefore
+offsets in the masked text are offsets in the original text.
 """
 
 from __future__ import annotations
@@ -34,21 +37,21 @@ from mirage.text.quantities import dates
 from mirage.text.words import WORD
 
 GAP = "\x1f"
-"""What stands in a masked text for each character of layout; ``\\s`` matches it."""
+r"""Replacement for each character of layout in a masked text; ``\s`` matches it."""
 
 CELL = "\x1e"
-"""What stands in a masked text for the border of a table's cell."""
+"""Replacement for the border of a table cell in a masked text."""
 
 _S = rf"[{SPACE}{GAP}]"
 EMOJI = (
     "\u2300-\u23ff\u2600-\u27bf\u2b05-\u2b55\u3297\u3299\ufe0e\ufe0f\U0001f000-\U0001fbff"
     "\U000e0020-\U000e007f"
 )
-"""Pictographs, for a regular expression's brackets."""
+"""Character ranges of pictographs, to be put in the brackets of a regular expression."""
 
 
 class Line(NamedTuple):
-    """Where a line of a text starts and ends, without its break."""
+    """The start and end offset of a line of a text, without its line break."""
 
     start: int
     end: int
@@ -62,18 +65,20 @@ _THOUGHT_TAG = re.compile(
 )
 
 
-def unwrapped(text: str, language: Language) -> tuple[str, list[tuple[str, str]] | None]:
-    """Return a response without its thoughts; and the sections of the JSON object that it is.
+def unwrap_response(text: str, language: Language) -> tuple[str, list[tuple[str, str]] | None]:
+    """Remove the thoughts from a response, and split it into sections if it is a JSON object.
 
-    The sections are pairs of a kind, ``reason``, ``answer`` or ``sources``, and a text; None if
-    the response is no JSON object with strings.
+    Returns:
+        The response without thoughts, and its sections as pairs of a kind (``reason``, ``answer``
+        or ``sources``) and a text. The sections are None if the response is not a JSON object that
+        contains strings.
     """
-    text = _without_thoughts(text)
+    text = _remove_thoughts(text)
     return text, _json_sections(text, language)
 
 
-def _without_thoughts(text: str) -> str:
-    """The text without blocks of thoughts; one that is never closed goes on to the end."""
+def _remove_thoughts(text: str) -> str:
+    """Return the text without blocks of thoughts; an unclosed block extends to the end."""
     pieces: list[str] = []
     cursor = 0
     opened = ""
@@ -83,7 +88,7 @@ def _without_thoughts(text: str) -> str:
             pieces.append(text[cursor : tag.start()])
             opened = name
         elif tag[1] and (opened == name or not opened):
-            # The prompt may have opened the block, so that only its end stands in the response.
+            # If the prompt opened the block, the response contains only the closing tag.
             pieces = pieces if opened else []
             cursor, opened = tag.end(), ""
     return "".join(pieces if opened else [*pieces, text[cursor:]])
@@ -127,18 +132,18 @@ def _json_sections(text: str, language: Language) -> list[tuple[str, str]] | Non
     except (ValueError, RecursionError):
         return None
     before = stripped[: fence.start()] if fence else ""
-    behind = stripped[end:]
-    behind = _FENCE_END.sub("", behind, count=1) if fence else behind
+    after = stripped[end:]
+    after = _FENCE_END.sub("", after, count=1) if fence else after
     if not isinstance(value, dict):
         return None
-    sections = list(_sections_of(value, language))
+    sections = list(_iter_sections(value, language))
     if not any(kind == "answer" and body for kind, body in sections):
         return None
-    around = [("answer", body) for body in (before, behind) if body.strip()]
-    return [*around[:1], *sections, *around[1:]]
+    surrounding = [("answer", body) for body in (before, after) if body.strip()]
+    return [*surrounding[:1], *sections, *surrounding[1:]]
 
 
-def _sections_of(value: dict[str, Any], language: Language) -> Iterator[tuple[str, str]]:
+def _iter_sections(value: dict[str, Any], language: Language) -> Iterator[tuple[str, str]]:
     answers = _ANSWER_KEYS.union(map(str.casefold, language.answer_headings))
     reasons = _REASON_KEYS.union(map(str.casefold, language.reason_headings))
     keys = {key: key.casefold().replace(" ", "_") for key in value}
@@ -153,7 +158,7 @@ def _sections_of(value: dict[str, Any], language: Language) -> Iterator[tuple[st
 
 
 def _strings(value: Any, *, scalars: bool) -> Iterator[str]:
-    """The strings in a JSON value, in order; numbers too if ``scalars``."""
+    """Yield the strings in a JSON value, in order; numbers too if ``scalars``."""
     if isinstance(value, str):
         yield nfc(value)
     elif isinstance(value, list):
@@ -187,11 +192,14 @@ class _Page:
         self._marks: list[tuple[int, int, str]] = []
 
     def mask(self, start: int, end: int, *, fill: str = GAP) -> None:
-        """Mask a stretch once :meth:`apply` is called: copying the text each time is slow."""
+        """Schedule a span for masking.
+
+        :meth:`apply` masks all scheduled spans together, because each copy of the text takes time.
+        """
         self._marks.append((start, end, fill))
 
     def apply(self) -> None:
-        """Mask the stretches that were named since the last time."""
+        """Mask the spans that were scheduled since the last call."""
         if not self._marks:
             return
         pieces: list[str] = []
@@ -205,9 +213,9 @@ class _Page:
         self._marks.clear()
 
     def mask_all(self, pattern: re.Pattern[str], group: int | str = 0) -> None:
-        """Mask what a pattern's group matches everywhere, except in citations."""
+        """Mask every match of a pattern's group, except in citations."""
         for match in pattern.finditer(self.text):
-            if not self.cites(*match.span(group)):
+            if not self.has_citation(*match.span(group)):
                 self.mask(*match.span(group))
         self.apply()
 
@@ -217,22 +225,22 @@ class _Page:
         breaks = [match.start() for match in _BREAK.finditer(self.text)]
         return [Line(a + 1, b) for a, b in pairwise([-1, *breaks, len(self.text)])]
 
-    def between(self, start: int, end: int) -> Sequence[Citation]:
-        """The citations that begin in a stretch."""
+    def citations_between(self, start: int, end: int) -> Sequence[Citation]:
+        """Return the citations that begin in a span."""
         return self._brackets[bisect_left(self._starts, start) : bisect_left(self._starts, end)]
 
-    def cites(self, start: int, end: int) -> bool:
-        """Whether a citation stands in a stretch or reaches into it."""
-        before = bisect_left(self._starts, start) - 1
-        return bool(self.between(start, end)) or (
-            before >= 0 and self._brackets[before].end > start
+    def has_citation(self, start: int, end: int) -> bool:
+        """Return whether a citation begins in a span or extends into it."""
+        previous = bisect_left(self._starts, start) - 1
+        return bool(self.citations_between(start, end)) or (
+            previous >= 0 and self._brackets[previous].end > start
         )
 
-    def plain(self, start: int, end: int) -> str:
-        """A stretch without its masks and citations."""
+    def plain_text(self, start: int, end: int) -> str:
+        """Return the text of a span without its masks and citations."""
         pieces: list[str] = []
         cursor = start
-        for bracket in self.between(start, end):
+        for bracket in self.citations_between(start, end):
             pieces.append(self.text[cursor : bracket.start])
             cursor = min(bracket.end, end)
         return " ".join("".join([*pieces, self.text[cursor:end]]).split())
@@ -247,15 +255,15 @@ _SIGNS = re.compile(
 def mask_layout(
     text: str, language: Language, brackets: Sequence[Citation], context: Context | None
 ) -> str:
-    """Return an answer with :data:`GAP` for each character of layout, and as long as it was.
+    """Return an answer with :data:`GAP` for each character of layout, at unchanged length.
 
     The cells of a table become lines.
 
     Args:
-        text: the answer as written.
-        language: its language.
-        brackets: the citations in it.
-        context: the question and passages; without them less counts as layout.
+        text: Answer as written.
+        language: Language of the answer.
+        brackets: Citations in the answer.
+        context: Question and passages. If None, fewer things count as layout.
     """
     page = _Page(text, language, brackets, context)
     for step in _STEPS if _SIGNS.search(text) else _PLAIN_STEPS:
@@ -264,20 +272,25 @@ def mask_layout(
     return page.text
 
 
-def blanked(text: str) -> str:
-    """Return a masked text with spaces for its layout, as long as it was."""
+def blank_layout(text: str) -> str:
+    """Return a masked text with spaces for its layout, at unchanged length."""
     return text.replace(GAP, " ").replace(CELL, "\n")
 
 
-def unmasked(text: str, original: str) -> str:
-    """Return a masked text without its layout, and without the lines that it filled."""
+def remove_layout(text: str, original: str) -> str:
+    """Return a masked text without its layout, and without lines that contained only layout.
+
+    Args:
+        text: Masked text.
+        original: The same text before masking; returned if nothing was masked.
+    """
     if text == original:
         return original
     text = text.replace(CELL, f"{GAP}\n{GAP}")
     pieces: list[str] = []
     for line in re.split(f"([{BREAKS}])", text):
         if GAP in line:
-            line = " ".join(_GAPS.sub(_joint, line).split())
+            line = " ".join(_GAPS.sub(_replace_gap, line).split())
             if not line:
                 if pieces:
                     pieces.pop()  # the line break before it
@@ -289,8 +302,8 @@ def unmasked(text: str, original: str) -> str:
 _GAPS = re.compile(f"{GAP}+")
 
 
-def _joint(gap: re.Match[str]) -> str:
-    """A space for a stretch of layout between words, nothing for mere marks."""
+def _replace_gap(gap: re.Match[str]) -> str:
+    """Return the replacement of masked layout: a space for a long run, nothing for a few marks."""
     return " " if len(gap[0]) > 3 else ""
 
 
@@ -339,19 +352,22 @@ def _mask_bullets(page: _Page) -> None:
         if match.start("number") not in in_dates:
             marks.append(match.span("mark"))
             expected += 1
-    # In German "1. Weltkrieg" is an ordinal, and one item is no list.
+    # A single number may be an ordinal, as in German "1. Weltkrieg", rather than a list item.
     if len(marks) > 1 or r"\d" not in page.language.inner_stops:
         for start, end in marks:
             page.mask(start, end)
 
 
 def _mask_headings(page: _Page) -> None:
-    """Mask headings and bold lines that only name what follows; of others, the marks."""
+    """Mask headings and bold lines that have no content of their own, such as "Key points".
+
+    Of any other heading, mask only the ``#`` marks.
+    """
     for pattern in (_HEADING, _BOLD_LINE, _LABEL):
         for match in pattern.finditer(page.text):
             start, end = match.span("text")
-            label = _bare_label(page.text[start:end])
-            if not page.cites(start, end) and is_heading(
+            label = _label_text(page.text[start:end])
+            if not page.has_citation(start, end) and is_heading(
                 label, page.language, page.context, loosely=pattern is _HEADING
             ):
                 page.mask(match.start(), end)
@@ -362,12 +378,12 @@ def _mask_headings(page: _Page) -> None:
 _LABEL_MARKS = re.compile(rf"[*_#:：{EMOJI}{GAP}]|^\s*\d{{1,2}}[.)]\s")
 
 
-def _bare_label(text: str) -> str:
+def _label_text(text: str) -> str:
     return " ".join(_LABEL_MARKS.sub(" ", text.strip()).split())
 
 
 def _mask_plain_labels(page: _Page) -> None:
-    """Mask "Short answer:" at the start of a line without any marks."""
+    """Mask a label without any marks at the start of a line, such as "Short answer:"."""
     if page.context is None:
         return
     for match in _PLAIN_LABEL.finditer(page.text):
@@ -375,7 +391,7 @@ def _mask_plain_labels(page: _Page) -> None:
         words = len(WORD.findall(label))
         if words and words <= 4 and not opens_sources(label, page.language):
             start, end = match.span("text")
-            if not page.cites(start, end) and is_heading(label, page.language, page.context):
+            if not page.has_citation(start, end) and is_heading(label, page.language, page.context):
                 page.mask(start, end)
 
 
@@ -385,16 +401,16 @@ _SEPARATOR = re.compile(rf"{_S}*\|?{_S}*:?-+:?{_S}*(?:\|{_S}*:?-+:?{_S}*)*\|?{_S
 
 
 def _mask_tables(page: _Page) -> None:
-    """Make a line of each cell, and mask the cells that only name the others."""
+    """Turn each cell of a table into a line, and mask the cells that only label other cells."""
     lines = page.lines
-    for place, line in enumerate(lines):
+    for index, line in enumerate(lines):
         row = page.text[line.start : line.end]
         if "|" not in row or not _SEPARATOR.fullmatch(row):
             continue
         page.mask(line.start, line.end)
-        if place and "|" in page.text[lines[place - 1].start : lines[place - 1].end]:
-            _mask_row(page, lines[place - 1], header=True)
-        for body in lines[place + 1 :]:
+        if index and "|" in page.text[lines[index - 1].start : lines[index - 1].end]:
+            _mask_row(page, lines[index - 1], header=True)
+        for body in lines[index + 1 :]:
             if "|" not in page.text[body.start : body.end]:
                 break
             _mask_row(page, body, header=False)
@@ -407,8 +423,8 @@ def _mask_row(page: _Page, line: Line, *, header: bool) -> None:
     ends = sorted({line.start - 1, *pipes, line.end})
     cells = [(a + 1, b) for a, b in pairwise(ends) if page.text[a + 1 : b].strip()]
     for start, end in cells if header else cells[:1] if len(cells) > 1 else []:
-        label = _bare_label(page.text[start:end])
-        if not page.cites(start, end) and (
+        label = _label_text(page.text[start:end])
+        if not page.has_citation(start, end) and (
             is_heading(label, page.language, page.context)
             or (header and page.context is not None and _asserts_nothing(label, page.context))
         ):
@@ -436,7 +452,7 @@ _TICKS = re.compile("`+")
 
 def _mask_links(page: _Page) -> None:
     page.mask_all(_IMAGE)
-    links = [m for m in _LINK.finditer(page.text) if not page.cites(m.start(), m.end())]
+    links = [m for m in _LINK.finditer(page.text) if not page.has_citation(m.start(), m.end())]
     for match in links:
         page.mask(*match.span("open"))
         page.mask(*match.span("close"))
@@ -452,38 +468,41 @@ def _mask_marks(page: _Page) -> None:
 
 _REFERENCE = re.compile(rf"\[\^?\d{{1,3}}\]{_S}*[:：]|https?://|www\.|\]\(")
 TITLE_WORDS = 8
-"""Words of a title in a list of sources, at most."""
+"""Maximum number of words of a title in a list of sources."""
 
 
 def _mask_sources(page: _Page) -> None:
-    """Mask lists of sources; they still count as cited, but carry no sentence."""
+    """Mask lists of sources; they still count as cited, but are not sentences of the answer."""
     lines = page.lines
-    place = 0
-    while place < len(lines):
-        start, end = lines[place]
-        place += 1
+    index = 0
+    while index < len(lines):
+        start, end = lines[index]
+        index += 1
         lead = re.match(rf"[{SPACE}{GAP}*_#>({EMOJI}-]*", page.text[start:end])
         first = start + (lead.end() if lead else 0)
-        label = opens_sources(_unmarked(page.text[first:end]), page.language)
+        label = opens_sources(_blank_emphasis(page.text[first:end]), page.language)
         if not label or not _is_reference(page, first + label, end, may_be_empty=True):
             continue
         page.mask(start, end)
-        while place < len(lines) and _is_reference(page, *lines[place], may_be_empty=True):
-            page.mask(*lines[place])
-            place += 1
+        while index < len(lines) and _is_reference(page, *lines[index], may_be_empty=True):
+            page.mask(*lines[index])
+            index += 1
 
 
-def _unmarked(text: str) -> str:
-    """A text with spaces for marks of emphasis, of the same length."""
+def _blank_emphasis(text: str) -> str:
+    """Return the text with a space for each ``*`` and ``_``, at unchanged length."""
     return re.sub(r"[*_]", " ", text)
 
 
 def _is_reference(page: _Page, start: int, end: int, *, may_be_empty: bool) -> bool:
+    """Return whether a span is an entry of a list of sources: passages, a title or a link."""
     raw = page.text[start:end]
-    linked = bool(_REFERENCE.search(raw)) or page.cites(start, end)
+    has_link = bool(_REFERENCE.search(raw)) or page.has_citation(start, end)
     rest = _URL.sub(" ", _LINK.sub(lambda m: f" {m[0].partition(']')[0][1:]} ", raw))
-    cut = _Page(rest, page.language, (), None)
-    words = page.plain(start, end) if rest == raw else cut.plain(0, len(rest))
+    page_without_links = _Page(rest, page.language, (), None)
+    words = (
+        page.plain_text(start, end) if rest == raw else page_without_links.plain_text(0, len(rest))
+    )
     words = re.sub(rf"\[[^\]]{{0,12}}\]|^\W*\d{{1,2}}[.)]\s|[*_`#>|{EMOJI}]", " ", words)
     words = " ".join(words.split()).strip(" -–—•.,;:：()（）、。")
     if not words:
@@ -493,7 +512,7 @@ def _is_reference(page: _Page, start: int, end: int, *, may_be_empty: bool) -> b
     if page.context is not None and _is_title(words, page.context):
         return True
     return (
-        linked
+        has_link
         and len(WORD.findall(words)) <= TITLE_WORDS
         and len(words) <= 80
         and _is_title_like(words)
@@ -501,7 +520,7 @@ def _is_reference(page: _Page, start: int, end: int, *, may_be_empty: bool) -> b
 
 
 def _is_title_like(words: str) -> bool:
-    """Whether a text with a link looks like a title rather than a sentence."""
+    """Return whether a text with a link looks like a title and not like a sentence."""
     return not re.search(r"[.!?。！？।]\s*\S", words) and not has_number(words)
 
 
@@ -524,22 +543,25 @@ def _names_passages(words: str, language: Language) -> bool:
 
 
 SIGNATURE_LINES = 4
-"""Lines of a signature, at most."""
+"""Maximum number of lines of a signature."""
 
 _DASHED = re.compile(rf"{_S}*(?:—|–|--|―|―|ー|⸺)+{_S}*(?P<name>\S.*)", re.DOTALL)
 
 
 def _mask_signature(page: _Page) -> None:
-    """Mask "Kind regards, ..." or "— Ticket #48213" at the end."""
+    """Mask a signature at the end, such as "Kind regards, ..." or "— Ticket #48213"."""
     lines = [line for line in page.lines if page.text[line.start : line.end].strip()]
     if page.context is None:
         return
     for count in range(1, min(SIGNATURE_LINES, len(lines) - 1) + 1):
         line = lines[-count]
-        if page.cites(line.start, line.end) or len(line_text := page.plain(*line)) > 120:
+        if (
+            page.has_citation(line.start, line.end)
+            or len(line_text := page.plain_text(*line)) > 120
+        ):
             return
         if _is_signature(line_text.strip(" *_"), page.context) and all(
-            _is_unsaid(page, *other) for other in lines[len(lines) - count + 1 :]
+            _is_signature_line(page, *other) for other in lines[len(lines) - count + 1 :]
         ):
             page.mask(line.start, page.lines[-1].end)
             return
@@ -555,113 +577,129 @@ def _is_signature(text: str, context: Context) -> bool:
     return sign_off(text, context) or is_ticket(text, context)
 
 
-def _is_unsaid(page: _Page, start: int, end: int) -> bool:
+def _is_signature_line(page: _Page, start: int, end: int) -> bool:
     assert page.context is not None
-    text = page.plain(start, end)
+    text = page.plain_text(start, end)
     return len(WORD.findall(text)) <= 6 and _asserts_nothing(text, page.context)
 
 
 def _asserts_nothing(text: str, context: Context) -> bool:
-    """Whether a few words hold no number and nothing of the question or the passages."""
-    from_context = " ".join((context.question, *context.passages)).casefold()
+    """Return whether a few words contain no number and no word of the question or the passages."""
+    context_text = " ".join((context.question, *context.passages)).casefold()
     return not has_number(text) and not any(
         len(word) > 3
-        and word.casefold() in from_context
+        and word.casefold() in context_text
         and not is_heading(word, context.language, context)
         for word in WORD.findall(text)
     )
 
 
 def _mask_salutation(page: _Page) -> None:
-    """Mask "Hello Anna," and "Sure, here is what I found:" at the start."""
+    """Mask an opening such as "Hello Anna," and "Sure, here is what I found:"."""
     if page.context is None:
         return
     lead = re.match(rf"[\s{GAP}¡*_]*", page.text)
     start = lead.end() if lead else 0
     end = start + salutation(page.text[start : start + LEAD], page.context)
     colon = _LEAD.match(page.text, end)
-    if colon and announces(colon[0].strip(), page.context) and not page.cites(end, colon.end()):
+    if (
+        colon
+        and announces(colon[0].strip(), page.context)
+        and not page.has_citation(end, colon.end())
+    ):
         end = colon.end()
     if end > start and page.text[end:].strip():
         page.mask(0, end)
 
 
 LEAD = 100
-"""Characters of an announcement that ends in a colon, at most."""
+"""Maximum number of characters of an announcement that ends in a colon."""
 
 _LEAD = re.compile(rf"[^{BREAKS}:：]{{1,{LEAD}}}[:：]")
 
 
 def _mask_polite_clauses(page: _Page) -> None:
-    """Mask the first and the last clauses without a claim where no full stop ends a sentence."""
+    """Mask small talk at the start and at the end of an answer in a language without full stops.
+
+    If every clause is small talk, nothing is masked.
+    """
     if page.context is None or page.language.sentence_ends == "marks":
         return
     clauses = [match.span() for match in re.finditer(rf"[^\s{GAP}]+", page.text)]
-    if all(is_small_talk(page.plain(*clause), page.context) for clause in clauses):
+    if all(is_small_talk(page.plain_text(*clause), page.context) for clause in clauses):
         return
-    for some in (clauses[:CLAUSES], clauses[: -CLAUSES - 1 : -1]):
-        for start, end in some:
-            if page.cites(start, end) or not is_small_talk(page.plain(start, end), page.context):
+    for edge_clauses in (clauses[:CLAUSES], clauses[: -CLAUSES - 1 : -1]):
+        for start, end in edge_clauses:
+            if page.has_citation(start, end) or not is_small_talk(
+                page.plain_text(start, end), page.context
+            ):
                 break
             page.mask(start, end)
 
 
 CLAUSES = 6
-"""Clauses at either end of a text that are read for small talk, at most."""
+"""Maximum number of clauses at either end of a text that are tested for small talk."""
 
 ATTRIBUTION = 60
-"""Characters of "According to passage 2,", at most."""
+"""Maximum number of characters of an attribution such as "According to passage 2,"."""
 
 ATTRIBUTION_WORDS = 7
-"""Words of it, at most."""
+"""Maximum number of words of an attribution."""
 
 
 def _mask_attributions(page: _Page) -> None:
-    """Mask "According to passage 2," at the start of a line or sentence."""
+    """Mask an attribution such as "According to passage 2," at the start of a line or sentence."""
     if page.context is None:
         return
-    for match in _attribution(page.language).finditer(page.text):
+    for match in _attribution_pattern(page.language).finditer(page.text):
         start, end = match.span("whole" if match["whole"] else "clause")
         words = re.sub(r"\d+", " ", page.text[start:end])
-        short = len(WORD.findall(words)) <= ATTRIBUTION_WORDS
-        if match["whole"] or (short and not _asserts_something(words, page.context)):
+        is_short = len(WORD.findall(words)) <= ATTRIBUTION_WORDS
+        if match["whole"] or (is_short and not _asserts_something(words, page.context)):
             opens_line = not match.start() or bool(_BREAK.match(page.text, match.start()))
             _mask_around_citations(page, start, end, opens_line=opens_line)
 
 
 def _mask_around_citations(page: _Page, start: int, end: int, *, opens_line: bool) -> None:
-    """Mask a stretch; its citation stays if it opens a line, where it belongs to what follows."""
-    cited = page.between(start, end)
-    if cited and not opens_line:
+    """Mask a span except for its citations if it begins a line.
+
+    A citation at the start of a line belongs to the following sentence. If the span does not begin
+    a line and has a citation, nothing is masked.
+    """
+    brackets = page.citations_between(start, end)
+    if brackets and not opens_line:
         return
-    for bracket in cited:
+    for bracket in brackets:
         page.mask(start, bracket.start)
         start = bracket.end
     page.mask(start, end)
 
 
 def _asserts_something(words: str, context: Context) -> bool:
-    """Whether a clause that names a passage takes up two words of the question."""
+    """Return whether a clause that mentions a passage also has two words of the question."""
     question = context.question.casefold()
     rest = re.sub(rf"(?:{any_of(attributions(context.language.code)[1])})\w*", " ", words)
-    asked = [w for w in WORD.findall(rest) if len(w) > 3 and w.casefold() in question]
-    return len(asked) > 1
+    question_words = [w for w in WORD.findall(rest) if len(w) > 3 and w.casefold() in question]
+    return len(question_words) > 1
 
 
-_ONE = r"(?<!\d)\d{1,2}(?![\d.,]\d|\d)"
+_PASSAGE_NUMBER = r"(?<!\d)\d{1,2}(?![\d.,]\d|\d)"
 
 
 @lru_cache(maxsize=64)
-def _attribution(language: Language) -> re.Pattern[str]:
-    """A pattern for a template that ships with mirage, or a clause with a passage's number."""
+def _attribution_pattern(language: Language) -> re.Pattern[str]:
+    """Return a pattern for attributions such as "According to passage 2,".
+
+    It matches a template that ships with mirage, or a clause with a passage's number.
+    """
     templates, passage_words = attributions(language.code)
     spaced = language.tokens == "word"
     names = rf"(?:{any_of(passage_words)})"
-    named = (
+    reference = (
         rf"(?<!\w){names}\w{{0,4}}" if spaced else names
-    ) + rf"[{SPACE}.#№º°nNorR-]{{0,4}}{_ONE}"
+    ) + rf"[{SPACE}.#№º°nNorR-]{{0,4}}{_PASSAGE_NUMBER}"
     if any(re.search(rf"{{n}}\W?\w{{0,5}}\W?{names}", template) for template in templates):
-        named = rf"(?:{named}|(?<!\w)(?<!\w\s){_ONE}\S{{0,3}}[{SPACE}]?{names})"
+        reference = rf"(?:{reference}|(?<!\w)(?<!\w\s){_PASSAGE_NUMBER}\S{{0,3}}[{SPACE}]?{names})"
     marks = r",،、，:：.!?。！？।\[\]【】()" + BREAKS
     start = rf"(?:\A|[{BREAKS}.!?。！？।]){_S}{{0,9}}"
     inner = rf"[^{marks}\d]{{0,{ATTRIBUTION}}}?"
@@ -669,7 +707,7 @@ def _attribution(language: Language) -> re.Pattern[str]:
     whole = "|".join(re.escape(t).replace(r"\{n\}", r"\[?\d{1,2}\]?") for t in templates) or "(?!)"
     return re.compile(
         rf"{start}(?:(?P<whole>(?:{whole}){_S}*)"
-        rf"|(?P<clause>{inner}{named}[^{marks}\d]{{0,{ATTRIBUTION}}}?(?:{ends})))(?=\S)",
+        rf"|(?P<clause>{inner}{reference}[^{marks}\d]{{0,{ATTRIBUTION}}}?(?:{ends})))(?=\S)",
         re.IGNORECASE,
     )
 
@@ -680,30 +718,30 @@ def _attribution(language: Language) -> re.Pattern[str]:
 def mask_small_talk(
     text: str, spans: Sequence[tuple[int, int]], brackets: Sequence[Citation], context: Context
 ) -> str:
-    """Return a masked answer in which sentences without a claim are masked too.
+    """Return a masked answer in which sentences of small talk are masked too.
 
-    If nothing else is left, they stay.
+    If all sentences are small talk, none is masked.
 
     Args:
-        text: the answer, with its layout masked.
-        spans: where its sentences start and end.
-        brackets: the citations in it.
-        context: the question and passages.
+        text: Answer with its layout masked.
+        spans: Start and end offset of each sentence.
+        brackets: Citations in the answer.
+        context: Question and passages.
     """
     if not spans:
         return text
     page = _Page(text, context.language, brackets, context)
     nexts = [start for start, _ in spans[1:]] + [len(text)]
-    talk = []
-    for place, ((start, end), until) in enumerate(zip(spans, nexts, strict=True)):
-        edge = all(index in talk for index in range(place)) or place >= len(spans) - 3
-        if not page.cites(start, until) and is_small_talk(
-            page.plain(start, end), context, edge=edge
+    small_talk = []
+    for position, ((start, end), until) in enumerate(zip(spans, nexts, strict=True)):
+        edge = all(index in small_talk for index in range(position)) or position >= len(spans) - 3
+        if not page.has_citation(start, until) and is_small_talk(
+            page.plain_text(start, end), context, edge=edge
         ):
-            talk.append(place)
-    if len(talk) < len(spans):
-        for place in talk:
-            page.mask(*spans[place])
+            small_talk.append(position)
+    if len(small_talk) < len(spans):
+        for position in small_talk:
+            page.mask(*spans[position])
     page.apply()
     return page.text
 

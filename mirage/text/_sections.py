@@ -1,4 +1,4 @@
-"""A response in its sections: reason, answer, and what stands before them."""
+"""Split a response into sections: reason, answer, and a preamble before them."""
 
 from __future__ import annotations
 
@@ -40,10 +40,10 @@ def _headings(text: str, entry: Language) -> list[_Heading]:
         bold = not {"*", "_", "【"}.isdisjoint(match["marks"])
         if hashes > 6 or not (match["colon"] or hashes or bold):
             continue
-        # In `**Answer:** Nile` the marks behind the colon close the heading; in `Answer:*Nile*`
+        # In `**Answer:** Nile` the marks after the colon close the heading. In `Answer:*Nile*`
         # they belong to the answer.
-        still_open = bold and not match["close"]
-        end = match.end() if still_open or not match["colon"] else match.start("late")
+        closes_after_colon = bold and not match["close"]
+        end = match.end() if closes_after_colon or not match["colon"] else match.start("late")
         kind = "reason" if match["reason"] else "answer"
         headings.append(_Heading(kind, match.start(), end, hashes > 0))
     hashed_kinds = {heading.kind for heading in headings if heading.hashed}
@@ -51,7 +51,14 @@ def _headings(text: str, entry: Language) -> list[_Heading]:
 
 
 def sections(text: str, entry: Language) -> tuple[list[str], list[tuple[str, str]]]:
-    """The kinds of the headings; and the whole text in parts, each with its kind, in order."""
+    """Split a response at its headings.
+
+    The text before the first heading is a ``preamble`` if an answer heading follows, else part of
+    the ``answer``.
+
+    Returns:
+        The kinds of the headings in order, and all parts of the text as pairs of a kind and a text.
+    """
     headings = _headings(text, entry)
     kinds = [heading.kind for heading in headings]
     ends = [heading.start for heading in headings] + [len(text)]
@@ -61,5 +68,6 @@ def sections(text: str, entry: Language) -> tuple[list[str], list[tuple[str, str
 
 
 def section(bodies: Iterable[tuple[str, str]], kind: str) -> str:
-    parts = (body.strip() for of_kind, body in bodies if of_kind == kind)
+    """Return the text of all parts of one kind, joined by line breaks."""
+    parts = (body.strip() for part_kind, body in bodies if part_kind == kind)
     return "\n".join(part for part in parts if part)

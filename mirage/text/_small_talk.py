@@ -1,10 +1,11 @@
-"""Whether a sentence asserts anything, or only speaks of the conversation.
+"""Decide whether a sentence makes a claim or is only small talk.
 
-"Great question!", "I hope this helps" and "— Ticket #48213" assert nothing of the world. No list of
-phrases holds all of these, so a sentence is weighed word by word: words of talk (greetings, thanks,
-questions and answers, documents; in ``data/small_talk.json`` and in the phrases that ship with
-mirage), function words, and all others. A sentence is small talk if it has no number and no name,
-shares no other word with the question or the passages, and words of talk prevail in it.
+"Great question!", "I hope this helps" and "— Ticket #48213" claim nothing about the world. No list
+of phrases covers all such sentences. Therefore the words of a sentence are put into three classes:
+talk words, function words, and all others. Talk words are greetings, thanks, and words about
+questions, answers and documents. They come from ``data/small_talk.json`` and the phrases that ship
+with mirage. A sentence is small talk if it has no number and no name, shares no other word with the
+question or the passages, and consists mostly of talk words.
 """
 
 from __future__ import annotations
@@ -36,22 +37,22 @@ __all__ = [
 ]
 
 DOUBTS = 3
-"""Words of talk that a sentence needs in which something is called wrong, to be small talk."""
+"""Minimum number of talk words in small talk that calls something wrong or possible."""
 
 TALK_FOR_REST = 3
-"""Words of talk for each other word in a sentence of small talk: "the answer is Nile" is none."""
+"""Minimum number of talk words for each other word; "the answer is Nile" has too few."""
 
 MORE_TALK = 4
-"""Words of talk for each other word that a passage holds too, at least."""
+"""Minimum number of talk words for each other word that a passage also contains."""
 
-SHORTEST_STEM = 4
-ENDING = 3
+SHORTEST_STEM = 4  # fewest letters that are left when an ending is removed
+ENDING = 3  # most letters of an ending
 RUN = {"Thai": 5}
-"""Characters of a run that a passage has to hold, by script; 2 in the others without spaces."""
+"""Number of neighbouring characters that are compared as a unit; 2 in other scripts."""
 
 
 class Context(NamedTuple):
-    """The question and the passages of a response, to tell claims from small talk."""
+    """The question and the passages of a response, which help to recognise claims."""
 
     language: Language
     question: str
@@ -59,7 +60,7 @@ class Context(NamedTuple):
 
 
 class Vocabulary(NamedTuple):
-    """The words of talk of one language, folded like the words of a text."""
+    """The talk words of one language, folded like the words of a text."""
 
     entry: Language
     words: frozenset[str]
@@ -76,7 +77,9 @@ class Vocabulary(NamedTuple):
     verdicts: frozenset[str]
 
 
-class _Weight(NamedTuple):
+class _WordClasses(NamedTuple):
+    """The talk words and the other words of a text, without function words."""
+
     talk: tuple[str, ...]
     rest: tuple[str, ...]
 
@@ -93,7 +96,10 @@ def _data() -> Mapping[str, Mapping[str, list[str]]]:
 
 @cache
 def _shipped_phrases(code: str) -> Mapping[str, list[str]]:
-    """The phrases around an answer that ship with mirage, by kind; none for some languages."""
+    """Return the phrases around an answer that ship with mirage, by kind.
+
+    Empty if there are none for the language.
+    """
     source = resources.files("mirage") / "data" / "phrases" / f"{code}.json"
     if not source.is_file():
         return {}
@@ -104,11 +110,14 @@ def _shipped_phrases(code: str) -> Mapping[str, list[str]]:
 
 @cache
 def attributions(code: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Templates with ``{n}`` that attribute what follows to a passage; and words for passages."""
+    """Return a language's templates of attributions, and its words for passages.
+
+    A template has ``{n}`` for the number of a passage, such as "According to passage {n},".
+    """
     entry = Language.of(code)
     templates = tuple(_shipped_phrases(code).get("attributions", ()))
-    beside = (m[1] or m[2] for t in templates for m in _BESIDE.finditer(t))
-    names = (*LANGUAGES["en"].passage_words, *entry.passage_words, *beside)
+    words_beside_number = (m[1] or m[2] for t in templates for m in _BESIDE.finditer(t))
+    names = (*LANGUAGES["en"].passage_words, *entry.passage_words, *words_beside_number)
     return templates, tuple(dict.fromkeys(name for name in names if len(name) > 1))
 
 
@@ -117,26 +126,28 @@ _BESIDE = re.compile(r"([^\W\d_]+)[ \[]{0,2}\{n\}|\{n\}\]? ?([^\W\d_]+)")
 
 @cache
 def vocabulary(code: str) -> Vocabulary:
-    """The vocabulary of a language.
+    """Return the vocabulary of a language.
 
     Raises:
-        UnknownNameError: no such language.
+        UnknownNameError: If there is no such language.
     """
     entry, data, shipped = Language.of(code), _data()[code], _shipped_phrases(code)
-    known = lexicon(entry.code)
+    language_lexicon = lexicon(entry.code)
     spaced = entry.tokens == "word"
-    function_words = frozenset(t for word in known.function_words for t in _tokens(word, entry))
+    function_words = frozenset(
+        t for word in language_lexicon.function_words for t in _tokens(word, entry)
+    )
     talk = [*data["talk"], *data["greeting"], *data["sign_off"], *data["sources"]]
     words, beginnings, endings = set[str](), set[str](), set[str]()
     for word in talk if spaced else ():
         group = beginnings if word.endswith("*") else endings if word.startswith("*") else words
         for token in _tokens(word, entry):
             group.add(token) if token not in function_words else None
-    for text in _phrases(shipped) if spaced else ():
+    for text in _shipped_talk(shipped) if spaced else ():
         words.update(t for t in _tokens(text, entry) if t not in function_words)
-    strings = sorted({_folded(word.strip("*")) for word in talk}, key=len, reverse=True)
+    strings = sorted({_fold_phrase(word.strip("*")) for word in talk}, key=len, reverse=True)
     greetings, sign_offs, sources, hesitation, affirmations = (
-        tuple(_folded(word.strip("*")) for word in (*data[name], *shipped.get(name, ())))
+        tuple(_fold_phrase(word.strip("*")) for word in (*data[name], *shipped.get(name, ())))
         for name in ("greeting", "sign_off", "sources", "hesitation", "affirmation")
     )
     return Vocabulary(
@@ -146,7 +157,9 @@ def vocabulary(code: str) -> Vocabulary:
         endings=tuple(endings),
         strings=re.compile("|".join(map(re.escape, strings)) or "(?!)"),
         function_words=(
-            function_words if spaced else frozenset(map(_folded, known.function_words))
+            function_words
+            if spaced
+            else frozenset(map(_fold_phrase, language_lexicon.function_words))
         ),
         greetings=greetings,
         sign_offs=sign_offs,
@@ -155,27 +168,30 @@ def vocabulary(code: str) -> Vocabulary:
         affirmations=affirmations,
         doubts=_doubts(entry),
         verdicts=frozenset(
-            t for word in (*known.yes, *known.no) if " " not in word for t in _tokens(word, entry)
+            t
+            for word in (*language_lexicon.yes, *language_lexicon.no)
+            if " " not in word
+            for t in _tokens(word, entry)
         ),
     )
 
 
-def _phrases(shipped: Mapping[str, list[str]]) -> Iterator[str]:
+def _shipped_talk(shipped: Mapping[str, list[str]]) -> Iterator[str]:
     for kind in ("openers", "closers", "headings", "disclaimers", "signatures", "labels"):
         yield from shipped.get(kind, ())
 
 
 @cache
 def _doubts(entry: Language) -> tuple[str, ...]:
-    """Words of doubt, without the asterisks that stand for endings: wrong, possible."""
+    """Return words of doubt, such as "wrong" and "possible", without asterisks for endings."""
     source = resources.files("mirage") / "data" / "lexicon" / f"{entry.code}.json"
-    known = json.loads(source.read_text(encoding="utf-8"))
-    words = (*known.get("falsity", ()), *known.get("alternative", ()))
-    folded = {_folded(word.strip("*")) for word in words if "..." not in word}
+    entries = json.loads(source.read_text(encoding="utf-8"))
+    words = (*entries.get("falsity", ()), *entries.get("alternative", ()))
+    folded = {_fold_phrase(word.strip("*")) for word in words if "..." not in word}
     return tuple(word for word in folded if len(word) >= (5 if entry.script == "Latin" else 2))
 
 
-def _folded(text: str) -> str:
+def _fold_phrase(text: str) -> str:
     return " ".join(bare(text.casefold()).strip(" :：.!").split())
 
 
@@ -184,9 +200,9 @@ def _tokens(text: str, entry: Language) -> tuple[str, ...]:
     return tuple(filter(None, (stem(token, entry) for token in tokenize(text, entry))))
 
 
-def _weigh(text: str, words: Vocabulary) -> _Weight:
+def _classify_words(text: str, words: Vocabulary) -> _WordClasses:
     if words.entry.tokens == "character":
-        return _weigh_characters(text, words)
+        return _classify_characters(text, words)
     talk: list[str] = []
     rest: list[str] = []
     for token in _tokens(text, words.entry):
@@ -198,7 +214,7 @@ def _weigh(text: str, words: Vocabulary) -> _Weight:
             or token.endswith(words.endings)
         )
         (talk if is_talk else rest).append(token)
-    return _Weight(tuple(talk), tuple(rest))
+    return _WordClasses(tuple(talk), tuple(rest))
 
 
 _RUNS = {
@@ -208,44 +224,44 @@ _RUNS = {
 }
 
 
-def _weigh_characters(text: str, words: Vocabulary) -> _Weight:
-    folded = _folded(text)
+def _classify_characters(text: str, words: Vocabulary) -> _WordClasses:
+    folded = _fold_phrase(text)
     talk = tuple(m for m in words.strings.findall(folded) if len(m) > 1)
-    left = words.strings.sub(" ", folded)
+    remainder = words.strings.sub(" ", folded)
     for word in sorted(words.function_words, key=len, reverse=True):
-        left = left.replace(word, " ")
+        remainder = remainder.replace(word, " ")
     length = RUN.get(words.entry.script, 2)
-    runs = _RUNS[words.entry.script].findall(left)
+    runs = _RUNS[words.entry.script].findall(remainder)
     rest = [run[i : i + length] for run in runs for i in range(0, len(run), length)]
-    return _Weight(talk, tuple(piece for piece in rest if len(piece) > 1))
+    return _WordClasses(talk, tuple(piece for piece in rest if len(piece) > 1))
 
 
 # What the question and the passages hold ----------------------------------------------------------
 
 
 @lru_cache(maxsize=1024)
-def _holdings(text: str, entry: Language) -> frozenset[str]:
-    """The words of a text and their beginnings, or its runs of characters."""
+def _comparable_forms(text: str, entry: Language) -> frozenset[str]:
+    """Return the units of a text for comparison: words and their stems, or runs of characters."""
     if entry.tokens == "character":
-        folded, length = _folded(text), RUN.get(entry.script, 2)
+        folded, length = _fold_phrase(text), RUN.get(entry.script, 2)
         return frozenset(folded[i : i + length] for i in range(len(folded) - length + 1))
     tokens = frozenset(_tokens(text, entry))
     stems = (t[:n] for t in tokens for n in range(max(SHORTEST_STEM, len(t) - ENDING), len(t)))
     return tokens.union(stems)
 
 
-def _shares(tokens: Iterable[str], texts: Sequence[str], entry: Language) -> int:
-    """How many of the words stand in one of the texts, in some form."""
-    held = [_holdings(text, entry) for text in texts]
-    return sum(any(_is_held(token, one, entry) for one in held) for token in tokens)
+def _count_shared(tokens: Iterable[str], texts: Sequence[str], entry: Language) -> int:
+    """Return the number of words that occur in at least one of the texts, possibly inflected."""
+    text_forms = [_comparable_forms(text, entry) for text in texts]
+    return sum(any(_is_among(token, forms, entry) for forms in text_forms) for token in tokens)
 
 
-def _is_held(token: str, held: frozenset[str], entry: Language) -> bool:
-    if token in held:
+def _is_among(token: str, forms: frozenset[str], entry: Language) -> bool:
+    if token in forms:
         return True
     if entry.tokens == "character" or len(token) <= SHORTEST_STEM:
         return False
-    return token[: max(SHORTEST_STEM, len(token) - ENDING)] in held
+    return token[: max(SHORTEST_STEM, len(token) - ENDING)] in forms
 
 
 # Judgements ---------------------------------------------------------------------------------------
@@ -255,20 +271,20 @@ _DIGIT = re.compile(r"\d")
 
 
 def has_number(text: str) -> bool:
-    """Whether a text has a number that is not that of a ticket."""
+    """Return whether a text has a number that is not the number of a ticket."""
     return bool(_DIGIT.search(_TICKET.sub("", text)))
 
 
 def is_heading(
     text: str, language: Language, context: Context | None, *, loosely: bool = False
 ) -> bool:
-    """Whether words that stand as a heading or label only name what follows: "Key points".
+    """Return whether a heading or label has no content of its own, such as "Key points".
 
     Args:
-        text: the words.
-        language: their language.
-        context: the question and the passages, if they are known.
-        loosely: whether other words may stand beside those of talk.
+        text: Words of the heading or label.
+        language: Language of the text.
+        context: Question and passages, or None if they are unknown.
+        loosely: Whether other words may be among the talk words.
     """
     if has_number(text) or not text:
         return not text
@@ -279,24 +295,24 @@ def is_heading(
 
 
 def _is_label(text: str, words: Vocabulary, context: Context | None, loosely: bool) -> bool:
-    weight, folded = _weigh(text, words), _folded(text)
-    if not weight.talk or any(word in folded for word in words.doubts):
+    classes, phrase = _classify_words(text, words), _fold_phrase(text)
+    if not classes.talk or any(word in phrase for word in words.doubts):
         return False
-    if not weight.rest:
+    if not classes.rest:
         return True
-    if context is None or not loosely or len(weight.rest) > len(weight.talk):
+    if context is None or not loosely or len(classes.rest) > len(classes.talk):
         return False
-    return not _shares(weight.rest, (context.question, *context.passages), words.entry)
+    return not _count_shared(classes.rest, (context.question, *context.passages), words.entry)
 
 
 def announces(text: str, context: Context) -> bool:
-    """Whether words before a colon only announce an answer: "Sure, here is what I found:"."""
+    """Return whether words before a colon only announce an answer: "Here is what I found:"."""
     if has_number(text):
         return False
     for code in dict.fromkeys((context.language.code, "en")):
         words = vocabulary(code)
-        weight = _weigh(text, words)
-        if len(weight.rest) <= len(weight.talk) // DOUBTS and _is_talk(
+        classes = _classify_words(text, words)
+        if len(classes.rest) <= len(classes.talk) // DOUBTS and _is_talk(
             text, words, context, True, announcing=True
         ):
             return not _may_abstain(text, context)
@@ -304,12 +320,12 @@ def announces(text: str, context: Context) -> bool:
 
 
 def is_small_talk(text: str, context: Context, *, edge: bool = True) -> bool:
-    """Whether a sentence asserts nothing of the world; in doubt it does.
+    """Return whether a sentence makes no claim about the world; False if in doubt.
 
     Args:
-        text: a sentence without citations.
-        context: the question and the passages.
-        edge: whether it opens or ends the response, where small talk mostly stands.
+        text: Sentence without citations.
+        context: Question and passages.
+        edge: Whether the sentence opens or ends the response, where most small talk is.
     """
     if has_number(text):
         return False
@@ -325,55 +341,58 @@ _LACKS = SIGNS.index("any_lacking")
 
 
 def _may_abstain(text: str, context: Context) -> bool:
-    """Whether a sentence denies something and may say that there is no answer."""
+    """Return whether a sentence may state that there is no answer, because it denies something."""
     entry = context.language
-    folded = _folded(text)
-    if any(word in folded for code in (entry.code, "en") for word in vocabulary(code).hesitation):
+    phrase = _fold_phrase(text)
+    if any(word in phrase for code in (entry.code, "en") for word in vocabulary(code).hesitation):
         return False  # "do not hesitate to ask"
     values = signs(text, entry, question=context.question)
-    if any(values[place] for place in _DENIALS):
+    if any(values[index] for index in _DENIALS):
         return True
-    # "Based on the documents only" limits and lacks nothing; trees take it for an abstention.
+    # "Based on the documents only" has words of limits but none of lacking. The trees alone would
+    # take it for an abstention.
     return bool(values[_LACKS]) and abstains(text, entry, question=context.question) >= ABSTAINS_AT
 
 
 def _is_talk(
     text: str, words: Vocabulary, context: Context, edge: bool, *, announcing: bool = False
 ) -> bool:
-    weight = _weigh(text, words)
-    talk, rest = len(weight.talk), len(weight.rest)
-    most = (talk + _emphasis(text) if edge else talk) // TALK_FOR_REST
-    if not talk or rest > most:
+    classes = _classify_words(text, words)
+    talk, rest = len(classes.talk), len(classes.rest)
+    rest_limit = (talk + _extra_words_allowed(text) if edge else talk) // TALK_FOR_REST
+    if not talk or rest > rest_limit:
         return False
-    if not announcing and (_is_verdict(text, words) or _affirms(text, weight, words)):
+    if not announcing and (
+        _opens_with_yes_or_no(text, words) or _opens_with_affirmation(text, classes, words)
+    ):
         return False
-    folded = _folded(text)
-    if talk < DOUBTS and any(word in folded for word in words.doubts):
+    phrase = _fold_phrase(text)
+    if talk < DOUBTS and any(word in phrase for word in words.doubts):
         return False
     entry = words.entry
-    if _names(text, weight.rest, entry):
+    if _has_name(text, classes.rest, entry):
         return False
     titles = tuple(passage.partition("\n")[0] for passage in context.passages)
     return not (
-        _shares(weight.rest, (context.question, *titles), entry)
-        or _shares(weight.rest, context.passages, entry) > talk // MORE_TALK
-        or _shares(weight.talk, (context.question,), entry) >= max(2, talk / 2)
+        _count_shared(classes.rest, (context.question, *titles), entry)
+        or _count_shared(classes.rest, context.passages, entry) > talk // MORE_TALK
+        or _count_shared(classes.talk, (context.question,), entry) >= max(2, talk / 2)
     )
 
 
-def _affirms(text: str, weight: _Weight, words: Vocabulary) -> bool:
-    """Whether a short sentence begins with "sure", which may be the answer to yes or no."""
-    return len(weight.talk) < DOUBTS and _folded(text).startswith(words.affirmations)
+def _opens_with_affirmation(text: str, classes: _WordClasses, words: Vocabulary) -> bool:
+    """Return whether a short sentence begins with "sure", which may answer a yes-no question."""
+    return len(classes.talk) < DOUBTS and _fold_phrase(text).startswith(words.affirmations)
 
 
-def _emphasis(text: str) -> int:
-    """How many more words a question or an exclamation may have."""
+def _extra_words_allowed(text: str) -> int:
+    """Return how many more words a question (2) or an exclamation (1) may have."""
     last = text.rstrip(" *_)\"'”»」")[-1:]
     return 2 if last in ("?", "？", "؟") else 1 if last in ("!", "！") else 0
 
 
-def _is_verdict(text: str, words: Vocabulary) -> bool:
-    """Whether a sentence begins with yes or no, which may be the answer."""
+def _opens_with_yes_or_no(text: str, words: Vocabulary) -> bool:
+    """Return whether a sentence begins with yes or no, which may be the answer."""
     first = WORD.search(text)
     if first is None or words.entry.tokens == "character":
         return False
@@ -383,8 +402,11 @@ def _is_verdict(text: str, words: Vocabulary) -> bool:
     return ends and not is_talk and not words.verdicts.isdisjoint(tokens)
 
 
-def _names(text: str, rest: Sequence[str], entry: Language) -> bool:
-    """Whether a word that is not of talk has a capital within the sentence, as names have."""
+def _has_name(text: str, rest: Sequence[str], entry: Language) -> bool:
+    """Return whether a word outside the talk words is written like a name.
+
+    Such a word has a capital and is not the first word of the sentence.
+    """
     if entry.capitals != "names":
         return False
     matches = list(WORD.finditer(text))[1:]
@@ -397,7 +419,7 @@ def _names(text: str, rest: Sequence[str], entry: Language) -> bool:
 
 
 def salutation(text: str, context: Context) -> int:
-    """Return the length of the salutation that a line begins with: "Hello Anna,"; 0 for none."""
+    """Return the length of a salutation that starts a line, such as "Hello Anna,"; 0 if none."""
     return next(
         (
             n
@@ -420,9 +442,9 @@ def _salutation(text: str, words: Vocabulary, context: Context) -> int:
             match = _SALUTED.match(head, len(greeting))
             if match is None:
                 continue
-            addressed = _weigh(head[len(greeting) : match.end()], words).rest
+            addressee = _classify_words(head[len(greeting) : match.end()], words).rest
             if not (
-                _shares(addressed, (context.question, *context.passages), words.entry)
+                _count_shared(addressee, (context.question, *context.passages), words.entry)
                 or _may_abstain(head[: match.end()], context)
             ):
                 return match.end()
@@ -430,16 +452,16 @@ def _salutation(text: str, words: Vocabulary, context: Context) -> int:
 
 
 def sign_off(text: str, context: Context) -> bool:
-    """Whether a line begins a signature: "Kind regards, ..." """
+    """Return whether a line begins a signature, such as "Kind regards, ..."."""
     if has_number(text):
         return False
     for code in (context.language.code, "en"):
         words = vocabulary(code)
-        folded = _folded(text)
-        if folded.startswith(words.sign_offs):
-            weight = _weigh(text, words)
-            if len(weight.rest) <= 4 and not _shares(
-                weight.rest, (context.question, *context.passages), words.entry
+        phrase = _fold_phrase(text)
+        if phrase.startswith(words.sign_offs):
+            classes = _classify_words(text, words)
+            if len(classes.rest) <= 4 and not _count_shared(
+                classes.rest, (context.question, *context.passages), words.entry
             ):
                 return True
     return False
@@ -447,45 +469,45 @@ def sign_off(text: str, context: Context) -> bool:
 
 _CASE = re.compile(r"[A-Za-z]*[-_/]?\d[\w/-]*")
 CASE_DIGITS = 5
-"""Digits of a number that stands for a case, at least; fewer with letters or hyphens."""
+"""Minimum number of digits of a case number; fewer are enough with letters or hyphens."""
 
 
 def is_ticket(text: str, context: Context) -> bool:
-    """Whether a line is the number of a case, with words of talk alone: "Case no. 7719-B"."""
+    """Return whether a line is only a case number with talk words, such as "Case no. 7719-B"."""
     cases = [match[0].strip("-/") for match in _CASE.finditer(text)]
     if len(cases) != 1 or (cases[0].isdecimal() and len(cases[0]) < CASE_DIGITS):
         return False
-    known = " ".join((context.question, *context.passages))
-    if max(re.findall(r"\d+", cases[0]), key=len) in known:
+    context_text = " ".join((context.question, *context.passages))
+    if max(re.findall(r"\d+", cases[0]), key=len) in context_text:
         return False
     rest = _CASE.sub(" ", text)
     for code in (context.language.code, "en"):
-        weight = _weigh(rest, vocabulary(code))
-        if weight.talk and len(weight.rest) <= 1 and len(weight.talk) <= 4:
+        classes = _classify_words(rest, vocabulary(code))
+        if classes.talk and len(classes.rest) <= 1 and len(classes.talk) <= 4:
             return True
     return False
 
 
 _LABEL_END = re.compile(r"[:：]|\Z")
 LABEL_WORDS = 5
-"""Words of a label of sources, at most; or three characters for each."""
+"""Maximum number of words of a label of sources; a word counts as three characters if unspaced."""
 
 
 def opens_sources(text: str, language: Language) -> int:
-    """Return where the label of a list of sources ends that a line begins with; 0 for none."""
+    """Return the offset behind a label such as "Sources:" at the start of a line; 0 if none."""
     end = _LABEL_END.search(text)
-    label = _folded(text[: end.start()] if end else text)
+    label = _fold_phrase(text[: end.start()] if end else text)
     if not label or end is None or len(WORD.findall(label)) > LABEL_WORDS:
         return 0
     codes = dict.fromkeys((language.code, "en"))
-    return end.end() if any(_is_sources(label, vocabulary(code)) for code in codes) else 0
+    return end.end() if any(_is_sources_label(label, vocabulary(code)) for code in codes) else 0
 
 
-def _is_sources(label: str, words: Vocabulary) -> bool:
+def _is_sources_label(label: str, words: Vocabulary) -> bool:
     if label in words.sources:
         return True
     if words.entry.tokens == "character":
         return len(label) <= 3 * LABEL_WORDS and any(s in label for s in words.sources)
-    weight, tokens = _weigh(label, words), set(_tokens(label, words.entry))
+    classes, tokens = _classify_words(label, words), set(_tokens(label, words.entry))
     single = {t for s in words.sources if " " not in s for t in _tokens(s, words.entry)}
-    return len(weight.rest) <= 1 and not single.isdisjoint(tokens)
+    return len(classes.rest) <= 1 and not single.isdisjoint(tokens)

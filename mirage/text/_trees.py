@@ -1,8 +1,8 @@
 """Boosted trees stored as JSON: small models that ship without a machine learning library.
 
-The trees are those of gradient boosting (Friedman 2001, *Greedy function approximation*). A node is
-``[sign, threshold, left, right]`` and a leaf ``[value]``. A node sends a text to its left child if
-the sign is at most the threshold.
+The trees come from gradient boosting (Friedman 2001, *Greedy function approximation*). A sign is a
+numeric input feature. A node is ``[sign, threshold, left, right]`` and a leaf ``[value]``. A node
+passes a text to its left child if the sign is at most the threshold.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ __all__ = ["Forest", "forest", "packaged_json"]
 
 
 class Node(NamedTuple):
-    """One node of a tree."""
+    """One node of a tree; in a leaf, ``threshold`` is the value of the leaf."""
 
     sign: int  # index of the sign; -1 in a leaf
-    threshold: float  # of a leaf: its value
-    left: int = 0
-    right: int = 0
+    threshold: float
+    left_child: int = 0
+    right_child: int = 0
 
 
 class Forest(NamedTuple):
@@ -32,28 +32,39 @@ class Forest(NamedTuple):
     trees: tuple[tuple[Node, ...], ...]
 
     def margin(self, signs: Sequence[float]) -> float:
-        """Return the log odds for these signs."""
+        """Return the log odds that the trees predict.
+
+        Args:
+            signs: Values of the input features, in the order of the names passed to :func:`forest`.
+        """
         margin = self.start
         for tree in self.trees:
-            sign, threshold, left, right = tree[0]
+            sign, threshold, left_child, right_child = tree[0]
             while sign >= 0:
-                sign, threshold, left, right = tree[left if signs[sign] <= threshold else right]
+                sign, threshold, left_child, right_child = tree[
+                    left_child if signs[sign] <= threshold else right_child
+                ]
             margin += threshold
         return margin
 
 
 @cache
 def packaged_json(name: str) -> Any:
-    """Return the JSON of a data file of the package."""
+    """Return the content of a JSON file in the package's ``data`` folder."""
     source = resources.files("mirage") / "data" / name
     return json.loads(source.read_text(encoding="utf-8"))
 
 
 def forest(model: Any, names: Sequence[str]) -> Forest:
-    """Return a forest from its JSON, whose nodes name the signs that they compare."""
-    places = {name: index for index, name in enumerate(names)}
+    """Build a forest from its JSON.
+
+    Args:
+        model: JSON of the trees, whose nodes refer to features by name.
+        names: Names of the input features, in order.
+    """
+    indices = {name: index for index, name in enumerate(names)}
     trees = tuple(
-        tuple(Node(places[n[0]], *n[1:]) if len(n) > 1 else Node(-1, n[0]) for n in tree)
+        tuple(Node(indices[n[0]], *n[1:]) if len(n) > 1 else Node(-1, n[0]) for n in tree)
         for tree in model["trees"]
     )
     return Forest(model["start"], trees)

@@ -1,4 +1,4 @@
-"""What texts are made of: Unicode's normal form, line breaks and spaces."""
+"""Normal form, line breaks and spaces of Unicode text."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from collections.abc import Iterable
 
 BREAKS = r"\n\r\v\f\x85\u2028\u2029"
 BREAK = re.compile(f"[{BREAKS}]")
-# With the marks of no width that models write: direction of writing, byte order.
+# Includes the characters without width that models write: writing direction, byte order mark.
 SPACE = r" \t\xa0\u3000\u200b-\u200f\u202a-\u202e\u2066-\u2069\ufeff"
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _MARK_RUN = re.compile(r"([^\w\s\x00-\x7f]{30})")
 
 
 def nfc(text: str) -> str:
-    """NFC, without lone surrogates, which no library in C or Rust takes."""
+    """Return the text in NFC, without lone surrogates, which libraries in C and Rust reject."""
     if text.isascii():
         return text
     if _SURROGATE.search(text):
@@ -26,5 +26,5 @@ def nfc(text: str) -> str:
 
 
 def any_of(words: Iterable[str]) -> str:
-    """A pattern for any of these words, the longer ones first."""
+    """Return a pattern that matches any of the words, the longest first."""
     return "|".join(re.escape(word) for word in sorted(words, key=len, reverse=True))

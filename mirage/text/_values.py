@@ -1,4 +1,4 @@
-"""Whether two texts state an equal date, year, amount or name in different forms."""
+"""Compare dates, years, amounts and names that two texts state in different forms."""
 
 from __future__ import annotations
 
@@ -23,24 +23,31 @@ Day = tuple[int | None, int, int | None]
 
 
 class _Amount(NamedTuple):
+    """A number in a text, with its unit and its rounding."""
+
     start: int
     end: int
     value: Decimal
-    unit: str  # empty without one
-    step: Decimal  # the place of the last stated digit
+    unit: str  # empty if there is none
+    step: Decimal  # value of one unit of the last stated digit: 0.01 for 5.50
 
 
 FormValue = frozenset[Day] | int | re.Pattern[str] | _Amount
-"""A date, in each of its readings, a year, a name with initials, or an amount."""
+"""A date in each of its readings, a year, a pattern for a name with initials, or an amount."""
 
 
 def states_equal(value: FormValue, text: str, language: str) -> bool:
-    """Whether a text states a date, a year, an amount or a name equal to that of a form.
+    """Return whether a text states a date, year, amount or name that equals the given value.
 
-    A date equals another if every part that the form states is the same: ``April 1912`` is stated
-    by ``15.04.1912``, and not the reverse. Amounts with different units are converted. Between
-    metric and other units they are equal within the rounding of the stated digits. A name may be
-    abbreviated to an initial: ``M. de Cervantes``.
+    A date equals another if every part of the value is the same. So ``15.04.1912`` states ``April
+    1912``, but not the reverse. Amounts with different units are converted. Metric and other units
+    are equal within the rounding of the stated digits. A name may be abbreviated to an initial:
+    ``M. de Cervantes``.
+
+    Args:
+        value: Value of a surface form, from :func:`form_values`.
+        text: Text to search.
+        language: ISO 639-1 code of the text.
     """
     entry = Language.of(language)
     if isinstance(value, _Amount):
@@ -54,7 +61,10 @@ def states_equal(value: FormValue, text: str, language: str) -> bool:
 
 @lru_cache(maxsize=1 << 14)
 def form_values(forms: tuple[str, ...], language: str) -> tuple[FormValue, ...]:
-    """The values of the forms that are a date, a year, an amount or a name, and nothing else."""
+    """Parse surface forms of an answer that consist of only a date, a year, an amount or a name.
+
+    Other forms have no value and are left out.
+    """
     entry = Language.of(language)
     values = (_form_value(form, entry) for form in forms)
     return tuple(dict.fromkeys(value for value in values if value is not None))
@@ -62,7 +72,7 @@ def form_values(forms: tuple[str, ...], language: str) -> tuple[FormValue, ...]:
 
 @lru_cache(maxsize=4096)
 def is_marked(text: str, entry: Language) -> bool:
-    """Whether a number of a text has marks between its digits, or a word that multiplies it."""
+    """Return whether a number has marks between its digits, or a word that multiplies it."""
     return _MARKED.search(text) is not None or multiplies(text, entry)
 
 
@@ -71,7 +81,7 @@ _MARKED = re.compile(r"\d[.,٫]\d")
 
 @lru_cache(maxsize=4096)
 def plain_values(text: str, entry: Language) -> frozenset[Decimal]:
-    """The numbers in digits that are no dates, with the words that multiply them.
+    """Return the numbers in digits that are not dates, multiplied by the words behind them.
 
     ``5,500.00``, ``5500`` and ``5.5 thousand`` are equal. Digits that are part of a name or code
     (``K2``) are left out.
@@ -80,14 +90,14 @@ def plain_values(text: str, entry: Language) -> frozenset[Decimal]:
 
 
 def _form_value(form: str, entry: Language) -> FormValue | None:
-    """The date, year, amount or name that a form is; ``None`` if it is none of them alone."""
+    """Parse a surface form as a date, year, amount or name; ``None`` if it is none of them."""
     if not _DIGIT.search(form):
         return _initials(form) if entry.capitals != "none" and " " in form else None
     year = _YEAR_FORM.fullmatch(_gregorian(form, entry).strip())
     if year and _FIRST_YEAR <= int(year[1]) <= _LAST_YEAR:
         return int(year[1])
     amounts = _amounts(form, entry)
-    # Numbers without a unit are compared where words beside them are, as in mention.
+    # Numbers without a unit are compared together with the words beside them, in mention().
     if len(amounts) == 1 and (amounts[0].unit or multiplies(form, entry)):
         start, end = amounts[0].start, amounts[0].end
         if not _LETTER_OR_DIGIT.search(form[:start] + form[end:]):
@@ -124,7 +134,7 @@ _SMALL_WORDS = frozenset(_SMALL.split())
 
 
 def _gregorian(text: str, entry: Language) -> str:
-    """The text with the years of Japanese eras and of the Buddhist calendar as common ones."""
+    """Return the text with years of Japanese eras and the Buddhist calendar as Gregorian years."""
     if entry.script in ("Han", "Japanese"):
         return _ERA.sub(lambda m: f"{_ERAS[m[1]] + (1 if m[2] == '元' else int(m[2]))}年", text)
     if entry.script == "Thai":
@@ -139,7 +149,7 @@ def _common_year(year: int, entry: Language) -> int:
 
 @lru_cache(maxsize=4096)
 def _days(text: str, entry: Language) -> frozenset[Day]:
-    """Every date of a text; one in digits that can be read in two ways is two."""
+    """Return every date of a text; a date in digits with two readings gives both."""
     text = _gregorian(text, entry)
     days: set[Day] = set(_numeric_days(text, entry))
     for date in dates(text, entry):
@@ -163,7 +173,7 @@ def _numeric_days(text: str, entry: Language) -> Iterator[Day]:
         if len(match[1]) == 4 and len(match[4]) <= 2:
             orders = [(last, middle, first)]
         elif len(match[4]) == 4 and len(match[1]) <= 2:
-            # The month stands first only between slashes.
+            # "4/5/1912" and "4-5-1912" may have the month first, "4.5.1912" may not.
             orders = [(first, middle, last)]
             orders += [(middle, first, last)] if match[2] != "." else []
         else:
@@ -174,9 +184,12 @@ def _numeric_days(text: str, entry: Language) -> Iterator[Day]:
 
 
 def _from_persian(year: int, month: int, day: int) -> Day:
-    """The common date of a day of the Persian solar calendar, by its 33-year cycle of leap years.
+    """Convert a day of the Persian solar calendar, using its 33-year cycle of leap years.
 
     The algorithm is the arithmetic one of jdf (Tizhoosh and Keshavarz), right for 1178 to 1633.
+
+    Returns:
+        Day, month and year of the Gregorian calendar.
     """
     from datetime import date, timedelta
 
@@ -202,13 +215,16 @@ def _years(text: str, entry: Language) -> frozenset[int]:
 
 
 def _covers(day: Day, wanted: Day) -> bool:
-    """Whether a date has every part of another."""
-    return all(part is None or part == given for given, part in zip(day, wanted, strict=True))
+    """Return whether a date equals another in every part that the other one states."""
+    return all(
+        wanted_part is None or wanted_part == day_part
+        for day_part, wanted_part in zip(day, wanted, strict=True)
+    )
 
 
 def _is_only_date(form: str, entry: Language) -> bool:
-    """Whether a form has no words but a date's."""
-    if entry.gram_length == 2:  # 月, ม.ค.: letters that stand right beside their numbers
+    """Return whether a text consists of a date without other words."""
+    if entry.gram_length == 2:  # 月, ม.ค.: letters are written right beside their numbers
         return len(re.findall(r"[^\W\d_]", form)) <= 16
     words = [match[0].casefold() for match in WORD.finditer(form)]
     rest = [word for word in words if word not in _SMALL_WORDS and len(word) > 2]
@@ -235,22 +251,26 @@ def _amounts(text: str, entry: Language) -> tuple[_Amount, ...]:
 
 
 def _plain_amounts(text: str, entry: Language) -> Iterator[tuple[int, int, Decimal, Decimal]]:
-    """Where each number starts and ends, its value and the place of its last stated digit."""
+    """Yield the start, end, value and rounding step of each number in a text.
+
+    The step is the value of one unit of the last stated digit.
+    """
     for match in _NUMBER.finditer(text):
         parsed = _decimal(match[0])
         if parsed is None or text[max(match.start() - 1, 0) : match.start()] in ("-", "/", ":"):
             continue
         end, factor = multiplier_at(text, match.end(), entry)
         if text[end : end + 1].isdecimal():
-            continue  # 3万5千 is more than its first part
+            continue  # 3万5千 is one number, whose first part alone would be wrong
         value, step = parsed
         yield match.start(), end, value * factor, step * factor
 
 
 def _decimal(number: str) -> tuple[Decimal, Decimal] | None:
-    """The value of a number and the place of its last stated digit; ``None`` for no number.
+    """Parse a number; return its value and rounding step, or ``None`` if it is ambiguous.
 
-    Of the zeros at its end only those behind the first two digits count as rounding.
+    The step is the value of one unit of the last stated digit: 0.01 for 5.50. Of the zeros at the
+    end of a number, only those after the first two digits count as rounding.
     """
     if len(number) > _MOST_DIGITS:
         return None
@@ -264,7 +284,10 @@ def _decimal(number: str) -> tuple[Decimal, Decimal] | None:
 
 
 def _time_or_decimal(number: str) -> tuple[Decimal, Decimal] | None:
-    """The value of ``5.50``, which may be a time too; ``15.00`` is rather one."""
+    """Parse a number with two decimals that may also be a time; return value and rounding step.
+
+    ``5.50`` is read as a number. ``15.00`` is more likely a time, and gives ``None``.
+    """
     match = re.fullmatch(r"(\d{1,2})[.,٫](\d{2})", number)
     if match is None or not int(match[2]):
         return None
@@ -272,6 +295,8 @@ def _time_or_decimal(number: str) -> tuple[Decimal, Decimal] | None:
 
 
 class _Units(NamedTuple):
+    """Patterns for a unit after and before a number, and the unit of each written name."""
+
     after: re.Pattern[str]
     before: re.Pattern[str]
     names: Mapping[str, str]
@@ -297,15 +322,15 @@ def _units(entry: Language) -> _Units:
         words: Mapping[str, list[str]] = row["names"]  # type: ignore[assignment]
         written = (*words["*"], *words.get(entry.code, ()))
         names |= {word.rstrip("."): unit for word in written}
-    free = [name for name in names if not name.isascii() and entry.gram_length == 2]
-    long = [name for name in names if name not in free and len(name) >= _LONG_WORD]
-    short = [name for name in names if name not in free and name not in long]
-    parts = [rf"(?:{any_of(free)})"] if free else []
+    unspaced_names = [name for name in names if not name.isascii() and entry.gram_length == 2]
+    long_names = [name for name in names if name not in unspaced_names and len(name) >= _LONG_WORD]
+    short_names = [name for name in names if name not in unspaced_names and name not in long_names]
+    parts = [rf"(?:{any_of(unspaced_names)})"] if unspaced_names else []
     longest = 8 if entry.script == "Telugu" else 4
     ending = f"[{IN_WORD}]{{0,{longest}}}(?![{IN_WORD}])"
-    parts += [rf"(?:(?i:{any_of(long)})){ending}"] if long else []
-    parts += [rf"(?:{any_of(short)})(?![{IN_WORD}²³/])"]
-    before = any_of(name for name in names if name in long) or "(?!)"
+    parts += [rf"(?:(?i:{any_of(long_names)})){ending}"] if long_names else []
+    parts += [rf"(?:{any_of(short_names)})(?![{IN_WORD}²³/])"]
+    before = any_of(name for name in names if name in long_names) or "(?!)"
     is_before = entry.code in _UNIT_FIRST
     return _Units(
         re.compile(rf"[\s\u00a0-]?(?P<name>{'|'.join(parts)})"),
@@ -319,7 +344,7 @@ _NEVER = re.compile("(?!)")
 
 
 def _unit_at(text: str, start: int, end: int, entry: Language) -> tuple[int, int, str]:
-    """Where a number with its unit starts and ends, and the unit; empty if there is none."""
+    """Return the span of a number together with its unit, and the unit; empty if there is none."""
     if entry.gram_length == 2 and (degrees := _DEGREES_OF_KIND.match(text, end)):
         for kind, unit in _KINDS_BEFORE.items():
             if text[max(start - 4, 0) : start].rstrip().endswith(kind):
@@ -332,32 +357,34 @@ def _unit_at(text: str, start: int, end: int, entry: Language) -> tuple[int, int
             (before.start(), end, units.names[before[1].casefold()]) if before else (start, end, "")
         )
     written = match["name"]
-    name = next(n for n in sorted(units.names, key=len, reverse=True) if _begins(written, n))
+    name = next(
+        n for n in sorted(units.names, key=len, reverse=True) if _starts_with_name(written, n)
+    )
     unit = units.names[name]
     if unit == "h" and _MINUTES.match(text, match.end()):
         return start, end, ""  # a time, 16 h 15
     return start, match.end(), unit
 
 
-def _begins(written: str, name: str) -> bool:
+def _starts_with_name(written: str, name: str) -> bool:
     return written.startswith(name) or written.casefold().startswith(name.casefold())
 
 
-def _is_equal(wanted: _Amount, given: _Amount) -> bool:
-    if not wanted.unit or wanted.unit == given.unit:
-        return wanted.value == given.value
-    if not given.unit:
+def _is_equal(wanted: _Amount, stated: _Amount) -> bool:
+    if not wanted.unit or wanted.unit == stated.unit:
+        return wanted.value == stated.value
+    if not stated.unit:
         return False
     rows = _table()
-    first, second = rows[wanted.unit], rows[given.unit]
+    first, second = rows[wanted.unit], rows[stated.unit]
     if first["dimension"] != second["dimension"]:
         return False
-    difference = abs(_base(wanted) - _base(given))
-    if not {wanted.unit, given.unit} & {"mi", "ft", "F"}:
+    difference = abs(_base(wanted) - _base(stated))
+    if not {wanted.unit, stated.unit} & {"mi", "ft", "F"}:
         return difference < 1e-9 * max(1.0, abs(_base(wanted)))
     return any(
         difference <= float(amount.step) / 2 * _scale(amount.unit) * (1 + 1e-9)
-        for amount in (wanted, given)
+        for amount in (wanted, stated)
     )
 
 
@@ -379,17 +406,23 @@ _SHORTEST_NAME = 4
 
 
 def _initials(form: str) -> re.Pattern[str] | None:
-    """A pattern for a person's name with initials: ``M. de Cervantes``, ``Cervantes, M.``."""
+    """Return a pattern for a name with initials: ``M. de Cervantes``, ``Cervantes, M.``.
+
+    ``None`` if the form does not look like a person's name.
+    """
     words = form.split()
-    given = [word for word in words if word.casefold() not in _PARTICLES]
-    if not 2 <= len(given) <= 4 or not all(word[0].isupper() and word.isalpha() for word in given):
+    name_words = [word for word in words if word.casefold() not in _PARTICLES]
+    if not 2 <= len(name_words) <= 4 or not all(
+        word[0].isupper() and word.isalpha() for word in name_words
+    ):
         return None
-    last = re.escape(given[-1])
-    if len(given[-1]) < _SHORTEST_NAME:
+    last = re.escape(name_words[-1])
+    if len(name_words[-1]) < _SHORTEST_NAME:
         return None
-    letters = "".join(rf"{word[0]}\.[\s-]?" for word in given[:-1])
-    some = rf"{given[0][0]}\.\s?(?:[^\W\d_]\.\s?){{0,2}}"
+    letters = "".join(rf"{word[0]}\.[\s-]?" for word in name_words[:-1])
+    initials = rf"{name_words[0][0]}\.\s?(?:[^\W\d_]\.\s?){{0,2}}"
     particles = rf"(?:(?:{'|'.join(_PARTICLES)})\s)*"
     return re.compile(
-        rf"(?<!\w)(?:{letters}|{some}){particles}{last}|(?<!\w){last},\s{given[0][0]}\.", re.UNICODE
+        rf"(?<!\w)(?:{letters}|{initials}){particles}{last}|(?<!\w){last},\s{name_words[0][0]}\.",
+        re.UNICODE,
     )

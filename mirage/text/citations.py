@@ -1,4 +1,4 @@
-"""Citations: brackets, superscripts and footnotes that name passages."""
+"""Find citations: brackets, superscripts and footnotes that refer to passages."""
 
 from __future__ import annotations
 
@@ -19,13 +19,27 @@ __all__ = ["cite_by_id"]
 
 
 def cite_by_id(text: str, language: str | Language, shown: Sequence[str]) -> tuple[str, bool]:
-    """A response with each citation as ``[id]``; and whether every citation names a shown passage.
+    """Rewrite each citation of a response as ``[id]``.
 
-    Citations are those of :func:`parse`. One that names no shown passage is left out, and so is the
-    definition of a footnote that the text refers to.
+    :func:`parse` describes which texts are citations. A citation of a passage that was not shown is
+    removed, and so is the definition of a footnote that the text refers to.
+
+    Args:
+        text: Response, as written by a model.
+        language: Language that the response should be in.
+        shown: Ids of the passages in the prompt, in order.
+
+    Returns:
+        The response, and whether every citation refers to a shown passage.
 
     Raises:
-        UnknownNameError: no such language.
+        UnknownNameError: If there is no such language.
+
+    Example:
+        >>> cite_by_id("It is the Nile [1].", "en", ["nile#0", "congo#1"])
+        ('It is the Nile [nile#0].', True)
+        >>> cite_by_id("It is the Nile [1][7].", "en", ["nile#0", "congo#1"])
+        ('It is the Nile [nile#0].', False)
     """
     text, entry = nfc(text), Language.of(language)
     passages = Passages.of(shown).with_footnotes(text, entry)
@@ -41,42 +55,47 @@ def cite_by_id(text: str, language: str | Language, shown: Sequence[str]) -> tup
 
 
 def unique(ids: Iterable[str]) -> tuple[str, ...]:
+    """Return the ids without duplicates, in order of first occurrence."""
     return tuple(dict.fromkeys(ids))
 
 
 class Citation(NamedTuple):
+    """The span of a citation in a text, and the ids of the cited passages."""
+
     start: int
     end: int
-    ids: tuple[str, ...]  # empty where it is made like a citation but names no shown passage
+    ids: tuple[str, ...]  # empty if it has the form of a citation but no shown passage matches
 
 
 class Passages(NamedTuple):
-    """The shown passages by position, by id and title, and by the footnotes that name them."""
+    """The passages of a prompt, indexed by position, id, title and footnote."""
 
     ids: Sequence[str]
     by_id: Mapping[str, str]  # by the id as written, and folded by :func:`_key`
-    numbers: Sequence[int]  # that name a passage, as a position or an id, from the lowest on
-    memory: dict[str, tuple[str, ...] | None]  # what the brackets met so far cite
-    by_title: Mapping[str, str]  # by folded titles that one passage alone has
+    numbers: Sequence[int]  # that are the position or the id of a passage, in ascending order
+    memory: dict[str, tuple[str, ...] | None]  # cache: ids cited by the content of a bracket
+    by_title: Mapping[str, str]  # by folded titles that belong to one passage only
     footnotes: Mapping[str, tuple[str, ...]]  # by folded labels, such as ``^1``
     referenced: frozenset[str]  # the footnotes that the text refers to
 
     @classmethod
-    def of(cls, shown: Sequence[str], titles: Mapping[str, str] | None = None) -> Passages:
+    def of(cls, shown_ids: Sequence[str], titles: Mapping[str, str] | None = None) -> Passages:
         """Index the shown passages.
 
         Args:
-            shown: The ids in the order of the prompt.
-            titles: Titles by id; passages without one may be missing.
+            shown_ids: Ids in the order of the prompt.
+            titles: Titles by id. Passages without a title may be missing.
         """
-        folded = {_key(passage): passage for passage in reversed(shown)}
-        by_id = folded | {passage: passage for passage in shown}
-        named = {int(id_) for id_ in by_id if _NUMBER.fullmatch(id_) and str(int(id_)) == id_}
-        numbers = sorted(named.union(range(1, len(shown) + 1)))
-        return cls(shown, by_id, numbers, {}, _by_title(shown, titles or {}), {}, frozenset())
+        folded = {_fold_key(passage): passage for passage in reversed(shown_ids)}
+        by_id = folded | {passage: passage for passage in shown_ids}
+        numeric_ids = {int(id_) for id_ in by_id if _NUMBER.fullmatch(id_) and str(int(id_)) == id_}
+        numbers = sorted(numeric_ids.union(range(1, len(shown_ids) + 1)))
+        return cls(
+            shown_ids, by_id, numbers, {}, _by_title(shown_ids, titles or {}), {}, frozenset()
+        )
 
     def with_footnotes(self, text: str, entry: Language) -> Passages:
-        """Return the passages with the footnotes that a text defines, ``[^1]: Passage 3``."""
+        """Return a copy that also has the footnotes of a text, such as ``[^1]: Passage 3``."""
         if "]:" not in text:
             return self
         text = nfc(text)
@@ -84,49 +103,52 @@ class Passages(NamedTuple):
         for match in _DEFINITION.finditer(text):
             ids = _defined_ids(match, entry, self)
             if ids:
-                notes.setdefault(_key(match[1]), ids)
+                notes.setdefault(_fold_key(match[1]), ids)
         if not notes:
             return self
-        references = {_key(match[1]) for match in _REFERENCE.finditer(text)}
-        references |= {f"^{_key(match[0])}" for match in _SUPERSCRIPT.finditer(text)}
+        references = {_fold_key(match[1]) for match in _REFERENCE.finditer(text)}
+        references |= {f"^{_fold_key(match[0])}" for match in _SUPERSCRIPT.finditer(text)}
         return self._replace(
             footnotes=notes, referenced=frozenset(references & notes.keys()), memory={}
         )
 
-    def named(self, token: str) -> tuple[str, ...] | None:
-        """The passage with a folded title, or those of a footnote."""
+    def by_title_or_label(self, token: str) -> tuple[str, ...] | None:
+        """Return the passage with a folded title, or the passages of a footnote, or ``None``."""
         if token in self.by_title and token not in self.by_id:
             return (self.by_title[token],)
         return self.footnotes.get(token)
 
     def has(self, name: str) -> bool:
-        """Whether a folded text is an id or a title."""
+        """Return whether a folded text is an id or a title."""
         return name in self.by_id or name in self.by_title
 
     def numbered(self, number: int) -> list[str]:
-        """The passage that a number names, an id before a position; or none."""
+        """Return the passage that has a number as its id or, if there is none, as its position.
+
+        The list is empty if no passage matches.
+        """
         if str(number) in self.by_id:
             return [self.by_id[str(number)]]
         return [self.ids[number - 1]] if 1 <= number <= len(self.ids) else []
 
 
-def _by_title(shown: Sequence[str], titles: Mapping[str, str]) -> dict[str, str]:
-    keys = {id_: _key(titles[id_]) for id_ in dict.fromkeys(shown) if titles.get(id_)}
+def _by_title(shown_ids: Sequence[str], titles: Mapping[str, str]) -> dict[str, str]:
+    keys = {id_: _fold_key(titles[id_]) for id_ in dict.fromkeys(shown_ids) if titles.get(id_)}
     counts = Counter(keys.values())
     return {key: id_ for id_, key in keys.items() if counts[key] == 1 and _LETTER.search(key)}
 
 
 class _Forms(NamedTuple):
-    """How a language writes citations."""
+    """The patterns of citations in a language."""
 
     citation: re.Pattern[str]  # a bracket, a parenthesis or a superscript
-    word: re.Pattern[str]  # what may stand before an id or number: passage, context
-    named: re.Pattern[str]  # such a word with its id or number
+    word: re.Pattern[str]  # a word that may precede an id or number: passage, context
+    reference: re.Pattern[str]  # such a word with its id or number
     conjunctions: frozenset[str]
     glued: re.Pattern[str]  # a conjunction right between two digits, as in 1和3
 
 
-_DIGIT = re.compile(r"[^\D0-9]")  # any script's but ASCII's
+_DIGIT = re.compile(r"[^\D0-9]")  # a digit of any script except ASCII
 _SEPARATOR = re.compile(r"[,;،؛、]")
 _DASH = re.compile(r"(?<=\d)\s*[-‐–—−~〜]\s*(?=\d)")
 _NUMBER = re.compile(r"[0-9]{1,9}")
@@ -146,42 +168,44 @@ _DEFINITION = re.compile(
 _REFERENCE = re.compile(r"\[(\^[\w-]{1,20}|\d{1,3})\\?\](?!:)")
 
 
-def _key(text: str) -> str:
-    """Fold what may differ between an id and its citation: digits, width, case, spaces."""
+def _fold_key(text: str) -> str:
+    """Normalise an id or its citation, so that digits, width, case and spaces do not matter."""
     text = _DIGIT.sub(lambda digit: str(unicodedata.decimal(digit[0])), text)
     return " ".join(unicodedata.normalize("NFKC", text).casefold().split())
 
 
 @lru_cache(maxsize=64)
-def _forms(entry: Language) -> _Forms:
+def _citation_forms(entry: Language) -> _Forms:
     english = LANGUAGES["en"]
     pairs = english.brackets + entry.brackets
     opening = "".join(re.escape(pair[0]) for pair in pairs)
     closing = "".join(re.escape(pair[1]) for pair in pairs)
     bracket = rf"\\?[{opening}]([^{opening}{closing}{BREAKS}]*)[{closing}]"
     link = rf"(?:\((?:https?:|www\.|\#)[^\s(){opening}{closing}]*\))?"
-    conjunctions = frozenset(map(_key, english.conjunctions + entry.conjunctions))
-    # Latin ones are written with spaces; without, they may be part of an id such as 1e3f.
+    conjunctions = frozenset(map(_fold_key, english.conjunctions + entry.conjunctions))
+    # Latin conjunctions have spaces around them. Without spaces, such letters may be part of an
+    # id such as 1e3f.
     glued, never = (word for word in conjunctions if not word.isascii()), "(?!)"
-    word = any_of(map(_key, english.passage_words + entry.passage_words))
+    word = any_of(map(_fold_key, english.passage_words + entry.passage_words))
     brackets = rf"(?:\\?[{opening}]{bracket}\\?[{closing}]|{bracket}){link}"
     return _Forms(
         citation=re.compile(rf"{brackets}|{_ROUND}|({_SUPERSCRIPT.pattern})"),
         word=re.compile(rf"(?:{word})[.:#_-]*"),
-        named=re.compile(rf"(?<!\w)(?:{word})[.:#_-]*\s?[\w.-]*#?\d{{1,9}}|[\w.-]+#\d{{1,9}}"),
+        reference=re.compile(rf"(?<!\w)(?:{word})[.:#_-]*\s?[\w.-]*#?\d{{1,9}}|[\w.-]+#\d{{1,9}}"),
         conjunctions=conjunctions,
         glued=re.compile(rf"(?<=\d)\s*(?:{any_of(glued) or never})\s*(?=\d)"),
     )
 
 
 def citations(text: str, entry: Language, passages: Passages) -> Iterator[Citation]:
-    """Every bracket, parenthesis, superscript and footnote that is made like a citation, in order.
+    """Yield every text span with the form of a citation, in order.
 
-    Also the definition of a footnote is one, with the passages that the footnote names.
+    That is a bracket, a parenthesis, a superscript or a footnote. The definition of a footnote is
+    also a citation, of the passages that the footnote refers to.
     """
     position = 0
     for match in _DEFINITION.finditer(text) if passages.footnotes else ():
-        ids = passages.footnotes.get(_key(match[1]))
+        ids = passages.footnotes.get(_fold_key(match[1]))
         if ids:
             yield from _citations_between(text, position, match.start(), entry, passages)
             yield Citation(match.start(), match.end(), ids)
@@ -192,19 +216,19 @@ def citations(text: str, entry: Language, passages: Passages) -> Iterator[Citati
 def _citations_between(
     text: str, start: int, end: int, entry: Language, passages: Passages
 ) -> Iterator[Citation]:
-    forms = _forms(entry)
+    forms = _citation_forms(entry)
     for match in forms.citation.finditer(text, start, end):
         if match[3] is not None:
             ids = _ids_in_parentheses(match, entry, passages)
         elif match[4] is not None:
             ids = _ids_of_superscript(match, entry, passages)
         else:
-            ids = _remembered_ids(match[1] or match[2] or "", forms, passages)
+            ids = _cached_ids(match[1] or match[2] or "", forms, passages)
         if ids is not None:
             yield Citation(match.start(), match.end(), ids)
 
 
-def _remembered_ids(content: str, forms: _Forms, passages: Passages) -> tuple[str, ...] | None:
+def _cached_ids(content: str, forms: _Forms, passages: Passages) -> tuple[str, ...] | None:
     if content not in passages.memory:
         passages.memory[content] = _ids_in(content, forms, passages)
     return passages.memory[content]
@@ -213,37 +237,42 @@ def _remembered_ids(content: str, forms: _Forms, passages: Passages) -> tuple[st
 def _defined_ids(
     match: re.Match[str], entry: Language, passages: Passages
 ) -> tuple[str, ...] | None:
-    """The passages that a line ``[^1]: Passage 3`` names; none if it does not define a footnote."""
+    """Return the passages that a footnote line such as ``[^1]: Passage 3`` cites.
+
+    ``None`` if the line does not define a footnote.
+    """
     label, content = match[1], match[2].strip().strip("*_. ")
-    forms = _forms(entry)
+    forms = _citation_forms(entry)
     ids = _ids_in(content, forms, passages)
     if ids or not label.startswith("^"):
-        # "[1]: The Congo, unlike [3], ..." is prose about passage 1.
+        # "[1]: The Congo, unlike [3], ..." is prose about passage 1, not a definition.
         return ids if _LETTER.search(content) or "#" in content else None
     inner = next((part.ids for part in citations(content, entry, passages) if part.ids), None)
     if inner:
         return inner
-    names = (_ids_in(name[0], forms, passages) for name in forms.named.finditer(_key(content)))
+    names = (
+        _ids_in(name[0], forms, passages) for name in forms.reference.finditer(_fold_key(content))
+    )
     return next(filter(None, names), None)
 
 
 def _only_defines(text: str, start: int, end: int, passages: Passages) -> bool:
-    """Whether a citation is the definition of a footnote that is referred to elsewhere."""
+    """Return whether a citation is the definition of a footnote that is referred to elsewhere."""
     if not passages.referenced:
         return False
     match = _DEFINITION.match(text, start, end)
-    return match is not None and _key(match[1]) in passages.referenced
+    return match is not None and _fold_key(match[1]) in passages.referenced
 
 
 # Parentheses and superscripts ---------------------------------------------------------------------
 
 _BARE_NUMBERS = re.compile(r"[\d\s,;،؛、]+")
-_NAMES_ONE = re.compile(r"[\d#]")
+_NUMBER_OR_HASH = re.compile(r"[\d#]")
 _LIST_LABEL = re.compile(r"(?:[\s*_>#-]|\d{1,3}[.)])*")
 _CLAUSE_END = re.compile(
     rf"[*_{SPACE}]*(?:[.,;:!?…。．！？،؛؟۔।॥、，；：\"”’»」』)）]|[{BREAKS}]|\Z)"
 )
-_GLUED = re.compile(r"\d\Z|\b[A-Za-z]\Z")
+_ENDS_IN_DIGIT_OR_LETTER = re.compile(r"\d\Z|\b[A-Za-z]\Z")
 _LINE_END = re.compile(rf"[({{（]\d{{1,3}}[)）][*_{SPACE}]*(?:[{BREAKS}]|\Z)")
 _NEXT = re.compile(rf"(?:[{SPACE},;،、]{{0,3}}[(（\[][\d ,;،、]{{1,30}}[)）\]]){{1,9}}")
 _LAST_WORD = re.compile(r"([^\W\d_]+)[*_\s]*\Z")
@@ -254,35 +283,41 @@ _FIRST_YEAR, _LAST_YEAR = 1000, 2100
 def _ids_in_parentheses(
     match: re.Match[str], entry: Language, passages: Passages
 ) -> tuple[str, ...] | None:
-    """The passages named in ``(1)`` or ``(Passage 3)``; ``None`` if it is an ordinary remark."""
+    """Return the passages that ``(1)`` or ``(Passage 3)`` cites; ``None`` if it is a remark."""
     content = match[3]
-    if not _NAMES_ONE.search(content):
+    if not _NUMBER_OR_HASH.search(content):
         return None
     bare = _BARE_NUMBERS.fullmatch(content) is not None
     if not bare and _DASH.search(content) and not _LETTER.search(content) and "#" not in content:
-        return None  # rather a score
-    ids = _remembered_ids(content, _forms(entry), passages)
+        return None  # more likely a score or a range of years
+    ids = _cached_ids(content, _citation_forms(entry), passages)
     if not ids:
         return ids if ids is not None and "#" in content else None
     return ids if not bare or _is_used_as_citation(match, entry) else None
 
 
 def _is_used_as_citation(match: re.Match[str], entry: Language) -> bool:
-    """Whether numbers in parentheses end a sentence or a clause, and are no label or year."""
+    """Return whether numbers in parentheses are a citation and not a label, a year or a value.
+
+    A citation ends a sentence or a clause.
+    """
     text, start, end = match.string, match.start(), match.end()
     if any(_FIRST_YEAR <= int(n) <= _LAST_YEAR for n in re.findall(r"\d{1,9}", match[3])):
         return False
     line = BREAK.split(text[max(start - 200, 0) : start])[-1]
     before = line.rstrip()
-    if _LIST_LABEL.fullmatch(line) or (before == line and _GLUED.search(line[-2:])):
-        return False  # the label of an item; 5(1); f(2)
-    if before[-1] in ":：" or _names_value(before, match[3], entry):
+    if _LIST_LABEL.fullmatch(line) or (
+        before == line and _ENDS_IN_DIGIT_OR_LETTER.search(line[-2:])
+    ):
+        return False  # the label of a list item, or 5(1), or f(2)
+    if before[-1] in ":：" or _repeats_word_before(before, match[3], entry):
         return False
     if following := _NEXT.match(text, end):
         end = following.end()
     if _CLAUSE_END.match(text, end):
         return True
-    # "So it is. (3) Next." is one if the line ends with another: labels stand before their items.
+    # "So it is. (3) Next." has a citation if another one ends the line. Otherwise (3) may be the
+    # label of the next item.
     is_boundary = before[-1] in entry.terminators or entry.sentence_ends == "spaces"
     return is_boundary and _ends_its_line(text, end)
 
@@ -293,15 +328,18 @@ def _ends_its_line(text: str, position: int) -> bool:
     return _LINE_END.search(text, max(position, end - 20), end + 1) is not None
 
 
-def _names_value(before: str, content: str, entry: Language) -> bool:
-    """Whether the word before spells the number, or joins it to another: three (3), (1) or (2)."""
+def _repeats_word_before(before: str, content: str, entry: Language) -> bool:
+    """Return whether the word before repeats the number or joins it to another.
+
+    Examples are "three (3)" and "(1) or (2)".
+    """
     word = _LAST_WORD.search(before[-40:])
     if word is None:
         return False
     key = word[1].casefold()
     if key in entry.conjunctions or key in LANGUAGES["en"].conjunctions:
         return True
-    number = _key(content).strip()
+    number = _fold_key(content).strip()
     return number.isdecimal() and lexicon(entry.code).numbers.get(key) == int(number)
 
 
@@ -311,7 +349,7 @@ km m cm mm dm nm µm ft mi in yd mil mile miles kg g s sec h min w v j n pa mol 
 किमी मी सेमी कि.मी वर्गमी কিমি মি সেমি మీ కిమీ సెమీ กม ม ซม ตร
 米 公里 千米 厘米 毫米 公分 キロ メートル センチ 킬로미터 미터 ㎞ ㎝ ㎜ ㎡
 """
-_UNITS = frozenset(map(_key, _UNIT_NAMES.split()))
+_UNITS = frozenset(map(_fold_key, _UNIT_NAMES.split()))
 _NUMBER_BEFORE = re.compile(r"\d+\Z")
 _OPERATORS = "⁻⁺+=^/"
 _NOT_OF_UNIT = re.compile(r"[\s\d/·*()（）\"'”’»」』\]]")
@@ -321,55 +359,61 @@ _POWERS = "¹²³"
 def _ids_of_superscript(
     match: re.Match[str], entry: Language, passages: Passages
 ) -> tuple[str, ...] | None:
-    """The passages that ``¹`` or ``¹,³`` name; ``None`` if it is a power or names none."""
+    """Return the passages that ``¹`` or ``¹,³`` cites.
+
+    ``None`` if it is a power, or if no passage matches.
+    """
     text, start, end = match.string, match.start(), match.end()
     if not BREAK.split(text[max(start - 20, 0) : start])[-1].strip():
-        return None  # it opens the line, so that there is nothing that it could support
+        return None  # it opens the line, so there is no statement before it
     if _LETTER.match(text, end) and (start == 0 or not text[start - 1].isalnum()):
         return None  # ¹⁴C
     if _is_power(text[max(start - 20, 0) : start], match[4], entry):
         return None
-    key = _key(match[4])
+    key = _fold_key(match[4])
     if passages.footnotes:
         labels = (label.removeprefix("^") for label in passages.footnotes)
         key = re.sub(rf"(?<!\d)(?:{any_of(labels)})(?!\d)", r"^\g<0>", key)
-    ids = _remembered_ids(key, _forms(entry), passages)
+    ids = _cached_ids(key, _citation_forms(entry), passages)
     if not ids and key.isdecimal():  # ¹³ may be two citations
         digits = [passages.numbered(int(digit)) for digit in key]
-        ids = unique(id_ for named in digits for id_ in named) if all(digits) else None
+        ids = unique(id_ for matches in digits for id_ in matches) if all(digits) else None
     return ids or None
 
 
-def _is_power(before: str, raised: str, entry: Language) -> bool:
-    """Whether a superscript is a power, of a unit, a number or a variable: km², 10³, x²."""
-    if number := _NUMBER_BEFORE.search(before):  # but a year may carry a citation: 1912³
+def _is_power(before: str, superscript: str, entry: Language) -> bool:
+    """Return whether a superscript is a power of a unit, a number or a variable: km², 10³, x²."""
+    if number := _NUMBER_BEFORE.search(before):  # except after a year, as in 1912³
         return len(number[0]) != 4 or not _FIRST_YEAR <= int(number[0]) <= _LAST_YEAR
     if before[-1] in _OPERATORS:
         return True
     word = _NOT_OF_UNIT.split(before.rstrip("."))[-1]
-    if len(raised) == 1 and raised in _POWERS and _key(word) in _UNITS:
+    if len(superscript) == 1 and superscript in _POWERS and _fold_key(word) in _UNITS:
         return True
     if entry.tokens == "character" and not word.isascii():
-        # Nothing parts a unit from the words before it.
-        return raised in _POWERS and any(word.endswith(unit) for unit in _UNITS if len(unit) > 1)
-    # x² and mc²; words of two letters seldom end what is cited.
-    return len(word) == 1 or (len(word) == 2 and word.isascii() and raised in "²³")
+        # Without spaces, a unit cannot be split from the words before it.
+        return superscript in _POWERS and any(
+            word.endswith(unit) for unit in _UNITS if len(unit) > 1
+        )
+    # x² and mc²: a cited statement seldom ends in a word of two letters.
+    return len(word) == 1 or (len(word) == 2 and word.isascii() and superscript in "²³")
 
 
 def _ids_in(content: str, forms: _Forms, passages: Passages) -> tuple[str, ...] | None:
-    """The passages named between two brackets; ``None`` if that is not made like a citation."""
+    """Return the passages that the content of a bracket cites; ``None`` if it is not a citation."""
     if content.strip() in passages.by_id:
         return (passages.by_id[content.strip()],)
     if "†" in content:
         content = _SOURCE.sub("", content)
     ids: list[str] = []
     items = 0
-    numbers = list(passages.numbers)  # those that no range has named yet: a second one adds nothing
-    for token in _tokens(_key(content), forms, passages):
-        named = passages.named(token)
-        if named is not None:
+    # Each range removes its numbers from this list, because a second range adds no new passage.
+    numbers = list(passages.numbers)
+    for token in _split_bracket(_fold_key(content), forms, passages):
+        matches = passages.by_title_or_label(token)
+        if matches is not None:
             items += 1
-            ids += named
+            ids += matches
             continue
         if token not in passages.by_id:
             token = token.strip(_AROUND_ID)
@@ -385,8 +429,8 @@ def _ids_in(content: str, forms: _Forms, passages: Passages) -> tuple[str, ...] 
     return unique(ids) if items else None
 
 
-def _tokens(key: str, forms: _Forms, passages: Passages) -> Iterator[str]:
-    """A bracket's content in its parts; an id with commas or spaces in it stays whole."""
+def _split_bracket(key: str, forms: _Forms, passages: Passages) -> Iterator[str]:
+    """Yield the parts of a bracket's content; an id that contains commas or spaces is one part."""
     parts = [key] if passages.has(key) else _SEPARATOR.split(forms.glued.sub(",", key))
     for part in map(str.strip, parts):
         if passages.has(part):
@@ -396,9 +440,9 @@ def _tokens(key: str, forms: _Forms, passages: Passages) -> Iterator[str]:
 
 
 def _ids_of(token: str, passages: Passages, numbers: list[int]) -> list[str] | None:
-    """The passages of one id, number or range; ``None`` where it is none of these.
+    """Return the passages that one id, number or range cites; ``None`` if it is none of these.
 
-    A range takes its own out of ``numbers``.
+    The numbers of a range are removed from ``numbers``, because a second range adds nothing new.
     """
     if token in passages.by_id:
         return [passages.by_id[token]]
@@ -407,7 +451,7 @@ def _ids_of(token: str, passages: Passages, numbers: list[int]) -> list[str] | N
         return [] if _UNKNOWN_ID.fullmatch(token) else None
     ends = [number for number in match.groups() if number]
     if any(len(number) > 3 and int(number) > len(passages.ids) for number in ends):
-        return None  # rather a year
+        return None  # more likely a year
     first, last = int(ends[0]), int(ends[-1])
     if len(ends) == 1:
         return passages.numbered(first)
@@ -427,46 +471,50 @@ _CLOSING = frozenset(".,;:!?…。．！？،؛؟۔।॥、，；：)]}）］�
 def without_citations(
     text: str, entry: Language, passages: Passages
 ) -> tuple[str, list[tuple[int, tuple[str, ...]]]]:
-    """The text without its citations, tidied where they stood; and offsets with the ids cited."""
+    """Remove the citations from a text, and tidy the spaces around them.
+
+    Returns:
+        The text, and for each citation its offset in the returned text and the cited ids.
+    """
     pieces: list[str] = []
     marks: list[tuple[int, tuple[str, ...]]] = []
     length = cursor = 0
     before = ""
-    for start, end, ids in _groups(text, entry, passages):
-        behind = _spaces_end(text, end)
+    for start, end, ids in _group_citations(text, entry, passages):
+        after = _spaces_end(text, end)
         piece = text[cursor:start].rstrip(" \t\xa0\u3000")
         before = piece[-1:] or before
-        spaced = behind > end or len(piece) < start - cursor
-        joint = " " if _parted(before, text[behind : behind + 1], spaced, entry) else ""
+        had_space = after > end or len(piece) < start - cursor
+        joint = " " if _needs_space(before, text[after : after + 1], had_space, entry) else ""
         pieces += (piece, joint)
         marks.append((length + len(piece), ids))
         length += len(piece) + len(joint)
-        cursor = behind
+        cursor = after
     whole = "".join([*pieces, text[cursor:]])
     lead = len(whole) - len(whole.lstrip())
     tidy = whole.strip()
-    return tidy, [(min(max(at - lead, 0), len(tidy)), ids) for at, ids in marks]
+    return tidy, [(min(max(offset - lead, 0), len(tidy)), ids) for offset, ids in marks]
 
 
-def _groups(text: str, entry: Language, passages: Passages) -> list[Citation]:
-    """The citations, adjoining ones as one, with the parentheses around them."""
+def _group_citations(text: str, entry: Language, passages: Passages) -> list[Citation]:
+    """Return the citations with the parentheses around them; neighbouring ones become one."""
     groups: list[tuple[int, int, list[str]]] = []
     for start, end, ids in citations(text, entry, passages):
         if _only_defines(text, start, end, passages):
             ids = ()
         if groups and _CONNECTED.fullmatch(text, groups[-1][1], start):
-            first, _, together = groups.pop()
-            together += ids
-            groups.append((first, end, together))
+            first, _, group_ids = groups.pop()
+            group_ids += ids
+            groups.append((first, end, group_ids))
         else:
             groups.append((start, end, list(ids)))
     return [_with_parentheses(text, *group) for group in groups]
 
 
 def _with_parentheses(text: str, start: int, end: int, ids: Iterable[str]) -> Citation:
-    behind = _spaces_end(text, end)
-    if text.startswith(_OPENED, max(start - 1, 0), start) and text.startswith(_CLOSED, behind):
-        start, end = start - 1, behind + 1
+    after = _spaces_end(text, end)
+    if text.startswith(_OPENED, max(start - 1, 0), start) and text.startswith(_CLOSED, after):
+        start, end = start - 1, after + 1
     return Citation(start, end, unique(ids))
 
 
@@ -475,12 +523,12 @@ def _spaces_end(text: str, start: int) -> int:
     return match.end() if match else start
 
 
-def _parted(before: str, after: str, spaced: bool, entry: Language) -> bool:
-    """Whether a space has to part what stood on both sides of a citation."""
+def _needs_space(before: str, after: str, had_space: bool, entry: Language) -> bool:
+    """Return whether the texts on both sides of a removed citation need a space between them."""
     if not before or not after or before.isspace() or after in _CLOSING or BREAK.match(after):
         return False
-    if spaced or not after.isalnum():
-        return spaced
+    if had_space or not after.isalnum():
+        return had_space
     if entry.tokens == "word":
         return before.isalnum() or before in entry.terminators
     return before.isalnum() and len(tokenize(before + after, entry)) == 1  # digits, Latin letters

@@ -1,12 +1,14 @@
-"""What a text asserts of candidate answers: which it mentions, how, and which it commits to.
+"""Read the claims of a text about candidate answers: their mentions, stances and commitment.
 
 A mention is not an assertion. "Contrary to popular belief, the Nile is not the longest river"
-denies what it mentions, "many say 1969" reports it, and "Nile, Congo, Niger" chooses none. So each
-mention is read with the words around it (negations, attributions, corrections, comparisons; other
-candidates; how much of the question its sentence repeats), and boosted trees give its stance. A
-second set of trees reads the stances of all mentions and decides which candidate the text commits
-to. The trees know signs and no words and are the same for all languages; ``corpora/claims.py``
-trains them.
+denies its candidate. "Many say 1969" reports it, and "Nile, Congo, Niger" lists candidates without
+a choice.
+
+Therefore numbers describe the words around each mention: negations, attributions, corrections,
+comparisons, other candidates, and repeated words of the question. From these, boosted trees predict
+the stance of the mention. A second set of trees uses the stances of all mentions to decide which
+candidate the text commits to, that is, gives as its answer. The trees use no words and are the same
+for all languages; ``corpora/claims.py`` trains them.
 """
 
 from __future__ import annotations
@@ -18,7 +20,7 @@ from functools import cache, lru_cache
 from typing import NamedTuple
 
 from mirage.languages import Language
-from mirage.text._candidates import Forms, best_places, locate
+from mirage.text._candidates import Forms, locate, select_occurrences
 from mirage.text._claim_signs import MENTION_SIGNS, Mentioned, mention_signs
 from mirage.text._trees import Forest, forest, packaged_json
 from mirage.text._unicode import nfc
@@ -35,13 +37,13 @@ __all__ = [
 ]
 
 COMMITS_AT = 0.5
-"""The certainty from which on a text commits to a candidate."""
+"""Probability from which a text commits to a candidate."""
 
 CLEARLY = 0.2
-"""How much more probable than all rivals a candidate has to be."""
+"""Minimum lead in probability that a candidate needs over every rival."""
 
 LONGEST = 4000
-"""Characters of a text that are read."""
+"""Number of characters of a text that are read."""
 
 COMMIT_SIGNS = (
     *("most_asserted", "first_asserted", "last_asserted", "doubted", "mentions"),
@@ -50,11 +52,11 @@ COMMIT_SIGNS = (
     *("rival_contrasted", "rival_attributed", "asserted_rivals", "lead"),
     *("is_first", "is_last", "after_rival", "best_after_rival"),
 )
-"""The names of the numbers from which the trees decide whether a text commits to a candidate."""
+"""Names of the features (signs) that the second set of trees uses."""
 
 
 class Stance(StrEnum):
-    """How a text takes a candidate answer that it mentions."""
+    """How a text presents a candidate answer that it mentions."""
 
     ASSERTED = "asserted"
     DENIED = "denied"
@@ -72,9 +74,9 @@ class Mention(NamedTuple):
 
     Attributes:
         candidate: Index of the candidate.
-        start: Index of its first character in the text.
-        end: Index behind its last character.
-        stance: The most probable stance.
+        start: Offset of the first character in the text.
+        end: Offset behind the last character.
+        stance: Most probable stance.
         probabilities: Probability of each stance, in the order of :class:`Stance`.
     """
 
@@ -86,15 +88,15 @@ class Mention(NamedTuple):
 
 
 class Claims(NamedTuple):
-    """What a text asserts of candidate answers.
+    """The claims of a text about candidate answers.
 
     Attributes:
-        text: The text that was read, in NFC; the places of mentions are places in it.
-        mentions: Every mention of a candidate, in the order of the text.
-        certainty: For each candidate the probability that the text gives it as the answer; 0 if
-            it does not mention it.
-        committed: Indices of the candidates that the text gives as the answer. Several only if
-            they belong to one group.
+        text: Text in NFC, cut to 4,000 characters; offsets of mentions refer to it.
+        mentions: All mentions of candidates, in the order of the text.
+        certainty: For each candidate, the probability that the text gives it as the answer; 0 if it
+            is not mentioned.
+        committed: Indices of the candidates that the text gives as the answer. Several only if they
+            belong to one group.
     """
 
     text: str
@@ -111,22 +113,22 @@ def read_claims(
     question: str = "",
     groups: Sequence[int] | None = None,
 ) -> Claims:
-    """Read which candidate answers a text asserts.
+    """Determine which candidate answers a text asserts.
 
     A text that asserts several incompatible candidates commits to none of them.
 
     Args:
-        text: An answer without its citations; 4,000 characters of it are read.
+        text: Answer without its citations. Its first 4,000 characters are read.
         candidates: Candidate answers, each as a tuple of its surface forms.
         language: Language of the text and the candidates. English words count in every language.
-        question: The question, so that a sentence that repeats its words can be recognised.
-        groups: Group number of each candidate; candidates of one group can be true together.
-            By default each candidate is its own group.
+        question: Question. It helps to recognise sentences that repeat its words.
+        groups: Group number of each candidate. Candidates of one group can be true together. By
+            default each candidate is its own group.
 
     Raises:
-        UnknownNameError: There is no such language.
+        UnknownNameError: If there is no such language.
 
-    Examples:
+    Example:
         >>> claims = read_claims("Not the Congo but the Nile.", [("Nile",), ("Congo",)], "en")
         >>> [(m.candidate, str(m.stance)) for m in claims.mentions], sorted(claims.committed)
         ([(1, 'contrasted'), (0, 'asserted')], [0])
@@ -140,28 +142,31 @@ def read_claims(
 def _read(
     text: str, candidates: tuple[Forms, ...], groups: tuple[int, ...], code: str, question: str
 ) -> Claims:
-    places = located(text, candidates, code)
-    if not places:
+    spans = located(text, candidates, code)
+    if not spans:
         return Claims(text, (), (0.0,) * len(candidates), frozenset())
-    mentioned = [Mentioned(start, end, groups[index]) for start, end, index in places]
-    signs = mention_signs(text, mentioned, code, question)
+    mentions_with_groups = [Mentioned(start, end, groups[index]) for start, end, index in spans]
+    signs = mention_signs(text, mentions_with_groups, code, question)
     mentions = tuple(
         _mention(index, start, end, _stance_probabilities(row))
-        for (start, end, index), row in zip(places, signs, strict=True)
+        for (start, end, index), row in zip(spans, signs, strict=True)
     )
-    present = _present(text, candidates, groups, mentions, code)
+    present = _find_present(text, candidates, groups, mentions, code)
     certainty = _certainty(mentions, groups, present)
-    return Claims(text, mentions, certainty, _committed(certainty, groups))
+    return Claims(text, mentions, certainty, _select_committed(certainty, groups))
 
 
 def located(text: str, candidates: Sequence[Forms], code: str) -> list[tuple[int, int, int]]:
-    """Return ``(start, end, candidate)`` of each mention, in order; mentions do not overlap."""
-    places = [
-        place._replace(candidate=index)
+    """Return the start, end and candidate index of each mention, in order and without overlaps."""
+    occurrences = [
+        occurrence._replace(candidate=index)
         for index, forms in enumerate(candidates)
-        for place in locate(forms, text, code)
+        for occurrence in locate(forms, text, code)
     ]
-    return [(place.start, place.end, place.candidate) for place in best_places(places)]
+    return [
+        (occurrence.start, occurrence.end, occurrence.candidate)
+        for occurrence in select_occurrences(occurrences)
+    ]
 
 
 def _mention(candidate: int, start: int, end: int, probabilities: tuple[float, ...]) -> Mention:
@@ -171,30 +176,33 @@ def _mention(candidate: int, start: int, end: int, probabilities: tuple[float, .
 
 def _stance_probabilities(signs: Sequence[float]) -> tuple[float, ...]:
     margins = [forest.margin(signs) for forest in _models()[0]]
-    highest = max(margins)
+    highest = max(margins)  # subtracted below, because exp of a large margin overflows
     weights = [math.exp(margin - highest) for margin in margins]
     total = sum(weights)
     return tuple(weight / total for weight in weights)
 
 
-def _present(
+def _find_present(
     text: str,
     candidates: Sequence[Forms],
     groups: Sequence[int],
     mentions: Sequence[Mention],
     code: str,
 ) -> frozenset[int]:
-    """The candidates that a text mentions, also in words that another one of the group has."""
+    """Return the candidates that a text mentions.
+
+    A candidate also counts if its mention overlaps with the mention of another one of its group.
+    """
     present = {mention.candidate for mention in mentions}
     spans = {(m.start, m.end, groups[m.candidate]) for m in mentions}
     for index, forms in enumerate(candidates):
         if index not in present and groups.count(groups[index]) > 1:
-            shared = (
-                place.start < end and start < place.end and group == groups[index]
-                for place in locate(forms, text, code)
+            overlaps = (
+                occurrence.start < end and start < occurrence.end and group == groups[index]
+                for occurrence in locate(forms, text, code)
                 for start, end, group in spans
             )
-            if any(shared):
+            if any(overlaps):
                 present.add(index)
     return frozenset(present)
 
@@ -202,20 +210,26 @@ def _present(
 def _certainty(
     mentions: Sequence[Mention], groups: Sequence[int], present: frozenset[int]
 ) -> tuple[float, ...]:
-    """The probability of each candidate that is mentioned: that of its group."""
+    """Return for each candidate the probability of its group, or 0 if it is not mentioned."""
     numbers = sorted({groups[mention.candidate] for mention in mentions})
-    of_group = {
+    group_probability = {
         number: _sigmoid(_models()[1].margin(signs))
         for number, signs in zip(numbers, commit_signs(mentions, groups), strict=True)
     }
-    return tuple(of_group[group] if index in present else 0.0 for index, group in enumerate(groups))
+    return tuple(
+        group_probability[group] if index in present else 0.0 for index, group in enumerate(groups)
+    )
 
 
-def _committed(certainty: Sequence[float], groups: Sequence[int]) -> frozenset[int]:
-    """The candidates of the one group that the text commits to; none if two are close."""
+def _select_committed(certainty: Sequence[float], groups: Sequence[int]) -> frozenset[int]:
+    """Return the candidates that the text commits to: those of the most probable group.
+
+    There are none if its probability is low, or close to that of another group.
+    """
     by_group: dict[int, float] = {}
     for group, value in zip(groups, certainty, strict=True):
         by_group[group] = max(value, by_group.get(group, 0.0))
+    # The zeros stand in for missing groups, so that there are always a first and a second.
     first, second, *_ = *sorted(by_group.values(), reverse=True), 0.0, 0.0
     if first < COMMITS_AT or first - second < CLEARLY:
         return frozenset()
@@ -227,7 +241,10 @@ def _sigmoid(margin: float) -> float:
 
 
 def commit_signs(mentions: Sequence[Mention], groups: Sequence[int]) -> list[tuple[float, ...]]:
-    """Return the signs of each mentioned group, by number, in the order of :data:`COMMIT_SIGNS`."""
+    """Return the features (signs) of each mentioned group, sorted by group number.
+
+    The features are in the order of :data:`COMMIT_SIGNS`.
+    """
     numbers = sorted({groups[mention.candidate] for mention in mentions})
     return [_commit_signs(mentions, groups, number) for number in numbers]
 
@@ -235,34 +252,36 @@ def commit_signs(mentions: Sequence[Mention], groups: Sequence[int]) -> list[tup
 def _commit_signs(
     mentions: Sequence[Mention], groups: Sequence[int], group: int
 ) -> tuple[float, ...]:
-    own = [m for m in mentions if groups[m.candidate] == group]
+    group_mentions = [m for m in mentions if groups[m.candidate] == group]
     rivals = [m for m in mentions if groups[m.candidate] != group]
-    asserted = [m.probabilities[0] for m in own]
-    best = max(own, key=lambda m: m.probabilities[0])
+    asserted = [m.probabilities[0] for m in group_mentions]
+    # The stances are in the order of Stance: 0 is the probability of an assertion.
+    best = max(group_mentions, key=lambda m: m.probabilities[0])
     best_rival = max(rivals, key=lambda m: m.probabilities[0], default=None)
     rival_asserted = best_rival.probabilities[0] if best_rival else 0.0
     by_rival: dict[int, float] = {}
     for m in rivals:
         number = groups[m.candidate]
         by_rival[number] = max(by_rival.get(number, 0.0), m.probabilities[0])
+    # In the order of COMMIT_SIGNS.
     return (
         max(asserted),
         asserted[0],
         asserted[-1],
         min(asserted),
-        float(min(len(own), 4)),
-        *(max(m.probabilities[i] for m in own) for i in range(1, len(STANCES))),
-        own[-1].probabilities[1],
-        own[-1].probabilities[3],
+        float(min(len(group_mentions), 4)),
+        *(max(m.probabilities[i] for m in group_mentions) for i in range(1, len(STANCES))),
+        group_mentions[-1].probabilities[1],
+        group_mentions[-1].probabilities[3],
         float(len(by_rival)),
         rival_asserted,
         rivals[-1].probabilities[0] if rivals else 0.0,
         *(max((m.probabilities[i] for m in rivals), default=0.0) for i in (4, 1, 2, 3)),
         sum(value for value in by_rival.values()),
         max(asserted) - rival_asserted,
-        float(mentions[0] in own),
-        float(mentions[-1] in own),
-        float(bool(rivals) and own[-1].start > rivals[-1].start),
+        float(mentions[0] in group_mentions),
+        float(mentions[-1] in group_mentions),
+        float(bool(rivals) and group_mentions[-1].start > rivals[-1].start),
         float(best_rival is not None and best.start > best_rival.start),
     )
 

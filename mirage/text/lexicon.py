@@ -1,4 +1,4 @@
-"""The words of a language that simple rules have to know, from a file a language."""
+"""Word lists for each language, read from one file per language."""
 
 from __future__ import annotations
 
@@ -15,31 +15,31 @@ __all__ = ["Lexicon", "lexicon"]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Lexicon:
-    """What rules know of one language; every word is in NFC and lower case.
+    """The word lists of one language; every word is in NFC and lower case.
 
-    In the phrases a ``*`` at an end stands for any letters, and `` ... `` for a few words.
+    In the phrases, ``*`` at an end matches any letters, and `` ... `` matches a few words.
 
     Attributes:
-        abstention: phrases that say that a question is not answered.
-        contrast: words such as "but" and "instead".
-        negation: words and affixes that negate.
-        numbers: words for numbers, and what they count.
-        months: names of months and their abbreviations, 1 to 12.
-        function_words: the commonest words, which say nothing of the matter.
-        titles: what stands before names, such as "Dr".
-        yes: words that affirm.
-        no: words that deny.
-        attribution: words that report a belief as that of others, such as "many say".
-        falsity: words that call something false, such as "wrong" and "myth".
-        truth: words that call something true, such as "in fact".
-        exclusion: words that set something apart, such as "instead of" and "unlike".
-        alternative: words that leave a choice open, such as "or" and "possibly".
-        retraction: words that take back what was said, such as "sorry" and "correction".
-        comparison: words that compare, such as "than".
-        answer_words: words that introduce an answer, such as "the answer is".
-        inferiority: words that put something below what they name, such as "second only to".
-        condition: words that introduce a case that need not be real, such as "if".
-        cue_free: words that contain one of the words above by chance.
+        abstention: Phrases that state that a question is not answered.
+        contrast: Words such as "but" and "instead".
+        negation: Words and affixes that negate.
+        numbers: Values of number words.
+        months: Numbers, 1 to 12, of the names of months and their abbreviations.
+        function_words: The most frequent words, which have little meaning of their own.
+        titles: Words before names, such as "Dr".
+        yes: Words that affirm.
+        no: Words that deny.
+        attribution: Words that report the belief of someone else, such as "many say".
+        falsity: Words that call something false, such as "wrong" and "myth".
+        truth: Words that call something true, such as "in fact".
+        exclusion: Words that exclude something, such as "instead of" and "unlike".
+        alternative: Words that leave a choice open, such as "or" and "possibly".
+        retraction: Words that withdraw an earlier statement, such as "sorry" and "correction".
+        comparison: Words that compare, such as "than".
+        answer_words: Words that introduce an answer, such as "the answer is".
+        inferiority: Words that rank something below the next name, such as "second only to".
+        condition: Words that introduce a hypothetical case, such as "if".
+        cue_free: Words that contain one of the words above by chance.
     """
 
     abstention: tuple[str, ...]
@@ -66,10 +66,17 @@ class Lexicon:
 
 @cache
 def lexicon(code: str) -> Lexicon:
-    """The lexicon of a language, by its ISO 639-1 code.
+    """Return the lexicon of a language.
+
+    Args:
+        code: ISO 639-1 code of the language.
 
     Raises:
-        UnknownNameError: no such language.
+        UnknownNameError: If there is no such language.
+
+    Example:
+        >>> lexicon("en").months["april"]
+        4
     """
     code = Language.of(code).code
     source = resources.files("mirage") / "data" / "lexicon" / f"{code}.json"
@@ -77,7 +84,7 @@ def lexicon(code: str) -> Lexicon:
     special = {"numbers", "months", "function_words"}
     lists = (field.name for field in fields(Lexicon) if field.name not in special)
     return Lexicon(
-        # A list that a language does not have yet is empty.
+        # A list that is missing in the file of a language is empty.
         **{name: tuple(entries.get(name, ())) for name in lists},
         numbers=entries["numbers"],
         months=entries["months"],

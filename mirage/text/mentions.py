@@ -1,4 +1,4 @@
-"""Whether a text says a name, a number or a short phrase, whatever ending or accent it carries."""
+"""Decide whether a text mentions a name, number or short phrase, with any ending or accents."""
 
 from __future__ import annotations
 
@@ -16,118 +16,137 @@ from mirage.text.tokens import tokenize
 __all__ = ["MENTIONED_AT", "bare", "folded", "mention", "mentioned", "stem"]
 
 SHORT = 4
-"""Of a phrase with so few n-grams or fewer, none may lack."""
+"""Largest number of n-grams of a phrase that has to match completely."""
 
 MENTIONED_AT = 0.75
-"""The recall from which on a phrase counts as mentioned."""
+"""Recall from which a phrase counts as mentioned."""
 
 _SAME_LETTERS = str.maketrans("أإآٱىةيك", "اااایهیک")
-# Marks that make another letter: vowels of India and Thailand, the voicing of kana.
+# Marks that change a letter into another: vowels of Indian scripts and Thai, voicing of kana.
 _KEPT_MARKS = {*range(0x0900, 0x1AB0), 0x3099, 0x309A}
 
 
 def mention(phrase: str, text: str, language: str | Language) -> float:
-    """How much of a short phrase one place of a text holds, from 0 to 1.
+    """Return how much of a short phrase is mentioned in one stretch of a text, from 0 to 1.
 
-    The numbers of the phrase have to stand in the text, in any script's digits and with or without
-    marks between them, or as equal values (``5.5 thousand`` for ``5,500``); else it is 0. Of the
-    rest it is the share of character n-grams (3, or 2 where a character is a syllable or a word)
-    found within one stretch of the text that is half as long again as the phrase. So endings, a
-    title left out and small differences of spelling cost little, and letters from all over the text
-    count for nothing. A phrase of four n-grams or fewer that is not there whole is at most 0.7.
-    Case, width, accents and marks that a script may leave out are folded.
+    The numbers of the phrase must be in the text, or the result is 0. They may be in any script's
+    digits, with or without marks between them, or as equal values (``5.5 thousand`` for ``5,500``).
+
+    For the rest of the phrase, the result is the share of its character n-grams that occur within
+    one stretch of the text that is half as long again as the phrase. An n-gram has 3 characters, or
+    2 if a character is a syllable or a word. So endings, an omitted title and small differences of
+    spelling cost little, and letters scattered over the text do not count. A phrase of at most four
+    n-grams that does not occur completely scores at most 0.7. Differences of case, width, accents
+    and optional marks are ignored.
 
     Args:
-        phrase: a name, a number, a few words; only that much is compared well.
-        text: an answer.
-        language: the language of both.
+        phrase: Name, number or a few words; longer phrases are not compared well.
+        text: Answer.
+        language: Language of the phrase and the text.
 
     Raises:
-        UnknownNameError: no such language.
+        UnknownNameError: If there is no such language.
+
+    Example:
+        >>> mention("Nile", "The river Nile's length is unknown.", "en")
+        1.0
+        >>> mention("Nile", "It is the Congo.", "en") < MENTIONED_AT
+        True
     """
-    return _share(phrase, text, Language.of(language), 0.0)
+    return _mention_score(phrase, text, Language.of(language), 0.0)
 
 
-def _share(phrase: str, text: str, entry: Language, least: float) -> float:
-    """How much of a phrase a text holds; 0 if that is certainly less than ``least``."""
-    stated = numbers(phrase)
-    if not stated <= numbers(text) and not _has_values(phrase, text, entry):
+def _mention_score(phrase: str, text: str, entry: Language, minimum: float) -> float:
+    """Return the score of :func:`mention`; 0 if it is certainly less than ``minimum``."""
+    phrase_numbers = numbers(phrase)
+    if not phrase_numbers <= numbers(text) and not _has_values(phrase, text, entry):
         return 0.0
     pattern = folded(phrase, entry)
     if not pattern:
-        return float(bool(stated))
-    whole = folded(text, entry)
-    if pattern in whole:
+        return float(bool(phrase_numbers))
+    folded_text = folded(text, entry)
+    if pattern in folded_text:
         return 1.0
     length = min(entry.gram_length, len(pattern))
     grams = {pattern[i : i + length] for i in range(len(pattern) - length + 1)}
-    # Most phrases are not there: counting n-grams is much faster than to place them.
-    if sum(gram in whole for gram in grams) < least * len(grams):
+    # Most phrases are not mentioned. Counting n-grams is much faster than locating them.
+    if sum(gram in folded_text for gram in grams) < minimum * len(grams):
         return 0.0
     width = len(pattern) + max(4, len(pattern) // 2)
-    most = _densest(whole, grams, width)
-    share = most / len(grams)
-    # Nile and Niger, with their article, differ in one of four.
-    return share if most == len(grams) or len(grams) > SHORT else min(share, 0.7)
+    best_count = _most_ngrams_in_window(folded_text, grams, width)
+    share = best_count / len(grams)
+    # Of a short phrase every n-gram must match: "Nile" and "Niger" differ in few of them.
+    return share if best_count == len(grams) or len(grams) > SHORT else min(share, 0.7)
 
 
 @lru_cache(maxsize=4096)
 def mentioned(forms: tuple[str, ...], text: str, language: str) -> bool:
-    """Whether a text mentions something in one of the forms that it may have.
+    """Return whether a text mentions something in one of its surface forms.
 
-    A form that is a date, a year, an amount with its unit or a person's name is mentioned in any
-    equal form too: ``15 April 1912`` by ``15.04.1912``, ``6,600 km`` by ``4,100 miles``, ``Miguel
-    de Cervantes`` by ``M. de Cervantes``.
+    If a form is a date, a year, an amount with its unit or a person's name, equal forms count too:
+    ``15.04.1912`` for ``15 April 1912``, ``4,100 miles`` for ``6,600 km``, ``M. de Cervantes`` for
+    ``Miguel de Cervantes``.
+
+    Args:
+        forms: Surface forms of one answer.
+        text: Answer of a system.
+        language: Language of the forms and the text.
 
     Raises:
-        UnknownNameError: no such language.
+        UnknownNameError: If there is no such language.
+
+    Example:
+        >>> mentioned(("15 April 1912",), "It sank on 15.04.1912.", "en")
+        True
     """
     entry = Language.of(language)
-    if any(_share(form, text, entry, MENTIONED_AT) >= MENTIONED_AT for form in forms):
+    if any(_mention_score(form, text, entry, MENTIONED_AT) >= MENTIONED_AT for form in forms):
         return True
     return any(states_equal(value, text, language) for value in form_values(forms, language))
 
 
 def _has_values(phrase: str, text: str, entry: Language) -> bool:
-    """Whether a text has the numbers of a phrase as equal values: ``5.5 thousand`` for 5,500."""
+    """Return whether a text has all numbers of a phrase, in any notation, such as 5.5 thousand."""
     if not (is_marked(phrase, entry) or is_marked(text, entry)):
-        return False  # then equal values have equal digits
+        return False  # without marks and multipliers, equal values have equal digits
     values = plain_values(phrase, entry)
     return (
         bool(values) and len(values) == len(numbers(phrase)) and values <= plain_values(text, entry)
     )
 
 
-def _densest(text: str, grams: set[str], width: int) -> int:
-    """The greatest number of different n-grams that begin within ``width`` characters."""
+def _most_ngrams_in_window(text: str, grams: set[str], width: int) -> int:
+    """Return the largest number of different n-grams that begin within ``width`` characters."""
     window: deque[tuple[int, str]] = deque()
     counts: Counter[str] = Counter()
-    most = 0
-    for place, gram in sorted((at, one) for one in grams for at in _places(one, text)):
-        window.append((place, gram))
+    best_count = 0
+    for position, gram in sorted(
+        (offset, ngram) for ngram in grams for offset in _find_all(ngram, text)
+    ):
+        window.append((position, gram))
         counts[gram] += 1
-        while window[0][0] <= place - width:
-            old = window.popleft()[1]
-            counts[old] -= 1
-            if not counts[old]:
-                del counts[old]
-        most = max(most, len(counts))
-    return most
+        while window[0][0] <= position - width:
+            expired = window.popleft()[1]
+            counts[expired] -= 1
+            if not counts[expired]:
+                del counts[expired]
+        best_count = max(best_count, len(counts))
+    return best_count
 
 
-def _places(gram: str, text: str) -> Iterator[int]:
-    place = text.find(gram)
-    while place >= 0:
-        yield place
-        place = text.find(gram, place + 1)
+def _find_all(gram: str, text: str) -> Iterator[int]:
+    position = text.find(gram)
+    while position >= 0:
+        yield position
+        position = text.find(gram, position + 1)
 
 
 @lru_cache(maxsize=4096)
 def folded(text: str, entry: Language) -> str:
-    """Words without numbers and without what may be left out, a space before each.
+    """Return the stems of a text's words without its numbers, each with a space before it.
 
-    No space stands after a word, so that a phrase is found at the beginning of a longer word: its
-    ending costs nothing. Scripts without spaces have none.
+    No space follows a word, so that a phrase also matches the beginning of a longer word and
+    endings cost nothing. In scripts without spaces, no spaces are added.
     """
     tokens = tokenize(without_numbers(text), entry)
     gap = "" if entry.tokens == "character" else " "
@@ -135,7 +154,7 @@ def folded(text: str, entry: Language) -> str:
 
 
 def stem(token: str, entry: Language) -> str:
-    """A token as :func:`bare` leaves it, without what is only written as one with it."""
+    """Return a token without accents and without an attached prefix such as an article."""
     word = bare(token)
     return _prefix(entry.prefixes).sub("", word) if entry.prefixes else word
 
@@ -147,7 +166,10 @@ def _prefix(prefixes: str) -> re.Pattern[str]:
 
 @lru_cache(maxsize=1 << 15)
 def bare(token: str) -> str:
-    """A token without accents and points, with one letter for those that stand for each other."""
+    """Return a token without accents and vowel points.
+
+    Letters that are interchangeable in Arabic scripts become one letter.
+    """
     if token.isascii():
         return token
     letters = (

@@ -1,4 +1,4 @@
-"""The numbers in a text, whatever their script and marks."""
+"""Find the numbers in a text, in the digits of any script and with any separators."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from functools import lru_cache
 
 __all__ = ["decimal_parts", "numbers", "plain_numbers", "without_numbers"]
 
-# Digits in groups of three, with a space or a mark between them, or in one piece; then decimals.
+# Digits in groups of three separated by a space or a mark, or without groups; then decimals.
 _NUMBER = re.compile(r"\d(?:\d{0,2}(?:[.,٫٬'’ \u00a0\u2009\u202f]\d{3})+(?!\d)|\d*)(?:[.,٫]\d+)*")
 
 
@@ -18,20 +18,20 @@ _HOURS, _MINUTES = 24, 60
 
 @lru_cache(maxsize=4096)
 def numbers(text: str) -> frozenset[str]:
-    """The numbers in a text, as ASCII digits without their marks: ``6,600`` is ``6600``.
+    """Return the numbers in a text, as ASCII digits without separators: ``6,600`` is ``6600``.
 
-    Decimals are set off with a point, without zeros at their end: ``130,50`` is ``130.5``.
+    Decimals follow a point and have no trailing zeros: ``130,50`` is ``130.5``.
     """
     return frozenset(map(_canonical, _NUMBER.findall(text)))
 
 
 def plain_numbers(text: str) -> str:
-    """The text with ASCII digits alone for every number, a space on either side."""
+    """Return the text with every number as ASCII digits only, with a space on either side."""
     return _NUMBER.sub(lambda match: f" {_digits(match[0])} ", text)
 
 
 def _canonical(number: str) -> str:
-    """The digits of a number, with a point before its decimals."""
+    """Return a number as ASCII digits, with a point before its decimals."""
     if number.isdecimal():
         return _digits(number)
     parts = decimal_parts(number)
@@ -42,10 +42,13 @@ def _canonical(number: str) -> str:
 
 
 def decimal_parts(number: str) -> tuple[str, str] | None:
-    """The ASCII digits before and behind the decimal mark; ``None`` if a mark may be anything else.
+    """Return the ASCII digits before and after the decimal mark.
 
-    A single mark before three digits groups them: 5,500 and 5.500 are thousands. A number such as
-    ``15.00`` may be a time.
+    A single mark before three digits separates thousands: 5,500 and 5.500 are 5500.
+
+    Returns:
+        The two parts, the second one empty if there are no decimals. ``None`` if the marks are
+        ambiguous, such as in ``15.00``, which may be a time.
     """
     marks = [char for char in number if not char.isdecimal()]
     groups = [_digits(part) for part in _MARK.split(number)]
@@ -64,7 +67,7 @@ def decimal_parts(number: str) -> tuple[str, str] | None:
 
 
 def _is_grouped(groups: list[str]) -> bool:
-    """Whether digits are in groups of three, or as in India 12,34,567."""
+    """Return whether digits are in groups of three, or as in India 12,34,567."""
     return len(groups[0]) <= 3 and len(groups[-1]) == 3 and {len(g) for g in groups[1:]} <= {2, 3}
 
 
@@ -75,5 +78,5 @@ def _digits(number: str) -> str:
 
 
 def without_numbers(text: str) -> str:
-    """The text with a space for every number."""
+    """Return the text with a space in place of every number."""
     return _NUMBER.sub(" ", text)

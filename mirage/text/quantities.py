@@ -1,4 +1,4 @@
-"""The numbers and dates that a text states, in digits of any script and in words, and where."""
+"""Find the numbers and dates of a text, in digits of any script and in words."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ __all__ = [
 Values = frozenset[float]
 Day = tuple[int, int]  # of a month
 
-_MULTIPLIER = 100  # from here on a number word multiplies what stands before it
+_MULTIPLIER = 100  # a number word of at least this value multiplies the number before it
 _MARKS = ".,٫٬'’ \u00a0\u2009\u202f"
 _DIGITS = re.compile(
     rf"\d{{1,2}}[:：]\d\d(?!\d)"
@@ -50,14 +50,21 @@ _HAN_POWERS = {"十": 10, "百": 100, "千": 1000, "万": 10**4, "萬": 10**4} |
 HOURS = 24
 
 UNMISTAKABLE = 6
-"""Letters from which on a month's name is nothing else, even without a day or year beside it."""
+"""Number of letters from which the name of a month needs no day or year beside it."""
 
 LONGEST_WORD = 60
-"""Characters of a word that may be a number."""
+"""Maximum number of characters of a number word."""
 
 
 class Quantity(NamedTuple):
-    """A number as it stands in a text, and the values that it may have."""
+    """A number in a text.
+
+    Attributes:
+        start: Offset of the first character.
+        end: Offset behind the last character.
+        values: Values that the number may have.
+        spelled: Whether it is written in words.
+    """
 
     start: int
     end: int
@@ -66,7 +73,7 @@ class Quantity(NamedTuple):
 
 
 class Date(NamedTuple):
-    """A month with a day or a year beside it; ``None`` for what is not said."""
+    """A month with a day or a year beside it; ``None`` for a part that is not stated."""
 
     start: int
     end: int
@@ -76,40 +83,52 @@ class Date(NamedTuple):
 
 
 def quantities(text: str, language: str | Language) -> tuple[Quantity, ...]:
-    """The numbers of a text, in order, those in words too.
+    """Return the numbers of a text, in digits and in words, in order.
 
-    Digits that are part of a name (``K2``, ``COVID-19``) are none. Number words are those of the
-    language's lexicon and what is composed of them; where a script parts no words, only what can
-    hardly be anything else.
+    Digits in a name (``K2``, ``COVID-19``) are left out. Number words are those of the language's
+    lexicon and their compounds. If a script has no spaces between words, only unambiguous number
+    words count.
+
+    Args:
+        text: Text to search.
+        language: Language of the number words.
 
     Raises:
-        UnknownNameError: no such language.
+        UnknownNameError: If there is no such language.
+
+    Example:
+        >>> [sorted(q.values) for q in quantities("It has 550 seats in three halls.", "en")]
+        [[550.0], [3.0]]
     """
     entry = Language.of(language)
-    in_digits = list(_in_digits(text, entry))
-    taken = {place for quantity in in_digits for place in range(quantity.start, quantity.end)}
-    in_words = (q for q in _in_words(text, entry) if q.start not in taken)
-    return tuple(sorted((*in_digits, *in_words)))
+    digit_quantities = list(_iter_digit_quantities(text, entry))
+    digit_offsets = {
+        offset for quantity in digit_quantities for offset in range(quantity.start, quantity.end)
+    }
+    word_quantities = (
+        q for q in _iter_word_quantities(text, entry) if q.start not in digit_offsets
+    )
+    return tuple(sorted((*digit_quantities, *word_quantities)))
 
 
 @lru_cache(maxsize=4096)
 def values_in(text: str, language: str | Language) -> Values:
-    """Every value that any reading of the numbers in a text may have.
+    """Return every value that any reading of the numbers in a text may have.
 
-    Beside the values of :func:`quantities` they are the parts of times, of dates and of composed
-    words, numbers that are parts of names, hours counted from noon, and neighbouring digits as
-    one number.
+    In addition to the values of :func:`quantities`, these are: the parts of times, dates and
+    compound number words; numbers in names; hours counted from noon; neighbouring digits as one
+    number.
 
     Raises:
-        UnknownNameError: no such language.
+        UnknownNameError: If there is no such language.
     """
     entry = Language.of(language)
     values: set[float] = set()
     for match in _DIGITS.finditer(text):
         values |= _digit_values(match[0]) | _parts(match[0])
-    for quantity in _in_digits(text, entry):
+    for quantity in _iter_digit_quantities(text, entry):
         values |= quantity.values
-    for quantity in _in_words(text, entry, loose=True):
+    for quantity in _iter_word_quantities(text, entry, loose=True):
         values |= quantity.values
     for run in re.findall(r"(?<!\d)\d++(?:[ \u00a0-]\d++)+", text):
         values.add(float("".join(filter(str.isdecimal, run))[:15]))
@@ -135,7 +154,10 @@ def _digit_values(number: str) -> Values:
 
 
 def _times(hour: int, minute: int) -> Values:
-    """A time on both clocks, as a decimal number; a full hour as its hour too."""
+    """Return a time as decimal numbers on the 12- and 24-hour clock: 3:30 as 3.3 and 15.3.
+
+    A full hour is also included as a whole number of hours.
+    """
     hours = {hour, hour % 12, hour % 12 + 12} if hour <= HOURS else {hour}
     times = {round(hour + minute / 100, 2) for hour in hours}
     return frozenset(times | (set(map(float, hours)) if minute == 0 else set()))
@@ -147,55 +169,67 @@ def _parts(number: str) -> set[float]:
     return {*parts, *hours}
 
 
-def _in_digits(text: str, entry: Language) -> Iterator[Quantity]:
+def _iter_digit_quantities(text: str, entry: Language) -> Iterator[Quantity]:
     until = 0
     for match in _DIGITS.finditer(text):
         start, end = match.span()
         if start < until or _IN_A_NAME.search(text, max(start - 4, 0), start):
             continue
         values = _digit_values(match[0])
-        end, values = _multiplied(text, end, values, entry)
+        end, values = _apply_multiplier(text, end, values, entry)
         until = end
         yield Quantity(start, end, values, False)
 
 
-def _multiplied(text: str, end: int, values: Values, entry: Language) -> tuple[int, Values]:
-    """A number in digits with the word behind it, as in ``3 million`` and ``35万``."""
-    match = _multiplier(entry).match(text, end)
+def _apply_multiplier(text: str, end: int, values: Values, entry: Language) -> tuple[int, Values]:
+    """Multiply a number in digits by the word behind it, as in ``3 million`` and ``35万``.
+
+    Returns:
+        The offset behind the word, and the possible values of the product.
+    """
+    match = _multiplier_pattern(entry).match(text, end)
     if match is None:
         return end, values
     factor = _factor(match[1], entry)
     products = frozenset(round(value * factor, 3) for value in values)
     rest = _DIGITS.match(text, match.end())
-    if rest is None or not _closed(entry):
+    if rest is None or not _allows_number_inside_run(entry):
         return match.end(), products
-    end, less = _multiplied(text, rest.end(), _digit_values(rest[0]), entry)
-    return end, frozenset(a + b for a in products for b in less)
+    end, remainder = _apply_multiplier(text, rest.end(), _digit_values(rest[0]), entry)
+    return end, frozenset(a + b for a in products for b in remainder)
 
 
 @lru_cache(maxsize=64)
-def _multiplier(entry: Language) -> re.Pattern[str]:
+def _multiplier_pattern(entry: Language) -> re.Pattern[str]:
     words = [word for word, value in lexicon(entry.code).numbers.items() if value >= _MULTIPLIER]
     if entry.script in ("Han", "Japanese"):
         return re.compile("[ \u00a0]?([百千万萬億亿兆]+)")
-    end = "" if _closed(entry) else f"(?![{IN_WORD}])"
+    end = "" if _allows_number_inside_run(entry) else f"(?![{IN_WORD}])"
     return re.compile(rf"[\s-]?({any_of(words) or '(?!)'}){end}", re.IGNORECASE)
 
 
 def multiplier_at(text: str, end: int, entry: Language) -> tuple[int, int]:
-    """Where the word behind a number ends that multiplies it, and its value; 1 without one."""
-    match = _multiplier(entry).match(text, end)
+    """Return the end and the value of a word, as in "3 million", that multiplies a number.
+
+    The value is 1 if there is no such word.
+
+    Args:
+        text: Text with the number.
+        end: Offset behind the number.
+        entry: Language of the text.
+    """
+    match = _multiplier_pattern(entry).match(text, end)
     return (end, 1) if match is None else (match.end(), int(_factor(match[1], entry)))
 
 
 def multiplies(text: str, entry: Language) -> bool:
-    """Whether a word of a text multiplies the number in digits before it, as in 3 million."""
-    return _multiplied_number(entry).search(text) is not None
+    """Return whether a word of a text multiplies the digits before it, as in 3 million."""
+    return _multiplied_number_pattern(entry).search(text) is not None
 
 
 @lru_cache(maxsize=64)
-def _multiplied_number(entry: Language) -> re.Pattern[str]:
-    multiplier = _multiplier(entry)
+def _multiplied_number_pattern(entry: Language) -> re.Pattern[str]:
+    multiplier = _multiplier_pattern(entry)
     return re.compile(rf"\d{multiplier.pattern}", multiplier.flags)
 
 
@@ -205,24 +239,24 @@ def _factor(word: str, entry: Language) -> float:
     return lexicon(entry.code).numbers[word.casefold()]
 
 
-def _closed(entry: Language) -> bool:
-    """Whether a number word may stand in the middle of a run of letters."""
+def _allows_number_inside_run(entry: Language) -> bool:
+    """Return whether number words of a language may be in the middle of a run of letters."""
     return entry.gram_length == 2
 
 
 # Words --------------------------------------------------------------------------------------------
 
 
-def _in_words(text: str, entry: Language, loose: bool = False) -> Iterator[Quantity]:
+def _iter_word_quantities(text: str, entry: Language, loose: bool = False) -> Iterator[Quantity]:
     if entry.script in ("Han", "Japanese"):
-        yield from _in_han(text, loose)
+        yield from _iter_han_quantities(text, loose)
     elif entry.script == "Thai":
-        yield from _in_thai(text, entry, loose)
+        yield from _iter_thai_quantities(text, entry, loose)
     else:
-        yield from _in_spaced_words(text, entry, loose)
+        yield from _iter_spaced_quantities(text, entry, loose)
 
 
-def _in_han(text: str, loose: bool) -> Iterator[Quantity]:
+def _iter_han_quantities(text: str, loose: bool) -> Iterator[Quantity]:
     for match in _HAN_NUMBER.finditer(text):
         if len(match[0]) > 1 or loose:
             values = _han_values(match[0])
@@ -252,7 +286,7 @@ def _han_values(number: str) -> Values:
 
 
 @lru_cache(maxsize=4)
-def _thai_number(entry: Language) -> re.Pattern[str]:
+def _thai_number_pattern(entry: Language) -> re.Pattern[str]:
     words = [
         word for word, value in lexicon(entry.code).numbers.items() if value == int(value) != 0
     ]
@@ -260,12 +294,14 @@ def _thai_number(entry: Language) -> re.Pattern[str]:
     return re.compile(f"(?:{alternatives})+")
 
 
-def _in_thai(text: str, entry: Language, loose: bool) -> Iterator[Quantity]:
-    pattern = _thai_number(entry)
-    one = re.compile(pattern.pattern[:-1])
+def _iter_thai_quantities(text: str, entry: Language, loose: bool) -> Iterator[Quantity]:
+    pattern = _thai_number_pattern(entry)
+    single_number = re.compile(pattern.pattern[:-1])
     for match in pattern.finditer(text):
-        parts = [float(lexicon(entry.code).numbers[word]) for word in one.findall(match[0])]
-        values = _composed(parts)
+        parts = [
+            float(lexicon(entry.code).numbers[word]) for word in single_number.findall(match[0])
+        ]
+        values = _compose_values(parts)
         if loose:
             values |= set(parts)
         elif len(parts) == 1 and parts[0] < 10:
@@ -273,7 +309,7 @@ def _in_thai(text: str, entry: Language, loose: bool) -> Iterator[Quantity]:
         yield Quantity(match.start(), match.end(), values, True)
 
 
-def _in_spaced_words(text: str, entry: Language, loose: bool) -> Iterator[Quantity]:
+def _iter_spaced_quantities(text: str, entry: Language, loose: bool) -> Iterator[Quantity]:
     conjunctions = frozenset(map(str.casefold, entry.conjunctions))
     run: list[Sequence[float]] = []
     start = end = 0
@@ -281,14 +317,14 @@ def _in_spaced_words(text: str, entry: Language, loose: bool) -> Iterator[Quanti
     for match in WORD.finditer(text):
         gap = text[end : match.start()]
         word = match[0].casefold()
-        close = len(gap) < 3 and not gap.strip(_JOINTS)
-        if run and close and joined and word in conjunctions:
+        is_close = len(gap) < 3 and not gap.strip(_JOINTS)
+        if run and is_close and joined and word in conjunctions:
             joined, end_of_conjunction = False, match.end()
-            end, kept = end_of_conjunction, end
+            end, end_before_conjunction = end_of_conjunction, end
             continue
         values = word_values(word, entry)
-        if run and not (values and close):
-            yield _run(run, start, end if joined else kept, loose)
+        if run and not (values and is_close):
+            yield _run_quantity(run, start, end if joined else end_before_conjunction, loose)
             run, joined = [], True
         if values:
             start = start if run else match.start()
@@ -296,37 +332,44 @@ def _in_spaced_words(text: str, entry: Language, loose: bool) -> Iterator[Quanti
             joined = True
         end = match.end()
     if run:
-        yield _run(run, start, end if joined else kept, loose)
+        yield _run_quantity(run, start, end if joined else end_before_conjunction, loose)
 
 
-def _run(run: Sequence[Sequence[float]], start: int, end: int, loose: bool) -> Quantity:
+def _run_quantity(run: Sequence[Sequence[float]], start: int, end: int, loose: bool) -> Quantity:
     parts = [part for values in run for part in values]
-    values = _composed(parts)
+    values = _compose_values(parts)
     if loose or (len(run) > 1 and not any(part >= 10 for part in parts)):
-        values |= set(parts)  # several numbers, rather than one
+        values |= set(parts)  # digits in a row may be several numbers
     return Quantity(start, end, values, True)
 
 
 @lru_cache(maxsize=1 << 15)
 def word_values(word: str, entry: Language) -> tuple[float, ...]:
-    """The number words that one word is made of, as their values; none where it is no number."""
-    known = lexicon(entry.code).numbers
-    value = known.get(word)
+    """Return the values of the number words that make up one word; empty if it is not a number."""
+    number_values = lexicon(entry.code).numbers
+    value = number_values.get(word)
     if value is not None:
         return (float(value),) if value == int(value) else ()
     if entry.script == "Hangul":
-        key = next((word[:n] for n in range(4, 1, -1) if word[:n] in known), None)
-        fits = key is not None and len(word) - len(key) <= 3 and known[key] == int(known[key])
-        return (float(known[key]),) if fits and key else ()
-    pattern, one = _compound(entry)
+        key = next((word[:n] for n in range(4, 1, -1) if word[:n] in number_values), None)
+        fits = (
+            key is not None
+            and len(word) - len(key) <= 3
+            and number_values[key] == int(number_values[key])
+        )
+        return (float(number_values[key]),) if fits and key else ()
+    pattern, single_number = _compound_patterns(entry)
     if len(word) > LONGEST_WORD or not pattern.fullmatch(word):
         return ()
-    return tuple(float(known[part]) for part in one.findall(word))
+    return tuple(float(number_values[part]) for part in single_number.findall(word))
 
 
 @lru_cache(maxsize=64)
-def _compound(entry: Language) -> tuple[re.Pattern[str], re.Pattern[str]]:
-    """Words of several number words, as in ``siebenundzwanzig``, or behind a glued "and"."""
+def _compound_patterns(entry: Language) -> tuple[re.Pattern[str], re.Pattern[str]]:
+    """Return a pattern for compounds of number words, and one for a single number word.
+
+    A compound is, for example, ``siebenundzwanzig``; it may begin with an attached "and".
+    """
     words = [
         word
         for word, value in lexicon(entry.code).numbers.items()
@@ -338,8 +381,11 @@ def _compound(entry: Language) -> tuple[re.Pattern[str], re.Pattern[str]]:
     return re.compile(whole), re.compile(number)
 
 
-def _composed(parts: Sequence[float]) -> Values:
-    """The values that a run of number words may have in one language or another."""
+def _compose_values(parts: Sequence[float]) -> Values:
+    """Return the values of consecutive number words, such as 300 for 3 and 100.
+
+    Orders of all languages are tried, so there may be several values.
+    """
     total = current = 0.0
     for part in parts:
         if part >= 1000:
@@ -350,7 +396,7 @@ def _composed(parts: Sequence[float]) -> Values:
         else:
             current += part
     values = {total + current}
-    # The multiplier stands first in Swahili and Yoruba: elfu tatu is 3,000.
+    # The multiplier comes first in Swahili and Yoruba: elfu tatu is 3,000.
     total, scale = 0.0, 0.0
     for part in parts:
         if part >= _MULTIPLIER:
@@ -374,39 +420,48 @@ _NUMERIC = re.compile(r"(?<!\d)(\d{1,4})([./-])(\d{1,2})\2(\d{1,4})(?!\d)")
 
 
 def dates(text: str, language: str | Language) -> tuple[Date, ...]:
-    """The dates with the name of a month, or its number as in ``5月3日``.
+    """Return the dates with the name of a month, or its number as in ``5月3日``.
 
-    A short name counts with a day or a year beside it only: March, may and mars are words too.
+    A short name counts only with a day or a year beside it, because March, may and mars are words
+    too.
+
+    Args:
+        text: Text to search.
+        language: Language of the names of months.
 
     Raises:
-        UnknownNameError: no such language.
+        UnknownNameError: If there is no such language.
+
+    Example:
+        >>> [(d.day, d.month, d.year) for d in dates("It sank on 15 April 1912.", "en")]
+        [(15, 4, 1912)]
     """
     entry = Language.of(language)
-    found = []
+    matches = []
     for start, end, month in _months(text, entry):
         first, last, year = start, end, None
-        first, last, day = _day(text, start, end, entry)
-        if behind := _YEAR_BEHIND.match(text, last, last + 18):
-            year, last = int(behind[1]), behind.end()
-        elif before := _YEAR_BEFORE.search(text, max(first - 10, 0), first):
-            year, first = int(before[1]), before.start()
+        first, last, day = _day_beside(text, start, end, entry)
+        if year_after := _YEAR_BEHIND.match(text, last, last + 18):
+            year, last = int(year_after[1]), year_after.end()
+        elif year_before := _YEAR_BEFORE.search(text, max(first - 10, 0), first):
+            year, first = int(year_before[1]), year_before.start()
         if day is not None and not 1 <= day <= 31:
             day = None
         if day or year or _numbers_months(entry) or end - start >= UNMISTAKABLE:
-            found.append(Date(first, last, day, month, year))
-    return tuple(found)
+            matches.append(Date(first, last, day, month, year))
+    return tuple(matches)
 
 
-def _day(text: str, start: int, end: int, entry: Language) -> tuple[int, int, int | None]:
-    """The day beside a month, and where both stand."""
+def _day_beside(text: str, start: int, end: int, entry: Language) -> tuple[int, int, int | None]:
+    """Return the start and end of a month with the day beside it, and the day or ``None``."""
     if _numbers_months(entry):
-        behind = _HAN_DAY.match(text, end)
-        return (start, behind.end(), _small(behind[1])) if behind else (start, end, None)
+        after = _HAN_DAY.match(text, end)
+        return (start, after.end(), _parse_small_number(after[1])) if after else (start, end, None)
     before = _DAY_BEFORE.search(text, max(start - 14, 0), start)
     if before and not _IN_MONTH.search(before[0]):  # Apollo 11 in July
         return before.start(), end, int(before[1])
-    if behind := _DAY_BEHIND.match(text, end):
-        return start, behind.end(), int(behind[1])
+    if after := _DAY_BEHIND.match(text, end):
+        return start, after.end(), int(after[1])
     return start, end, None
 
 
@@ -414,24 +469,24 @@ def _numbers_months(entry: Language) -> bool:
     return entry.script in ("Han", "Japanese", "Hangul")
 
 
-def _small(number: str) -> int:
+def _parse_small_number(number: str) -> int:
     return int(number) if number.isdecimal() else int(max(_han_values(number)))
 
 
 @lru_cache(maxsize=4096)
 def days_in(text: str, language: str | Language) -> tuple[frozenset[Day], frozenset[int]]:
-    """Every day and month that any reading of a text may state together; and every month.
+    """Return every (day, month) that a text may state in any reading, and every month.
 
     Raises:
-        UnknownNameError: no such language.
+        UnknownNameError: If there is no such language.
     """
     entry = Language.of(language)
     pairs: set[tuple[int, int]] = set()
     months = set()
     for start, end, month in _months(text, entry):
         months.add(month)
-        near = re.findall(r"(?<!\d)\d{1,2}(?!\d)", text[max(start - 24, 0) : end + 24])
-        pairs |= {(int(day), month) for day in near}
+        nearby_numbers = re.findall(r"(?<!\d)\d{1,2}(?!\d)", text[max(start - 24, 0) : end + 24])
+        pairs |= {(int(day), month) for day in nearby_numbers}
     for match in _NUMERIC.finditer(text):
         a, b, c = int(match[1]), int(match[3]), int(match[4])
         pairs |= {(a, b), (b, a), (c, b), (b, c)}
@@ -447,37 +502,37 @@ _MONTHS = 12
 def _months(text: str, entry: Language) -> Iterator[tuple[int, int, int]]:
     if _numbers_months(entry):
         for match in _MONTH_NUMBER.finditer(text):
-            month = _small(match[1])
+            month = _parse_small_number(match[1])
             if 1 <= month <= _MONTHS:
                 yield match.start(), match.end(), month
     elif entry.script == "Thai":
-        for match in _month_names(entry).finditer(text):
+        for match in _month_names_pattern(entry).finditer(text):
             yield match.start(), match.end(), lexicon(entry.code).months[match[0]]
     else:
         yield from _month_words(text, entry)
 
 
 @lru_cache(maxsize=4)
-def _month_names(entry: Language) -> re.Pattern[str]:
+def _month_names_pattern(entry: Language) -> re.Pattern[str]:
     return re.compile(any_of(lexicon(entry.code).months))
 
 
 def _month_words(text: str, entry: Language) -> Iterator[tuple[int, int, int]]:
-    months, openers = lexicon(entry.code).months, _openers(entry)
-    before: tuple[int, str] | None = None
+    months, openers = lexicon(entry.code).months, _first_month_words(entry)
+    previous_word: tuple[int, str] | None = None
     for match in WORD.finditer(text):
         word = match[0].casefold()
-        pair = months.get(f"{before[1]} {word}") if before else None
-        if before and pair:
-            yield before[0], match.end(), pair
+        two_word_month = months.get(f"{previous_word[1]} {word}") if previous_word else None
+        if previous_word and two_word_month:
+            yield previous_word[0], match.end(), two_word_month
         elif month := _month(word, entry):
             yield match.start(), match.end(), month
-        before = (match.start(), word) if word in openers else None
+        previous_word = (match.start(), word) if word in openers else None
 
 
 @lru_cache(maxsize=64)
-def _openers(entry: Language) -> frozenset[str]:
-    """The first words of months of two words."""
+def _first_month_words(entry: Language) -> frozenset[str]:
+    """Return the first words of names of months that have two words."""
     return frozenset(name.split()[0] for name in lexicon(entry.code).months if " " in name)
 
 

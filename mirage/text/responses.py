@@ -1,4 +1,4 @@
-"""A response parsed: its sections, citations and sentences."""
+"""Parse a response into its sections, citations and sentences."""
 
 from __future__ import annotations
 
@@ -6,7 +6,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from mirage.languages import Language
-from mirage.text._layout import blanked, mask_layout, mask_small_talk, unmasked, unwrapped
+from mirage.text._layout import (
+    blank_layout,
+    mask_layout,
+    mask_small_talk,
+    remove_layout,
+    unwrap_response,
+)
 from mirage.text._sections import section, sections
 from mirage.text._small_talk import Context
 from mirage.text._unicode import nfc
@@ -18,18 +24,19 @@ __all__ = ["ParsedResponse", "parse"]
 
 @dataclass(frozen=True, slots=True)
 class ParsedResponse:
-    """What :func:`parse` finds in one response.
+    """The sections, citations and sentences of a response, as :func:`parse` returns them.
 
     Attributes:
-        reason: the reason section as written, stripped; empty where there is none.
-        answer: the answer section as written, stripped; empty where there is none.
-        answer_text: the answer's content without citations, also without those that name no
-            passage.
-        citations: the passage ids that the whole response cites, in order of first occurrence.
-        sentences: the answer's sentences, as :func:`split_sentences` finds them.
-        well_formed: there is one reason heading, then one answer heading, and an answer.
-        content: the answer with a space for each character of layout or small talk, so that
-            offsets are the same in both; citations are still there.
+        reason: Reason section as written, stripped; empty if there is none.
+        answer: Answer section as written, stripped; empty if there is none.
+        answer_text: Content of the answer without layout and citations, including citations of
+            passages that were not shown.
+        citations: Passage ids that the whole response cites, in order of first occurrence.
+        sentences: Sentences of the answer, split as by :func:`split_sentences`.
+        well_formed: Whether the response has one reason heading, then one answer heading, and an
+            answer that is not empty.
+        content: Answer with a space for each character of layout or small talk. It still has the
+            citations, and its offsets equal those of ``answer``.
     """
 
     reason: str
@@ -50,55 +57,68 @@ def parse(
     question: str = "",
     passages: Sequence[str] = (),
 ) -> ParsedResponse:
-    """Parse one response to a prompt that showed the passages ``shown``, in this order.
+    """Parse a response to a prompt that showed passages in the order of ``shown``.
 
-    Sections: a heading is ``Reason`` or ``Answer``, in English or in ``language``, in any case,
-    with or without one to six ``#`` and marks (bold, ``【】``). Without ``#`` it has to open a
-    line; without a colon it has to end the line and to carry ``#`` or marks. Where a section has
-    a heading with ``#``, words that could head it without ``#`` are prose. Sections of one kind
-    are joined, in the order of the text. What stands before the first heading is the answer where
-    no answer heading follows: so is a text without any heading.
+    Sections: A heading is ``Reason`` or ``Answer``, in English or in ``language``. Case does not
+    matter. It may have one to six ``#`` and marks (bold, ``【】``). Without ``#``, it must begin a
+    line. Without a colon, it must end the line and have ``#`` or marks. If some heading of a
+    section has ``#``, the same word without ``#`` is ordinary text. Sections of one kind are joined
+    in the order of the text. The text before the first heading belongs to the answer if no answer
+    heading follows. Therefore a text without headings is an answer.
 
-    Citations: brackets with passage ids, positions in ``shown`` (from 1, in any script's digits)
-    or ranges of positions, or several of these, each with or without a word such as ``Passage``
-    before it. What equals a shown id is that id, even where it could be a position. A bracket
-    that names no shown passage is no citation; it still leaves ``answer_text`` if it is made like
-    one, of numbers of up to three digits and of ids with a ``#``: ``[17]`` and ``[123#4]`` go,
-    ``[1969]`` and ``[sic]`` stay. A bracket with a title in ``titles`` (by id) that one shown
-    passage alone has cites that passage. ``(Passage 3)`` and ``(1001#2)`` are citations too;
-    ``(1)`` is one at the end of a sentence or a clause, and ``¹`` if it is no power, as in km². A
-    line ``[^1]: Passage 3`` defines what ``[^1]`` and ``¹`` cite; without one they are positions.
+    Citations: A bracket may contain passage ids, positions in ``shown`` (from 1, in any script's
+    digits), ranges of positions, or several of these. Each may follow a word such as ``Passage``.
+    If an id equals a position, the id counts. A bracket with a title in ``titles`` cites the
+    passage with that title, unless several shown passages share it. A bracket that matches no shown
+    passage is not a citation. It is still removed from ``answer_text`` if it has the form of one
+    (numbers of up to three digits, ids with ``#``): ``[17]`` and ``[123#4]`` are removed,
+    ``[1969]`` and ``[sic]`` are not. ``(Passage 3)`` and ``(1001#2)`` are citations too. ``(1)`` is
+    one at the end of a sentence or clause, and ``¹`` is one if it is not a power as in km². A line
+    ``[^1]: Passage 3`` defines the passages of ``[^1]`` and ``¹``; without such a line they are
+    positions.
 
-    Sentences: a citation belongs to the sentence it stands in or behind, or, where it opens a
-    line, to the sentence that follows on that line. In a language that writes no full stop a
-    citation ends a sentence.
+    Sentences: A citation belongs to the sentence that contains or precedes it. If it begins a line,
+    it belongs to the next sentence on that line. In a language without full stops, a citation ends
+    a sentence.
 
-    Content: ``answer_text`` and ``sentences`` leave out layout: Markdown's marks, headings and
-    labels that only name what follows, URLs, emoji, lists of sources. A block ``<think>`` is no
-    part of the response, and of a JSON object the strings are. If ``question`` or ``passages`` are
-    given, sentences that assert nothing ("I hope this helps!"), signatures and "According to
-    passage 2," are left out too; a sentence with a number, a name or a word of the question never
-    is. What is left out still counts as cited.
+    Content: ``answer_text`` and ``sentences`` exclude layout: Markdown marks, headings and labels
+    that only announce the next text, URLs, emoji, lists of sources. A ``<think>`` block is removed
+    first. Of a JSON object, the strings are parsed. If ``question`` or ``passages`` are given,
+    sentences without a claim ("I hope this helps!"), signatures and "According to passage 2," are
+    excluded too. A sentence with a number, a name or a word of the question is never excluded.
+    Excluded citations still count in ``citations``.
 
     Args:
-        text: the response.
-        language: the language that it should be in.
-        shown: the ids of the passages in the prompt, in order.
-        question: what was asked.
-        passages: the texts of the passages.
+        text: Response, as written by a model.
+        language: Language that the response should be in.
+        shown: Ids of the passages in the prompt, in order.
+        titles: Titles of passages by id. By default no titles are recognised as citations.
+        question: Question. If it is given, it helps to recognise small talk.
+        passages: Texts of the passages. If they are given, they help to recognise small talk.
 
     Raises:
-        UnknownNameError: no such language.
+        UnknownNameError: If there is no such language.
+
+    Example:
+        >>> text = "##Reason: Passage 1 is about it. ##Answer: It is the Nile [1]."
+        >>> parsed = parse(text, "en", ["nile#0", "congo#1"])
+        >>> parsed.answer_text, parsed.citations, parsed.well_formed
+        ('It is the Nile.', ('nile#0',), True)
     """
     entry = Language.of(language)
-    known = Passages.of(shown, titles).with_footnotes(text, entry)
+    # Footnotes may be defined anywhere in the response, so they are read before its sections.
+    passage_index = Passages.of(shown, titles).with_footnotes(text, entry)
     context = Context(entry, nfc(question), tuple(passages)) if question or passages else None
-    text, wrapped = unwrapped(nfc(text), entry)
-    kinds, bodies = sections(text, entry) if wrapped is None else _sections_of_json(wrapped, entry)
-    brackets = (citation for _, body in bodies for citation in citations(body, entry, known))
+    text, json_sections = unwrap_response(nfc(text), entry)
+    kinds, bodies = (
+        sections(text, entry) if json_sections is None else _sections_of_json(json_sections, entry)
+    )
+    brackets = (
+        citation for _, body in bodies for citation in citations(body, entry, passage_index)
+    )
     answer = section(bodies, "answer")
-    masked = _masked(answer, entry, known, context)
-    answer_text, marks = without_citations(unmasked(masked, answer), entry, known)
+    masked = _mask_answer(answer, entry, passage_index, context)
+    answer_text, marks = without_citations(remove_layout(masked, answer), entry, passage_index)
     return ParsedResponse(
         reason=section(bodies, "reason"),
         answer=answer,
@@ -106,14 +126,14 @@ def parse(
         citations=unique(id_ for bracket in brackets for id_ in bracket.ids),
         sentences=cited_sentences(answer_text, marks, entry),
         well_formed=kinds == ["reason", "answer"] and bool(answer),
-        content=blanked(masked),
+        content=blank_layout(masked),
     )
 
 
 def _sections_of_json(
     parts: list[tuple[str, str]], entry: Language
 ) -> tuple[list[str], list[tuple[str, str]]]:
-    """The sections of a JSON object, whose strings may have headings of their own."""
+    """Return the sections of a JSON object, whose strings may have headings themselves."""
     kinds: list[str] = []
     bodies: list[tuple[str, str]] = []
     for kind, body in parts:
@@ -126,22 +146,29 @@ def _sections_of_json(
     return kinds, bodies
 
 
-def _masked(answer: str, entry: Language, known: Passages, context: Context | None) -> str:
-    """The answer with its layout, and the sentences that assert nothing, masked."""
-    brackets = tuple(citations(answer, entry, known))
+def _mask_answer(
+    answer: str, entry: Language, passage_index: Passages, context: Context | None
+) -> str:
+    """Return the answer with its layout and its small talk masked, at unchanged length."""
+    brackets = tuple(citations(answer, entry, passage_index))
     masked = mask_layout(answer, entry, brackets, context)
     if context is not None:
-        masked = mask_small_talk(masked, _spans(masked, brackets, entry), brackets, context)
-    # An answer of layout alone is read as it is: it is no empty answer.
-    return masked if blanked(masked).strip() else answer
+        masked = mask_small_talk(
+            masked, _masked_sentence_spans(masked, brackets, entry), brackets, context
+        )
+    # An answer that consists of layout only, such as an emoji, is not an empty answer.
+    return masked if blank_layout(masked).strip() else answer
 
 
-def _spans(masked: str, brackets: Sequence[Citation], entry: Language) -> list[tuple[int, int]]:
-    """Where the sentences of a masked answer stand."""
+def _masked_sentence_spans(
+    masked: str, brackets: Sequence[Citation], entry: Language
+) -> list[tuple[int, int]]:
+    """Return the start and end offset of each sentence of a masked answer."""
     pieces: list[str] = []
     cursor = 0
-    blank = blanked(masked)
+    blank = blank_layout(masked)
     for start, end, _ in brackets:
+        # A full stop inside of a citation does not end a sentence.
         pieces += (blank[cursor:start], " " * (end - start))
         cursor = end
     stops = () if entry.sentence_ends == "marks" else [end for _, end, _ in brackets]

@@ -1,4 +1,4 @@
-"""Sentences, and which citation belongs to which."""
+"""Split answers into sentences, and assign citations to them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ __all__ = ["Sentence", "sentence_pieces", "split_sentences"]
 
 @dataclass(frozen=True, slots=True)
 class Sentence:
-    """One sentence of an answer, without its citations, and the ids of the passages it cites."""
+    """A sentence of an answer without its citations, and the ids of the passages that it cites."""
 
     text: str
     citations: tuple[str, ...]
@@ -30,26 +30,38 @@ class Sentence:
 def split_sentences(text: str, language: str | Language) -> list[str]:
     """Split a text into its sentences, stripped; a line break always ends a sentence.
 
-    sentencex finds the sentences. Where it has no rules for a language (Thai, which writes no
-    full stop), a space ends a sentence if it stands between two letters of a script without case
-    and has 20 characters or more on both sides, for spaces part clauses, names and numbers too.
-    A number such as ``1.`` belongs to what it numbers. A piece without any letter or digit is
-    left out.
+    The sentencex library finds the sentences. It has no rules for Thai, which has no full stop.
+    There, a space between two letters ends a sentence if both sides have at least 20 characters,
+    because spaces also separate clauses, names and numbers. Letters of scripts with capitals and
+    digits do not count. A number such as ``1.`` belongs to the item after it. A piece without any
+    letter or digit is left out.
+
+    Args:
+        text: Text to split.
+        language: Language of the text.
 
     Raises:
-        UnknownNameError: no such language.
+        UnknownNameError: If there is no such language.
+
+    Example:
+        >>> split_sentences("Dr. Livingstone came. He saw 1.5 km of rapids.", "en")
+        ['Dr. Livingstone came.', 'He saw 1.5 km of rapids.']
     """
     text = nfc(text)
     return [text[start:end] for start, end in sentence_spans(text, Language.of(language))]
 
 
 def sentence_pieces(text: str, language: str | Language) -> list[str]:
-    """The sentences of :func:`split_sentences`, each with what stands between it and the next.
+    """Return the sentences of :func:`split_sentences`, each with the text up to the next one.
 
-    Joined, they are the text, in NFC; without a sentence there is no piece.
+    The joined pieces equal the text in NFC. A text without a sentence has no pieces.
 
     Raises:
-        UnknownNameError: no such language.
+        UnknownNameError: If there is no such language.
+
+    Example:
+        >>> sentence_pieces("One. Two!", "en")
+        ['One. ', 'Two!']
     """
     text = nfc(text)
     starts = [start for start, _ in sentence_spans(text, Language.of(language))]
@@ -57,7 +69,7 @@ def sentence_pieces(text: str, language: str | Language) -> list[str]:
     return [text[begin:end] for begin, end in pairwise(cuts)]
 
 
-_WINDOW = 4000  # sentencex takes time n * n for n brackets
+_WINDOW = 4000  # characters per call, because sentencex takes time n * n for n brackets
 _CLAUSE = 20
 _CLAUSE_END = re.compile(r"(?<=[^\x00-\x7f\d])\s+(?=[^\W\d_\x00-\x7fๆฯ])")
 _LIST_NUMBER = re.compile(r"[(*_]*\d{1,3}[.)][*_]*")
@@ -68,20 +80,24 @@ _CLOSERS = re.compile(r"[\"'*_”’»)）\]】」』]+(?=\s|\Z)")
 def cited_sentences(
     text: str, marks: Sequence[tuple[int, tuple[str, ...]]], entry: Language
 ) -> tuple[Sentence, ...]:
-    # A combining mark behind a citation belongs to the letter before it.
-    ends = (at for at, _ in marks if not _is_mark(text[at : at + 1]))
+    """Split a text into sentences and assign the citations at the offsets in ``marks``.
+
+    A citation belongs to the sentence before it, or, if it begins a line, to the one after it.
+    """
+    # At a combining mark a sentence cannot end: the mark belongs to the letter before it.
+    ends = (offset for offset, _ in marks if not _is_mark(text[offset : offset + 1]))
     stops = () if entry.sentence_ends == "marks" else tuple(ends)
     spans = sentence_spans(text, entry, stops)
     starts = [start for start, _ in spans]
     breaks = [match.start() for match in BREAK.finditer(text)]
     citations: list[list[str]] = [[] for _ in spans]
-    for at, ids in marks if spans else ():
-        i = bisect_left(starts, at) - 1
-        line = bisect_left(breaks, at)
-        opens_line = i < 0 or bisect_left(breaks, spans[i][1]) < line
-        if opens_line and i + 1 < len(spans) and bisect_left(breaks, starts[i + 1]) == line:
-            i += 1
-        citations[max(i, 0)] += ids
+    for offset, ids in marks if spans else ():
+        index = bisect_left(starts, offset) - 1
+        line = bisect_left(breaks, offset)
+        opens_line = index < 0 or bisect_left(breaks, spans[index][1]) < line
+        if opens_line and index + 1 < len(spans) and bisect_left(breaks, starts[index + 1]) == line:
+            index += 1
+        citations[max(index, 0)] += ids
     return tuple(
         Sentence(text[start:end], unique(ids))
         for (start, end), ids in zip(spans, citations, strict=True)
@@ -93,7 +109,10 @@ def _is_mark(char: str) -> bool:
 
 
 def sentence_spans(text: str, entry: Language, stops: Iterable[int] = ()) -> list[tuple[int, int]]:
-    """Where sentences start and end; at ``stops`` one ends, if it is not a mere word or two."""
+    """Return the start and end of each sentence.
+
+    A sentence also ends at the offsets in ``stops``, unless only a word or two came before.
+    """
     spans = []
     start = 0
     stripped = len(text.rstrip())
@@ -109,7 +128,7 @@ def sentence_spans(text: str, entry: Language, stops: Iterable[int] = ()) -> lis
 
 
 def _cuts(text: str, entry: Language, stops: frozenset[int]) -> Iterator[int]:
-    """The offsets at which a sentence ends and the next may begin, its last one too."""
+    """Yield the offsets at which a sentence may end, including the end of the text."""
     ends = {match.start() for match in BREAK.finditer(text)} | stops | {len(text)}
     start = 0
     for end in sorted(ends):
@@ -141,7 +160,7 @@ def _sentencex_cuts(line: str, entry: Language) -> Iterator[int]:
         window = plain[start : start + _WINDOW]
         pieces = segment(entry.code, window) or [window]
         if start + _WINDOW < len(line) and len(pieces) > 1:
-            pieces.pop()  # the end of the window may have cut it short
+            pieces.pop()  # the window may have cut the last sentence, so it is read again
         for piece in pieces:
             start += len(piece)
             closers = _CLOSERS.match(line, start)
@@ -158,10 +177,11 @@ def _inner_stop(entry: Language) -> re.Pattern[str]:
 
 
 def _for_sentencex(line: str, entry: Language) -> str:
-    """The line, changed where sentencex 1.0 errs, and as long as it was."""
-    # It panics at a capital, a space other than ASCII's and a full stop.
+    """Replace characters at which sentencex 1.0 fails, without changing the length of the line."""
+    # sentencex panics at a capital followed by a non-ASCII space and a full stop.
     line = _ODD_SPACE.sub(" ", line)
     if entry.inner_stops:
         line = _inner_stop(entry).sub(lambda stop: stop[0].replace(".", ","), line)
-    # It ends no sentence before a digit: without a space (。1908年), and in German and Finnish.
+    # sentencex never ends a sentence before a digit if there is no space (。1908年), nor in German
+    # and Finnish. A letter in place of the digit makes it do so.
     return _DIGIT_AFTER_STOP.sub("A", line)

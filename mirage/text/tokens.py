@@ -1,4 +1,4 @@
-"""Tokens: what overlap measures count."""
+"""Split texts into tokens, the units that overlap metrics count."""
 
 from __future__ import annotations
 
@@ -15,20 +15,29 @@ UNSPACED = (
     "\u3041-\u30ff\u31f0-\u31ff"  # kana
     "\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"  # Han
 )
-"""Letters of scripts that put no spaces between words, for a regular expression's brackets."""
+"""Letters of scripts without spaces, to be put in the brackets of a regular expression."""
 
 
 def tokenize(text: str, language: str | Language | None) -> list[str]:
-    """The tokens that overlap measures count: words, or characters where a script has no spaces.
+    """Split a text into tokens: words, or characters if the script has no spaces between words.
 
-    Combining marks stay with their letter. In a language of characters, a run of Latin letters
-    and digits is one token. Case is folded, every script's digits are ASCII digits, full-width
-    letters are plain ones, and punctuation, symbols and characters without a width are left out.
-    Without a language each script is taken as its languages are: Han, kana and Thai by characters,
-    all others by words.
+    Combining marks stay with their letter. In a language of characters, a run of Latin letters and
+    digits is one token. Case is folded, digits become ASCII digits, and full-width letters become
+    ordinary ones. Punctuation, symbols and characters without width are left out.
+
+    Args:
+        text: Text to split.
+        language: Language of the text. If None, the script decides: Han, kana and Thai are split
+            into characters, all other scripts into words.
 
     Raises:
-        UnknownNameError: no such language.
+        UnknownNameError: If there is no such language.
+
+    Example:
+        >>> tokenize("The Nile covers 6650 km.", "en")
+        ['the', 'nile', 'covers', '6650', 'km']
+        >>> tokenize("ナイル川", "ja")
+        ['ナ', 'イ', 'ル', '川']
     """
     folded = _LOOSE_MARKS.sub("", nfc(nfc(text).translate(_FOLD).casefold()))
     if language is None:
@@ -38,7 +47,7 @@ def tokenize(text: str, language: str | Language | None) -> list[str]:
 
 
 class _Fold(dict[int, str]):
-    """What each character becomes in a token, for :meth:`str.translate`; found when first met."""
+    """The folded form of each character, for :meth:`str.translate`; computed at first use."""
 
     def __missing__(self, code: int) -> str:
         char = chr(code)
@@ -55,7 +64,7 @@ class _Fold(dict[int, str]):
         return char
 
 
-_ZERO_WIDTH_SPACE = "\u200b"  # parts words in Thai
+_ZERO_WIDTH_SPACE = "\u200b"  # separates words in Thai
 _INVISIBLE = "\u0640\u20e3\ufe0e\ufe0f"  # Arabic tatweel, keycap, emoji and text presentation
 _FOLD = _Fold()
 _LOOSE_MARKS = re.compile(r"(?<!\S)[^\w\s]+")

@@ -1,4 +1,4 @@
-"""Words and where they stand, as they are written; for words to count, see ``tokens``."""
+"""Patterns for words as they are written; for the units that metrics count, see ``tokens``."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ IN_WORD = (
     r"\w\u0300-\u036f\u064b-\u065f\u0670\u0900-\u0963\u0971-\u0dff\u0e31\u0e34-\u0e3a\u0e47-\u0e4e"
     r"\u200c\u200d"
 )
-"""What words consist of: letters, digits, and the marks that Python's ``\\w`` leaves out."""
+r"""Characters of words: letters, digits, and the marks that Python's ``\w`` leaves out."""
 
 WORD = re.compile(rf"[^\W\d_][{IN_WORD}]*(?:['’ʼ‐-][^\W\d_][{IN_WORD}]*)*")
 """A word, with apostrophes and hyphens inside; in a script without spaces, a run of letters."""

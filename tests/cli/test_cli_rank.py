@@ -91,7 +91,7 @@ def test_wrong_columns_are_named_with_those_there_are(tmp_path: Path) -> None:
     path.write_text(json.dumps({"query_id": "q01", "txt": "x"}))
     message = refusal("rank", *IN_SWAHILI, path)
     assert message.startswith(f"{path}, line 1, field 'text': ")
-    assert message.endswith("did you mean 'text' by 'txt'?")
+    assert message.endswith("did you mean 'text' instead of 'txt'?")
 
 
 def test_options_that_do_not_go_together(good: Path, tmp_path: Path) -> None:

@@ -62,7 +62,7 @@ def test_passages_keep_all_they_have() -> None:
 
 def test_splits_are_asked_for() -> None:
     data = hf.DatasetDict(dev=to_datasets(MirageDataset.bundled("sw")))
-    with pytest.raises(DatasetError, match=r"the splits 'dev'; give one of them"):
+    with pytest.raises(DatasetError, match=r"the splits 'dev'; pass one of them"):
         dataset_from(data)
 
 
