@@ -1,4 +1,4 @@
-"""Stretches of a text in another language than its own."""
+"""Stretches of a text in a language other than the text's own."""
 
 from __future__ import annotations
 
@@ -29,28 +29,35 @@ _SCRIPTS = {
 _OF_LANGUAGE = {"Japanese": ("Kana", "Han"), "Hangul": ("Hangul", "Han")}
 
 LATIN_WORDS = 4
-"""Words in Latin letters, in a text in another script, that are a clause rather than a name."""
+"""Fewest words in Latin letters, within another script, that are a clause rather than a name."""
 
 LETTERS = 6
-"""Letters of any other foreign script that are one."""
+"""Fewest letters of any other foreign script that are a clause."""
 
 SHORTEST = 3
-"""Words of a sentence whose language can be told."""
+"""Shortest sentence, in words, whose language is identified."""
 
 OWN_WORDS = 0.15
-"""Share of function words of its own language up to which a sentence may be in another."""
+"""Highest share of function words of the expected language in a sentence of another language."""
 
 FOREIGN = 0.1
-"""Probability of its own language below which it is."""
+"""Probability of the expected language below which a sentence is in another language."""
 
 FUNCTION_WORDS = 3
-"""Function words of another language that a clause has."""
+"""Fewest function words of another language in a clause."""
 
 
 def foreign_stretches(
     text: str, places: Sequence[tuple[int, int]], sources: Sequence[str], code: str
 ) -> Iterator[tuple[int, int]]:
-    """Where a clause is in another script or language and no source holds it."""
+    """Yield the stretches in another script or language that no source contains.
+
+    Args:
+        text: The text to check.
+        places: Start and end of each of its sentences.
+        sources: The texts from which a text may quote; the first is in its language.
+        code: ISO 639-1 code of the expected language.
+    """
     entry = Language.of(code)
     for match in _other_script(entry).finditer(text):
         stretch = match[0]
@@ -68,6 +75,7 @@ def _is_latin(char: str) -> bool:
 
 
 def _is_clause(stretch: str) -> bool:
+    """Return whether a Latin stretch is long and mostly in lower case, unlike a name."""
     words = stretch.split()
     small = [word for word in words if word[:1].islower()]
     return len(words) >= LATIN_WORDS and 2 * len(small) >= len(words)
@@ -75,11 +83,12 @@ def _is_clause(stretch: str) -> bool:
 
 @lru_cache(maxsize=64)
 def _other_script(entry: Language) -> re.Pattern[str]:
-    own = _OF_LANGUAGE.get(entry.script, (entry.script,))
-    others = [letters for name, letters in _SCRIPTS.items() if name not in (*own, "Latin")]
+    """Return a pattern of stretches in scripts that the language does not use."""
+    own_scripts = _OF_LANGUAGE.get(entry.script, (entry.script,))
+    foreign = [letters for name, letters in _SCRIPTS.items() if name not in (*own_scripts, "Latin")]
     latin = _SCRIPTS["Latin"]
-    runs = [rf"[{''.join(others)}](?:[{''.join(others)}\s]*[{''.join(others)}])?"]
-    if "Latin" not in own:
+    runs = [rf"[{''.join(foreign)}](?:[{''.join(foreign)}\s]*[{''.join(foreign)}])?"]
+    if "Latin" not in own_scripts:
         runs.insert(0, rf"[{latin}](?:[{latin}0-9\s,'’()\"%:;.-]*[{latin}][.!?]?)?")
     return re.compile("|".join(runs))
 
@@ -87,27 +96,27 @@ def _other_script(entry: Language) -> re.Pattern[str]:
 def _other_language(
     text: str, start: int, end: int, entry: Language, sources: Sequence[str]
 ) -> Iterator[tuple[int, int]]:
-    """The sentence, or the longest clause of it, whose function words are another language's."""
-    # Words with a capital may be those of a title or a name.
+    """Yield the sentence, or its longest clause, if its function words are of another language."""
+    # Capitalised words may belong to a foreign title or name, which is no fault.
     words = [
         (match.start(), match.end(), match[0].casefold())
         for match in WORD.finditer(text, start, end)
         if match.start() == start or not match[0][0].isupper()
     ]
-    known = _languages_by_word()
-    own = 0
+    languages_by_word = _languages_by_word()
+    own_count = 0
     counts: Counter[str] = Counter()
     for _, _, word in words:
-        codes = known.get(word, ())
+        codes = languages_by_word.get(word, ())
         if entry.code in codes:
-            own += 1
+            own_count += 1
         else:
             counts.update(codes)
     if len(words) < SHORTEST or entry.tokens == "character":
         return
-    if own <= OWN_WORDS * len(words):
-        told = language_probabilities(text[start:end], entry, sources)
-        if told and told.get(entry.code, 0.0) < FOREIGN:
+    if own_count <= OWN_WORDS * len(words):
+        probabilities = language_probabilities(text[start:end], entry, sources)
+        if probabilities and probabilities.get(entry.code, 0.0) < FOREIGN:
             yield start, end
             return
     if not counts:
@@ -115,24 +124,24 @@ def _other_language(
     other, count = counts.most_common(1)[0]
     if count < FUNCTION_WORDS:
         return
-    if count >= 0.25 * len(words) and own <= count / 2:
+    if count >= 0.25 * len(words) and own_count <= count / 2:
         yield start, end
         return
-    yield from _clause(words, other, entry, known)
+    yield from _clause(words, other, entry, languages_by_word)
 
 
 def _clause(
     words: Sequence[tuple[int, int, str]],
     other: str,
     entry: Language,
-    known: Mapping[str, tuple[str, ...]],
+    languages_by_word: Mapping[str, tuple[str, ...]],
 ) -> Iterator[tuple[int, int]]:
-    """The longest run between words of the language itself that has words of the other enough."""
+    """Yield the longest run with enough words of another language and none of the expected one."""
     first = last = None
     count = 0
     best: tuple[int, int, int] = (0, 0, 0)
     for start, end, word in words:
-        codes = known.get(word, ())
+        codes = languages_by_word.get(word, ())
         if entry.code in codes:
             if other in codes and first is not None:
                 continue
@@ -147,6 +156,7 @@ def _clause(
 
 @cache
 def _languages_by_word() -> Mapping[str, tuple[str, ...]]:
+    """Return the languages in which each word is a function word."""
     codes: dict[str, tuple[str, ...]] = {}
     for code in LANGUAGES:
         for word in lexicon(code).function_words:

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from mirage.dataset import MirageDataset
 from mirage.features import SUPPORTED_AT, NotComputed, answered, feature, sentence_support
-from mirage.features._content import held, held_by_sentence
+from mirage.features._content import word_match, word_match_by_sentence
 from mirage.features.lexical import _run_ends
 from mirage.languages import LANGUAGES
 from mirage.models import Passage, Query, Response
@@ -47,7 +47,7 @@ def value(name: str, text: str, query: Query = NILE) -> float:
 def test_wording_by_hand() -> None:
     # Folded, the sentence is " xb " and so is the passage: 4 characters of 3 kinds. With one added
     # to each count and to the total, a space has (2 + 1) / 8 and each letter (1 + 1) / 8. All of
-    # it is one run, and all its words are held.
+    # it is one run, and all its words are word_match.
     bits = 2 * math.log2(8 / 3) + 2 * math.log2(8 / 2)
     expected = 0.6 + 0.4 * bits / (bits + 50)
     assert sentence_support("Xb.", ["xb!"], "en") == pytest.approx(expected)
@@ -67,7 +67,7 @@ def matter(sentence: str, passages: list[str], **given: Any) -> float:
 
 
 def test_matter_by_hand() -> None:
-    # Of two words of five letters one is held; the other counts half, for it may be phrasing.
+    # Of two words of five letters one is word_match; the other counts half, for it may be phrasing.
     passage = ["Heron."]
     assert matter("The heron zooms.", passage) == pytest.approx(5 / (5 + 5 / 2))
     # ... or twice, if another shown passage holds it.
@@ -83,12 +83,12 @@ def test_matter_by_hand() -> None:
 
 def test_a_word_is_held_in_another_form() -> None:
     # " da", "dar", "ark", "rke", "ker": "dark" has three of five.
-    assert held("darker", "Dark.", "en") == pytest.approx((3 / 5 - 0.3) / 0.4)
-    assert held("dark", "Darker.", "en") == 1
-    assert held("dark", "Arkansas", "en") < 0.5
-    assert held_by_sentence("dark", "It is dark. It was day.", "en") == (1, 0)
-    assert held("河流", "长河流入大海。", "zh") == 1
-    assert held("河流", "河水流入大海。", "zh") == 0
+    assert word_match("darker", "Dark.", "en") == pytest.approx((3 / 5 - 0.3) / 0.4)
+    assert word_match("dark", "Darker.", "en") == 1
+    assert word_match("dark", "Arkansas", "en") < 0.5
+    assert word_match_by_sentence("dark", "It is dark. It was day.", "en") == (1, 0)
+    assert word_match("河流", "长河流入大海。", "zh") == 1
+    assert word_match("河流", "河水流入大海。", "zh") == 0
 
 
 def test_words_far_apart_hold_less_than_together() -> None:
@@ -276,7 +276,7 @@ def test_references_are_supported_by_what_they_cite(code: str) -> None:
 
 def test_relevance_by_hand() -> None:
     # "xyz" folds to " xyz ". Of its n-grams the first passage (" xy ") holds " x", "xy" and " xy",
-    # the second (" z ") holds "z " only; each is held by one of two passages and weighs the same.
+    # the second (" z ") holds "z " only; each is word_match by one of two passages and weighs the same.
     passages = (Passage(id="1#0", text="xy"), Passage(id="2#0", text="z"))
     query = Query(id="q", language="en", text="xyz", passages=passages)
     assert value("relevance_lexical", "So [1].", query) == 1

@@ -108,11 +108,11 @@ def test_an_embedder_that_gives_something_else_is_an_error(rows: list[Any], wron
 
 
 def test_only_so_many_vectors_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("mirage.features.similarity._KEPT", 2)
+    monkeypatch.setattr("mirage.features.similarity._CACHE_SIZE", 2)
     similarity = answer_similarity(words)
     values = similarity.compute([item("one"), item("two"), item("three")])
     assert values == pytest.approx([0, 0.5**0.5, 0.5**0.5])
-    assert len(similarity._known) == 2
+    assert len(similarity._cache) == 2
 
 
 def test_it_joins_a_suite_and_says_what_it_is() -> None:
