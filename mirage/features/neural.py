@@ -151,7 +151,9 @@ def _premise_hypothesis_pairs(item: Answered) -> list[Pair] | NotComputed:
 
 
 @lru_cache(maxsize=4096)
-def _sentences_of_reason(reason: str, code: str, passage_ids: tuple[str, ...]) -> tuple[Sentence, ...]:
+def _sentences_of_reason(
+    reason: str, code: str, passage_ids: tuple[str, ...]
+) -> tuple[Sentence, ...]:
     # With both headings before it, the parser reads all of the reason as an answer.
     return parse(f"##Reason:\n##Answer: {reason}", code, passage_ids).sentences
 

@@ -70,9 +70,9 @@ class FeatureSuite:
         >>> from mirage import FeatureSuite, MirageDataset, Query, Response, Run
         >>> query = Query(id="q1", language="en", text="Who wrote Emma?", answers=("Jane Austen",))
         >>> response = Response(query_id="q1", text="Jane Austen wrote it.")
-        >>> table = FeatureSuite(["answer_match", "answer_length"]).score(
-        ...     MirageDataset([query], "en"), Run("model", "en", [response]), progress=False
-        ... )
+        >>> run = Run(model="model", language="en", responses=[response])
+        >>> suite = FeatureSuite(["answer_match", "answer_length"])
+        >>> table = suite.score(MirageDataset([query]), run, progress=False)
         >>> table.values.round(2).tolist()
         [[1.0, 3.09]]
     """

@@ -137,8 +137,9 @@ def traffic(dataset: MirageDataset, run: Run, *, cluster: Cluster = None) -> Fea
         >>> from mirage import MirageDataset, Query, Response, Run
         >>> from mirage.features.traffic import traffic
         >>> query = Query(id="q1", language="en", text="When did the bridge open?")
-        >>> run = Run("model", "en", [Response(query_id="q1", text="I do not know.")])
-        >>> table = traffic(MirageDataset([query], "en"), run)
+        >>> response = Response(query_id="q1", text="I do not know.")
+        >>> run = Run(model="model", language="en", responses=[response])
+        >>> table = traffic(MirageDataset([query]), run)
         >>> table["abstains"].tolist(), table["question_length"].tolist()
         ([1.0], [5.0])
     """

@@ -63,7 +63,7 @@ def test_an_invention_is_an_answer_that_no_passage_gives(text: str, expected: in
 
 @pytest.mark.parametrize(
     ("answerable", "reason"),
-    [(True, "a passage answers the query"), (None, "does not say whether a passage answers")],
+    [(True, "a passage answers the query"), (None, "it is unknown if a passage answers")],
 )
 def test_nothing_is_invented_where_a_passage_answers(answerable: bool | None, reason: str) -> None:
     result = value("Anna Berg.", answerable, "invention")

@@ -148,7 +148,7 @@ def test_facts_of_the_librarys_features() -> None:
     assert not any(known.facts.models for name, known in DEFINITIONS.items() if name in OFFLINE)
     assert DEFINITIONS["citation_recall"].example == "citation_recall@10"
     assert DEFINITIONS["support_lexical"].summary == (
-        "Mean over the answer's sentences of sentence_support by the passages each cites."
+        "Return the weighted mean of sentence_support over the answer's sentences."
     )
 
 
@@ -180,10 +180,10 @@ def test_own_features_declare_facts_or_are_unknown() -> None:
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"direction": "up"}, "facts say one of higher, lower, none, unknown, not 'up'"),
+        ({"direction": "up"}, "facts must be one of higher, lower, none, unknown, got 'up'"),
         ({"direction_by_language": {"en": "up"}}, "not 'up'"),
         ({"needs": ("GPU",)}, "one of passages, .* not 'GPU'"),
-        ({"low": 1, "high": 0}, "a range goes from low to high, not from 1 to 0"),
+        ({"low": 1, "high": 0}, "low must be below high, got low=1, high=0"),
     ],
 )
 def test_facts_that_cannot_be(settings: dict[str, Any], message: str) -> None:
@@ -341,10 +341,10 @@ def test_references_score_well(code: str) -> None:
     }
     assert set(table.reasons.values()) == {
         "the query has no relevant passage",
-        "the query has no relevant passage whose text is at hand",
-        "no passage answers the query, so that nothing should be cited",
-        "no passage answers the query, so that there is no right answer",
-        "a passage answers the query, so that nothing need be made up",
+        "the query has no relevant passage with a text",
+        "no passage answers the query, so a response should cite nothing",
+        "no passage answers the query, so there is no right answer",
+        "a passage answers the query, so answering it is no invention",
     }
 
 

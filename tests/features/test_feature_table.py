@@ -66,9 +66,9 @@ def test_shapes_have_to_fit() -> None:
 
 
 def test_names_are_unique() -> None:
-    with pytest.raises(FeatureError, match="query 'q1' stands twice"):
+    with pytest.raises(FeatureError, match="query 'q1' occurs twice"):
         FeatureTable("m", "en", ("q1", "q1"), ("x",), np.zeros((2, 1)))
-    with pytest.raises(FeatureError, match="feature 'x' stands twice"):
+    with pytest.raises(FeatureError, match="feature 'x' occurs twice"):
         FeatureTable("m", "en", ("q1",), ("x", "x"), np.zeros((1, 2)))
 
 

@@ -364,8 +364,8 @@ def test_replacements_are_short_and_have_words_around() -> None:
         ("fact_agreement", {"reference": None}, "reference"),
         ("fact_agreement", {"answerable": False}, "no passage answers"),
         ("fact_precision", {"relevant": ()}, "no relevant passage"),
-        ("fact_recall", {"reference": "##Answer: The longest river."}, "words are the question's"),
-        ("passage_coverage", {"passages": (), "relevant": ()}, "no texts of passages"),
+        ("fact_recall", {"reference": "##Answer: The longest river."}, "only repeats the question"),
+        ("passage_coverage", {"passages": (), "relevant": ()}, "no passage was shown"),
     ],
 )
 def test_where_there_is_no_value(name: str, changes: dict[str, object], reason: str) -> None:

@@ -78,7 +78,7 @@ def test_by_the_papers_rule_no_label_is_false_and_counted(
     server.answer = says({"right": "[[yes]]", "wrong": "[[no]]"})
     table = scored(llm_eval(llm_of(server), invalid="false"))
     assert table["llm_eval"].tolist() == [1, 0, 0, 0]
-    assert "1 of 3 answers of judge name no label, and count 0" in caplog.text
+    assert "1 of 3 answers of judge name no label and count as 0" in caplog.text
 
 
 def test_a_call_that_fails_is_no_zero(server: ChatServer) -> None:
@@ -157,7 +157,7 @@ def test_expected_values_on_paper() -> None:
 
 
 def test_settings_and_names(server: ChatServer) -> None:
-    with pytest.raises(SettingError, match="scale is binary or graded"):
+    with pytest.raises(SettingError, match="scale must be binary or graded"):
         llm_eval(llm_of(server), scale="five")  # type: ignore[arg-type]
     with pytest.raises(FeatureError, match=r"mirage\.features\.llm_eval\(LLM"):
         feature("llm_eval")

@@ -405,9 +405,9 @@ def test_own_nuggets_that_are_none(server: ChatServer, own: Any) -> None:
 
 def test_a_nugget_is_checked() -> None:
     assert Nugget("a").importance == "vital"
-    with pytest.raises(FeatureError, match="needs a text"):
+    with pytest.raises(FeatureError, match="must have a text"):
         Nugget(" ")
-    with pytest.raises(FeatureError, match="'good to know'; it is 'vital' or 'okay'"):
+    with pytest.raises(FeatureError, match="must be 'vital' or 'okay', got 'good to know'"):
         Nugget("a", "good to know")  # type: ignore[arg-type]
 
 

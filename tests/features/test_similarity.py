@@ -85,7 +85,7 @@ def test_where_there_is_no_value_it_says_why() -> None:
     assert [reason.partition(",")[0] for reason in reasons] == [
         "the answer is empty",
         "the query has no reference",
-        "the embedder gives a text a vector of zeros",
+        "the embedder returns a vector of zeros",
         "not embedded: HTTP 500",
     ]
     assert values[4] == pytest.approx(0.5**0.5)
