@@ -14,13 +14,13 @@ from mirage.text.numbers import plain_numbers
 
 __all__ = ["Replacement", "replacements"]
 
-AROUND = {"word": 3, "character": 8}
+SHARED_CONTEXT = {"word": 3, "character": 8}
 """Fewest tokens around a replacement that both texts share, both sides together."""
 
-LONGEST = {"word": 5, "character": 10}
+LONGEST_REPLACEMENT = {"word": 5, "character": 10}
 """Longest side of a replacement, in tokens; longer stretches belong to unrelated sentences."""
 
-ALIGNED = 1000
+MOST_ALIGNED = 1000
 """Tokens of an answer that are aligned, at most; alignment takes quadratic time."""
 
 
@@ -38,7 +38,10 @@ def replacements(reference: str, answer: str, code: str) -> tuple[Replacement, .
     The alignment uses the algorithm of Ratcliff and Obershelp (:mod:`difflib`).
     """
     entry = Language.of(code)
-    reference_tokens, answer_tokens = _tokens(reference, entry), _tokens(answer, entry)[:ALIGNED]
+    reference_tokens, answer_tokens = (
+        _tokens(reference, entry),
+        _tokens(answer, entry)[:MOST_ALIGNED],
+    )
     steps = SequenceMatcher(None, reference_tokens, answer_tokens, autojunk=False).get_opcodes()
     matches = []
     for step, (kind, *span) in enumerate(steps):
@@ -48,8 +51,8 @@ def replacements(reference: str, answer: str, code: str) -> tuple[Replacement, .
             if k == "equal"
         )
         first, last, start, end = span
-        short = max(last - first, end - start) <= LONGEST[entry.tokens]
-        if kind == "replace" and short and around >= AROUND[entry.tokens]:
+        short = max(last - first, end - start) <= LONGEST_REPLACEMENT[entry.tokens]
+        if kind == "replace" and short and around >= SHARED_CONTEXT[entry.tokens]:
             matches.append(
                 Replacement(
                     _words(reference_tokens, first, last, entry),

@@ -22,7 +22,7 @@ __all__ = [
     "words",
 ]
 
-UNLIKE, ALIKE = 0.3, 0.7
+NO_MATCH_SHARE, FULL_MATCH_SHARE = 0.3, 0.7
 """Shares of common n-grams: up to the first, two words differ; from the second on, they match."""
 
 
@@ -122,7 +122,7 @@ def _count_shared_grams(grams: frozenset[str], index: _Index) -> Counter[int]:
 def _similarity(shared: int, grams: frozenset[str]) -> float:
     """Return the similarity for a number of shared n-grams, as a share of all."""
     share = shared / len(grams) if grams else 0.0
-    return min(1.0, max(0.0, (share - UNLIKE) / (ALIKE - UNLIKE)))
+    return min(1.0, max(0.0, (share - NO_MATCH_SHARE) / (FULL_MATCH_SHARE - NO_MATCH_SHARE)))
 
 
 def _word_grams(word: str, code: str) -> frozenset[str]:

@@ -28,22 +28,22 @@ _SCRIPTS = {
 }
 _OF_LANGUAGE = {"Japanese": ("Kana", "Han"), "Hangul": ("Hangul", "Han")}
 
-LATIN_WORDS = 4
+FEWEST_LATIN_WORDS = 4
 """Fewest words in Latin letters, within another script, that are a clause rather than a name."""
 
-LETTERS = 6
+FEWEST_LETTERS = 6
 """Fewest letters of any other foreign script that are a clause."""
 
-SHORTEST = 3
+SHORTEST_SENTENCE = 3
 """Shortest sentence, in words, whose language is identified."""
 
-OWN_WORDS = 0.15
+OWN_WORD_SHARE = 0.15
 """Highest share of function words of the expected language in a sentence of another language."""
 
-FOREIGN = 0.1
+FOREIGN_BELOW = 0.1
 """Probability of the expected language below which a sentence is in another language."""
 
-FUNCTION_WORDS = 3
+FEWEST_FUNCTION_WORDS = 3
 """Fewest function words of another language in a clause."""
 
 
@@ -62,7 +62,7 @@ def foreign_stretches(
     for match in _other_script(entry).finditer(text):
         stretch = match[0]
         is_latin = stretch[0].isascii() or _is_latin(stretch[0])
-        if (_is_clause(stretch) if is_latin else len(stretch) >= LETTERS) and not any(
+        if (_is_clause(stretch) if is_latin else len(stretch) >= FEWEST_LETTERS) and not any(
             stretch in source for source in sources
         ):
             yield match.span()
@@ -78,7 +78,7 @@ def _is_clause(stretch: str) -> bool:
     """Return whether a Latin stretch is long and mostly in lower case, unlike a name."""
     words = stretch.split()
     small = [word for word in words if word[:1].islower()]
-    return len(words) >= LATIN_WORDS and 2 * len(small) >= len(words)
+    return len(words) >= FEWEST_LATIN_WORDS and 2 * len(small) >= len(words)
 
 
 @lru_cache(maxsize=64)
@@ -112,18 +112,19 @@ def _other_language(
             own_count += 1
         else:
             counts.update(codes)
-    if len(words) < SHORTEST or entry.tokens == "character":
+    if len(words) < SHORTEST_SENTENCE or entry.tokens == "character":
         return
-    if own_count <= OWN_WORDS * len(words):
+    if own_count <= OWN_WORD_SHARE * len(words):
         probabilities = language_probabilities(text[start:end], entry, sources)
-        if probabilities and probabilities.get(entry.code, 0.0) < FOREIGN:
+        if probabilities and probabilities.get(entry.code, 0.0) < FOREIGN_BELOW:
             yield start, end
             return
     if not counts:
         return
     other, count = counts.most_common(1)[0]
-    if count < FUNCTION_WORDS:
+    if count < FEWEST_FUNCTION_WORDS:
         return
+    # If the other language clearly dominates, the whole sentence is reported instead of a clause.
     if count >= 0.25 * len(words) and own_count <= count / 2:
         yield start, end
         return
@@ -143,6 +144,7 @@ def _clause(
     for start, end, word in words:
         codes = languages_by_word.get(word, ())
         if entry.code in codes:
+            # A word of both languages, such as "in", does not end a clause.
             if other in codes and first is not None:
                 continue
             first, count = None, 0
@@ -150,7 +152,7 @@ def _clause(
             first = start if first is None else first
             last, count = end, count + 1
             best = max(best, (count, first, last))
-    if best[0] >= FUNCTION_WORDS:
+    if best[0] >= FEWEST_FUNCTION_WORDS:
         yield best[1], best[2]
 
 

@@ -267,7 +267,7 @@ def _trigrams(text: str, languages: tuple[str, ...]) -> Mapping[str, float]:
         return {}
     # lingua gives 0 to languages that lack one of the letters, even if only one word has it.
     floor = -_FLOOR - _FLOOR_PER_LETTER * len(text)
-    return {
+    return {  # 1e-300 stands in for 0, which has no logarithm; ``floor`` replaces it
         value.language.iso_code_639_1.name.lower(): max(floor, math.log(value.value or 1e-300))
         for value in values
     }

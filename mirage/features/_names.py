@@ -136,6 +136,7 @@ def _is_common(word: str, entry: Language) -> bool:
     lower = word.casefold()
     if _ROMAN.fullmatch(word) or lower in _passage_words(entry):
         return True
+    # These words may be capitalised without being names, as in titles and headings.
     lists = (words.function_words, words.months, words.titles, words.yes, words.no)
     return any(lower in listed for listed in lists) or bool(word_values(lower, entry))
 
@@ -147,6 +148,7 @@ def _passage_words(entry: Language) -> frozenset[str]:
 
 def _is_in_evidence(word: str, index: TextIndex) -> bool:
     parts = folded(word, index.language).split()
+    # "WHO" is supported by "World Health Organization".
     if word.isupper() and len(word) <= LONGEST_ACRONYM and index.initials(word.casefold()):
         return True
     return all(len(part) < 3 or index.word(part) for part in parts) or index.holds(word)
@@ -180,8 +182,8 @@ def _names_among_nouns(text: str, starts: frozenset[int], index: TextIndex) -> I
             and _are_together(text, words[min(position, neighbour) :][:2])
         ]
         titled = position - 1 in near and _is_title(words[position - 1][0], entry)
-        # If the texts have only one of two adjacent nouns, it measures or describes the other, as
-        # in "two Liter Milch".
+        # If the evidence has only one of two adjacent nouns, it usually measures or describes the
+        # other, as in "zwei Liter Milch", so the two are no name.
         beside = any(
             capital[neighbour] and in_evidence[neighbour] == in_evidence[position]
             for neighbour in near
@@ -210,7 +212,7 @@ def _usual_letters(entry: Language) -> frozenset[str]:
     )
 
 
-UNLIKE = 0.6
+UNFAMILIAR_SHARE = 0.6
 """Share of a word's n-grams that the evidence must lack for the word to be unfamiliar."""
 
 
@@ -264,7 +266,7 @@ def _unfamiliarity(word: str, index: TextIndex) -> float:
     missing_share = index.missing_share(pattern)
     return (
         0.0
-        if missing_share < UNLIKE or index.word(pattern.strip())
+        if missing_share < UNFAMILIAR_SHARE or index.word(pattern.strip())
         else len(pattern) * missing_share * (1 + capital)
     )
 

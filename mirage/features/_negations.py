@@ -17,14 +17,14 @@ from mirage.text.words import IN_WORD
 
 __all__ = ["negates", "negation_faults"]
 
-CARRIED = 0.6
+SOURCE_SHARE = 0.6
 """Share of a sentence's words that a passage's sentence must share to be its source."""
 
-LONGEST = 3
+LONGEST_DIFFERENCE = 3
 """Longest differing stretch, in tokens, in which only a negation differs."""
 
 
-SHORTEST = 4
+SHORTEST_SENTENCE = 4
 """Shortest sentence that is compared, in words or pairs of characters."""
 
 
@@ -75,8 +75,8 @@ def _likely_sources(
     near = []
     for words, sentence in sources:
         shorter = min(len(words), len(sentence_words))
-        shared = len(words & sentence_words) if shorter >= SHORTEST else 0
-        if shared and shared >= CARRIED * shorter:
+        shared = len(words & sentence_words) if shorter >= SHORTEST_SENTENCE else 0
+        if shared and shared >= SOURCE_SHARE * shorter:
             near.append((shared, sentence))
     yield from (sentence for _, sentence in sorted(near, reverse=True)[:2])
 
@@ -85,17 +85,18 @@ def _negation_differences(
     tokens: Sequence[_Token], source: Sequence[_Token], code: str
 ) -> Iterator[tuple[int, int]]:
     """Yield the differing stretches, between shared ones, in which only one side has a negation."""
+    # autojunk would ignore frequent words in long sentences, and negations are frequent.
     matcher = SequenceMatcher(
         None, [t.text for t in tokens], [t.text for t in source], autojunk=False
     )
-    codes = matcher.get_opcodes()
+    steps = matcher.get_opcodes()
     scale = 2 if Language.of(code).tokens == "character" else 1
-    shortest, most = 2 * scale, LONGEST * scale
-    for step, (tag, a, b, c, d) in enumerate(codes):
-        if tag == "equal" or b - a > most or d - c > most:
+    shortest, longest = 2 * scale, LONGEST_DIFFERENCE * scale
+    for step, (tag, a, b, c, d) in enumerate(steps):
+        if tag == "equal" or b - a > longest or d - c > longest:
             continue
-        before = codes[step - 1][2] - codes[step - 1][1] if step else 0
-        after = codes[step + 1][2] - codes[step + 1][1] if step + 1 < len(codes) else 0
+        before = steps[step - 1][2] - steps[step - 1][1] if step else 0
+        after = steps[step + 1][2] - steps[step + 1][1] if step + 1 < len(steps) else 0
         if before + after < 2 * shortest or (before and before < shortest - 1):
             continue
         negations = sum(token.negates for token in tokens[a:b])

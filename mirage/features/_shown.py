@@ -15,28 +15,28 @@ from mirage.text.quantities import days_in, values_in
 
 __all__ = ["TextIndex", "evidence", "grams_of", "index_texts", "shown_texts"]
 
-ROUNDED = 0.05
+ROUNDING_TOLERANCE = 0.05
 """Relative difference up to which a round number may stand for a number of the texts."""
 
-STEM = 4
+SHORTEST_STEM = 4
 """Letters that two words must share at their beginning to be forms of one word, at least."""
 
-ENDING = 3
+LONGEST_ENDING = 3
 """Letters at the end of a word that may differ between its forms."""
 
 LONGEST_STEM = 200
 """Longest indexed beginning of a word, in letters; a text without blanks counts as one word."""
 
-SUMMED = 200
+MOST_SUMMED = 200
 """Largest number of values whose pairwise sums are formed."""
 
-SUMS_FROM = 100
+SMALLEST_SUM = 100
 """Smallest value that may be the sum, difference, half or double of numbers in the texts."""
 
-LIFETIMES = 150
+LONGEST_SPAN = 150
 """Longest span in years that an answer may state in place of two years of the texts."""
 
-OLDEST = 120
+OLDEST_AGE = 120
 """Greatest age of a person in years."""
 
 _ERAS = (543, 621, 622)  # offsets of Buddhist and of Persian years from the common era
@@ -83,35 +83,47 @@ class TextIndex:
         age, or a simple sum.
         """
         if value >= 10 and value % 10 == 0:
-            position = bisect_left(self.ordered, value * (1 - ROUNDED))
-            if position < len(self.ordered) and self.ordered[position] <= value * (1 + ROUNDED):
+            position = bisect_left(self.ordered, value * (1 - ROUNDING_TOLERANCE))
+            if position < len(self.ordered) and self.ordered[position] <= value * (
+                1 + ROUNDING_TOLERANCE
+            ):
                 return True
-        near = (value * 1000, value / 1000, value * 100 - 100)
-        if any(other in self.numbers for other in near):
+        # A unit such as thousands or km, or a factor for an increase in percent: 3 for 200 %.
+        converted = (value * 1000, value / 1000, value * 100 - 100)
+        if any(other in self.numbers for other in converted):
             return True
         if any(value + era in self.numbers or value - era in self.numbers for era in _ERAS):
             return True
         years = [other for other in self.ordered if 1000 <= other <= 2600 and other % 1 == 0]
+        # A century: the 20th for 1932.
         if value <= 21 and any(year // 100 + 1 == value for year in years):
             return True
-        if any(year + value in self.numbers for year in years if 3 < value < LIFETIMES):
+        # A span between two years. An age may be one year less, before the birthday.
+        if any(year + value in self.numbers for year in years if 3 < value < LONGEST_SPAN):
             return True
-        # An age is one less before the birthday.
-        if any(year + value + 1 in self.numbers for year in years if 9 < value < OLDEST):
+        if any(year + value + 1 in self.numbers for year in years if 9 < value < OLDEST_AGE):
             return True
+        # A decade: 1930 for 1932.
         if any(value % 10 == 0 and year // 10 * 10 == value for year in years):
             return True
-        return value >= SUMS_FROM and value in _sums(self.numbers)
+        return value >= SMALLEST_SUM and value in _sums(self.numbers)
 
     def word(self, word: str) -> bool:
         """Return whether the texts have a folded word, in any form."""
         if word in self.words or word in self.stems:
             return True
-        if any(word[:n] in self.words for n in range(max(STEM, len(word) - ENDING), len(word))):
+        # The word may have an ending that the texts' word lacks, or another one of similar length.
+        if any(
+            word[:n] in self.words
+            for n in range(max(SHORTEST_STEM, len(word) - LONGEST_ENDING), len(word))
+        ):
             return True
-        if len(word) <= STEM + 1:
-            return len(word) >= STEM and word[:-1] in self.short
-        return word[: min(max(STEM, len(word) - ENDING), LONGEST_STEM - 1)] in self.stems
+        if len(word) <= SHORTEST_STEM + 1:
+            return len(word) >= SHORTEST_STEM and word[:-1] in self.short
+        return (
+            word[: min(max(SHORTEST_STEM, len(word) - LONGEST_ENDING), LONGEST_STEM - 1)]
+            in self.stems
+        )
 
     def initials(self, letters: str) -> bool:
         """Return whether consecutive words of the texts begin with these letters."""
@@ -141,7 +153,7 @@ def _initials(words: str) -> str:
 @lru_cache(maxsize=512)
 def _sums(numbers: frozenset[float]) -> frozenset[float]:
     """Return the pairwise sums and differences, and the halves, of the large numbers."""
-    large = sorted(number for number in numbers if number >= SUMS_FROM / 2)[:SUMMED]
+    large = sorted(number for number in numbers if number >= SMALLEST_SUM / 2)[:MOST_SUMMED]
     return frozenset(result for a in large for b in large for result in (a + b, abs(a - b), a / 2))
 
 
@@ -171,9 +183,14 @@ def _build_index(texts: tuple[str, ...], entry: Language) -> TextIndex:
         words = frozenset(whole.split())
         numbers = values_in(texts[0], entry)
         days, months = days_in(texts[0], entry)
-        short = frozenset(word[:-1] for word in words if STEM <= len(word) <= STEM + 2) | words
+        short = (
+            frozenset(
+                word[:-1] for word in words if SHORTEST_STEM <= len(word) <= SHORTEST_STEM + 2
+            )
+            | words
+        )
         stems = frozenset(
-            word[:n] for word in words for n in range(STEM, min(len(word), LONGEST_STEM))
+            word[:n] for word in words for n in range(SHORTEST_STEM, min(len(word), LONGEST_STEM))
         )
         grams = grams_of(whole, entry)
     else:

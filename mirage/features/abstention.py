@@ -11,7 +11,7 @@ from mirage.text import ABSTAINS_AT, abstains
 
 __all__ = ["abstention", "incorrect_attempt", "invention"]
 
-CLEAR = 0.9
+CLEAR_ABSTENTION = 0.9
 """Certainty from which on a response abstains even if it states a listed wrong answer."""
 
 _UNKNOWN = NotComputed(
@@ -50,7 +50,7 @@ def _abstains(item: Answered) -> bool:
         return False
     doubtful = query.answerable and any(claims.wrong)
     certainty = abstains(item.parsed.answer_text, query.language, question=query.text)
-    return certainty >= (CLEAR if doubtful else ABSTAINS_AT)
+    return certainty >= (CLEAR_ABSTENTION if doubtful else ABSTAINS_AT)
 
 
 def invention(item: Answered) -> float | NotComputed:

@@ -19,16 +19,16 @@ CLEARLY_WRONG = 0.7
 It is high because a false accusation is worse than a missed fault.
 """
 
-OUTWEIGHED = 0.8
+OUTWEIGHS_RIGHT = 0.8
 """Probability from which on a wrong answer outweighs a right one that nothing denies."""
 
-SET_ASIDE = 0.4
+MOST_DOUBT = 0.4
 """Probability below which a mention of a right answer counts as neither denied nor reported."""
 
-SET_ASIDE_PART = 0.75
+MOST_DOUBT_OF_PART = 0.75
 """The same threshold for one part of an answer that has several."""
 
-LISTS_TOO = 0.2
+MAY_BE_LISTED = 0.2
 """Probability above which a wrong answer may be listed beside a right one."""
 
 _DENIED = tuple(Stance).index(Stance.DENIED)
@@ -103,6 +103,7 @@ def _read_answer_claims(
     }
     mentions = tuple(m._replace(candidate=plain[m.candidate]) for m in claims.mentions)
     rights = tuple(index in asserted for index in range(len(right)))
+    # If all right answers are asserted, a wrong one is a mention in another role.
     wrongs = tuple(index in asserted and not (right and all(rights)) for index in range(len(forms)))
     denied = not any(rights) and any(
         m.probabilities[_DENIED] >= CLEARLY_WRONG for m in mentions if m.candidate < len(right)
@@ -124,22 +125,23 @@ def _asserted_candidates(
     present = [index for index, value in enumerate(claims.certainty) if value]
     right = max((claims.certainty[i] for i in present if not groups[i]), default=0)
     wrong = max((claims.certainty[i] for i in present if groups[i]), default=0)
+    # The text commits to a right answer, and not more to a wrong one.
     if 0.5 <= right >= wrong:
         return frozenset(index for index in present if not groups[index])
     right_mentions = [m for m in claims.mentions if not groups[m.candidate]]
     partly = partly or (parts and any(m.stance is Stance.ASSERTED for m in right_mentions))
     lists = any(
-        groups[m.candidate] and m.probabilities[_LISTED] > LISTS_TOO for m in claims.mentions
+        groups[m.candidate] and m.probabilities[_LISTED] > MAY_BE_LISTED for m in claims.mentions
     )
     doubts = [(m.candidate, _doubt(m, partly, lists)) for m in right_mentions]
-    most = SET_ASIDE_PART if parts else SET_ASIDE
+    most = MOST_DOUBT_OF_PART if parts else MOST_DOUBT
     unopposed = {candidate for candidate, doubt in doubts if doubt < most}
     unopposed -= {candidate for candidate, doubt in doubts if doubt >= most}
-    if unopposed and wrong < OUTWEIGHED:
+    if unopposed and wrong < OUTWEIGHS_RIGHT:
         mentioned_parts = {m.candidate for m in claims.mentions}
         shared = {i for i in present if not groups[i] and i not in mentioned_parts}
         return frozenset(unopposed | shared)
-    least = OUTWEIGHED if partly else CLEARLY_WRONG
+    least = OUTWEIGHS_RIGHT if partly else CLEARLY_WRONG
     return frozenset(i for i in present if groups[i] and claims.certainty[i] >= least)
 
 

@@ -231,10 +231,10 @@ def _facts(reading: _Reading) -> list[_Fact]:
     return facts
 
 
-COMMON = frozenset(map(float, (0, 1, 2, 3, 12, 100)))
+COMMON_NUMBERS = frozenset(map(float, (0, 1, 2, 3, 12, 100)))
 """Numbers that are too common to be facts, as in counting, at noon or in percentages."""
 
-BEFORE = 40
+LABEL_WINDOW = 40
 """Characters before a number in which the word that it belongs to is searched."""
 
 _LIST_NUMBER = re.compile(r"(?:\A|\n)[\s*_#>-]*\Z")
@@ -246,7 +246,7 @@ def _numbers(reading: _Reading) -> Iterator[_Fact]:
     code = reading.item.query.language
     for number in quantities(reading.plain, code):
         if not _is_label(number, reading) and not _has_fraction(number, reading):
-            in_evidence = not COMMON.isdisjoint(number.values) or reading.index.number(
+            in_evidence = not COMMON_NUMBERS.isdisjoint(number.values) or reading.index.number(
                 number.values
             )
             yield _Fact(number.start, number.end, _number_type(number, reading.plain), in_evidence)
@@ -265,15 +265,16 @@ def _is_label(number: Quantity, reading: _Reading) -> bool:
     if number.spelled:
         return False
     following = text[number.end : number.end + 1]
-    start = max(0, number.start - BEFORE)
+    start = max(0, number.start - LABEL_WINDOW)
     if following in (".", ")", "、", "）") and _LIST_NUMBER.search(text, start, number.start):
         return True
+    # "Passage 3" is a label, but a number above the number of shown passages cannot be one.
     if max(number.values) > len(reading.item.shown):
         return False
     return bool(_passage_word(reading.index.language).search(text, start, number.start))
 
 
-NEAR = 16
+FRACTION_WINDOW = 16
 """Distance in characters up to which a half or a quarter belongs to a number in words."""
 
 
@@ -284,7 +285,9 @@ def _has_fraction(number: Quantity, reading: _Reading) -> bool:
     """
     if not number.spelled:
         return False
-    around = reading.plain[max(number.start - NEAR, 0) : number.end + NEAR].casefold()
+    around = reading.plain[
+        max(number.start - FRACTION_WINDOW, 0) : number.end + FRACTION_WINDOW
+    ].casefold()
     return bool(_fraction(reading.index.language).search(around))
 
 
@@ -345,6 +348,7 @@ def _wrong_answers(reading: _Reading, faults: Set[SpanType]) -> Iterator[tuple[i
     if abstains(reading.plain, query.language, question=query.text) >= ABSTAINS_AT:
         return
     lacking = [forms for forms, right in zip(query.answers, claims.right, strict=True) if not right]
+    # The rule for numbers has already checked answers with a number, so only names are left.
     if any(values_in(form, entry) for forms in lacking for form in forms):
         return
     if stretch := unfamiliar_stretch(
@@ -383,10 +387,10 @@ def _find_form(form: str, text: str) -> tuple[int, int] | None:
 # Citations ----------------------------------------------------------------------------------------
 
 
-ELSEWHERE = 10
+FEWEST_GRAMS_ELSEWHERE = 10
 """Fewest n-grams that a sentence shares only with an uncited passage if its citation is wrong."""
 
-NOT_HERE = 0.4
+MOST_CITED_SHARE = 0.4
 """Highest share of that number that the cited passage reaches if the citation is wrong."""
 
 
@@ -415,7 +419,7 @@ def _is_supported_elsewhere(reading: _Reading, start: int, end: int, ids: Sequen
     }
     cited_count = max((counts[id_] for id_ in ids if id_ in counts), default=0)
     best_count = max(counts.values(), default=0)
-    return best_count >= ELSEWHERE and cited_count < NOT_HERE * best_count
+    return best_count >= FEWEST_GRAMS_ELSEWHERE and cited_count < MOST_CITED_SHARE * best_count
 
 
 @lru_cache(maxsize=512)

@@ -43,7 +43,7 @@ __all__ = [
 NUMBER_WEIGHT = 4.0
 """Weight of a number; for comparison, a word that one of five passages has weighs 1.9."""
 
-HELD_AT = 0.6
+WORD_MATCH_SHARE = 0.6
 """Share of a word's n-grams that a text needs to have the word in some form."""
 
 LONGEST_NUMBER = 15
@@ -55,16 +55,16 @@ NUMBER_LETTERS = 10.0
 NUMBER_CHARACTERS = 5.0
 """Weight of a number, in pairs of characters, if there are no passages."""
 
-REPLACED_AT = 0.1
+REPLACED_SHARE = 0.1
 """Share of a reference's facts above which their replacement counts; less is a detail."""
 
 LONGEST_NAME = {"word": 3, "character": 8}
 """Longest name or number that replaces another, in words or pairs of characters."""
 
-POLARITY = 0.1
+POLARITY_WEIGHT = 0.1
 """Weight of polarity in the agreement; the rest is the weight of shared facts."""
 
-_SHARED = 1 - POLARITY
+_SHARED_FACTS_WEIGHT = 1 - POLARITY_WEIGHT
 
 _HAN = re.compile(r"[\u3400-\u4dbf\u4e00-\u9fff]")
 
@@ -123,7 +123,9 @@ def fact_agreement(item: Answered) -> float | NotComputed:
         return 0.0
     shared = _matched_share(facts, answer, language)
     shared += _matched_share(stated, reference, language) if stated else 0.0
-    value = _SHARED * min(1.0, shared) + POLARITY * _polarity_agrees(answer, reference, language)
+    value = _SHARED_FACTS_WEIGHT * min(1.0, shared) + POLARITY_WEIGHT * _polarity_agrees(
+        answer, reference, language
+    )
     return value * (1 - _denied_share(answer, reference, language))
 
 
@@ -204,6 +206,7 @@ def _content_weights(text: str, query: Query) -> dict[str, float]:
     weights = dict.fromkeys(numbers(text) - numbers(query.text), number)
     ordinary = function_words(language)
     for word in (*words(text, language), *_han_characters(text)):
+        # A single Chinese character counts even if it is a function word, since some of them negate.
         is_content = word not in ordinary or len(word) == 1
         if is_content and not _is_in_question(word, query.text, language):
             weights[word] = 1.0 if is_unspaced else float(len(word))
@@ -280,6 +283,7 @@ def _opening_verdict(text: str, language: str) -> int:
         if beginning.startswith(form)
         and not (is_spaced and beginning[len(form) : len(form) + 1].isalnum())
     ]
+    # The longest form decides, since a short one may be the beginning of another word.
     return max(verdicts, default=(0, 0))[1]
 
 
@@ -299,7 +303,7 @@ def _replaces_fact(item: Answered, reference: str) -> bool:
         is_short = max(len(before), len(instead)) <= LONGEST_NAME[Language.of(language).tokens]
         if missing and is_short and _are_same_type(missing, instead, reference, item):
             replaced |= missing
-    return _share(weights, lambda term: term in replaced) > REPLACED_AT
+    return _share(weights, lambda term: term in replaced) > REPLACED_SHARE
 
 
 def _are_same_type(
@@ -366,7 +370,7 @@ def _holds(text: str, term: str, language: str) -> bool:
     if term in terms:
         return True
     parts = grams(term, Language.of(language).gram_length)
-    return len(parts & terms) >= HELD_AT * len(parts)
+    return len(parts & terms) >= WORD_MATCH_SHARE * len(parts)
 
 
 @lru_cache(maxsize=4096)

@@ -268,11 +268,13 @@ def expected_value(
     mass = dict.fromkeys(values, 0.0)
     for token, logprob in first.items():
         word = token.strip().casefold()
+        # A token may be only the beginning of a label, such as "part" of "partly".
         matches = [label for label in values if word and label.startswith(word)]
         if len(matches) == 1:
             mass[matches[0]] += math.exp(logprob)
     if sum(mass.values()) < LEAST_MASS:
         return None
+    # Rounded log probabilities may add up to slightly more than 1.
     return min(sum(values[label] * share for label, share in mass.items()), 1.0)
 
 

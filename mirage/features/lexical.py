@@ -48,25 +48,25 @@ HALF_STRENGTH_BITS = 50.0
 UNKNOWN_NUMBER_FACTOR = 0.5
 """Factor on the wording score if a sentence states a number that no passage has."""
 
-MATTER_SHARE = 0.6
+CONTENT_WEIGHT = 0.6
 """Weight of a sentence's content in its support; the rest is the weight of its wording."""
 
-ENOUGH_MATTER = 0.6
+FULL_CONTENT_SHARE = 0.6
 """Share of a sentence's content in the passages from which on it counts as fully supported.
 
 The rest is phrasing, since a paraphrase needs some words of its own.
 """
 
-PHRASING, ELSEWHERE = 0.5, 2.0
+PHRASING_WEIGHT, ELSEWHERE_WEIGHT = 0.5, 2.0
 """Weights of a missing word: one that no passage has, and one that only other passages have."""
 
-HELD_AT = 0.75
+ELSEWHERE_MATCH = 0.75
 """Word match from which on a word counts as one of another passage."""
 
-NUMBER_LENGTH = 10
+NUMBER_LETTERS = 10
 """Weight of a number, in letters."""
 
-ASKED_FACTOR = 0.5
+QUESTION_WORD_FACTOR = 0.5
 """Factor on the weight of a word that occurs in the question."""
 
 WINDOW = 3
@@ -222,10 +222,10 @@ def _support(
     passages = tuple(passage for passage in passages if _join_tokens(passage, code))
     if not _join_tokens(text, code) or not passages:
         return 0.0
-    matter = min(
-        1.0, _content_score(text, passages, code, question, other_passages) / ENOUGH_MATTER
+    content = min(
+        1.0, _content_score(text, passages, code, question, other_passages) / FULL_CONTENT_SHARE
     )
-    return MATTER_SHARE * matter + (1 - MATTER_SHARE) * _wording(text, passages, code)
+    return CONTENT_WEIGHT * content + (1 - CONTENT_WEIGHT) * _wording(text, passages, code)
 
 
 _LIST_NUMBER = re.compile(r"\W*\d{1,2}[.)]\s")
@@ -245,25 +245,31 @@ def _content_score(
     text: str, passages: tuple[str, ...], code: str, question: str, other_passages: tuple[str, ...]
 ) -> float:
     """Return the share of a sentence's words and numbers that passages have, by letters."""
-    new = _stated_numbers(text) - numbers(question)
-    known_count = len(new & frozenset().union(*map(numbers, passages)))
-    matched, total = float(NUMBER_LENGTH * known_count), float(NUMBER_LENGTH * len(new))
+    new_numbers = _stated_numbers(text) - numbers(question)
+    matched_numbers = len(new_numbers & frozenset().union(*map(numbers, passages)))
+    matched, total = (
+        float(NUMBER_LETTERS * matched_numbers),
+        float(NUMBER_LETTERS * len(new_numbers)),
+    )
     words = content_words(text, code)
     letters = np.array(
         [
-            len(word) * (ASKED_FACTOR if _is_in_question(word, question, code) else 1.0)
+            len(word) * (QUESTION_WORD_FACTOR if _is_in_question(word, question, code) else 1.0)
             for word in words
         ]
     )
-    for word, letter, share in zip(
+    for word, length, share in zip(
         words, letters, _passage_matches(words, letters, passages, code), strict=True
     ):
         missing = 1 - share
+        # Looking through the other passages is slow, so only words that are not matched fully are.
         if missing:
-            elsewhere = any(word_match(word, other, code) >= HELD_AT for other in other_passages)
-            missing *= ELSEWHERE if elsewhere else PHRASING
-        matched += letter * share
-        total += letter * (share + missing)
+            elsewhere = any(
+                word_match(word, other, code) >= ELSEWHERE_MATCH for other in other_passages
+            )
+            missing *= ELSEWHERE_WEIGHT if elsewhere else PHRASING_WEIGHT
+        matched += length * share
+        total += length * (share + missing)
     return matched / total if total else 1.0
 
 
@@ -294,11 +300,12 @@ def _wording(text: str, passages: tuple[str, ...], code: str, *, whole: bool = F
     )
     bits = _information(folded, sources)
     runs = np.stack([_run_bits(folded, source, bits) for source in sources])
-    carried = runs / (runs + HALF_STRENGTH_BITS)
-    counted = bits if whole else bits * _content_characters(text, code)
-    best = (carried * counted).sum(axis=1).max()
-    together = (carried.max(axis=0) * counted).sum()
-    score = float(best + together) / (2 * float(counted.sum()))
+    support = runs / (runs + HALF_STRENGTH_BITS)
+    weights = bits if whole else bits * _content_characters(text, code)
+    # Averaging with the best single passage favours sentences that one passage supports as a whole.
+    best = (support * weights).sum(axis=1).max()
+    together = (support.max(axis=0) * weights).sum()
+    score = float(best + together) / (2 * float(weights.sum()))
     unknown = _stated_numbers(text).difference(*map(numbers, passages))
     return score * (UNKNOWN_NUMBER_FACTOR if unknown else 1.0)
 
@@ -348,6 +355,7 @@ def _run_ends(text: str, source: str) -> NDArray[np.int64]:
     """Return for each position the end of the longest run from there that the source has too."""
     ends, end = np.empty(len(text), dtype=np.int64), 0
     for start in range(len(text)):
+        # The longest run from the next position ends no earlier, so ``end`` never moves back.
         end = max(end, start)
         while end < len(text) and text[start : end + 1] in source:
             end += 1

@@ -112,6 +112,7 @@ class NeuralFeature:
     def compute(self, batch: Sequence[Answered]) -> list[float | NotComputed]:
         """Return one value for each answered query; all pairs are scored together."""
         entries = [self.pairs(item) for item in batch]
+        # All pairs are scored in one call, then handed out to the responses in the same order.
         scores = iter(self.score(_flatten_pairs(entries)).tolist())
         return [
             entry

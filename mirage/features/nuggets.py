@@ -34,7 +34,7 @@ Label = Literal["support", "partial_support", "not_support"]
 Labels = tuple[Label, ...]
 
 _PRIMARY: Score = "vital_strict"
-_MOST = 20  # nuggets of a query, as in the track
+_MOST_NUGGETS = 20  # nuggets of a query, as in the track
 _PER_CALL = 10  # nuggets that are labelled in one call, as in the track
 
 
@@ -298,7 +298,7 @@ def _listing_question(item: Answered) -> Question[Nuggets] | NotComputed:
     texts += [("passage", passage.titled_text) for passage in relevant]
     if not texts:
         return _NO_SOURCE
-    task = _LISTING.format(language=Language.of(query.language).name, most=_MOST)
+    task = _LISTING.format(language=Language.of(query.language).name, most=_MOST_NUGGETS)
     return Question(task, "List nuggets", _LISTING_FORM, (("question", query.text), *texts))
 
 
@@ -380,11 +380,12 @@ def read_nuggets(text: str) -> Nuggets | None:
     distinct: dict[str, Nugget] = {}
     for nugget in _parse_json_nuggets(text) or _parse_nugget_lines(text):
         distinct.setdefault(nugget.text.casefold(), nugget)
-    nuggets = _vital_first(distinct.values())[:_MOST]
+    nuggets = _vital_first(distinct.values())[:_MOST_NUGGETS]
     return nuggets if nuggets and nuggets[0].importance == "vital" else None
 
 
 def _vital_first(nuggets: Iterable[Nugget]) -> Nuggets:
+    # The sort is stable, so nuggets of the same importance keep their order.
     return tuple(sorted(nuggets, key=lambda nugget: nugget.importance != "vital"))
 
 

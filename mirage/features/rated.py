@@ -88,6 +88,7 @@ class RatedFeature:
             LLMError: There is no key for OpenAI.
         """
         entries: list[Question[int] | float | NotComputed] = [*map(self.question, batch)]
+        # An empty answer has a fixed grade, so the LLM is not called for it.
         for i, item in enumerate(batch):
             if isinstance(entries[i], Question) and not item.parsed.answer_text.strip():
                 entries[i] = EMPTY_ANSWER

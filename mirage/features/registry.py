@@ -169,6 +169,7 @@ def facts(feature: str | Feature, own: Mapping[str, Facts] = MappingProxyType({}
     return DEFINITIONS[stem].facts if stem in DEFINITIONS else Facts()
 
 
+# Cached so that a name always gives the same object: partial objects equal only themselves.
 @lru_cache(maxsize=256)
 def feature(name: str) -> Feature:
     """Return the feature with this name or alias, such as ``feature("citation_recall@5")``.

@@ -201,7 +201,10 @@ def _occurs(label: Tokens, answer: Tokens, entry: Language) -> float:
 
 
 def _is_form(token: str, word: str, ending: int) -> bool:
-    """Return whether a token is a word, possibly with an ending; a number takes no more digits."""
+    """Return whether a token is a word or, if endings are allowed, the word with an ending.
+
+    A number is no form of a longer number, and a single letter has no endings.
+    """
     if token == word:
         return True
     if not token.startswith(word) or not 0 < len(token) - len(word) <= ending:
@@ -347,7 +350,7 @@ def _normal_char3_recall(response: str, label: str) -> float:
 
 
 def _rouge(response: str, label: str) -> Any:
-    """Return the scores of the rouge package, which fails on texts without a sentence."""
+    """Return the rouge package's scores; 0 for texts without a sentence, on which it fails."""
     rouge = _rouge_package()
     if not any(map(str.strip, response.split("."))) or not any(map(str.strip, label.split("."))):
         return {name: {"f": 0.0} for name in ("rouge-1", "rouge-2", "rouge-l")}

@@ -243,6 +243,7 @@ class FeatureSuite:
             )
         self._check(dataset, run)
         clusters = clusters_of(dataset, cluster)
+        # Each repeat is a run with one response per query, so it is scored like any other run.
         if len(run.repeats) > 1:
             return _average_repeats(
                 [
@@ -322,6 +323,7 @@ def _warn_once(model: str, reason: str) -> None:
 def _average_repeats(tables: Sequence[FeatureTable]) -> FeatureTable:
     """Return the table of means over the tables of repeated responses."""
     repeats = np.stack([table.values for table in tables])
+    # np.nanmean would warn about queries without any value.
     present = ~np.isnan(repeats)
     totals, counts = np.where(present, repeats, 0.0).sum(axis=0), present.sum(axis=0)
     values = np.divide(totals, counts, out=np.full_like(totals, np.nan), where=counts > 0)
@@ -404,6 +406,7 @@ def _iterate_rows_on(
 
     Features that cache model results are computed in this process.
     """
+    # A cache is useful only if all batches share it, so features with one stay in this process.
     local_features = [
         item for item in features if isinstance(item, NeuralFeature | SimilarityFeature)
     ]

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 __all__ = ["FeatureTable", "Stability"]
 
-SAME = 1e-6
+TOLERANCE = 1e-6
 """Values that differ by no more than this count as equal, since files and platforms round."""
 
 
@@ -192,7 +192,7 @@ class FeatureTable:
                 float(within[j]),
                 float(between[j]),
                 int((~np.isnan(repeats[:, :, j])).any(axis=0).sum()),
-                tuple(self.query_ids[i] for i in np.flatnonzero(spread[:, j] > SAME)),
+                tuple(self.query_ids[i] for i in np.flatnonzero(spread[:, j] > TOLERANCE)),
             )
             for j, name in enumerate(self.features)
         )

@@ -27,7 +27,7 @@ from mirage.text import ABSTAINS_AT, ParsedResponse, abstains, parse, tokenize
 
 __all__ = ["NEW_WORDS", "TRAFFIC", "Measured", "measured", "new_words", "traffic"]
 
-LOGGED = (*OFFLINE, "support_lexical_all", "answer_length")
+LOG_FEATURES = (*OFFLINE, "support_lexical_all", "answer_length")
 """The features that are measured on a log, as far as it meets their needs."""
 
 TRAFFIC: Mapping[str, Facts] = MappingProxyType(
@@ -89,7 +89,7 @@ def measured(
         FeatureError: No feature can be computed, or one fails.
         UnknownNameError: No query has such a key of metadata.
     """
-    suite = suite or FeatureSuite(LOGGED, dataset.language)
+    suite = suite or FeatureSuite(LOG_FEATURES, dataset.language)
     features = suite.applicable(dataset).score(
         dataset, run, cluster=cluster, n_jobs=n_jobs, progress=progress
     )

@@ -47,7 +47,7 @@ def value(name: str, text: str, query: Query = NILE) -> float:
 def test_wording_by_hand() -> None:
     # Folded, the sentence is " xb " and so is the passage: 4 characters of 3 kinds. With one added
     # to each count and to the total, a space has (2 + 1) / 8 and each letter (1 + 1) / 8. All of
-    # it is one run, and all its words are word_match.
+    # it is one run, and the passage has all its words.
     bits = 2 * math.log2(8 / 3) + 2 * math.log2(8 / 2)
     expected = 0.6 + 0.4 * bits / (bits + 50)
     assert sentence_support("Xb.", ["xb!"], "en") == pytest.approx(expected)
@@ -61,13 +61,13 @@ def test_wording_by_hand() -> None:
 def matter(sentence: str, passages: list[str], **given: Any) -> float:
     """The share of the matter, before a part of it counts in full."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("mirage.features.lexical.ENOUGH_MATTER", 1.0)
-        patch.setattr("mirage.features.lexical.MATTER_SHARE", 1.0)
+        patch.setattr("mirage.features.lexical.FULL_CONTENT_SHARE", 1.0)
+        patch.setattr("mirage.features.lexical.CONTENT_WEIGHT", 1.0)
         return sentence_support(sentence, passages, "en", **given)
 
 
 def test_matter_by_hand() -> None:
-    # Of two words of five letters one is word_match; the other counts half, for it may be phrasing.
+    # The passage has one of two words of five letters; the other may be phrasing and counts half.
     passage = ["Heron."]
     assert matter("The heron zooms.", passage) == pytest.approx(5 / (5 + 5 / 2))
     # ... or twice, if another shown passage holds it.
@@ -98,7 +98,7 @@ def test_words_far_apart_hold_less_than_together() -> None:
 
 
 def test_an_unknown_number_halves_the_wording(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("mirage.features.lexical.MATTER_SHARE", 0.0)
+    monkeypatch.setattr("mirage.features.lexical.CONTENT_WEIGHT", 0.0)
     passage = ["The tower was opened in the year 1889 and is 330 metres high."]
 
     def support(year: int, before: str = "") -> float:
@@ -276,7 +276,7 @@ def test_references_are_supported_by_what_they_cite(code: str) -> None:
 
 def test_relevance_by_hand() -> None:
     # "xyz" folds to " xyz ". Of its n-grams the first passage (" xy ") holds " x", "xy" and " xy",
-    # the second (" z ") holds "z " only; each is word_match by one of two passages and weighs the same.
+    # the second (" z ") has "z " only; one of two passages has each, so all weigh the same.
     passages = (Passage(id="1#0", text="xy"), Passage(id="2#0", text="z"))
     query = Query(id="q", language="en", text="xyz", passages=passages)
     assert value("relevance_lexical", "So [1].", query) == 1
