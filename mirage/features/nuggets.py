@@ -324,7 +324,7 @@ def _assigning_question(item: Answered, nuggets: Nuggets) -> Question[Labels]:
     return Question(_ASSIGNING, "Label the nuggets", form, material)
 
 
-# Reading ------------------------------------------------------------------------------------------
+# Parsing ------------------------------------------------------------------------------------------
 
 _IMPORTANCES: Mapping[str, Importance] = {"vital": "vital", "okay": "okay", "ok": "okay"}
 _LABEL = r"(?:(partial(?:ly)?|not?)[\s_-])?support(?:ed)?\b"
