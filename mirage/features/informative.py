@@ -206,7 +206,7 @@ def _content_weights(text: str, query: Query) -> dict[str, float]:
     weights = dict.fromkeys(numbers(text) - numbers(query.text), number)
     ordinary = function_words(language)
     for word in (*words(text, language), *_han_characters(text)):
-        # A single Chinese character counts even if it is a function word, since some of them negate.
+        # A single Chinese character counts even if it is a function word, since some negate.
         is_content = word not in ordinary or len(word) == 1
         if is_content and not _is_in_question(word, query.text, language):
             weights[word] = 1.0 if is_unspaced else float(len(word))
