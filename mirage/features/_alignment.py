@@ -33,9 +33,10 @@ class Replacement(NamedTuple):
 
 @lru_cache(maxsize=4096)
 def replacements(reference: str, answer: str, code: str) -> tuple[Replacement, ...]:
-    """Return the short stretches of a reference that an answer replaces within shared words.
+    """Return the short differences between a reference and an answer in a context that both share.
 
-    The alignment uses the algorithm of Ratcliff and Obershelp (:mod:`difflib`).
+    Each difference pairs a few words of the reference with the answer's words in their place. The
+    alignment uses the algorithm of Ratcliff and Obershelp (:mod:`difflib`).
     """
     entry = Language.of(code)
     reference_tokens, answer_tokens = (
@@ -63,7 +64,10 @@ def replacements(reference: str, answer: str, code: str) -> tuple[Replacement, .
 
 
 def _words(tokens: tuple[str, ...], start: int, end: int, entry: Language) -> tuple[str, ...]:
-    """Return a stretch of tokens; for characters, the pairs that overlap it, and its numbers."""
+    """Return the words of a stretch of tokens.
+
+    If tokens are characters, return all pairs that overlap the stretch, followed by its numbers.
+    """
     if entry.tokens == "word":
         return tokens[start:end]
     near = tokens[max(start - 1, 0) : end + 1]

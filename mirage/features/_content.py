@@ -114,13 +114,18 @@ def _index_passage(passage: str, code: str) -> _Index:
 
 
 def _count_shared_grams(grams: frozenset[str], index: _Index) -> Counter[int]:
-    """Return how many of these n-grams each word of a passage has, by the word's number."""
+    """Return how many of these n-grams each word of a passage has, by word number."""
     none: list[int] = []
     return Counter(chain.from_iterable(index.holders.get(gram, none) for gram in grams))
 
 
 def _similarity(shared: int, grams: frozenset[str]) -> float:
-    """Return the similarity for a number of shared n-grams, as a share of all."""
+    """Return the similarity of two words from their number of shared n-grams, from 0 to 1.
+
+    Args:
+        shared: Number of n-grams that the second word shares.
+        grams: The n-grams of the first word.
+    """
     share = shared / len(grams) if grams else 0.0
     return min(1.0, max(0.0, (share - NO_MATCH_SHARE) / (FULL_MATCH_SHARE - NO_MATCH_SHARE)))
 

@@ -117,7 +117,7 @@ def _stretches(text: str) -> list[list[Word]]:
 
 
 def _by_script(words: Sequence[Word]) -> Mapping[str, Sequence[str]]:
-    """Return the words by script, without the names that a text takes from another script."""
+    """Return the words by script, without short runs in a minor script, which are mostly names."""
     words_by_script: dict[str, list[str]] = {}
     longest: dict[str, float] = {}
     run, before = 0.0, ""
@@ -162,7 +162,7 @@ _FEW_LETTERS = 12  # letters of other words below which capitalised words count 
 
 @cache
 def _priors(script: str, code: str) -> tuple[Mapping[str, float], Mapping[str, float]]:
-    """Return the log priors of a script's languages, with ``code`` expected and without."""
+    """Return two sets of log priors for a script: with ``code`` expected, and without."""
     writers, neighbours = _candidates(script, code)
     uniform = dict.fromkeys(writers, 0.0) | dict.fromkeys(neighbours, _PRIOR_NEIGHBOUR)
     informed = uniform | dict.fromkeys(writers, _PRIOR_OTHER)
@@ -173,7 +173,10 @@ def _priors(script: str, code: str) -> tuple[Mapping[str, float], Mapping[str, f
 
 @cache
 def _candidates(script: str, code: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return the languages of the table in a script, and neighbours of the expected language."""
+    """Return the supported languages of a script, and the neighbours of the expected language.
+
+    Neighbours are unsupported languages that are easily mistaken for it.
+    """
     shared = {"Han": ("Han", "Japanese")}.get(script, (script,))
     writers = tuple(entry.code for entry in LANGUAGES.values() if entry.script in shared)
     neighbours = LANGUAGES[code].neighbours if code in writers else ()
@@ -192,7 +195,10 @@ def _posterior(prior: Mapping[str, float], evidence: Mapping[str, float]) -> dic
 def _evidence(
     script: str, words: Sequence[str], code: str, context: tuple[str, ...]
 ) -> Mapping[str, float] | None:
-    """Return the log evidence of one script's words for each language; ``None`` for names alone."""
+    """Return the log evidence of words for each language; ``None`` if they may all be names.
+
+    The words are in one script.
+    """
     writers, neighbours = _candidates(script, code)
     if script == "Han":
         return _han_evidence(words)
@@ -204,7 +210,7 @@ def _evidence(
 def _alphabet_evidence(
     script: str, words: Sequence[str], code: str, context: tuple[str, ...]
 ) -> Mapping[str, float] | None:
-    """Return the log evidence of trigrams, common words and context; ``None`` for names alone."""
+    """Return the log evidence of trigrams, common words and context; ``None`` for names only."""
     writers, neighbours = _candidates(script, code)
     sample = _sample(context, script, code)
     logs: defaultdict[str, float] = defaultdict(float)
@@ -295,7 +301,7 @@ _MARKS = re.compile(r"[\u0300-\u036f\u064b-\u065f]")
 
 @cache
 def _word_evidence(script: str) -> Mapping[str, Mapping[str, float]]:
-    """Return by word the languages of a script in which it is common, with its evidence."""
+    """Return the evidence of each word in the lexicons of a script's languages, by language."""
     evidence: dict[str, dict[str, float]] = {}
     for language in _candidates(script, "")[0]:
         words = lexicon(language)
@@ -329,7 +335,10 @@ def _whole_words(phrases: Iterable[str]) -> Iterator[str]:
 
 @lru_cache(maxsize=8192)
 def _evidence_of_word(script: str, word: str) -> Mapping[str, float]:
-    """Return the evidence of a word, or else of its part at an apostrophe or without accents."""
+    """Return a word's evidence by language.
+
+    If the word is not listed, its part at an apostrophe or its form without accents counts.
+    """
     evidence = _word_evidence(script)
     if word in evidence:
         return evidence[word]
@@ -412,7 +421,7 @@ def _han_evidence(words: Sequence[str]) -> Mapping[str, float]:
 
 @cache
 def _japanese_evidence(character: str) -> float:
-    """Return the log evidence for Japanese of a character, by the standards that contain it."""
+    """Return a character's log evidence for Japanese, by the national standards that encode it."""
     in_japan, in_china, in_taiwan = (
         _encodes(character, standard) for standard in ("shift_jis", "gb2312", "big5")
     )

@@ -54,7 +54,7 @@ _SOUND_RUN = re.compile(f"[{''.join(sorted(_SOUNDS))}·]{{3,}}")
 
 
 def names(text: str, sentence_starts: Sequence[int], index: TextIndex) -> Iterator[Name]:
-    """Yield the names that are clearly names.
+    """Yield the words and phrases of an answer that are clearly names.
 
     Adjacent names are merged into one if the evidence has both or neither.
 
@@ -80,7 +80,7 @@ def names(text: str, sentence_starts: Sequence[int], index: TextIndex) -> Iterat
 
 
 def _single_names(text: str, sentence_starts: Sequence[int], index: TextIndex) -> Iterator[Name]:
-    """Yield names of one word each, or of one match of a script's pattern."""
+    """Yield the names before adjacent ones are merged."""
     entry = index.language
     if entry.capitals == "names":
         yield from _capitalised_names(text, frozenset(sentence_starts), index)

@@ -44,7 +44,7 @@ _CHARACTER = re.compile(r"[A-Za-z0-9]+|\w[\u0e31\u0e34-\u0e3a\u0e47-\u0e4e]*")
 def negation_faults(
     text: str, places: Sequence[tuple[int, int]], passages: Sequence[str], code: str
 ) -> Iterator[tuple[int, int]]:
-    """Yield the stretches where sentences negate what their source does not, or vice versa.
+    """Yield the stretches in which a sentence and its likely source differ by a negation.
 
     Args:
         text: The text to check.

@@ -55,7 +55,7 @@ class TextIndex:
         days: The dates, as pairs of day and month.
         months: The months.
         words: The folded words.
-        stems: The beginnings of words from :data:`STEM` letters on.
+        stems: The beginnings of words from :data:`SHORTEST_STEM` letters on.
         short: The words, and short words without their last letter.
         grams: The character n-grams of the folded texts.
     """

@@ -68,10 +68,10 @@ def answer_claims(item: Answered) -> AnswerClaims:
     """Return the right and wrong answers of its query that a response asserts.
 
     :func:`mirage.text.read_claims` gets no information on which candidate is right. This function
-    gives a right answer the benefit of the doubt: it is asserted if the text commits to it. It is
-    also asserted if nothing denies, reports or merely lists it and no wrong answer is clearly
-    asserted. The reason: true answers that mention a wrong answer in another role are far more
-    common than false ones that mention the right answer without denying it.
+    gives a right answer the benefit of the doubt. The response asserts it if the text commits to
+    it, and also if nothing denies, reports or merely lists it and no wrong answer is clearly
+    asserted. True answers that mention a wrong answer in another role are far more common than
+    false ones that mention the right answer without denying it.
     """
     query = item.query
     return _read_answer_claims(

@@ -154,10 +154,10 @@ MODELS: Mapping[Need, tuple[str, str]] = {
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """The direction, range and needs of a feature; by default all are unknown or unlimited.
+    """The direction, range and needs of a feature; by default the direction is unknown.
 
-    Your own feature declares its facts in an attribute ``facts``. A plain function may have this
-    attribute too.
+    By default the range is unlimited and there are no needs. A user-defined feature, or a plain
+    function, declares its facts in an attribute ``facts``.
 
     Attributes:
         direction: Which values are better.
@@ -199,7 +199,7 @@ class Facts:
         return self.direction_by_language.get(language, self.direction)
 
     def higher_is_better(self, language: str) -> bool | None:
-        """Return whether higher values are better; ``None`` if neither are or it is unknown."""
+        """Return whether higher values are better; ``None`` if the direction is none or unknown."""
         return {"higher": True, "lower": False}.get(self.direction_in(language))
 
     @property

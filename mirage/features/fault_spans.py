@@ -151,7 +151,7 @@ def _without_overlaps(
 
 
 def _read_answer(item: Answered) -> _Reading | NotComputed:
-    """Return the answer prepared for the rules, or why the shown texts are unknown."""
+    """Return the answer prepared for the rules, or why the texts of the passages are unknown."""
     if not item.shown_is_known:
         return NOTHING_SHOWN
     texts = shown_texts(item)
@@ -242,7 +242,7 @@ _YEARS = range(1000, 2200)
 
 
 def _numbers(reading: _Reading) -> Iterator[_Fact]:
-    """Yield the numbers that state something, in digits or in words."""
+    """Yield the numbers that state a fact, in digits or in words."""
     code = reading.item.query.language
     for number in quantities(reading.plain, code):
         if not _is_label(number, reading) and not _has_fraction(number, reading):

@@ -100,8 +100,8 @@ def fact_agreement(item: Answered) -> float | NotComputed:
     informative content that the answer has, and the reverse. They are added because a true answer
     may be shorter than the reference or longer, but is seldom both. Numbers and content words are
     informative if the question does not have them. A word weighs as much as it has letters, and a
-    number weighs 10. In languages of characters, pairs of characters and single Chinese characters
-    weigh 1, and numbers weigh 5. Another form of a word counts in part.
+    number weighs 10. In languages written without spaces, pairs of characters and single Chinese
+    characters weigh 1, and numbers weigh 5. Another form of a word counts in part.
 
     The last tenth is polarity: whether both first sentences have a negation, or neither has. The
     value falls by the share of the reference's sentences that the answer repeats with a negation
@@ -109,6 +109,15 @@ def fact_agreement(item: Answered) -> float | NotComputed:
     no. It is also 0 if the answer repeats the reference with another number or name in place of a
     fact. Not computed without a reference, if no passage answers the query, or if the reference
     only repeats the question.
+
+    Example:
+        >>> from mirage import Query, Response
+        >>> from mirage.features import answered, feature
+        >>> question, reference = "How long is it?", "The Nile is 6,650 km long."
+        >>> query = Query(id="q1", language="en", text=question, reference=reference)
+        >>> responses = [Response(query_id="q1", text=f"It is {n} km long.") for n in (6650, 900)]
+        >>> feature("fact_agreement").compute([answered(query, item) for item in responses])
+        [1.0, 0.0]
     """
     reference = _reference(item)
     if isinstance(reference, NotComputed):
@@ -178,7 +187,10 @@ def _relevant(query: Query) -> tuple[str, ...]:
 
 
 def _reference(item: Answered) -> str | NotComputed:
-    """Return the reference's answer, or why it has no facts, as if no passage answers the query."""
+    """Return the reference's answer, or why there is none.
+
+    If no passage answers the query, the reference states no facts and does not count.
+    """
     return UNANSWERABLE if item.query.answerable is False else reference_answer(item)
 
 
@@ -290,7 +302,7 @@ def _opening_verdict(text: str, language: str) -> int:
 def _replaces_fact(item: Answered, reference: str) -> bool:
     """Return whether the answer has another number or name in place of a fact of the reference.
 
-    Both texts are aligned word by word, or character by character in languages of characters.
+    Both texts are aligned word by word, or by characters in languages written without spaces.
     """
     weights = _reference_weights(item)
     if isinstance(weights, NotComputed):

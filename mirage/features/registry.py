@@ -125,7 +125,7 @@ def canonical_name(name: str) -> str:
 
 
 def feature_names() -> tuple[str, ...]:
-    """Return the names that :func:`feature` accepts, with a cutoff of 10 if there is a cutoff.
+    """Return the names that :func:`feature` accepts, each cutoff being 10.
 
     Example:
         >>> from mirage.features import feature_names
