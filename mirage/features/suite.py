@@ -166,7 +166,7 @@ class FeatureSuite:
         if not met:
             raise FeatureError(
                 f"none of the features {', '.join(self.names)} can be computed on {dataset.name}: "
-                "its queries lack what they need"
+                "none of its queries meets their needs"
             )
         return FeatureSuite(met, self.language)
 
