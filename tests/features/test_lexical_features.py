@@ -171,14 +171,14 @@ TOLD = {
 
 @pytest.mark.parametrize("code", TOLD)
 def test_a_paraphrase_is_nearer_to_a_quote_than_to_an_invention(code: str) -> None:
-    quote, paraphrase, invented = TOLD[code]
+    true_text, reworded_text, false_text = TOLD[code]
     # The passage also says something else, as passages do.
-    passage = [f"{quote} {TOLD[code][0].replace('70', '100')}"]
+    passage = [f"{true_text} {TOLD[code][0].replace('70', '100')}"]
     quote, paraphrase, invention = (
-        sentence_support(text, passage, code) for text in (quote, paraphrase, invented)
+        sentence_support(text, passage, code) for text in (true_text, reworded_text, false_text)
     )
     assert quote - paraphrase < paraphrase - invention
-    assert sentence_support(paraphrase.replace("70", "38"), passage, code) < paraphrase
+    assert sentence_support(reworded_text.replace("70", "38"), passage, code) < paraphrase
 
 
 @settings(max_examples=100, deadline=None)

@@ -82,7 +82,7 @@ class Zoo:
             "position_biased_input": False,
             "type_vocab_size": 0,
         }
-        config = AutoConfig.for_model(
+        model_config = AutoConfig.for_model(
             kind,
             vocab_size=len(tokenizer),
             hidden_size=32,
@@ -97,7 +97,7 @@ class Zoo:
         )
         torch.manual_seed(seed)
         folder = self.folder / f"{kind}-{'-'.join(labels)}-{seed}-{len(config)}"
-        AutoModelForSequenceClassification.from_config(config).save_pretrained(folder)
+        AutoModelForSequenceClassification.from_config(model_config).save_pretrained(folder)
         tokenizer.save_pretrained(folder)
         return folder
 
