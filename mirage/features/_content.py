@@ -23,7 +23,7 @@ __all__ = [
 ]
 
 NO_MATCH_SHARE, FULL_MATCH_SHARE = 0.3, 0.7
-"""Shares of common n-grams: up to the first, two words differ; from the second on, they match."""
+"""Shares of shared n-grams up to which two words do not match, and from which they match fully."""
 
 
 @lru_cache(maxsize=4096)

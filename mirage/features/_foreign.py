@@ -29,16 +29,16 @@ _SCRIPTS = {
 _OF_LANGUAGE = {"Japanese": ("Kana", "Han"), "Hangul": ("Hangul", "Han")}
 
 FEWEST_LATIN_WORDS = 4
-"""Fewest words in Latin letters, within another script, that are a clause rather than a name."""
+"""Fewest Latin words in a text of another script that form a clause; fewer may be a name."""
 
 FEWEST_LETTERS = 6
-"""Fewest letters of any other foreign script that are a clause."""
+"""Fewest letters of a foreign script other than Latin that form a clause."""
 
 SHORTEST_SENTENCE = 3
 """Shortest sentence, in words, whose language is identified."""
 
 OWN_WORD_SHARE = 0.15
-"""Highest share of function words of the expected language in a sentence of another language."""
+"""Share of function words of the expected language above which a sentence is in that language."""
 
 FOREIGN_BELOW = 0.1
 """Probability of the expected language below which a sentence is in another language."""

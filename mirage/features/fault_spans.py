@@ -235,7 +235,7 @@ COMMON_NUMBERS = frozenset(map(float, (0, 1, 2, 3, 12, 100)))
 """Numbers that are too common to be facts, as in counting, at noon or in percentages."""
 
 LABEL_WINDOW = 40
-"""Characters before a number in which the word that it belongs to is searched."""
+"""Characters before a number in which a word such as "passage" makes it a label."""
 
 _LIST_NUMBER = re.compile(r"(?:\A|\n)[\s*_#>-]*\Z")
 _YEARS = range(1000, 2200)
@@ -388,10 +388,10 @@ def _find_form(form: str, text: str) -> tuple[int, int] | None:
 
 
 FEWEST_GRAMS_ELSEWHERE = 10
-"""Fewest n-grams that a sentence shares only with an uncited passage if its citation is wrong."""
+"""Fewest n-grams that a sentence must share only with an uncited passage for a wrong citation."""
 
 MOST_CITED_SHARE = 0.4
-"""Highest share of that number that the cited passage reaches if the citation is wrong."""
+"""A citation is wrong only if the cited passage shares fewer n-grams than this part of those."""
 
 
 def _citation_faults(reading: _Reading) -> Iterator[tuple[int, int, SpanType]]:

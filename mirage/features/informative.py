@@ -47,7 +47,7 @@ WORD_MATCH_SHARE = 0.6
 """Share of a word's n-grams that a text needs to have the word in some form."""
 
 LONGEST_NUMBER = 15
-"""Digits of a number that are compared with numbers in words, at most."""
+"""Leading digits of a number that are compared with numbers in words, at most."""
 
 NUMBER_LETTERS = 10.0
 """Weight of a number, in letters, if there are no passages."""

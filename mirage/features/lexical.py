@@ -43,7 +43,7 @@ __all__ = [
 ]
 
 HALF_STRENGTH_BITS = 50.0
-"""Information of a shared run of characters that counts as half supported: about two words."""
+"""Bits of a shared run of characters that count as half supported, which is about two words."""
 
 UNKNOWN_NUMBER_FACTOR = 0.5
 """Factor on the wording score if a sentence states a number that no passage has."""
@@ -61,7 +61,7 @@ PHRASING_WEIGHT, ELSEWHERE_WEIGHT = 0.5, 2.0
 """Weights of a missing word: one that no passage has, and one that only other passages have."""
 
 ELSEWHERE_MATCH = 0.75
-"""Word match from which on a word counts as one of another passage."""
+"""Value of :func:`word_match` from which on another passage has a word."""
 
 NUMBER_LETTERS = 10
 """Weight of a number, in letters."""
@@ -73,7 +73,7 @@ WINDOW = 3
 """Number of neighbouring sentences of a passage that are compared together."""
 
 UNCITED_FACTOR = 0.8
-"""Factor on the support of a sentence without a citation, by all of the answer's citations."""
+"""Factor on the support of a sentence that cites nothing, if its answer has citations elsewhere."""
 
 SUPPORTED_AT = 0.8
 """Support from which on a sentence counts as supported.
