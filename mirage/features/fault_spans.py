@@ -70,7 +70,7 @@ class _Reading(NamedTuple):
         brackets: The citations.
         sentences: Start, end and cited passage ids of each sentence.
         texts: The texts of the shown passages.
-        index: The index of the evidence.
+        text_index: The index of the evidence.
     """
 
     item: Answered
@@ -79,7 +79,7 @@ class _Reading(NamedTuple):
     brackets: tuple[Citation, ...]
     sentences: tuple[tuple[int, int, tuple[str, ...]], ...]
     texts: tuple[str, ...]
-    index: TextIndex
+    text_index: TextIndex
 
 
 def spans(item: Answered) -> tuple[Span, ...]:
@@ -226,7 +226,7 @@ def _facts(reading: _Reading) -> list[_Fact]:
     starts = [start for start, _, _ in reading.sentences]
     facts += (
         _Fact(name.start, name.end, "name", name.in_evidence)
-        for name in names(reading.plain, starts, reading.index)
+        for name in names(reading.plain, starts, reading.text_index)
     )
     return facts
 
@@ -246,7 +246,7 @@ def _numbers(reading: _Reading) -> Iterator[_Fact]:
     code = reading.item.query.language
     for number in quantities(reading.plain, code):
         if not _is_label(number, reading) and not _has_fraction(number, reading):
-            in_evidence = not COMMON_NUMBERS.isdisjoint(number.values) or reading.index.number(
+            in_evidence = not COMMON_NUMBERS.isdisjoint(number.values) or reading.text_index.number(
                 number.values
             )
             yield _Fact(number.start, number.end, _number_type(number, reading.plain), in_evidence)
@@ -271,7 +271,7 @@ def _is_label(number: Quantity, reading: _Reading) -> bool:
     # "Passage 3" is a label, but a number above the number of shown passages cannot be one.
     if max(number.values) > len(reading.item.shown):
         return False
-    return bool(_passage_word(reading.index.language).search(text, start, number.start))
+    return bool(_passage_word(reading.text_index.language).search(text, start, number.start))
 
 
 FRACTION_WINDOW = 16
@@ -288,7 +288,7 @@ def _has_fraction(number: Quantity, reading: _Reading) -> bool:
     around = reading.plain[
         max(number.start - FRACTION_WINDOW, 0) : number.end + FRACTION_WINDOW
     ].casefold()
-    return bool(_fraction(reading.index.language).search(around))
+    return bool(_fraction(reading.text_index.language).search(around))
 
 
 @lru_cache(maxsize=64)
@@ -307,7 +307,7 @@ def _passage_word(entry: Language) -> re.Pattern[str]:
 
 def _dates(reading: _Reading) -> Iterator[_Fact]:
     for date in dates(reading.plain, reading.item.query.language):
-        yield _Fact(date.start, date.end, "date", _is_date_in_evidence(date, reading.index))
+        yield _Fact(date.start, date.end, "date", _is_date_in_evidence(date, reading.text_index))
 
 
 def _is_date_in_evidence(date: Date, index: TextIndex) -> bool:
@@ -328,7 +328,7 @@ def _wrong_answers(reading: _Reading, faults: Set[SpanType]) -> Iterator[tuple[i
     abstain and the missing right answer has no number.
     """
     item = reading.item
-    query, entry = item.query, reading.index.language
+    query, entry = item.query, reading.text_index.language
     claims = answer_claims(item)
     if query.answerable is False or not query.answers or all(claims.right):
         return
@@ -352,7 +352,7 @@ def _wrong_answers(reading: _Reading, faults: Set[SpanType]) -> Iterator[tuple[i
     if any(values_in(form, entry) for forms in lacking for form in forms):
         return
     if stretch := unfamiliar_stretch(
-        reading.plain, [row[0] for row in reading.sentences], reading.index
+        reading.plain, [row[0] for row in reading.sentences], reading.text_index
     ):
         yield *stretch, "name"
 
@@ -410,7 +410,7 @@ def _is_supported_elsewhere(reading: _Reading, start: int, end: int, ids: Sequen
 
     Only n-grams that a single passage has and the question lacks count.
     """
-    entry = reading.index.language
+    entry = reading.text_index.language
     sentence_grams = grams_of(folded(reading.plain[start:end], entry), entry)
     unique_grams = _unique_grams(reading.texts, reading.item.query.text, entry.code)
     order = reading.item.shown

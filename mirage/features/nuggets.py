@@ -283,7 +283,8 @@ but can be left out. At least one is vital.
 
 _NO_FACTS = NotComputed("no passage answers the query, so there are no nuggets")
 _NO_SOURCE = NotComputed(
-    "nuggets cannot be listed: the query has neither a reference nor a relevant passage with a text"
+    "the query has neither a reference nor a relevant passage with a text, so nuggets cannot be "
+    "listed"
 )
 
 

@@ -47,7 +47,7 @@ def test_abstaining_is_right_if_no_passage_answers(
 def test_no_value_if_answerable_is_not_set() -> None:
     result = value("Anna Berg.", None)
     assert isinstance(result, NotComputed)
-    assert "whether a passage answers" in result.reason
+    assert "unknown if a passage answers" in result.reason
 
 
 @pytest.mark.parametrize(

@@ -181,8 +181,8 @@ def test_user_features_declare_facts_or_are_unknown() -> None:
     ("settings", "message"),
     [
         ({"direction": "up"}, "facts must be one of higher, lower, none, unknown, got 'up'"),
-        ({"direction_by_language": {"en": "up"}}, "not 'up'"),
-        ({"needs": ("GPU",)}, "one of passages, .* not 'GPU'"),
+        ({"direction_by_language": {"en": "up"}}, "got 'up'"),
+        ({"needs": ("GPU",)}, "one of passages, .* got 'GPU'"),
         ({"low": 1, "high": 0}, "low must be below high, got low=1, high=0"),
     ],
 )
