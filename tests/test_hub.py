@@ -450,7 +450,7 @@ def test_tables_have_this_librarys_names_and_reasons_for_gaps(split: Splitter) -
 def test_two_columns_cannot_be_one_feature(split: Splitter) -> None:
     row = output_row("1", {"x": "a"}, fluency={"x": 1.0}, fluency_score={"x": 2.0})
     outputs = hub.read_outputs(split(OUTPUTS, [row]), CODE)
-    with pytest.raises(FeatureError, match="feature 'fluency' stands twice"):
+    with pytest.raises(FeatureError, match="feature 'fluency' occurs twice"):
         official.published_tables(outputs, CODE)
 
 

@@ -1,4 +1,7 @@
-"""Features: one number for one response, each with a name, and suites of them."""
+"""Features of responses, and suites that compute several features of a run.
+
+A feature has a name and gives each response one number.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What stands in an answer in place of what its reference says, where both say the same around."""
+"""Replacements: stretches that differ between an answer and its reference in the same context."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from mirage.text.numbers import plain_numbers
 
 __all__ = ["Replacement", "replacements"]
 
-AROUND = {"word": 3, "character": 8}
-"""Tokens beside a replacement that reference and answer share, at least, on both sides together."""
+SHARED_CONTEXT = {"word": 3, "character": 8}
+"""Fewest tokens around a replacement that both texts share, both sides together."""
 
-LONGEST = {"word": 5, "character": 10}
-"""Tokens on either side of a replacement, at most; longer ones are other sentences."""
+LONGEST_REPLACEMENT = {"word": 5, "character": 10}
+"""Longest side of a replacement, in tokens; longer stretches belong to unrelated sentences."""
 
-ALIGNED = 1000
-"""Tokens of an answer that are aligned, at most."""
+MOST_ALIGNED = 1000
+"""Tokens of an answer that are aligned, at most; alignment takes quadratic time."""
 
 
 class Replacement(NamedTuple):
-    """Words, or pairs of characters, of a reference, and what an answer says in their place."""
+    """Words, or pairs of characters, of a reference and the answer's words in their place."""
 
     before: tuple[str, ...]
     instead: tuple[str, ...]
@@ -33,31 +33,41 @@ class Replacement(NamedTuple):
 
 @lru_cache(maxsize=4096)
 def replacements(reference: str, answer: str, code: str) -> tuple[Replacement, ...]:
-    """The few words of a reference in whose place an answer has others, between words of both.
+    """Return the short differences between a reference and an answer in a context that both share.
 
-    The alignment is that of Ratcliff and Obershelp, of :mod:`difflib`.
+    Each difference pairs a few words of the reference with the answer's words in their place. The
+    alignment uses the algorithm of Ratcliff and Obershelp (:mod:`difflib`).
     """
     entry = Language.of(code)
-    told, said = _tokens(reference, entry), _tokens(answer, entry)[:ALIGNED]
-    steps = SequenceMatcher(None, told, said, autojunk=False).get_opcodes()
-    found = []
-    for place, (kind, *span) in enumerate(steps):
+    reference_tokens, answer_tokens = (
+        _tokens(reference, entry),
+        _tokens(answer, entry)[:MOST_ALIGNED],
+    )
+    steps = SequenceMatcher(None, reference_tokens, answer_tokens, autojunk=False).get_opcodes()
+    matches = []
+    for step, (kind, *span) in enumerate(steps):
         around = sum(
             b - a
-            for k, a, b, _, _ in (*steps[max(place - 1, 0) : place], *steps[place + 1 :][:1])
+            for k, a, b, _, _ in (*steps[max(step - 1, 0) : step], *steps[step + 1 :][:1])
             if k == "equal"
         )
         first, last, start, end = span
-        short = max(last - first, end - start) <= LONGEST[entry.tokens]
-        if kind == "replace" and short and around >= AROUND[entry.tokens]:
-            found.append(
-                Replacement(_words(told, first, last, entry), _words(said, start, end, entry))
+        short = max(last - first, end - start) <= LONGEST_REPLACEMENT[entry.tokens]
+        if kind == "replace" and short and around >= SHARED_CONTEXT[entry.tokens]:
+            matches.append(
+                Replacement(
+                    _words(reference_tokens, first, last, entry),
+                    _words(answer_tokens, start, end, entry),
+                )
             )
-    return tuple(found)
+    return tuple(matches)
 
 
 def _words(tokens: tuple[str, ...], start: int, end: int, entry: Language) -> tuple[str, ...]:
-    """The tokens; of characters, all pairs that one of them is in, and numbers."""
+    """Return the words of a stretch of tokens.
+
+    If tokens are characters, return all pairs that overlap the stretch, followed by its numbers.
+    """
     if entry.tokens == "word":
         return tokens[start:end]
     near = tokens[max(start - 1, 0) : end + 1]

@@ -1,4 +1,4 @@
-"""Words that say something, and how far a passage holds them in whatever form."""
+"""Content words of texts, and how well a passage matches a word in any of its forms."""
 
 from __future__ import annotations
 
@@ -13,17 +13,25 @@ from mirage.text.lexicon import lexicon
 from mirage.text.mentions import stem
 from mirage.text.numbers import without_numbers
 
-__all__ = ["content_words", "function_words", "grams", "held", "held_by_sentence", "words"]
+__all__ = [
+    "content_words",
+    "function_words",
+    "grams",
+    "word_match",
+    "word_match_by_sentence",
+    "words",
+]
 
-UNLIKE, ALIKE = 0.3, 0.7
-"""Shares of a word's n-grams in another word up to which, and from which on, they are one word."""
+NO_MATCH_SHARE, FULL_MATCH_SHARE = 0.3, 0.7
+"""Shares of shared n-grams up to which two words do not match, and from which they match fully."""
 
 
 @lru_cache(maxsize=4096)
 def content_words(text: str, code: str) -> tuple[str, ...]:
-    """The different words of a text without numbers and function words; all words if no other.
+    """Return the distinct words of a text without function words, or all words if no others exist.
 
-    Without accents. In a language of characters they are pairs of characters.
+    Numbers are left out and accents removed. In languages that are written without spaces the words
+    are pairs of characters.
     """
     every = words(text, code)
     ordinary = function_words(code)
@@ -32,46 +40,57 @@ def content_words(text: str, code: str) -> tuple[str, ...]:
 
 @cache
 def function_words(code: str) -> frozenset[str]:
-    """The function words of a language, in the form that words of a text have here."""
+    """Return the function words of a language, in the form that :func:`words` gives to words."""
     return frozenset(word for text in lexicon(code).function_words for word in words(text, code))
 
 
 @lru_cache(maxsize=65536)
-def held(word: str, passage: str, code: str) -> float:
-    """How far a passage holds a word, from 0 to 1; see :func:`held_by_sentence`."""
-    index = _index(passage, code)
+def word_match(word: str, passage: str, code: str) -> float:
+    """Return how well a passage matches a word, from 0 to 1.
+
+    It is the maximum of :func:`word_match_by_sentence`.
+    """
+    index = _index_passage(passage, code)
     if word in index.numbers:
         return 1.0
-    parts = _parts(word, code)
-    most = max(_shared(parts, index).values(), default=0)
-    return _likeness(most, parts)
+    parts = _word_grams(word, code)
+    most = max(_count_shared_grams(parts, index).values(), default=0)
+    return _similarity(most, parts)
 
 
 @lru_cache(maxsize=65536)
-def held_by_sentence(word: str, passage: str, code: str) -> tuple[float, ...]:
-    """How far each sentence of a passage holds a word, in some form, from 0 to 1.
+def word_match_by_sentence(word: str, passage: str, code: str) -> tuple[float, ...]:
+    """Return how well each sentence of a passage matches a word in any form, from 0 to 1.
 
-    The likeness of two words is the share of the first one's n-grams of characters, with a space
-    before it, that the other holds; up to 0.3 it counts 0, from 0.7 on 1, and between in
-    proportion. Pairs of characters are the same or not.
+    The similarity of two words is the share of the first word's character n-grams, with a space
+    before the word, that the second word has. A similarity up to 0.3 counts as 0 and one from 0.7
+    on as 1, with linear interpolation between them. Pairs of characters match exactly or not at
+    all.
     """
-    index = _index(passage, code)
+    index = _index_passage(passage, code)
     values = [0.0] * index.sentences
     if word in index.numbers:
-        for place in index.places[index.numbers[word]]:
-            values[place] = 1.0
+        for sentence in index.places[index.numbers[word]]:
+            values[sentence] = 1.0
         return tuple(values)
-    parts = _parts(word, code)
-    for number, count in _shared(parts, index).items():
-        value = _likeness(count, parts)
+    parts = _word_grams(word, code)
+    for number, count in _count_shared_grams(parts, index).items():
+        value = _similarity(count, parts)
         if value:
-            for place in index.places[number]:
-                values[place] = max(values[place], value)
+            for sentence in index.places[number]:
+                values[sentence] = max(values[sentence], value)
     return tuple(values)
 
 
 class _Index(NamedTuple):
-    """A passage: its words' numbers, the sentences each is in, and the words that hold a gram."""
+    """An index of the words of a passage.
+
+    Attributes:
+        sentences: Number of sentences.
+        numbers: The number of each word, in order of first occurrence.
+        places: For each word number, the sentences that contain the word.
+        holders: For each n-gram, the numbers of the words that contain it.
+    """
 
     sentences: int
     numbers: dict[str, int]
@@ -80,42 +99,49 @@ class _Index(NamedTuple):
 
 
 @lru_cache(maxsize=4096)
-def _index(passage: str, code: str) -> _Index:
+def _index_passage(passage: str, code: str) -> _Index:
     sentences = split_sentences(passage, code)
     index = _Index(len(sentences), {}, [], {})
-    for place, sentence in enumerate(sentences):
-        for word in words(sentence, code):
+    for sentence, sentence_text in enumerate(sentences):
+        for word in words(sentence_text, code):
             if word not in index.numbers:
                 index.numbers[word] = len(index.places)
-                for gram in _parts(word, code):
+                for gram in _word_grams(word, code):
                     index.holders.setdefault(gram, []).append(len(index.places))
                 index.places.append([])
-            index.places[index.numbers[word]].append(place)
+            index.places[index.numbers[word]].append(sentence)
     return index
 
 
-def _shared(grams: frozenset[str], index: _Index) -> Counter[int]:
-    """How many of a word's grams each word of a passage holds, by the number of that word."""
+def _count_shared_grams(grams: frozenset[str], index: _Index) -> Counter[int]:
+    """Return how many of these n-grams each word of a passage has, by word number."""
     none: list[int] = []
     return Counter(chain.from_iterable(index.holders.get(gram, none) for gram in grams))
 
 
-def _likeness(shared: int, grams: frozenset[str]) -> float:
+def _similarity(shared: int, grams: frozenset[str]) -> float:
+    """Return the similarity of two words from their number of shared n-grams, from 0 to 1.
+
+    Args:
+        shared: Number of n-grams that the second word shares.
+        grams: The n-grams of the first word.
+    """
     share = shared / len(grams) if grams else 0.0
-    return min(1.0, max(0.0, (share - UNLIKE) / (ALIKE - UNLIKE)))
+    return min(1.0, max(0.0, (share - NO_MATCH_SHARE) / (FULL_MATCH_SHARE - NO_MATCH_SHARE)))
 
 
-def _parts(word: str, code: str) -> frozenset[str]:
-    """Grams that may stand for a word; none where only the word itself is like it."""
+def _word_grams(word: str, code: str) -> frozenset[str]:
+    """Return the n-grams by which forms of a word are matched; none for pairs of characters."""
     entry = Language.of(code)
     return frozenset() if entry.tokens == "character" else grams(word, entry.gram_length)
 
 
 @lru_cache(maxsize=16384)
 def words(text: str, code: str) -> tuple[str, ...]:
-    """The different words of a text without numbers; pairs of characters where nothing parts words.
+    """Return the distinct words of a text; pairs of characters if it is written without spaces.
 
-    Without accents, and without short words that are only written as one with them.
+    Numbers are left out. Accents, and short words that a language writes joined to the next word,
+    are removed.
     """
     entry = Language.of(code)
     tokens = [stem(token, entry) for token in tokenize(without_numbers(text), entry)]
@@ -127,7 +153,7 @@ def words(text: str, code: str) -> tuple[str, ...]:
 
 @lru_cache(maxsize=65536)
 def grams(word: str, length: int) -> frozenset[str]:
-    """The n-grams of a word with a space before it; a shorter word is one."""
+    """Return the n-grams of a word with a space before it; a shorter word is a single n-gram."""
     padded = f" {word}"
     length = min(length, len(padded))
     return frozenset([padded[i : i + length] for i in range(len(padded) - length + 1)])

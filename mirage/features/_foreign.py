@@ -1,4 +1,4 @@
-"""Stretches of a text in another language than its own."""
+"""Stretches of a text in a language other than the text's own."""
 
 from __future__ import annotations
 
@@ -28,34 +28,41 @@ _SCRIPTS = {
 }
 _OF_LANGUAGE = {"Japanese": ("Kana", "Han"), "Hangul": ("Hangul", "Han")}
 
-LATIN_WORDS = 4
-"""Words in Latin letters, in a text in another script, that are a clause rather than a name."""
+FEWEST_LATIN_WORDS = 4
+"""Fewest Latin words in a text of another script that form a clause; fewer may be a name."""
 
-LETTERS = 6
-"""Letters of any other foreign script that are one."""
+FEWEST_LETTERS = 6
+"""Fewest letters of a foreign script other than Latin that form a clause."""
 
-SHORTEST = 3
-"""Words of a sentence whose language can be told."""
+SHORTEST_SENTENCE = 3
+"""Shortest sentence, in words, whose language is identified."""
 
-OWN_WORDS = 0.15
-"""Share of function words of its own language up to which a sentence may be in another."""
+OWN_WORD_SHARE = 0.15
+"""Share of function words of the expected language above which a sentence is in that language."""
 
-FOREIGN = 0.1
-"""Probability of its own language below which it is."""
+FOREIGN_BELOW = 0.1
+"""Probability of the expected language below which a sentence is in another language."""
 
-FUNCTION_WORDS = 3
-"""Function words of another language that a clause has."""
+FEWEST_FUNCTION_WORDS = 3
+"""Fewest function words of another language in a clause."""
 
 
 def foreign_stretches(
     text: str, places: Sequence[tuple[int, int]], sources: Sequence[str], code: str
 ) -> Iterator[tuple[int, int]]:
-    """Where a clause is in another script or language and no source holds it."""
+    """Yield the stretches in another script or language that no source contains.
+
+    Args:
+        text: The text to check.
+        places: Start and end of each of its sentences.
+        sources: The texts from which a text may quote; the first is in its language.
+        code: ISO 639-1 code of the expected language.
+    """
     entry = Language.of(code)
     for match in _other_script(entry).finditer(text):
         stretch = match[0]
         is_latin = stretch[0].isascii() or _is_latin(stretch[0])
-        if (_is_clause(stretch) if is_latin else len(stretch) >= LETTERS) and not any(
+        if (_is_clause(stretch) if is_latin else len(stretch) >= FEWEST_LETTERS) and not any(
             stretch in source for source in sources
         ):
             yield match.span()
@@ -68,18 +75,20 @@ def _is_latin(char: str) -> bool:
 
 
 def _is_clause(stretch: str) -> bool:
+    """Return whether a Latin stretch is long and mostly in lower case, unlike a name."""
     words = stretch.split()
     small = [word for word in words if word[:1].islower()]
-    return len(words) >= LATIN_WORDS and 2 * len(small) >= len(words)
+    return len(words) >= FEWEST_LATIN_WORDS and 2 * len(small) >= len(words)
 
 
 @lru_cache(maxsize=64)
 def _other_script(entry: Language) -> re.Pattern[str]:
-    own = _OF_LANGUAGE.get(entry.script, (entry.script,))
-    others = [letters for name, letters in _SCRIPTS.items() if name not in (*own, "Latin")]
+    """Return a pattern of stretches in scripts that the language does not use."""
+    own_scripts = _OF_LANGUAGE.get(entry.script, (entry.script,))
+    foreign = [letters for name, letters in _SCRIPTS.items() if name not in (*own_scripts, "Latin")]
     latin = _SCRIPTS["Latin"]
-    runs = [rf"[{''.join(others)}](?:[{''.join(others)}\s]*[{''.join(others)}])?"]
-    if "Latin" not in own:
+    runs = [rf"[{''.join(foreign)}](?:[{''.join(foreign)}\s]*[{''.join(foreign)}])?"]
+    if "Latin" not in own_scripts:
         runs.insert(0, rf"[{latin}](?:[{latin}0-9\s,'’()\"%:;.-]*[{latin}][.!?]?)?")
     return re.compile("|".join(runs))
 
@@ -87,53 +96,55 @@ def _other_script(entry: Language) -> re.Pattern[str]:
 def _other_language(
     text: str, start: int, end: int, entry: Language, sources: Sequence[str]
 ) -> Iterator[tuple[int, int]]:
-    """The sentence, or the longest clause of it, whose function words are another language's."""
-    # Words with a capital may be those of a title or a name.
+    """Yield the sentence, or its longest clause, if its function words are of another language."""
+    # Capitalised words may belong to a foreign title or name, which is no fault.
     words = [
         (match.start(), match.end(), match[0].casefold())
         for match in WORD.finditer(text, start, end)
         if match.start() == start or not match[0][0].isupper()
     ]
-    known = _languages_by_word()
-    own = 0
+    languages_by_word = _languages_by_word()
+    own_count = 0
     counts: Counter[str] = Counter()
     for _, _, word in words:
-        codes = known.get(word, ())
+        codes = languages_by_word.get(word, ())
         if entry.code in codes:
-            own += 1
+            own_count += 1
         else:
             counts.update(codes)
-    if len(words) < SHORTEST or entry.tokens == "character":
+    if len(words) < SHORTEST_SENTENCE or entry.tokens == "character":
         return
-    if own <= OWN_WORDS * len(words):
-        told = language_probabilities(text[start:end], entry, sources)
-        if told and told.get(entry.code, 0.0) < FOREIGN:
+    if own_count <= OWN_WORD_SHARE * len(words):
+        probabilities = language_probabilities(text[start:end], entry, sources)
+        if probabilities and probabilities.get(entry.code, 0.0) < FOREIGN_BELOW:
             yield start, end
             return
     if not counts:
         return
     other, count = counts.most_common(1)[0]
-    if count < FUNCTION_WORDS:
+    if count < FEWEST_FUNCTION_WORDS:
         return
-    if count >= 0.25 * len(words) and own <= count / 2:
+    # If the other language clearly dominates, the whole sentence is reported instead of a clause.
+    if count >= 0.25 * len(words) and own_count <= count / 2:
         yield start, end
         return
-    yield from _clause(words, other, entry, known)
+    yield from _clause(words, other, entry, languages_by_word)
 
 
 def _clause(
     words: Sequence[tuple[int, int, str]],
     other: str,
     entry: Language,
-    known: Mapping[str, tuple[str, ...]],
+    languages_by_word: Mapping[str, tuple[str, ...]],
 ) -> Iterator[tuple[int, int]]:
-    """The longest run between words of the language itself that has words of the other enough."""
+    """Yield the longest run with enough words of another language and none of the expected one."""
     first = last = None
     count = 0
     best: tuple[int, int, int] = (0, 0, 0)
     for start, end, word in words:
-        codes = known.get(word, ())
+        codes = languages_by_word.get(word, ())
         if entry.code in codes:
+            # A word of both languages, such as "in", does not end a clause.
             if other in codes and first is not None:
                 continue
             first, count = None, 0
@@ -141,12 +152,13 @@ def _clause(
             first = start if first is None else first
             last, count = end, count + 1
             best = max(best, (count, first, last))
-    if best[0] >= FUNCTION_WORDS:
+    if best[0] >= FEWEST_FUNCTION_WORDS:
         yield best[1], best[2]
 
 
 @cache
 def _languages_by_word() -> Mapping[str, tuple[str, ...]]:
+    """Return the languages in which each word is a function word."""
     codes: dict[str, tuple[str, ...]] = {}
     for code in LANGUAGES:
         for word in lexicon(code).function_words:

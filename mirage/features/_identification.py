@@ -1,4 +1,4 @@
-"""Which language a short text is in, from what is known beside its letters."""
+"""Identification of the language of a short text by its letters, words and context."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ __all__ = ["Identification", "identify"]
 
 
 class Identification(NamedTuple):
-    """What a text says of its language.
+    """The languages of a text.
 
     Attributes:
-        shares: the share of the text that is probably in each language, by ISO 639-1 code; empty
-            where nothing in it belongs to a language.
-        doubts: the share of the text that leaves open whether it is in that language.
+        shares: The probable share of the text in each language, by ISO 639-1 code; empty if nothing
+            in it belongs to a language.
+        doubts: The share of the text that may or may not be in each language.
     """
 
     shares: Mapping[str, float]
@@ -31,36 +31,41 @@ class Identification(NamedTuple):
 
 
 def identify(text: str, code: str, context: tuple[str, ...]) -> Identification:
-    """The languages of an answer without citations.
+    """Return the languages of an answer without citations.
 
     Args:
-        text: the answer.
-        code: the language that is expected.
-        context: the question and the passages, from which an answer copies names.
+        text: The answer.
+        code: ISO 639-1 code of the expected language.
+        context: The question and the passages, from which an answer copies names.
     """
     shares: defaultdict[str, float] = defaultdict(float)
     doubts: defaultdict[str, float] = defaultdict(float)
     letters = 0
     for words in _stretches(text):
-        for script, spoken in _by_script(words).items():
-            evidence = _evidence(script, spoken, code, context)
+        for script, script_words in _by_script(words).items():
+            evidence = _evidence(script, script_words, code, context)
             if evidence is None:
                 continue
-            weight = sum(map(len, spoken)) * _WEIGHT.get(script, 1)
+            weight = sum(map(len, script_words)) * _WEIGHT.get(script, 1)
             letters += weight
-            led, even = (_posterior(prior, evidence) for prior in _priors(script, code))
-            for language, probability in led.items():
+            informed, uniform = (_posterior(prior, evidence) for prior in _priors(script, code))
+            for language, probability in informed.items():
                 shares[language] += weight * probability
-                doubts[language] += weight * _is_open(probability, even[language])
-    # lingua adds up in an order that differs from call to call; the rounding hides its last bits.
+                doubts[language] += weight * _is_doubtful(probability, uniform[language])
+    # lingua sums in an order that differs between calls; rounding hides the difference.
     return Identification(
         {language: round(part / letters, 9) for language, part in shares.items()},
         {language: part / letters for language, part in doubts.items()},
     )
 
 
-def _is_open(probability: float, unprompted: float) -> bool:
-    """Whether that says little, or says much only because the language was expected."""
+def _is_doubtful(probability: float, unprompted: float) -> bool:
+    """Return whether a probability is uncertain, or high only because the language was expected.
+
+    Args:
+        probability: The probability, given the expected language.
+        unprompted: The probability without an expected language.
+    """
     return _LOW < probability < _HIGH or (probability >= _HIGH and unprompted < 0.5)
 
 
@@ -84,17 +89,17 @@ _WORD = re.compile(
     "|".join(f"(?P<{name}>{pattern})" for name, pattern in _SCRIPTS.items())
     + r"|(?P<end>[.!?…。！？।۔؟\n])"
 )
-# Letters are counted; one of these says as much as two or three of an alphabet.
+# Texts are measured in letters; one character of these scripts counts as several letters.
 _WEIGHT = {"Han": 3, "Hangul": 2}
 _UNSPACED = {"Han", "Thai"}
-_STRETCH = 20  # letters, from which on a sentence is rated by itself
-_FOREIGN_RUN = 3  # words of another script that a text may hold without being in two languages
+_STRETCH = 20  # letters from which on a sentence is rated by itself
+_FOREIGN_RUN = 3  # consecutive words in another script that do not make a text bilingual
 
-Word = tuple[str, str]  # its script and itself
+Word = tuple[str, str]  # script and word
 
 
 def _stretches(text: str) -> list[list[Word]]:
-    """The words of the text's sentences; short ones are joined, so that a stretch tells much."""
+    """Return the words of each sentence, with short sentences joined to gain evidence."""
     stretches: list[list[Word]] = [[]]
     letters = 0
     for match in _WORD.finditer(text):
@@ -112,58 +117,66 @@ def _stretches(text: str) -> list[list[Word]]:
 
 
 def _by_script(words: Sequence[Word]) -> Mapping[str, Sequence[str]]:
-    """The words by script, without the names that a text takes from another script."""
-    found: dict[str, list[str]] = {}
+    """Return the words by script, without short runs in a minor script, which are mostly names."""
+    words_by_script: dict[str, list[str]] = {}
     longest: dict[str, float] = {}
     run, before = 0.0, ""
     for script, word in words:
-        found.setdefault(script, []).append(word)
+        words_by_script.setdefault(script, []).append(word)
         size = len(word) / 4 if script in _UNSPACED else 1
         run, before = (run + size if script == before else size), script
         longest[script] = max(longest.get(script, 0.0), run)
-    if len(found) < 2:
-        return found
-    letters = {name: sum(map(len, these)) * _WEIGHT.get(name, 1) for name, these in found.items()}
+    if len(words_by_script) < 2:
+        return words_by_script
+    letters = {
+        name: sum(map(len, script_words)) * _WEIGHT.get(name, 1)
+        for name, script_words in words_by_script.items()
+    }
     main = max(letters, key=letters.__getitem__)
     return {
-        name: these for name, these in found.items() if name == main or longest[name] > _FOREIGN_RUN
+        name: script_words
+        for name, script_words in words_by_script.items()
+        if name == main or longest[name] > _FOREIGN_RUN
     }
 
 
 # Odds ---------------------------------------------------------------------------------------------
 
-# Natural logarithms. What is asked for comes first, English is what models fall back into, and a
-# language that nobody asked about needs more words to be believed.
+# Natural logarithms. The expected language is the most probable, then English, because models fall
+# back to it. Any other language needs more evidence.
 _PRIOR_ENGLISH = -1.5
 _PRIOR_OTHER = -3.0
 _PRIOR_NEIGHBOUR = -5.0
-_LOW, _HIGH = 0.2, 0.8  # between them a probability leaves the question open
-_COMMON = 3.0  # a word that is among the commonest of the language
-_KNOWN = 1.5  # a number, a month, a word that abstains
-_SAID = 1.5  # a word that the question and passages use, other than names
-_LEAST = 4.0  # what letters alone can say against a language, and more with each letter
-_LEAST_A_LETTER = 0.3
-_TRUST = 0.8  # trigrams of a word hang together, so that they say less than their product
-_ENOUGH = 60  # letters of a sentence that are looked at by threes
-_STRANGE = 2.0  # a word with a letter that the language does not have
-_WORD_ALONE = 4  # letters, below which an unknown word says nothing
-_FEW = 12  # letters of plain words, below which capitalised ones are heard too
+_LOW, _HIGH = 0.2, 0.8  # a probability between them is uncertain
+_COMMON_WORD = 3.0  # evidence of one of the language's most common words
+_LISTED_WORD = 1.5  # evidence of a number, a month or a word of an abstention
+_CONTEXT_WORD = 1.5  # evidence of a word of the question or passages, except names
+_FLOOR = 4.0  # the most that trigrams can count against a language, plus the next for each letter
+_FLOOR_PER_LETTER = 0.3
+_TRIGRAM_FACTOR = 0.8  # below 1, as the trigrams of a word are not independent
+_TRIGRAM_LETTERS = 60  # letters of a sentence whose trigrams are counted, at most
+_UNUSUAL_LETTER = 2.0  # evidence against a language of a word with a letter that it lacks
+_SHORTEST_WORD = 4  # letters below which an unknown word is no evidence
+_FEW_LETTERS = 12  # letters of other words below which capitalised words count too
 
 
 @cache
 def _priors(script: str, code: str) -> tuple[Mapping[str, float], Mapping[str, float]]:
-    """Of the languages of a script, where ``code`` is expected, and where none of the table is."""
+    """Return two sets of log priors for a script: with ``code`` expected, and without."""
     writers, neighbours = _candidates(script, code)
-    even = dict.fromkeys(writers, 0.0) | dict.fromkeys(neighbours, _PRIOR_NEIGHBOUR)
-    led = even | dict.fromkeys(writers, _PRIOR_OTHER)
-    led |= {"en": _PRIOR_ENGLISH} if "en" in writers else {}
-    led |= {code: 0.0} if code in writers else {}
-    return led, even
+    uniform = dict.fromkeys(writers, 0.0) | dict.fromkeys(neighbours, _PRIOR_NEIGHBOUR)
+    informed = uniform | dict.fromkeys(writers, _PRIOR_OTHER)
+    informed |= {"en": _PRIOR_ENGLISH} if "en" in writers else {}
+    informed |= {code: 0.0} if code in writers else {}
+    return informed, uniform
 
 
 @cache
 def _candidates(script: str, code: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """The languages of the table that write a script, and neighbours of the expected one."""
+    """Return the supported languages of a script, and the neighbours of the expected language.
+
+    Neighbours are unsupported languages that are easily mistaken for it.
+    """
     shared = {"Han": ("Han", "Japanese")}.get(script, (script,))
     writers = tuple(entry.code for entry in LANGUAGES.values() if entry.script in shared)
     neighbours = LANGUAGES[code].neighbours if code in writers else ()
@@ -171,6 +184,7 @@ def _candidates(script: str, code: str) -> tuple[tuple[str, ...], tuple[str, ...
 
 
 def _posterior(prior: Mapping[str, float], evidence: Mapping[str, float]) -> dict[str, float]:
+    """Return the probability of each language."""
     logs = {key: log + evidence.get(key, 0.0) for key, log in prior.items()}
     most = max(logs.values())
     odds = {key: math.exp(log - most) for key, log in logs.items()}
@@ -181,80 +195,86 @@ def _posterior(prior: Mapping[str, float], evidence: Mapping[str, float]) -> dic
 def _evidence(
     script: str, words: Sequence[str], code: str, context: tuple[str, ...]
 ) -> Mapping[str, float] | None:
-    """What words of one script say for each language; ``None`` where they are names alone."""
+    """Return the log evidence of words for each language; ``None`` if they may all be names.
+
+    The words are in one script.
+    """
     writers, neighbours = _candidates(script, code)
     if script == "Han":
-        return _han(words)
+        return _han_evidence(words)
     if len(writers) + len(neighbours) == 1:
         return {}
-    return _alphabetic(script, words, code, context)
+    return _alphabet_evidence(script, words, code, context)
 
 
-def _alphabetic(
+def _alphabet_evidence(
     script: str, words: Sequence[str], code: str, context: tuple[str, ...]
 ) -> Mapping[str, float] | None:
-    """What trigrams, common words and words of the question say; ``None`` for names alone."""
+    """Return the log evidence of trigrams, common words and context; ``None`` for names only."""
     writers, neighbours = _candidates(script, code)
     sample = _sample(context, script, code)
     logs: defaultdict[str, float] = defaultdict(float)
     spelled, capitals, hits = [], [], 0
-    for place, word in enumerate(words):
+    for position, word in enumerate(words):
         lower = word.casefold()
-        if script == "Latin" and _is_name(words, place, sample):
+        if script == "Latin" and _is_name(words, position, sample):
             continue
-        entry = _known_in(script, lower)
+        entry = _evidence_of_word(script, lower)
         for language, weight in entry.items():
             logs[language] += weight
         if lower in sample.words:
-            logs[sample.words[lower]] += _SAID
+            logs[sample.words[lower]] += _CONTEXT_WORD
         elif not entry:
             if len(word) < 3 or (script == "Latin" and word.isupper()):
                 continue  # a unit, an abbreviation
-            if place and script == "Latin" and word[0].isupper():
+            if position and script == "Latin" and word[0].isupper():
                 capitals.append(word)  # often a name
                 continue
         hits += bool(entry) or lower in sample.words
         spelled.append(word)
-    if sum(map(len, spelled)) < _FEW:
+    if sum(map(len, spelled)) < _FEW_LETTERS:
         spelled += capitals
     if len(writers) > 1 and not hits and _may_be_names(spelled, script):
         return None
     accented = [word.casefold() for word in spelled if not word.isascii()]
     for language, letters in _alphabets(script).items() if accented else ():
-        logs[language] -= _STRANGE * sum(not letters.issuperset(word) for word in accented)
-    # The neighbours have no lists of words here; they share those of the language that they
-    # resemble, so that letters alone tell them apart.
+        logs[language] -= _UNUSUAL_LETTER * sum(not letters.issuperset(word) for word in accented)
+    # Neighbours have no word lists of their own. They get the evidence of the language that they
+    # resemble, so that only trigrams distinguish them.
     logs.update(dict.fromkeys(neighbours, logs[code]))
-    for language, log in _trigrams(" ".join(spelled)[:_ENOUGH], (*writers, *neighbours)).items():
-        logs[language] += _TRUST * log
+    for language, log in _trigrams(
+        " ".join(spelled)[:_TRIGRAM_LETTERS], (*writers, *neighbours)
+    ).items():
+        logs[language] += _TRIGRAM_FACTOR * log
     return logs
 
 
 def _may_be_names(words: Sequence[str], script: str) -> bool:
-    few = sum(map(len, words)) < _WORD_ALONE
+    """Return whether these words may all be names, being few or all capitalised."""
+    few = sum(map(len, words)) < _SHORTEST_WORD
     return few or (script == "Latin" and all(word[0].isupper() for word in words))
 
 
-def _is_name(words: Sequence[str], place: int, sample: _Sample) -> bool:
-    """Whether a word is copied from a name in the question or a passage."""
-    word = words[place]
+def _is_name(words: Sequence[str], position: int, sample: _Sample) -> bool:
+    """Return whether a word is copied from a name in the question or a passage."""
+    word = words[position]
     if word[0].isupper():
         return word.casefold() in sample.names
-    around = words[max(place - 1, 0) : place + 2]
+    around = words[max(position - 1, 0) : position + 2]
     return len(word) < 4 and len(around) == 3 and " ".join(around).casefold() in sample.phrases
 
 
 def _trigrams(text: str, languages: tuple[str, ...]) -> Mapping[str, float]:
-    """The logarithms of lingua's confidence in each language."""
+    """Return the logarithms of lingua's confidence in each language."""
     if len(languages) < 2:
         return {}
     values = _detector(languages).compute_language_confidence_values(text)
     if not any(value.value for value in values):
         return {}
-    # lingua leaves out languages that lack one of the letters, also where one word of many has it.
-    least = -_LEAST - _LEAST_A_LETTER * len(text)
-    return {
-        value.language.iso_code_639_1.name.lower(): max(least, math.log(value.value or 1e-300))
+    # lingua gives 0 to languages that lack one of the letters, even if only one word has it.
+    floor = -_FLOOR - _FLOOR_PER_LETTER * len(text)
+    return {  # 1e-300 stands in for 0, which has no logarithm; ``floor`` replaces it
+        value.language.iso_code_639_1.name.lower(): max(floor, math.log(value.value or 1e-300))
         for value in values
     }
 
@@ -263,8 +283,7 @@ def _trigrams(text: str, languages: tuple[str, ...]) -> Mapping[str, float]:
 def _detector(languages: tuple[str, ...]) -> Any:
     from lingua import IsoCode639_1, LanguageDetectorBuilder
 
-    # Trigrams alone, which lingua calls low accuracy, load in a tenth of a second. All its n-grams
-    # take seconds and 0.9 GB.
+    # Trigrams alone (low accuracy mode) load in 0.1 s; all n-grams take seconds and 0.9 GB.
     codes = [getattr(IsoCode639_1, code.upper()) for code in languages]
     return LanguageDetectorBuilder.from_iso_codes_639_1(*codes).with_low_accuracy_mode().build()
 
@@ -281,27 +300,27 @@ _MARKS = re.compile(r"[\u0300-\u036f\u064b-\u065f]")
 
 
 @cache
-def _known_words(script: str) -> Mapping[str, Mapping[str, float]]:
-    """By word, in which languages of a script it is common and how much that says."""
-    known: dict[str, dict[str, float]] = {}
+def _word_evidence(script: str) -> Mapping[str, Mapping[str, float]]:
+    """Return the evidence of each word in the lexicons of a script's languages, by language."""
+    evidence: dict[str, dict[str, float]] = {}
     for language in _candidates(script, "")[0]:
         words = lexicon(language)
         common = {*words.function_words, *words.negation, *words.yes, *words.no, *words.contrast}
         rest = {*words.numbers, *words.months, *words.abstention}
-        for phrases, weight in ((rest, _KNOWN), (common, _COMMON)):
+        for phrases, weight in ((rest, _LISTED_WORD), (common, _COMMON_WORD)):
             for word in _whole_words(phrases):
-                for form, part in ((_plain(word), weight / 2), (word, weight)):
-                    entry = known.setdefault(form, {})
+                for form, part in ((_without_accents(word), weight / 2), (word, weight)):
+                    entry = evidence.setdefault(form, {})
                     entry[language] = max(part, entry.get(language, 0.0))
-    return known
+    return evidence
 
 
 @cache
 def _alphabets(script: str) -> Mapping[str, frozenset[str]]:
-    """The letters of each language of a script, as the words that are known of it have them."""
+    """Return the letters of each language of a script, taken from its listed words."""
     return {
         language: frozenset(_ANYWHERE).union(
-            *(word for word, entry in _known_words(script).items() if language in entry)
+            *(word for word, entry in _word_evidence(script).items() if language in entry)
         )
         for language in _candidates(script, "")[0]
     }
@@ -315,18 +334,21 @@ def _whole_words(phrases: Iterable[str]) -> Iterator[str]:
 
 
 @lru_cache(maxsize=8192)
-def _known_in(script: str, word: str) -> Mapping[str, float]:
-    """In which languages a word is known, as it is, by a part of it, or without its accents."""
-    known = _known_words(script)
-    if word in known:
-        return known[word]
+def _evidence_of_word(script: str, word: str) -> Mapping[str, float]:
+    """Return a word's evidence by language.
+
+    If the word is not listed, its part at an apostrophe or its form without accents counts.
+    """
+    evidence = _word_evidence(script)
+    if word in evidence:
+        return evidence[word]
     head, mark, tail = word.replace("’", "'").partition("'")
     if mark:
-        return known.get(head + mark) or known.get(tail) or known.get(head, {})
-    return known.get(_plain(word), {}) if not word.isascii() else {}
+        return evidence.get(head + mark) or evidence.get(tail) or evidence.get(head, {})
+    return evidence.get(_without_accents(word), {}) if not word.isascii() else {}
 
 
-def _plain(word: str) -> str:
+def _without_accents(word: str) -> str:
     return _MARKS.sub("", unicodedata.normalize("NFD", word))
 
 
@@ -336,7 +358,13 @@ _NAME_WITH_A_PARTICLE = re.compile(
 
 
 class _Sample(NamedTuple):
-    """What the question and the passages hold: words, with the language they are in, and names."""
+    """The words and names of the question and the passages.
+
+    Attributes:
+        words: The words, each with its language.
+        names: The capitalised words.
+        phrases: The names with a particle, such as "Leonardo da Vinci".
+    """
 
     words: Mapping[str, str]
     names: frozenset[str]
@@ -345,27 +373,28 @@ class _Sample(NamedTuple):
 
 @lru_cache(maxsize=256)
 def _sample(context: tuple[str, ...], script: str, code: str) -> _Sample:
-    """The question, which comes first, is in its language; the passages may be in another."""
+    """Return the words and names of the context; the passages may be in another language."""
     words: dict[str, str] = {}
     names: set[str] = set()
     phrases = {
         match[0].casefold() for text in context for match in _NAME_WITH_A_PARTICLE.finditer(text)
     }
     for texts, language in ((context[1:], ""), (context[:1], code)):
-        found = {match[0] for text in texts for match in re.finditer(_SCRIPTS[script], text)}
-        ordinary = {word for word in found if not word[0].isupper()}
-        names |= {word.casefold() for word in found - ordinary}
-        spoken = language or _language_of(ordinary, script) or code
-        words |= {word: spoken for word in ordinary if len(word) > 2}
+        script_words = {match[0] for text in texts for match in re.finditer(_SCRIPTS[script], text)}
+        ordinary = {word for word in script_words if not word[0].isupper()}
+        names |= {word.casefold() for word in script_words - ordinary}
+        sample_language = language or _language_of(ordinary, script) or code
+        words |= {word: sample_language for word in ordinary if len(word) > 2}
     return _Sample(
-        words, frozenset(names - words.keys() - _known_words(script).keys()), frozenset(phrases)
+        words, frozenset(names - words.keys() - _word_evidence(script).keys()), frozenset(phrases)
     )
 
 
 def _language_of(words: Iterable[str], script: str) -> str:
+    """Return the language with the most evidence among words, or an empty text."""
     logs: defaultdict[str, float] = defaultdict(float)
     for word in sorted(words):
-        for language, weight in _known_in(script, word).items():
+        for language, weight in _evidence_of_word(script, word).items():
             logs[language] += weight
     return max(logs, key=logs.__getitem__) if logs else ""
 
@@ -375,22 +404,24 @@ def _language_of(words: Iterable[str], script: str) -> str:
 _KANA_LETTER = re.compile(f"[{_KANA}]")
 
 
-def _han(words: Sequence[str]) -> Mapping[str, float]:
-    """What kana, and characters that one country's standard alone has, say.
+def _han_evidence(words: Sequence[str]) -> Mapping[str, float]:
+    """Return the log evidence for Japanese against Chinese.
 
-    Chinese is written without kana; Japanese puts some between every few characters. The
-    standards are GB 2312 for simplified characters, Big5 for traditional ones and JIS X 0208.
+    Chinese has no kana, and Japanese has some between every few characters. Some characters are in
+    only one country's standard: GB 2312 for simplified characters, Big5 for traditional ones and
+    JIS X 0208 for Japanese ones.
     """
     text = "".join(words)
     kana = len(_KANA_LETTER.findall(text))
     log = 3.0 * kana
     for character in _KANA_LETTER.sub("", text):
-        log += _japanese(character)
+        log += _japanese_evidence(character)
     return {"ja": log}
 
 
 @cache
-def _japanese(character: str) -> float:
+def _japanese_evidence(character: str) -> float:
+    """Return a character's log evidence for Japanese, by the national standards that encode it."""
     in_japan, in_china, in_taiwan = (
         _encodes(character, standard) for standard in ("shift_jis", "gb2312", "big5")
     )

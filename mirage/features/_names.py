@@ -1,4 +1,4 @@
-"""Names in an answer, by what a script shows of them."""
+"""Detection of names in an answer, by the conventions of each script."""
 
 from __future__ import annotations
 
@@ -7,26 +7,32 @@ from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
-from mirage.features._shown import Shown
+from mirage.features._shown import TextIndex
 from mirage.languages import LANGUAGES, Language
 from mirage.text.lexicon import lexicon
 from mirage.text.mentions import folded
 from mirage.text.quantities import word_values
 from mirage.text.words import WORD
 
-__all__ = ["Name", "names", "stranger"]
+__all__ = ["Name", "names", "unfamiliar_stretch"]
 
 
 LONGEST_ACRONYM = 6
-"""Letters of a word in capitals that may be the initials of others."""
+"""Longest word in capitals, in letters, that may be the initials of other words."""
 
 
 class Name(NamedTuple):
-    """Where a name stands, and whether the texts hold it."""
+    """The position of a name in an answer, and whether the evidence has the name.
+
+    Attributes:
+        start: Index of its first character.
+        end: Index after its last character.
+        in_evidence: Whether the passages, the question or the right answers have it.
+    """
 
     start: int
     end: int
-    known: bool
+    in_evidence: bool
 
 
 _BEFORE_FIRST = re.compile(
@@ -38,7 +44,7 @@ _ROMAN = re.compile(r"[IVXLC]+(?:er|e|ème|th|st|nd|rd)?")
 _NAME_IN_LATIN = r"[A-Z\u00c0-\u00de][A-Za-z\u00c0-\u024f\u1e00-\u1eff'’.-]+"
 _LATIN = re.compile(f"{_NAME_IN_LATIN}(?: {_NAME_IN_LATIN})*")
 _QUOTED = re.compile(r"《([^》\n]{2,30})》")
-# The characters that Chinese writes foreign names with.
+# The characters with which Chinese transcribes foreign names.
 _SOUNDS = frozenset(
     "斯尔亚尼拉克特里德罗莱姆卡巴塞维马洛菲伊布格诺埃贝丹利达普鲁基比加萨托哈科弗阿瓦奥"
     "奇列内泽杰乌蒂迪恩兰伦曼夫雷纳娜莉莎娅蒙赫沃琼坦桑韦佩穆谢吉汉森顿茨胡肯查蓬戈"
@@ -47,16 +53,24 @@ _SOUNDS = frozenset(
 _SOUND_RUN = re.compile(f"[{''.join(sorted(_SOUNDS))}·]{{3,}}")
 
 
-def names(text: str, sentence_starts: Sequence[int], shown: Shown) -> Iterator[Name]:
-    """The names that are surely such; neighbouring words that are both known, or not, are one."""
+def names(text: str, sentence_starts: Sequence[int], index: TextIndex) -> Iterator[Name]:
+    """Yield the words and phrases of an answer that are clearly names.
+
+    Adjacent names are merged into one if the evidence has both or neither.
+
+    Args:
+        text: The answer.
+        sentence_starts: Where its sentences start; a capital letter there is no sign of a name.
+        index: The index of the evidence: passages, question and right answers.
+    """
     last: Name | None = None
-    for name in _single(text, sentence_starts, shown):
+    for name in _single_names(text, sentence_starts, index):
         if (
             last is not None
-            and last.known == name.known
+            and last.in_evidence == name.in_evidence
             and _TOGETHER.fullmatch(text, last.end, name.start)
         ):
-            last = Name(last.start, name.end, name.known)
+            last = Name(last.start, name.end, name.in_evidence)
             continue
         if last is not None:
             yield last
@@ -65,42 +79,47 @@ def names(text: str, sentence_starts: Sequence[int], shown: Shown) -> Iterator[N
         yield last
 
 
-def _single(text: str, sentence_starts: Sequence[int], shown: Shown) -> Iterator[Name]:
-    entry = shown.language
+def _single_names(text: str, sentence_starts: Sequence[int], index: TextIndex) -> Iterator[Name]:
+    """Yield the names before adjacent ones are merged."""
+    entry = index.language
     if entry.capitals == "names":
-        yield from _capitalised(text, frozenset(sentence_starts), shown)
+        yield from _capitalised_names(text, frozenset(sentence_starts), index)
     elif entry.capitals == "nouns":
-        yield from _among_nouns(text, frozenset(sentence_starts), shown)
+        yield from _names_among_nouns(text, frozenset(sentence_starts), index)
     else:
-        for pattern in (_LATIN, _QUOTED, *_own_patterns(entry)):
+        for pattern in (_LATIN, _QUOTED, *_script_patterns(entry)):
             for match in pattern.finditer(text):
-                # In brackets behind a name stands the same name in Latin letters.
+                # Brackets after a name often repeat it in Latin letters.
                 glossed = pattern is _LATIN and text[: match.start()].endswith(("(", "（"))
-                yield Name(*match.span(), glossed or shown.holds(match[0]))
+                yield Name(*match.span(), glossed or index.holds(match[0]))
 
 
-def _own_patterns(entry: Language) -> tuple[re.Pattern[str], ...]:
+def _script_patterns(entry: Language) -> tuple[re.Pattern[str], ...]:
     if entry.script == "Japanese":
-        return (_katakana(entry),)
+        return (_katakana_names(entry),)
     return (_SOUND_RUN,) if entry.script == "Han" else ()
 
 
 @lru_cache(maxsize=4)
-def _katakana(entry: Language) -> re.Pattern[str]:
-    """Foreign names of several parts, or before a title; words from abroad are neither."""
+def _katakana_names(entry: Language) -> re.Pattern[str]:
+    """Return a pattern of foreign names in katakana: several parts, or a word before a title.
+
+    A single katakana word elsewhere is usually a loan word.
+    """
     titles = sorted(lexicon(entry.code).titles, key=len, reverse=True)
     title = "|".join(re.escape(title) for title in titles if not _KANA.match(title))
     return re.compile(rf"[ァ-ヺー]{{2,}}(?:(?:[・＝=][ァ-ヺー]{{2,}})+|(?={title}))")
 
 
-def _capitalised(text: str, starts: frozenset[int], shown: Shown) -> Iterator[Name]:
+def _capitalised_names(text: str, starts: frozenset[int], index: TextIndex) -> Iterator[Name]:
+    """Yield capitalised words within sentences, in languages that capitalise only names."""
     for match in WORD.finditer(text):
         if (
             _is_capital(match[0])
             and not _is_first(text, match.start(), starts)
-            and not _is_common(match[0], shown.language)
+            and not _is_common(match[0], index.language)
         ):
-            yield Name(*match.span(), _is_known(match[0], shown))
+            yield Name(*match.span(), _is_in_evidence(match[0], index))
 
 
 def _is_capital(word: str) -> bool:
@@ -117,8 +136,9 @@ def _is_common(word: str, entry: Language) -> bool:
     lower = word.casefold()
     if _ROMAN.fullmatch(word) or lower in _passage_words(entry):
         return True
+    # These words may be capitalised without being names, as in titles and headings.
     lists = (words.function_words, words.months, words.titles, words.yes, words.no)
-    return any(lower in known for known in lists) or bool(word_values(lower, entry))
+    return any(lower in listed for listed in lists) or bool(word_values(lower, entry))
 
 
 @lru_cache(maxsize=64)
@@ -126,16 +146,21 @@ def _passage_words(entry: Language) -> frozenset[str]:
     return frozenset(map(str.casefold, LANGUAGES["en"].passage_words + entry.passage_words))
 
 
-def _is_known(word: str, shown: Shown) -> bool:
-    parts = folded(word, shown.language).split()
-    if word.isupper() and len(word) <= LONGEST_ACRONYM and shown.initials(word.casefold()):
+def _is_in_evidence(word: str, index: TextIndex) -> bool:
+    parts = folded(word, index.language).split()
+    # "WHO" is supported by "World Health Organization".
+    if word.isupper() and len(word) <= LONGEST_ACRONYM and index.initials(word.casefold()):
         return True
-    return all(len(part) < 3 or shown.word(part) for part in parts) or shown.holds(word)
+    return all(len(part) < 3 or index.word(part) for part in parts) or index.holds(word)
 
 
-def _among_nouns(text: str, starts: frozenset[int], shown: Shown) -> Iterator[Name]:
-    """Where every noun has a capital: what stands behind a title, or beside another such word."""
-    entry = shown.language
+def _names_among_nouns(text: str, starts: frozenset[int], index: TextIndex) -> Iterator[Name]:
+    """Yield names in a language that capitalises all nouns.
+
+    A capitalised word is a name if it follows a title, stands beside another capitalised word, or
+    has letters that are unusual in the language.
+    """
+    entry = index.language
     words = list(WORD.finditer(text))
     capital = [
         _is_capital(word[0])
@@ -143,22 +168,28 @@ def _among_nouns(text: str, starts: frozenset[int], shown: Shown) -> Iterator[Na
         and not _is_first(text, word.start(), starts)
         for word in words
     ]
-    known = [
-        not large or _is_known(word[0], shown) for word, large in zip(words, capital, strict=True)
+    in_evidence = [
+        not large or _is_in_evidence(word[0], index)
+        for word, large in zip(words, capital, strict=True)
     ]
-    for place, word in enumerate(words):
-        if not capital[place]:
+    for position, word in enumerate(words):
+        if not capital[position]:
             continue
         near = [
-            other
-            for other in (place - 1, place + 1)
-            if 0 <= other < len(words) and _are_together(text, words[min(place, other) :][:2])
+            neighbour
+            for neighbour in (position - 1, position + 1)
+            if 0 <= neighbour < len(words)
+            and _are_together(text, words[min(position, neighbour) :][:2])
         ]
-        titled = place - 1 in near and _is_title(words[place - 1][0], entry)
-        # Of two nouns in a row one that is known measures or describes the other: two Liter Milch.
-        beside = any(capital[other] and known[other] == known[place] for other in near)
+        titled = position - 1 in near and _is_title(words[position - 1][0], entry)
+        # If the evidence has only one of two adjacent nouns, it usually measures or describes the
+        # other, as in "zwei Liter Milch", so the two are no name.
+        beside = any(
+            capital[neighbour] and in_evidence[neighbour] == in_evidence[position]
+            for neighbour in near
+        )
         if titled or beside or _is_odd(word[0], entry):
-            yield Name(*word.span(), known[place])
+            yield Name(*word.span(), in_evidence[position])
 
 
 def _are_together(text: str, pair: Sequence[re.Match[str]]) -> bool:
@@ -170,38 +201,51 @@ def _is_title(word: str, entry: Language) -> bool:
 
 
 def _is_odd(word: str, entry: Language) -> bool:
-    """Whether a word has letters that the language's own words have not."""
-    return not _own_letters(entry).issuperset(word.casefold())
+    """Return whether a word has letters that the language's function words lack."""
+    return not _usual_letters(entry).issuperset(word.casefold())
 
 
 @lru_cache(maxsize=4)
-def _own_letters(entry: Language) -> frozenset[str]:
+def _usual_letters(entry: Language) -> frozenset[str]:
     return frozenset("".join(lexicon(entry.code).function_words)) | frozenset(
         "abcdefghijklmnopqrstuvwxyz-"
     )
 
 
-UNLIKE = 0.6
-"""Share of a word's n-grams that stand nowhere in what was shown, for it to be a stranger."""
+UNFAMILIAR_SHARE = 0.6
+"""Share of a word's n-grams that the evidence must lack for the word to be unfamiliar."""
 
 
-def stranger(text: str, sentence_starts: Sequence[int], shown: Shown) -> tuple[int, int] | None:
-    """The stretch of a text that is least like anything shown: a name, where there must be one."""
-    entry = shown.language
-    of_characters = entry.tokens == "character"
+def unfamiliar_stretch(
+    text: str, sentence_starts: Sequence[int], index: TextIndex
+) -> tuple[int, int] | None:
+    """Return the stretch of a text that is least similar to the evidence, if any is unfamiliar.
+
+    It locates a wrong name in an answer that must have one.
+
+    Args:
+        text: The answer.
+        sentence_starts: Where its sentences start.
+        index: The index of the evidence.
+    """
+    entry = index.language
+    is_unspaced = entry.tokens == "character"
     starts = frozenset(sentence_starts) if entry.capitals == "nouns" else frozenset[int]()
-    stretches = _strange_runs(text, shown) if of_characters else _strange_words(text, starts, shown)
+    stretches = (
+        _unfamiliar_runs(text, index) if is_unspaced else _unfamiliar_words(text, starts, index)
+    )
     best = max(stretches, key=lambda row: row[2], default=None)
     return None if best is None else best[:2]
 
 
-def _strange_words(
-    text: str, starts: frozenset[int], shown: Shown
+def _unfamiliar_words(
+    text: str, starts: frozenset[int], index: TextIndex
 ) -> Iterator[tuple[int, int, float]]:
+    """Yield stretches of adjacent unfamiliar words, each with a score."""
     first = last = 0
     score = 0.0
     for match in WORD.finditer(text):
-        weight = 0.0 if match.start() in starts else _strangeness(match[0], shown)
+        weight = 0.0 if match.start() in starts else _unfamiliarity(match[0], index)
         if score and not (weight and _TOGETHER.fullmatch(text, last, match.start())):
             yield first, last, score
             score = 0.0
@@ -212,32 +256,33 @@ def _strange_words(
         yield first, last, score
 
 
-def _strangeness(word: str, shown: Shown) -> float:
-    entry = shown.language
+def _unfamiliarity(word: str, index: TextIndex) -> float:
+    """Return how unfamiliar a word is, by its letters and missing n-grams; 0 if it is familiar."""
+    entry = index.language
     pattern = folded(word, entry)
     capital = entry.capitals != "none" and word[0].isupper()
     if len(word) < 3 or _is_common(word, entry) or (entry.capitals == "nouns" and not capital):
         return 0.0
-    unlike = shown.unlike(pattern)
+    missing_share = index.missing_share(pattern)
     return (
         0.0
-        if unlike < UNLIKE or shown.word(pattern.strip())
-        else len(pattern) * unlike * (1 + capital)
+        if missing_share < UNFAMILIAR_SHARE or index.word(pattern.strip())
+        else len(pattern) * missing_share * (1 + capital)
     )
 
 
-def _strange_runs(text: str, shown: Shown) -> Iterator[tuple[int, int, float]]:
-    """Runs of characters of which no neighbouring two stand together in what was shown."""
-    entry = shown.language
+def _unfamiliar_runs(text: str, index: TextIndex) -> Iterator[tuple[int, int, float]]:
+    """Yield runs of characters in which no two adjacent ones are adjacent in the evidence."""
+    entry = index.language
     sounds = _SOUNDS if entry.script == "Han" else frozenset()
     common = lexicon(entry.code).function_words
     for match in WORD.finditer(text):
         run, start = match[0], match.start()
         first = None
         for i in range(len(run) + 1):
-            pair = run[i : i + 2]  # "ẖ" is one letter, and two where it is folded
+            pair = run[i : i + 2]  # one letter such as "ẖ" may become two when folded
             low = pair.casefold()
-            strange = len(pair) == 2 and low not in shown.grams and low not in common
+            strange = len(pair) == 2 and low not in index.grams and low not in common
             if strange and first is None:
                 first = i
             elif not strange and first is not None:

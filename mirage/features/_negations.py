@@ -1,4 +1,4 @@
-"""Sentences that say of a passage's sentence the opposite: a negation more, or one less."""
+"""Sentences that contradict a sentence of a passage by adding or omitting a negation."""
 
 from __future__ import annotations
 
@@ -17,18 +17,20 @@ from mirage.text.words import IN_WORD
 
 __all__ = ["negates", "negation_faults"]
 
-CARRIED = 0.6
-"""Share of a sentence's tokens that a passage's sentence holds if it is taken from it."""
+SOURCE_SHARE = 0.6
+"""Share of a sentence's words that a passage's sentence must share to be its source."""
 
-LONGEST = 3
-"""Tokens that differ at a place where only a negation differs, at most."""
+LONGEST_DIFFERENCE = 3
+"""Longest differing stretch, in tokens, in which only a negation differs."""
 
 
-SHORTEST = 4
-"""Words or pairs of characters that a sentence has, to be compared."""
+SHORTEST_SENTENCE = 4
+"""Shortest sentence that is compared, in words or pairs of characters."""
 
 
 class _Token(NamedTuple):
+    """A token, its position in the sentence, and whether it is a negation or part of one."""
+
     text: str
     start: int
     end: int
@@ -42,14 +44,22 @@ _CHARACTER = re.compile(r"[A-Za-z0-9]+|\w[\u0e31\u0e34-\u0e3a\u0e47-\u0e4e]*")
 def negation_faults(
     text: str, places: Sequence[tuple[int, int]], passages: Sequence[str], code: str
 ) -> Iterator[tuple[int, int]]:
-    """Where sentences negate what their passage does not, or leave its negation out."""
+    """Yield the stretches in which a sentence and its likely source differ by a negation.
+
+    Args:
+        text: The text to check.
+        places: Start and end of each of its sentences.
+        passages: The texts that the sentences may be taken from.
+        code: ISO 639-1 code of the language.
+    """
     sources = [source for passage in passages for source in _sentences(passage, code)]
     for start, end in places:
-        held = _held(text[start:end], code)
-        for sentence in _nearest(held, sources):
+        sentence_words = _word_set(text[start:end], code)
+        for sentence in _likely_sources(sentence_words, sources):
             tokens, source = _tokens(text[start:end], code), _tokens(sentence, code)
+            # Aligning two sentences is slow, so sentences without negations are skipped.
             if any(token.negates for token in (*tokens, *source)):
-                for first, last in _differences(tokens, source, code):
+                for first, last in _negation_differences(tokens, source, code):
                     yield start + first, start + last
 
 
@@ -58,51 +68,61 @@ def negates(text: str, code: str) -> bool:
     return any(token.negates for token in _tokens(text, code))
 
 
-def _nearest(held: frozenset[str], sources: Sequence[tuple[frozenset[str], str]]) -> Iterator[str]:
-    """The sentences that this one is taken from, or that are taken up in it; two at most."""
+def _likely_sources(
+    sentence_words: frozenset[str], sources: Sequence[tuple[frozenset[str], str]]
+) -> Iterator[str]:
+    """Yield up to two source sentences that share most words of this one, or the reverse."""
     near = []
     for words, sentence in sources:
-        shorter = min(len(words), len(held))
-        shared = len(words & held) if shorter >= SHORTEST else 0
-        if shared and shared >= CARRIED * shorter:
+        shorter = min(len(words), len(sentence_words))
+        shared = len(words & sentence_words) if shorter >= SHORTEST_SENTENCE else 0
+        if shared and shared >= SOURCE_SHARE * shorter:
             near.append((shared, sentence))
     yield from (sentence for _, sentence in sorted(near, reverse=True)[:2])
 
 
-def _differences(
+def _negation_differences(
     tokens: Sequence[_Token], source: Sequence[_Token], code: str
 ) -> Iterator[tuple[int, int]]:
-    """The places between shared stretches at which one side negates and the other does not."""
+    """Yield the differing stretches, between shared ones, in which only one side has a negation."""
+    # autojunk would ignore frequent words in long sentences, and negations are frequent.
     matcher = SequenceMatcher(
         None, [t.text for t in tokens], [t.text for t in source], autojunk=False
     )
-    codes = matcher.get_opcodes()
+    steps = matcher.get_opcodes()
     scale = 2 if Language.of(code).tokens == "character" else 1
-    shortest, most = 2 * scale, LONGEST * scale
-    for place, (tag, a, b, c, d) in enumerate(codes):
-        if tag == "equal" or b - a > most or d - c > most:
+    shortest, longest = 2 * scale, LONGEST_DIFFERENCE * scale
+    for step, (tag, a, b, c, d) in enumerate(steps):
+        if tag == "equal" or b - a > longest or d - c > longest:
             continue
-        before = codes[place - 1][2] - codes[place - 1][1] if place else 0
-        behind = codes[place + 1][2] - codes[place + 1][1] if place + 1 < len(codes) else 0
-        if before + behind < 2 * shortest or (before and before < shortest - 1):
+        before = steps[step - 1][2] - steps[step - 1][1] if step else 0
+        after = steps[step + 1][2] - steps[step + 1][1] if step + 1 < len(steps) else 0
+        if before + after < 2 * shortest or (before and before < shortest - 1):
             continue
-        ours = sum(token.negates for token in tokens[a:b])
-        theirs = sum(token.negates for token in source[c:d])
-        # Besides the negation both say about as much; at an end nothing more may be said.
-        more, less = (b - a - ours, d - c - theirs) if ours else (d - c - theirs, b - a - ours)
-        fits = more <= less + (1 if before and behind else 0) * scale
-        if fits and bool(ours) != bool(theirs):
-            first, last = (a, b) if ours else (max(a - 1, 0), min(b + 1, len(tokens)))
+        negations = sum(token.negates for token in tokens[a:b])
+        source_negations = sum(token.negates for token in source[c:d])
+        # Apart from the negation, both sides must have about the same number of tokens. At the
+        # start or end of a sentence, the side with the negation may not have any more.
+        more, less = (
+            (b - a - negations, d - c - source_negations)
+            if negations
+            else (d - c - source_negations, b - a - negations)
+        )
+        fits = more <= less + (1 if before and after else 0) * scale
+        if fits and bool(negations) != bool(source_negations):
+            first, last = (a, b) if negations else (max(a - 1, 0), min(b + 1, len(tokens)))
             yield tokens[first].start, tokens[last - 1].end
 
 
 @lru_cache(maxsize=2048)
 def _sentences(passage: str, code: str) -> tuple[tuple[frozenset[str], str], ...]:
-    return tuple((_held(sentence, code), sentence) for sentence in split_sentences(passage, code))
+    return tuple(
+        (_word_set(sentence, code), sentence) for sentence in split_sentences(passage, code)
+    )
 
 
-def _held(text: str, code: str) -> frozenset[str]:
-    """The words of a sentence, or its pairs of characters where no space parts words."""
+def _word_set(text: str, code: str) -> frozenset[str]:
+    """Return the words of a sentence, or its pairs of characters if it has no spaces."""
     parts = _pattern(code).findall(text.casefold())
     if Language.of(code).tokens == "character":
         return frozenset(map("".join, pairwise(parts)))
@@ -115,7 +135,7 @@ def _pattern(code: str) -> re.Pattern[str]:
 
 @lru_cache(maxsize=1024)
 def _tokens(text: str, code: str) -> tuple[_Token, ...]:
-    whole, stretches = _negations(code)
+    whole, stretches = _negation_patterns(code)
     marked = [match.span() for match in stretches.finditer(text.casefold())] if stretches else []
     return tuple(
         _Token(
@@ -130,10 +150,10 @@ def _tokens(text: str, code: str) -> tuple[_Token, ...]:
 
 
 @lru_cache(maxsize=64)
-def _negations(code: str) -> tuple[re.Pattern[str] | None, re.Pattern[str] | None]:
-    """Patterns of negations: those that are words or parts of them, and those that are stretches.
+def _negation_patterns(code: str) -> tuple[re.Pattern[str] | None, re.Pattern[str] | None]:
+    """Return two patterns of negations: words with their affixes, and phrases of several words.
 
-    A script without spaces between words has the second kind only.
+    In a script without spaces only the second pattern exists.
     """
     forms = lexicon(code).negation
     by_length = sorted(forms, key=len, reverse=True)

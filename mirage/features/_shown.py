@@ -1,4 +1,4 @@
-"""What the texts that a response was made from hold: numbers, days, words."""
+"""An index of the texts that a response was made from: their numbers, days, words and n-grams."""
 
 from __future__ import annotations
 
@@ -13,38 +13,52 @@ from mirage.text import MENTIONED_AT, mention
 from mirage.text.mentions import folded
 from mirage.text.quantities import days_in, values_in
 
-__all__ = ["Shown", "evidence", "grams_of", "holdings", "shown_texts"]
+__all__ = ["TextIndex", "evidence", "grams_of", "index_texts", "shown_texts"]
 
-ROUNDED = 0.05
-"""How far a round number may be from a number that it stands for, as a share."""
+ROUNDING_TOLERANCE = 0.05
+"""Relative difference up to which a round number may stand for a number of the texts."""
 
-STEM = 4
-"""Letters that two words have to begin with to be forms of one, at least."""
+SHORTEST_STEM = 4
+"""Letters that two words must share at their beginning to be forms of one word, at least."""
 
-ENDING = 3
-"""Letters at a word's end that may differ between its forms."""
+LONGEST_ENDING = 3
+"""Letters at the end of a word that may differ between its forms."""
 
 LONGEST_STEM = 200
-"""Letters of a word's beginning, at most: a text without blanks is one word."""
+"""Longest indexed beginning of a word, in letters; a text without blanks counts as one word."""
 
-SUMMED = 200
-"""Numbers among which sums are formed, at most."""
+MOST_SUMMED = 200
+"""Largest number of values whose pairwise sums are formed."""
 
-SUMS_FROM = 100
-"""From here on sums and differences of two shown numbers, halves and doubles are taken for such."""
+SMALLEST_SUM = 100
+"""Smallest value that may be the sum, difference, half or double of numbers in the texts."""
 
-LIFETIMES = 150
-"""Years between two shown years that may be said instead of them, at most."""
+LONGEST_SPAN = 150
+"""Longest span in years that an answer may state in place of two years of the texts."""
 
-OLDEST = 120
-"""Years that a person lives, at most."""
+OLDEST_AGE = 120
+"""Greatest age of a person in years."""
 
-_ERAS = (543, 621, 622)  # of Buddhist, and of Persian years
+_ERAS = (543, 621, 622)  # offsets of Buddhist and of Persian years from the common era
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Shown:
-    """What some texts hold, in the forms in which it is looked up."""
+class TextIndex:
+    """An index of some texts, for looking up the facts of an answer.
+
+    Attributes:
+        language: The language of the texts.
+        texts: The texts.
+        folded: The words of all texts without numbers and accents, separated by spaces.
+        numbers: The values of all numbers.
+        ordered: The same values, sorted.
+        days: The dates, as pairs of day and month.
+        months: The months.
+        words: The folded words.
+        stems: The beginnings of words from :data:`SHORTEST_STEM` letters on.
+        short: The words, and short words without their last letter.
+        grams: The character n-grams of the folded texts.
+    """
 
     language: Language
     texts: tuple[str, ...]
@@ -59,56 +73,74 @@ class Shown:
     grams: frozenset[str]
 
     def number(self, values: frozenset[float]) -> bool:
-        """Whether a number stands in the texts, as it is, rounded, or as an easy sum of them."""
-        return not self.numbers.isdisjoint(values) or any(map(self._derived, values))
+        """Return whether the texts have one of these values, exactly, rounded or easily derived."""
+        return not self.numbers.isdisjoint(values) or any(map(self._is_derivable, values))
 
-    def _derived(self, value: float) -> bool:
+    def _is_derivable(self, value: float) -> bool:
+        """Return whether a value follows from the numbers in the texts.
+
+        It may be rounded, a unit or calendar conversion, a century, a decade, a span of years, an
+        age, or a simple sum.
+        """
         if value >= 10 and value % 10 == 0:
-            place = bisect_left(self.ordered, value * (1 - ROUNDED))
-            if place < len(self.ordered) and self.ordered[place] <= value * (1 + ROUNDED):
+            position = bisect_left(self.ordered, value * (1 - ROUNDING_TOLERANCE))
+            if position < len(self.ordered) and self.ordered[position] <= value * (
+                1 + ROUNDING_TOLERANCE
+            ):
                 return True
-        near = (value * 1000, value / 1000, value * 100 - 100)
-        if any(other in self.numbers for other in near):
+        # A unit such as thousands or km, or a factor for an increase in percent: 3 for 200 %.
+        converted = (value * 1000, value / 1000, value * 100 - 100)
+        if any(other in self.numbers for other in converted):
             return True
         if any(value + era in self.numbers or value - era in self.numbers for era in _ERAS):
             return True
         years = [other for other in self.ordered if 1000 <= other <= 2600 and other % 1 == 0]
+        # A century: the 20th for 1932.
         if value <= 21 and any(year // 100 + 1 == value for year in years):
             return True
-        if any(year + value in self.numbers for year in years if 3 < value < LIFETIMES):
+        # A span between two years. An age may be one year less, before the birthday.
+        if any(year + value in self.numbers for year in years if 3 < value < LONGEST_SPAN):
             return True
-        # An age is one less before the birthday.
-        if any(year + value + 1 in self.numbers for year in years if 9 < value < OLDEST):
+        if any(year + value + 1 in self.numbers for year in years if 9 < value < OLDEST_AGE):
             return True
+        # A decade: 1930 for 1932.
         if any(value % 10 == 0 and year // 10 * 10 == value for year in years):
             return True
-        return value >= SUMS_FROM and value in _sums(self.numbers)
+        return value >= SMALLEST_SUM and value in _sums(self.numbers)
 
     def word(self, word: str) -> bool:
-        """Whether a folded word stands in the texts, in any form."""
+        """Return whether the texts have a folded word, in any form."""
         if word in self.words or word in self.stems:
             return True
-        if any(word[:n] in self.words for n in range(max(STEM, len(word) - ENDING), len(word))):
+        # The word may have an ending that the texts' word lacks, or another one of similar length.
+        if any(
+            word[:n] in self.words
+            for n in range(max(SHORTEST_STEM, len(word) - LONGEST_ENDING), len(word))
+        ):
             return True
-        if len(word) <= STEM + 1:
-            return len(word) >= STEM and word[:-1] in self.short
-        return word[: min(max(STEM, len(word) - ENDING), LONGEST_STEM - 1)] in self.stems
+        if len(word) <= SHORTEST_STEM + 1:
+            return len(word) >= SHORTEST_STEM and word[:-1] in self.short
+        return (
+            word[: min(max(SHORTEST_STEM, len(word) - LONGEST_ENDING), LONGEST_STEM - 1)]
+            in self.stems
+        )
 
     def initials(self, letters: str) -> bool:
-        """Whether the texts have words in a row that begin with these letters."""
+        """Return whether consecutive words of the texts begin with these letters."""
         return letters in _initials(self.folded)
 
     def holds(self, phrase: str) -> bool:
-        """Whether the texts mention a name; see :func:`mirage.text.mention`."""
+        """Return whether the texts mention a name; see :func:`mirage.text.mention`."""
         pattern = folded(phrase, self.language)
         if not pattern.strip() or pattern in self.folded:
             return True
-        if self.unlike(pattern) > 1 - MENTIONED_AT:
+        # Few shared n-grams rule out a mention, and are much faster to count than to align.
+        if self.missing_share(pattern) > 1 - MENTIONED_AT:
             return False
         return any(mention(phrase, t, self.language) >= MENTIONED_AT for t in self.texts)
 
-    def unlike(self, pattern: str) -> float:
-        """The share of the n-grams of a folded phrase that stand nowhere in the texts."""
+    def missing_share(self, pattern: str) -> float:
+        """Return the share of a folded phrase's n-grams that the texts do not have."""
         grams = grams_of(pattern, self.language)
         return len(grams - self.grams) / len(grams) if grams else 0.0
 
@@ -120,49 +152,58 @@ def _initials(words: str) -> str:
 
 @lru_cache(maxsize=512)
 def _sums(numbers: frozenset[float]) -> frozenset[float]:
-    large = sorted(number for number in numbers if number >= SUMS_FROM / 2)[:SUMMED]
+    """Return the pairwise sums and differences, and the halves, of the large numbers."""
+    large = sorted(number for number in numbers if number >= SMALLEST_SUM / 2)[:MOST_SUMMED]
     return frozenset(result for a in large for b in large for result in (a + b, abs(a - b), a / 2))
 
 
 def grams_of(pattern: str, entry: Language) -> frozenset[str]:
+    """Return the character n-grams of a folded text; a shorter text is one n-gram."""
     length = min(entry.gram_length, len(pattern))
     return frozenset(pattern[i : i + length] for i in range(len(pattern) - length + 1))
 
 
 @lru_cache(maxsize=2048)
-def _of_text(text: str, entry: Language) -> Shown:
-    return _shown((text,), entry)
+def _index_text(text: str, entry: Language) -> TextIndex:
+    """Return the index of one text; most texts recur in many responses."""
+    return _build_index((text,), entry)
 
 
 @lru_cache(maxsize=512)
-def holdings(texts: tuple[str, ...], code: str) -> Shown:
-    """What these texts hold together."""
+def index_texts(texts: tuple[str, ...], code: str) -> TextIndex:
+    """Return the index of these texts together."""
     entry = Language.of(code)
-    return _shown(texts, entry) if len(texts) != 1 else _of_text(texts[0], entry)
+    return _build_index(texts, entry) if len(texts) != 1 else _index_text(texts[0], entry)
 
 
-def _shown(texts: tuple[str, ...], entry: Language) -> Shown:
+def _build_index(texts: tuple[str, ...], entry: Language) -> TextIndex:
+    """Build the index; that of several texts is merged from those of the single texts."""
     if len(texts) == 1:
         whole = folded(texts[0], entry)
         words = frozenset(whole.split())
         numbers = values_in(texts[0], entry)
         days, months = days_in(texts[0], entry)
-        short = frozenset(word[:-1] for word in words if STEM <= len(word) <= STEM + 2) | words
+        short = (
+            frozenset(
+                word[:-1] for word in words if SHORTEST_STEM <= len(word) <= SHORTEST_STEM + 2
+            )
+            | words
+        )
         stems = frozenset(
-            word[:n] for word in words for n in range(STEM, min(len(word), LONGEST_STEM))
+            word[:n] for word in words for n in range(SHORTEST_STEM, min(len(word), LONGEST_STEM))
         )
         grams = grams_of(whole, entry)
     else:
-        each = [_of_text(text, entry) for text in texts]
-        whole = "\n".join(one.folded for one in each)
+        parts = [_index_text(text, entry) for text in texts]
+        whole = "\n".join(part.folded for part in parts)
         words, stems, short, grams = (
-            frozenset[str]().union(*(getattr(one, name) for one in each))
+            frozenset[str]().union(*(getattr(part, name) for part in parts))
             for name in ("words", "stems", "short", "grams")
         )
-        numbers = frozenset[float]().union(*(one.numbers for one in each))
-        days = frozenset[tuple[int, int]]().union(*(one.days for one in each))
-        months = frozenset[int]().union(*(one.months for one in each))
-    return Shown(
+        numbers = frozenset[float]().union(*(part.numbers for part in parts))
+        days = frozenset[tuple[int, int]]().union(*(part.days for part in parts))
+        months = frozenset[int]().union(*(part.months for part in parts))
+    return TextIndex(
         entry,
         texts,
         whole,
@@ -178,13 +219,13 @@ def _shown(texts: tuple[str, ...], entry: Language) -> Shown:
 
 
 def shown_texts(item: Answered) -> tuple[str, ...] | NotComputed:
-    """The texts of the passages that were shown."""
+    """Return the texts of the passages in the prompt, or why one is missing."""
     return passage_texts(item, item.shown)
 
 
-def evidence(item: Answered, texts: Sequence[str]) -> Shown:
-    """What the passages, the question and the right answers hold together."""
+def evidence(item: Answered, texts: Sequence[str]) -> TextIndex:
+    """Return the index of the passages, the question and the right answers together."""
     forms = [form for forms in item.query.answers for form in forms]
     count = len(item.query.answers)
     answers = " | ".join([*forms, str(count)] if count else forms)
-    return holdings((*texts, item.query.text, answers), item.query.language)
+    return index_texts((*texts, item.query.text, answers), item.query.language)

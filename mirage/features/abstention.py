@@ -1,4 +1,4 @@
-"""Whether a response abstains when it should, and whether it answers wrongly when it does not."""
+"""Whether a response abstains when it should, and whether it is wrong when it does not."""
 
 from __future__ import annotations
 
@@ -11,52 +11,56 @@ from mirage.text import ABSTAINS_AT, abstains
 
 __all__ = ["abstention", "incorrect_attempt", "invention"]
 
-CLEAR = 0.9
-"""The certainty that makes an abstention of an answer which states a known wrong answer."""
+CLEAR_ABSTENTION = 0.9
+"""Certainty from which on a response abstains even if it states a listed wrong answer."""
 
-_NOBODY_KNOWS = NotComputed("the query does not say whether a passage answers it")
-_ANSWERED = NotComputed("a passage answers the query, so that nothing need be made up")
+_UNKNOWN = NotComputed(
+    "the query's answerable is not set, so it is unknown if a passage answers it"
+)
+_ANSWERABLE = NotComputed("a passage answers the query, so answering it is no invention")
 
 
 def abstention(item: Answered) -> float | NotComputed:
-    """Whether the response abstains where no passage answers the query, and answers where one does.
+    """Return 1 if the response abstains when it should and answers when it should, else 0.
 
-    1 if it does right by :attr:`~mirage.Query.answerable`, 0 if it does wrong. An abstention is
-    what :func:`mirage.text.abstains` takes for one, and never a response that asserts every right
-    answer of the query. An empty answer tells the reader nothing, not even that there is no
-    answer: 0 either way. Not computed if nobody knows whether a passage answers the query.
+    It should abstain if no passage answers the query (:attr:`~mirage.Query.answerable`).
+    :func:`mirage.text.abstains` detects abstentions. A response that asserts every right answer of
+    the query never counts as one. An empty answer gets 0 in both cases, since it does not even
+    state that there is no answer. Not computed if ``answerable`` is not set.
     """
     query, answer = item.query, item.parsed.answer_text
     if query.answerable is None:
-        return _NOBODY_KNOWS
+        return _UNKNOWN
     if not answer.strip():
         return 0.0
     return float(_abstains(item) is not query.answerable)
 
 
 def _abstains(item: Answered) -> bool:
-    """Whether the answer abstains: surely not where it states what is right.
+    """Return whether the answer abstains.
 
-    "Not the Congo, as one reads, but the Nile" has the signs of an abstention, and so has "it is
-    not known for certain, but the Congo, I think": there the signs have to be clear.
+    An answer to an answerable query that asserts all right answers does not abstain, although a
+    sentence such as "Not the Congo, as one reads, but the Nile" has the signs of an abstention. If
+    the answer asserts a wrong answer, as in "it is not known for certain, but the Congo, I think",
+    these signs have to be clear.
     """
     query = item.query
     claims = answer_claims(item)
     if query.answerable and claims.right and all(claims.right):
         return False
     doubtful = query.answerable and any(claims.wrong)
-    sure = abstains(item.parsed.answer_text, query.language, question=query.text)
-    return sure >= (CLEAR if doubtful else ABSTAINS_AT)
+    certainty = abstains(item.parsed.answer_text, query.language, question=query.text)
+    return certainty >= (CLEAR_ABSTENTION if doubtful else ABSTAINS_AT)
 
 
 def invention(item: Answered) -> float | NotComputed:
-    """1 where no passage answers the query and the response answers all the same, else 0.
+    """Return 1 if no passage answers the query but the response answers it nevertheless, else 0.
 
-    The part of :func:`abstention` that tells a system that makes things up. Not computed for
-    queries that a passage answers.
+    This is the part of :func:`abstention` that identifies systems which make things up. Not
+    computed for queries that a passage answers.
     """
     if item.query.answerable is not False:
-        return _ANSWERED if item.query.answerable else _NOBODY_KNOWS
+        return _ANSWERABLE if item.query.answerable else _UNKNOWN
     right = abstention(item)
     return right if isinstance(right, NotComputed) else 1 - right
 
@@ -64,12 +68,12 @@ def invention(item: Answered) -> float | NotComputed:
 def incorrect_attempt(item: Answered) -> float | NotComputed:
     """Return the share of an attempted answer that is not right.
 
-    In [0, 1]. A response that abstains, and an empty one, attempt nothing: 0. Any other response
-    has 1 if no passage answers the query, else the share of the query's short answers that it does
-    not assert. Unlike :func:`~mirage.features.answers.wrong_answer`, it needs no list of wrong
-    answers. After the grade "incorrect", as against "correct" and "not attempted", of SimpleQA (Wei
-    et al. 2024, arXiv 2411.04368). Not computed if a passage may answer the query and it has no
-    :attr:`~mirage.Query.answers`.
+    The share is in [0, 1]. A response that abstains or is empty attempts nothing and gets 0. Any
+    other response gets 1 if no passage answers the query, and otherwise the share of the query's
+    short answers that it does not assert. Unlike :func:`~mirage.features.answers.wrong_answer`, it
+    needs no list of wrong answers. It follows the grade "incorrect", as opposed to "correct" and
+    "not attempted", of SimpleQA (Wei et al. 2024, arXiv 2411.04368). Not computed if a passage may
+    answer the query and the query has no :attr:`~mirage.Query.answers`.
     """
     query = item.query
     if query.answerable is not False and not query.answers:

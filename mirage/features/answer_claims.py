@@ -1,4 +1,4 @@
-"""What a response asserts of the right and wrong answers of its query."""
+"""The answers that a response asserts: which right and wrong answers of its query."""
 
 from __future__ import annotations
 
@@ -14,19 +14,22 @@ from mirage.text.lexicon import lexicon
 __all__ = ["AnswerClaims", "answer_claims"]
 
 CLEARLY_WRONG = 0.7
-"""The probability from which on a response asserts a wrong answer; an accusation has to be sure."""
+"""Probability from which on a response asserts a wrong answer.
 
-OUTWEIGHED = 0.8
-"""The probability of a wrong answer from which on it outweighs a right one that nothing denies."""
+It is high because a false accusation is worse than a missed fault.
+"""
 
-SET_ASIDE = 0.4
-"""The probability up to which a mention of a right answer counts as neither denied nor reported."""
+OUTWEIGHS_RIGHT = 0.8
+"""Probability from which on a wrong answer outweighs a right one that nothing denies."""
 
-SET_ASIDE_PART = 0.75
-"""The same for one part of an answer that has several."""
+MOST_DOUBT = 0.4
+"""Probability below which a mention of a right answer counts as neither denied nor reported."""
 
-LISTS_TOO = 0.2
-"""The probability from which on a wrong answer may be listed beside a right one."""
+MOST_DOUBT_OF_PART = 0.75
+"""The same threshold for one part of an answer that has several."""
+
+MAY_BE_LISTED = 0.2
+"""Probability above which a wrong answer may be listed beside a right one."""
 
 _DENIED = tuple(Stance).index(Stance.DENIED)
 _CONTRASTED = tuple(Stance).index(Stance.CONTRASTED)
@@ -35,14 +38,14 @@ _LISTED = tuple(Stance).index(Stance.LISTED)
 
 
 class AnswerClaims(NamedTuple):
-    """What a response asserts of the answers of its query.
+    """The right and wrong answers that a response asserts.
 
     Attributes:
         right: For each right answer, whether the response asserts it.
         wrong: For each wrong answer, whether the response asserts it in place of a right one.
         denies_right: Whether the response denies a right answer and asserts none.
-        mentions: Every mention of an answer, with its place in ``answer_text``. Candidates are the
-            right answers, then the wrong ones.
+        mentions: Every mention of an answer, with its position in ``answer_text``. Candidates are
+            the right answers, then the wrong ones.
     """
 
     right: tuple[bool, ...]
@@ -62,37 +65,45 @@ class AnswerClaims(NamedTuple):
 
 
 def answer_claims(item: Answered) -> AnswerClaims:
-    """Return what a response asserts of the right and wrong answers of its query.
+    """Return the right and wrong answers of its query that a response asserts.
 
-    :func:`mirage.text.read_claims` does not know which candidate is right. Here a right answer
-    gets the benefit of the doubt: it is asserted if the text commits to it, and also if nothing
-    denies, reports or merely lists it and no wrong answer is clearly asserted. True answers that
-    mention a wrong answer in another role are far more common than lies that mention the right
-    answer without denying it.
+    :func:`mirage.text.read_claims` gets no information on which candidate is right. This function
+    gives a right answer the benefit of the doubt. The response asserts it if the text commits to
+    it, and also if nothing denies, reports or merely lists it and no wrong answer is clearly
+    asserted. True answers that mention a wrong answer in another role are far more common than
+    false ones that mention the right answer without denying it.
     """
     query = item.query
-    return _claims(
+    return _read_answer_claims(
         item.parsed.answer_text, query.answers, query.wrong_answers, query.language, query.text
     )
 
 
 @lru_cache(maxsize=4096)
-def _claims(
+def _read_answer_claims(
     text: str, right: tuple[Forms, ...], wrong: tuple[Forms, ...], language: str, question: str
 ) -> AnswerClaims:
+    """Return the claims of a text; cached, since several features need them."""
     forms = (*right, *wrong)
-    # Forms such as "no" and "not allowed" are themselves what other candidates are read by.
-    verdicts = [index for index, each in enumerate(forms) if _is_verdict(each, language)]
+    # Forms such as "no" and "not allowed" are also cues for the stance towards other candidates,
+    # so they are matched as they are.
+    verdicts = [
+        index for index, answer_forms in enumerate(forms) if _is_verdict(answer_forms, language)
+    ]
     plain = [index for index in range(len(forms)) if index not in verdicts]
     groups = [0 if index < len(right) else index for index in plain]
     candidates = [forms[index] for index in plain]
     claims = read_claims(text, candidates, language, question=question, groups=groups)
     asserted = {index for index in verdicts if mentioned(forms[index], text, language)}
-    # An answer of several parts is a list by nature, and its parts speak for each other.
+    # An answer of several parts is naturally a list, and each asserted part makes the others more
+    # probable.
     partly = any(index < len(right) for index in asserted)
-    asserted |= {plain[place] for place in _asserted(claims, groups, len(right) > 1, partly)}
+    asserted |= {
+        plain[position] for position in _asserted_candidates(claims, groups, len(right) > 1, partly)
+    }
     mentions = tuple(m._replace(candidate=plain[m.candidate]) for m in claims.mentions)
     rights = tuple(index in asserted for index in range(len(right)))
+    # If all right answers are asserted, a wrong one is a mention in another role.
     wrongs = tuple(index in asserted and not (right and all(rights)) for index in range(len(forms)))
     denied = not any(rights) and any(
         m.probabilities[_DENIED] >= CLEARLY_WRONG for m in mentions if m.candidate < len(right)
@@ -100,39 +111,48 @@ def _claims(
     return AnswerClaims(rights, wrongs[len(right) :], denied, mentions)
 
 
-def _asserted(claims: Claims, groups: Sequence[int], parts: bool, partly: bool) -> frozenset[int]:
-    """The candidates that a text asserts, with the benefit of the doubt for group 0.
+def _asserted_candidates(
+    claims: Claims, groups: Sequence[int], parts: bool, partly: bool
+) -> frozenset[int]:
+    """Return the candidates that a text asserts, with the benefit of the doubt for group 0.
 
-    ``parts`` is whether the right answer has several parts, and ``partly`` whether the text is
-    known to assert one of them.
+    Args:
+        claims: The claims of the text.
+        groups: The group of each candidate; group 0 holds the right answers.
+        parts: Whether the right answer has several parts.
+        partly: Whether the text is already known to assert one of the parts.
     """
     present = [index for index, value in enumerate(claims.certainty) if value]
     right = max((claims.certainty[i] for i in present if not groups[i]), default=0)
     wrong = max((claims.certainty[i] for i in present if groups[i]), default=0)
+    # The text commits to a right answer, and not more to a wrong one.
     if 0.5 <= right >= wrong:
         return frozenset(index for index in present if not groups[index])
-    own = [m for m in claims.mentions if not groups[m.candidate]]
-    partly = partly or (parts and any(m.stance is Stance.ASSERTED for m in own))
+    right_mentions = [m for m in claims.mentions if not groups[m.candidate]]
+    partly = partly or (parts and any(m.stance is Stance.ASSERTED for m in right_mentions))
     lists = any(
-        groups[m.candidate] and m.probabilities[_LISTED] > LISTS_TOO for m in claims.mentions
+        groups[m.candidate] and m.probabilities[_LISTED] > MAY_BE_LISTED for m in claims.mentions
     )
-    doubts = [(m.candidate, _set_aside(m, partly, lists)) for m in own]
-    most = SET_ASIDE_PART if parts else SET_ASIDE
+    doubts = [(m.candidate, _doubt(m, partly, lists)) for m in right_mentions]
+    most = MOST_DOUBT_OF_PART if parts else MOST_DOUBT
     unopposed = {candidate for candidate, doubt in doubts if doubt < most}
     unopposed -= {candidate for candidate, doubt in doubts if doubt >= most}
-    if unopposed and wrong < OUTWEIGHED:
+    if unopposed and wrong < OUTWEIGHS_RIGHT:
         mentioned_parts = {m.candidate for m in claims.mentions}
         shared = {i for i in present if not groups[i] and i not in mentioned_parts}
         return frozenset(unopposed | shared)
-    least = OUTWEIGHED if partly else CLEARLY_WRONG
+    least = OUTWEIGHS_RIGHT if partly else CLEARLY_WRONG
     return frozenset(i for i in present if groups[i] and claims.certainty[i] >= least)
 
 
-def _set_aside(mention: Mention, partly: bool, lists: bool) -> float:
-    """The probability that a mention is denied, contrasted, attributed or listed.
+def _doubt(mention: Mention, partly: bool, lists: bool) -> float:
+    """Return the probability that a mention is denied, contrasted, attributed or listed.
 
-    A single candidate is no list: ``lists`` is whether a wrong answer may be listed too. If the
-    text asserts another part of the answer (``partly``), it has to deny or contrast this one.
+    Args:
+        mention: A mention of a right answer.
+        partly: Whether the text asserts another part of the answer. Then only a denial or contrast
+            counts.
+        lists: Whether the text may list a wrong answer too. A single candidate is no list.
     """
     denied = mention.probabilities[_DENIED] + mention.probabilities[_CONTRASTED]
     if partly:
@@ -143,7 +163,7 @@ def _set_aside(mention: Mention, partly: bool, lists: bool) -> float:
 
 @lru_cache(maxsize=4096)
 def _is_verdict(forms: Forms, language: str) -> bool:
-    """Whether an answer says yes or no."""
+    """Return whether an answer is a yes or a no."""
     words = lexicon(language)
     verdicts = {*words.yes, *words.no}
     return any(form.casefold().strip(" ,、.") in verdicts for form in forms)

@@ -1,9 +1,8 @@
-"""Whether an answer asserts what is right: the short answers of a query, or its reference's facts.
+"""Whether an answer asserts the query's short answers or the facts of its reference.
 
-What is compared is facts, not wording, and what is asserted, not what is mentioned. The n-gram
-recall comes from BERGEN (Rau et al. 2024, arXiv
-2407.01102, section 4), whose metric takes the n-grams from anywhere in the response; here they have
-to stand together, see :func:`mirage.text.mention`.
+The features compare facts instead of wording, and assertions instead of mentions. The n-gram recall
+comes from BERGEN (Rau et al. 2024, arXiv 2407.01102, section 4). BERGEN takes the n-grams from
+anywhere in the response; here they have to occur together, see :func:`mirage.text.mention`.
 """
 
 from __future__ import annotations
@@ -26,15 +25,15 @@ __all__ = [
 
 NO_ANSWERS = NotComputed("the query has no short answers")
 _NO_WRONG_ANSWERS = NotComputed("the query has no wrong answers to look for")
-UNANSWERABLE = NotComputed("no passage answers the query, so that there is no right answer")
+UNANSWERABLE = NotComputed("no passage answers the query, so there is no right answer")
 
 
 def answer_match(item: Answered) -> float | NotComputed:
     """Return the share of the query's short answers that the response asserts.
 
-    In [0, 1]. An answer counts in any of its forms, if the response gives it as the answer: not if
-    it denies it, reports it as a belief of others, or lists it among other candidates (see
-    :func:`mirage.text.read_claims`). Not computed if the query has no
+    The share is in [0, 1]. The response has to give an answer, in any of its forms, as its own. It
+    does not count if the response denies it, reports it as the belief of someone else, or lists it
+    among other candidates (see :func:`mirage.text.read_claims`). Not computed if the query has no
     :attr:`~mirage.Query.answers`.
     """
     if item.query.answerable is False:
@@ -48,10 +47,10 @@ def answer_match(item: Answered) -> float | NotComputed:
 def wrong_answer(item: Answered) -> float | NotComputed:
     """Return 1 if the response asserts a wrong answer or denies the right one, else 0.
 
-    A wrong answer that the response denies, contrasts with the right one or mentions in another
-    role is no fault, and neither is one beside a right answer that the response commits to. Not
-    computed if the query has no :attr:`~mirage.Query.wrong_answers`, and if no passage answers it:
-    an abstention may then mention what else the passages state.
+    A wrong answer does not count if the response denies it, contrasts it with the right one,
+    mentions it in another role, or also commits to a right answer. Not computed if the query has no
+    :attr:`~mirage.Query.wrong_answers`. Not computed either if no passage answers the query, since
+    an abstention may mention other statements of the passages.
     """
     if item.query.answerable is False:
         return UNANSWERABLE
@@ -62,18 +61,18 @@ def wrong_answer(item: Answered) -> float | NotComputed:
 
 
 def reference_recall(item: Answered) -> float | NotComputed:
-    """Share of what the reference tells, and the question does not, that the answer tells too.
+    """Return the share of the reference's new content that the answer repeats, from 0 to 1.
 
-    In [0, 1]: the recall of the reference's n-grams of characters that the question does not hold,
-    over lengths from one to the language's own n-gram length where a character is a syllable or a
-    word, and of that length alone elsewhere. Not computed without a reference.
+    It is the recall of the reference's character n-grams that the question does not have. The
+    n-grams have the language's own length. If a character is a syllable or a word, all shorter
+    n-grams count too. Not computed without a reference.
     """
     reference = reference_answer(item)
     if isinstance(reference, NotComputed):
         return reference
     language = item.query.language
-    told = _grams(reference, language)
-    new = told - _grams(item.query.text, language) or told
+    reference_grams = _grams(reference, language)
+    new = reference_grams - _grams(item.query.text, language) or reference_grams
     return len(new & _grams(item.parsed.answer_text, language)) / len(new) if new else 0.0
 
 

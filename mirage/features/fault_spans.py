@@ -1,7 +1,8 @@
-"""What an answer says that nothing shown carries: where, and of which type.
+"""Fault spans: the stretches of an answer that the evidence does not support, with their types.
 
-Everything is found by rules, from the words of a language in its lexicon, with no model. Precision
-goes before recall: what a rule cannot tell from a good paraphrase it leaves alone.
+The evidence consists of the shown passages, the question and the right answers. All faults are
+detected by rules and the word lists of each language's lexicon, without a model. The rules prefer
+precision to recall: if a stretch may be a good paraphrase, it is not reported.
 """
 
 from __future__ import annotations
@@ -15,9 +16,9 @@ from itertools import chain
 from typing import Literal, NamedTuple
 
 from mirage.features._foreign import foreign_stretches
-from mirage.features._names import names, stranger
+from mirage.features._names import names, unfamiliar_stretch
 from mirage.features._negations import negation_faults
-from mirage.features._shown import Shown, evidence, grams_of, holdings, shown_texts
+from mirage.features._shown import TextIndex, evidence, grams_of, index_texts, shown_texts
 from mirage.features.answer_claims import answer_claims
 from mirage.features.base import NOTHING_SHOWN, Answered, Definition, Facts, NotComputed
 from mirage.languages import LANGUAGES, Language
@@ -33,14 +34,14 @@ SpanType = Literal["number", "date", "name", "negation", "language", "citation"]
 
 
 class Span(NamedTuple):
-    """A stretch of an answer that nothing shown carries.
+    """A stretch of an answer that the evidence does not support.
 
     Attributes:
-        start: where it begins, in characters of the answer as written,
-            :attr:`ParsedResponse.answer <mirage.text.ParsedResponse.answer>`.
-        end: where it ends, exclusive.
-        type: what is wrong with it.
-        text: the stretch itself, ``answer[start:end]``.
+        start: Index of its first character in the answer as written, :attr:`ParsedResponse.answer
+            <mirage.text.ParsedResponse.answer>`.
+        end: Index after its last character.
+        type: The kind of fault.
+        text: The stretch itself, ``answer[start:end]``.
     """
 
     start: int
@@ -50,68 +51,97 @@ class Span(NamedTuple):
 
 
 class _Fact(NamedTuple):
+    """A number, date or name in an answer, and whether the evidence has it."""
+
     start: int
     end: int
     type: SpanType
-    known: bool
+    in_evidence: bool
 
 
 class _Reading(NamedTuple):
-    """An answer, as the rules read it."""
+    """An answer together with everything that the rules need to check it.
+
+    Attributes:
+        item: The answered query.
+        answer: The answer as written.
+        plain: The answer with blanks in place of citations and layout, so that offsets are the
+            same.
+        brackets: The citations.
+        sentences: Start, end and cited passage ids of each sentence.
+        texts: The texts of the shown passages.
+        text_index: The index of the evidence.
+    """
 
     item: Answered
     answer: str
-    plain: str  # the answer with blanks for citations and layout: offsets are the same
+    plain: str
     brackets: tuple[Citation, ...]
     sentences: tuple[tuple[int, int, tuple[str, ...]], ...]
     texts: tuple[str, ...]
-    shown: Shown
+    text_index: TextIndex
 
 
 def spans(item: Answered) -> tuple[Span, ...]:
-    """The stretches of an answer that nothing shown carries, in order.
+    """Return the stretches of an answer that the evidence does not support, in order.
 
-    Nothing is found where the texts of the shown passages are not known.
+    Return no spans if the texts of the shown passages are unknown.
+
+    Example:
+        >>> from mirage import Passage, Query, Response
+        >>> from mirage.features import answered, spans
+        >>> passage = Passage(id="p1", text="The bridge opened in 1932.")
+        >>> query = Query(
+        ...     id="q1", language="en", text="When did the bridge open?", passages=(passage,)
+        ... )
+        >>> response = Response(query_id="q1", text="The bridge opened in 1951 [1].")
+        >>> [(span.type, span.text) for span in spans(answered(query, response))]
+        [('date', '1951')]
     """
-    reading = _reading(item)
+    reading = _read_answer(item)
     if isinstance(reading, NotComputed):
         return ()
-    found = [(f.start, f.end, f.type) for f in _facts(reading) if not f.known]
-    found += _wrong_answers(
-        reading, {"number" if type_ == "date" else type_ for _, _, type_ in found}
+    faults = [(f.start, f.end, f.type) for f in _facts(reading) if not f.in_evidence]
+    faults += _wrong_answers(
+        reading, {"number" if type_ == "date" else type_ for _, _, type_ in faults}
     )
-    code, stretches = item.query.language, [place[:2] for place in reading.sentences]
+    code, stretches = item.query.language, [row[:2] for row in reading.sentences]
     sources = (item.query.text, *reading.texts)
-    found += (
+    faults += (
         (start, end, "language")
         for start, end in foreign_stretches(reading.plain, stretches, sources, code)
     )
-    found += (
+    faults += (
         (start, end, "negation")
         for start, end in negation_faults(reading.plain, stretches, reading.texts, code)
     )
-    found += _citation_faults(reading)
+    faults += _citation_faults(reading)
     return tuple(
-        Span(start, end, type_, reading.answer[start:end]) for start, end, type_ in _apart(found)
+        Span(start, end, type_, reading.answer[start:end])
+        for start, end, type_ in _without_overlaps(faults)
     )
 
 
 def unknown_facts(item: Answered) -> float | NotComputed:
-    """Share of the answer's numbers, dates and names that no shown passage holds.
+    """Return the share of the answer's numbers, dates and names that the evidence does not have.
 
-    In [0, 1]; 0 where it states none. Not computed without the texts of the shown passages.
+    The evidence is the texts of the shown passages, the question and the right answers. The share
+    is in [0, 1], and 0 if the answer states none. Not computed if the texts of the shown passages
+    are unknown.
     """
-    reading = _reading(item)
+    reading = _read_answer(item)
     if isinstance(reading, NotComputed):
         return reading
     facts = _facts(reading)
-    return sum(not fact.known for fact in facts) / len(facts) if facts else 0.0
+    return sum(not fact.in_evidence for fact in facts) / len(facts) if facts else 0.0
 
 
-def _apart(found: Iterable[tuple[int, int, SpanType]]) -> list[tuple[int, int, SpanType]]:
-    """In order, without what overlaps a clause in another language, or an earlier stretch."""
+def _without_overlaps(
+    faults: Iterable[tuple[int, int, SpanType]],
+) -> list[tuple[int, int, SpanType]]:
+    """Return the faults in order, without overlaps; foreign clauses and earlier faults win."""
     rows: list[tuple[int, int, SpanType]] = []
-    for start, end, type_ in sorted(found, key=lambda row: (row[2] != "language", *row[:2])):
+    for start, end, type_ in sorted(faults, key=lambda row: (row[2] != "language", *row[:2])):
         if all(end <= first or start >= last for first, last, _ in rows):
             rows.append((start, end, type_))
     return sorted(rows)
@@ -120,7 +150,8 @@ def _apart(found: Iterable[tuple[int, int, SpanType]]) -> list[tuple[int, int, S
 # The answer ---------------------------------------------------------------------------------------
 
 
-def _reading(item: Answered) -> _Reading | NotComputed:
+def _read_answer(item: Answered) -> _Reading | NotComputed:
+    """Return the answer prepared for the rules, or why the texts of the passages are unknown."""
     if not item.shown_is_known:
         return NOTHING_SHOWN
     texts = shown_texts(item)
@@ -131,7 +162,7 @@ def _reading(item: Answered) -> _Reading | NotComputed:
     passages = Passages.of(item.shown, item.query.titles_shown_to(item.response))
     passages = passages.with_footnotes(item.response.text or "", entry)
     plain = item.parsed.content or answer
-    # What a list of sources cites carries no sentence.
+    # The citations in a list of sources belong to no sentence. There ``plain`` is blank.
     brackets = tuple(
         bracket
         for bracket in citations(answer, entry, passages)
@@ -139,34 +170,34 @@ def _reading(item: Answered) -> _Reading | NotComputed:
     )
     for start, end, _ in brackets:
         plain = plain[:start] + " " * (end - start) + plain[end:]
-    places = tuple(_places(plain, item))
-    return _Reading(item, answer, plain, brackets, places, texts, evidence(item, texts))
+    sentences = tuple(_locate_sentences(plain, item))
+    return _Reading(item, answer, plain, brackets, sentences, texts, evidence(item, texts))
 
 
-def _places(plain: str, item: Answered) -> Iterator[tuple[int, int, tuple[str, ...]]]:
-    """Where the sentences of the parsed answer stand in it, and what they cite."""
+def _locate_sentences(plain: str, item: Answered) -> Iterator[tuple[int, int, tuple[str, ...]]]:
+    """Yield start, end and citations of each sentence of the parsed answer."""
     cursor = 0
     positions: list[int] = []
     letters = ""
     for sentence in item.parsed.sentences:
         start = plain.find(sentence.text, cursor)
         end = start + len(sentence.text)
-        if start < 0:  # a citation or layout stood within it, or before its full stop
+        if start < 0:  # a citation or layout was removed from within the sentence
             if not positions:
                 positions = [at for at, char in enumerate(plain) if not char.isspace()]
                 letters = "".join(plain[at] for at in positions)
             wanted = "".join(sentence.text.split())
-            place = letters.find(wanted, bisect_left(positions, cursor))
-            if place >= 0:
-                start, end = positions[place], positions[place + len(wanted) - 1] + 1
+            first = letters.find(wanted, bisect_left(positions, cursor))
+            if first >= 0:
+                start, end = positions[first], positions[first + len(wanted) - 1] + 1
             else:
-                start, end = _stretch(plain, sentence.text, cursor)
+                start, end = _stretch_of_letters(plain, sentence.text, cursor)
         yield start, end, sentence.citations
         cursor = end
 
 
-def _stretch(plain: str, text: str, cursor: int) -> tuple[int, int]:
-    """The stretch that holds the letters of a text in order, from a place on."""
+def _stretch_of_letters(plain: str, text: str, cursor: int) -> tuple[int, int]:
+    """Return the stretch from ``cursor`` on that has the letters of a text in order."""
     head = text[:-1].rstrip()
     start = plain.find(head, cursor)
     if start >= 0:
@@ -175,11 +206,11 @@ def _stretch(plain: str, text: str, cursor: int) -> tuple[int, int]:
     for char in text:
         if char.isspace():
             continue
-        place = plain.find(char, cursor)
-        if place < 0:
+        position = plain.find(char, cursor)
+        if position < 0:
             continue
-        start = place if start < 0 else start
-        cursor = place + 1
+        start = position if start < 0 else start
+        cursor = position + 1
     return max(start, 0), max(cursor, start, 0)
 
 
@@ -187,33 +218,38 @@ def _stretch(plain: str, text: str, cursor: int) -> tuple[int, int]:
 
 
 def _facts(reading: _Reading) -> list[_Fact]:
+    """Return the numbers, dates and names of an answer."""
     facts = list(_dates(reading))
+    # A number within a date is part of the date.
     in_dates = {position for date in facts for position in range(date.start, date.end)}
     facts += (fact for fact in _numbers(reading) if fact.start not in in_dates)
     starts = [start for start, _, _ in reading.sentences]
     facts += (
-        _Fact(name.start, name.end, "name", name.known)
-        for name in names(reading.plain, starts, reading.shown)
+        _Fact(name.start, name.end, "name", name.in_evidence)
+        for name in names(reading.plain, starts, reading.text_index)
     )
     return facts
 
 
-COMMON = frozenset(map(float, (0, 1, 2, 3, 12, 100)))
-"""Numbers that one counts with, and says noon and all with; they are no facts."""
+COMMON_NUMBERS = frozenset(map(float, (0, 1, 2, 3, 12, 100)))
+"""Numbers that are too common to be facts, as in counting, at noon or in percentages."""
 
-BEFORE = 40
-"""Characters before a number among which the word that it goes with is looked for."""
+LABEL_WINDOW = 40
+"""Characters before a number in which a word such as "passage" makes it a label."""
 
 _LIST_NUMBER = re.compile(r"(?:\A|\n)[\s*_#>-]*\Z")
 _YEARS = range(1000, 2200)
 
 
 def _numbers(reading: _Reading) -> Iterator[_Fact]:
+    """Yield the numbers that state a fact, in digits or in words."""
     code = reading.item.query.language
     for number in quantities(reading.plain, code):
-        if not _is_label(number, reading) and not _is_halved(number, reading):
-            known = not COMMON.isdisjoint(number.values) or reading.shown.number(number.values)
-            yield _Fact(number.start, number.end, _number_type(number, reading.plain), known)
+        if not _is_label(number, reading) and not _has_fraction(number, reading):
+            in_evidence = not COMMON_NUMBERS.isdisjoint(number.values) or reading.text_index.number(
+                number.values
+            )
+            yield _Fact(number.start, number.end, _number_type(number, reading.plain), in_evidence)
 
 
 def _number_type(number: Quantity, text: str) -> SpanType:
@@ -224,29 +260,35 @@ def _number_type(number: Quantity, text: str) -> SpanType:
 
 
 def _is_label(number: Quantity, reading: _Reading) -> bool:
-    """Whether a number counts the lines of a list, or names a passage."""
+    """Return whether a number is a list number or the number of a passage."""
     text = reading.plain
     if number.spelled:
         return False
-    behind = text[number.end : number.end + 1]
-    near = max(0, number.start - BEFORE)
-    if behind in (".", ")", "、", "）") and _LIST_NUMBER.search(text, near, number.start):
+    following = text[number.end : number.end + 1]
+    start = max(0, number.start - LABEL_WINDOW)
+    if following in (".", ")", "、", "）") and _LIST_NUMBER.search(text, start, number.start):
         return True
+    # "Passage 3" is a label, but a number above the number of shown passages cannot be one.
     if max(number.values) > len(reading.item.shown):
         return False
-    return bool(_passage_word(reading.shown.language).search(text, near, number.start))
+    return bool(_passage_word(reading.text_index.language).search(text, start, number.start))
 
 
-NEAR = 16
-"""Characters from a number in words within which a half or a quarter belongs to it."""
+FRACTION_WINDOW = 16
+"""Distance in characters up to which a half or a quarter belongs to a number in words."""
 
 
-def _is_halved(number: Quantity, reading: _Reading) -> bool:
-    """Whether a half or a quarter stands beside a number in words: a time, or half as much more."""
+def _has_fraction(number: Quantity, reading: _Reading) -> bool:
+    """Return whether a number in words has a half or a quarter beside it, as in times of day.
+
+    The value of such a number is uncertain, so the rules skip it.
+    """
     if not number.spelled:
         return False
-    around = reading.plain[max(number.start - NEAR, 0) : number.end + NEAR].casefold()
-    return bool(_fraction(reading.shown.language).search(around))
+    around = reading.plain[
+        max(number.start - FRACTION_WINDOW, 0) : number.end + FRACTION_WINDOW
+    ].casefold()
+    return bool(_fraction(reading.text_index.language).search(around))
 
 
 @lru_cache(maxsize=64)
@@ -265,24 +307,28 @@ def _passage_word(entry: Language) -> re.Pattern[str]:
 
 def _dates(reading: _Reading) -> Iterator[_Fact]:
     for date in dates(reading.plain, reading.item.query.language):
-        yield _Fact(date.start, date.end, "date", _is_known_date(date, reading.shown))
+        yield _Fact(date.start, date.end, "date", _is_date_in_evidence(date, reading.text_index))
 
 
-def _is_known_date(date: Date, shown: Shown) -> bool:
-    if date.year is not None and not shown.number(frozenset((float(date.year),))):
+def _is_date_in_evidence(date: Date, index: TextIndex) -> bool:
+    if date.year is not None and not index.number(frozenset((float(date.year),))):
         return False
     if date.day is not None:
-        return (date.day, date.month) in shown.days
-    return date.month in shown.months
+        return (date.day, date.month) in index.days
+    return date.month in index.months
 
 
 # Right and wrong answers --------------------------------------------------------------------------
 
 
 def _wrong_answers(reading: _Reading, faults: Set[SpanType]) -> Iterator[tuple[int, int, SpanType]]:
-    """Wrong answers that are asserted; where there is none, what seems to stand in their place."""
+    """Yield the asserted wrong answers, or the likely position of one that is not listed.
+
+    The second kind is yielded only if there is no other sign of a fault, the response does not
+    abstain and the missing right answer has no number.
+    """
     item = reading.item
-    query, entry = item.query, reading.shown.language
+    query, entry = item.query, reading.text_index.language
     claims = answer_claims(item)
     if query.answerable is False or not query.answers or all(claims.right):
         return
@@ -294,24 +340,27 @@ def _wrong_answers(reading: _Reading, faults: Set[SpanType]) -> Iterator[tuple[i
     ]
     for form in stated:
         type_ = _answer_type(form, entry)
-        # Where something unknown stands there itself, the wrong answer is only mentioned.
-        if type_ not in faults and (place := _place(form, reading.plain)):
-            yield *place, type_
+        # If a fault of this type is already reported, the wrong answer is only a mention beside it.
+        if type_ not in faults and (stretch := _find_form(form, reading.plain)):
+            yield *stretch, type_
     if stated or faults or any(claims.wrong):
         return
     if abstains(reading.plain, query.language, question=query.text) >= ABSTAINS_AT:
         return
-    lacking = [f for f, held in zip(query.answers, claims.right, strict=True) if not held]
+    lacking = [forms for forms, right in zip(query.answers, claims.right, strict=True) if not right]
+    # The rule for numbers has already checked answers with a number, so only names are left.
     if any(values_in(form, entry) for forms in lacking for form in forms):
         return
-    if place := stranger(reading.plain, [place[0] for place in reading.sentences], reading.shown):
-        yield *place, "name"
+    if stretch := unfamiliar_stretch(
+        reading.plain, [row[0] for row in reading.sentences], reading.text_index
+    ):
+        yield *stretch, "name"
 
 
 def _has_number(text: str, form: str, entry: Language) -> bool:
-    """Whether a text has the numbers of a form too, where these are in words."""
-    said = values_in(text, entry)
-    return all(not said.isdisjoint(number.values) for number in quantities(form, entry))
+    """Return whether a text has the numbers of a form, in digits or in words."""
+    values = values_in(text, entry)
+    return all(not values.isdisjoint(number.values) for number in quantities(form, entry))
 
 
 def _answer_type(form: str, entry: Language) -> SpanType:
@@ -321,9 +370,10 @@ def _answer_type(form: str, entry: Language) -> SpanType:
     return "number" if quantities(form, entry) else "name"
 
 
-def _place(form: str, text: str) -> tuple[int, int] | None:
-    """Where a text states a form, or as much of its beginning as it states."""
+def _find_form(form: str, text: str) -> tuple[int, int] | None:
+    """Return the stretch where a text states a form, or at least its first two thirds."""
     low = text.casefold()
+    # Case folding may change the length ("ß"), but offsets have to stay the same.
     if len(low) != len(text):
         low = text.lower() if len(text.lower()) == len(text) else text
     form = form.casefold()
@@ -337,45 +387,48 @@ def _place(form: str, text: str) -> tuple[int, int] | None:
 # Citations ----------------------------------------------------------------------------------------
 
 
-ELSEWHERE = 10
-"""N-grams of a sentence that only another passage has, for its citation to be wrong, at least."""
+FEWEST_GRAMS_ELSEWHERE = 10
+"""Fewest n-grams that a sentence must share only with an uncited passage for a wrong citation."""
 
-NOT_HERE = 0.4
-"""How many of its own a cited passage has, at most, as a share of those."""
+MOST_CITED_SHARE = 0.4
+"""A citation is wrong only if the cited passage shares fewer n-grams than this part of those."""
 
 
 def _citation_faults(reading: _Reading) -> Iterator[tuple[int, int, SpanType]]:
+    """Yield citations of unknown passages, and those of sentences that another passage supports."""
     yield from ((start, end, "citation") for start, end, ids in reading.brackets if not ids)
-    nexts = [start for start, _, _ in reading.sentences[1:]] + [len(reading.answer)]
-    for (start, end, ids), until in zip(reading.sentences, nexts, strict=False):
-        if ids and _is_elsewhere(reading, start, end, ids):
+    next_starts = [start for start, _, _ in reading.sentences[1:]] + [len(reading.answer)]
+    for (start, end, ids), until in zip(reading.sentences, next_starts, strict=False):
+        if ids and _is_supported_elsewhere(reading, start, end, ids):
             for bracket in reading.brackets:
                 if start <= bracket.start < until and bracket.ids:
                     yield bracket.start, bracket.end, "citation"
 
 
-def _is_elsewhere(reading: _Reading, start: int, end: int, ids: Sequence[str]) -> bool:
-    """Whether another passage than those cited holds what a sentence says, and they do not.
+def _is_supported_elsewhere(reading: _Reading, start: int, end: int, ids: Sequence[str]) -> bool:
+    """Return whether an uncited passage supports a sentence and the cited ones do not.
 
-    What counts is n-grams of which one passage alone has them, and the question not.
+    Only n-grams that a single passage has and the question lacks count.
     """
-    entry = reading.shown.language
-    said = grams_of(folded(reading.plain[start:end], entry), entry)
-    own = _own_grams(reading.texts, reading.item.query.text, entry.code)
+    entry = reading.text_index.language
+    sentence_grams = grams_of(folded(reading.plain[start:end], entry), entry)
+    unique_grams = _unique_grams(reading.texts, reading.item.query.text, entry.code)
     order = reading.item.shown
-    shared = {id_: len(said & grams) for id_, grams in zip(order, own, strict=True)}
-    here = max((shared[id_] for id_ in ids if id_ in shared), default=0)
-    elsewhere = max(shared.values(), default=0)
-    return elsewhere >= ELSEWHERE and here < NOT_HERE * elsewhere
+    counts = {
+        id_: len(sentence_grams & grams) for id_, grams in zip(order, unique_grams, strict=True)
+    }
+    cited_count = max((counts[id_] for id_ in ids if id_ in counts), default=0)
+    best_count = max(counts.values(), default=0)
+    return best_count >= FEWEST_GRAMS_ELSEWHERE and cited_count < MOST_CITED_SHARE * best_count
 
 
 @lru_cache(maxsize=512)
-def _own_grams(texts: tuple[str, ...], question: str, code: str) -> tuple[frozenset[str], ...]:
-    """The n-grams of each text that neither another nor the question has."""
-    asked = holdings((question,), code).grams
-    each = [holdings((text,), code).grams - asked for text in texts]
-    shared = {gram for gram, count in Counter(chain(*each)).items() if count > 1}
-    return tuple(grams - shared for grams in each)
+def _unique_grams(texts: tuple[str, ...], question: str, code: str) -> tuple[frozenset[str], ...]:
+    """Return the n-grams of each text that neither another text nor the question has."""
+    question_grams = index_texts((question,), code).grams
+    grams_by_text = [index_texts((text,), code).grams - question_grams for text in texts]
+    shared = {gram for gram, count in Counter(chain(*grams_by_text)).items() if count > 1}
+    return tuple(grams - shared for grams in grams_by_text)
 
 
 DEFINITIONS = (Definition("unknown_facts", unknown_facts, Facts("lower", 0, 1, ("passages",))),)

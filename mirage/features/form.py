@@ -8,10 +8,10 @@ __all__ = ["well_formed"]
 
 
 def well_formed(item: Answered) -> float:
-    """1 where the reason stands under its heading, and after it the answer under its own.
+    """Return 1 if the response has a reason and then an answer, each under its heading, else 0.
 
     The form is that of MIRAGE-Bench's prompt (arXiv 2410.13716, appendix): ``##Reason: ...
-    ##Answer: ...``. Where the headings are missing the reason is read as part of the answer.
+    ##Answer: ...``. If the headings are missing, the parser reads the reason as part of the answer.
     """
     return float(item.parsed.well_formed)
 

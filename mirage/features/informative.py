@@ -1,8 +1,9 @@
-"""What is informative in an answer and in its reference: numbers, names, rare words.
+"""Agreement of an answer with its reference in informative content: numbers, names and rare words.
 
-For queries without short answers. A reference is enough for :func:`fact_agreement` and
-:func:`fact_recall`. With passages, :func:`fact_recall` and :func:`fact_precision` ignore phrasing:
-only words that passages hold count, and those that few passages hold count most.
+These features are for queries without short answers. A reference is enough for
+:func:`fact_agreement` and :func:`fact_recall`. With passages, :func:`fact_recall` and
+:func:`fact_precision` ignore phrasing: only words that passages have count, and those that few
+passages have count most.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from collections.abc import Callable, Sequence
 from functools import lru_cache
 
 from mirage.features._alignment import replacements
-from mirage.features._content import function_words, grams, held, words
+from mirage.features._content import function_words, grams, word_match, words
 from mirage.features._negations import negates, negation_faults
 from mirage.features.answers import UNANSWERABLE
 from mirage.features.base import (
@@ -40,73 +41,83 @@ __all__ = [
 ]
 
 NUMBER_WEIGHT = 4.0
-"""What a number weighs; a word that one of five passages holds weighs 1.9."""
+"""Weight of a number; for comparison, a word that one of five passages has weighs 1.9."""
 
-HELD_AT = 0.6
-"""The share of a word's n-grams that a text has to hold to hold the word in some form."""
+WORD_MATCH_SHARE = 0.6
+"""Share of a word's n-grams that a text needs to have the word in some form."""
 
 LONGEST_NUMBER = 15
-"""Digits of a number that are compared with numbers in words."""
+"""Leading digits of a number that are compared with numbers in words, at most."""
 
 NUMBER_LETTERS = 10.0
-"""The letters that a number counts for if there are no passages."""
+"""Weight of a number, in letters, if there are no passages."""
 
 NUMBER_CHARACTERS = 5.0
-"""The pairs of characters that a number counts for if there are no passages."""
+"""Weight of a number, in pairs of characters, if there are no passages."""
 
-REPLACED_AT = 0.1
-"""The share of a reference's facts from which on their replacement counts; less is a detail."""
+REPLACED_SHARE = 0.1
+"""Share of a reference's facts above which their replacement counts; less is a detail."""
 
 LONGEST_NAME = {"word": 3, "character": 8}
-"""Words, or pairs of characters, of a name or number that replaces another, at most."""
+"""Longest name or number that replaces another, in words or pairs of characters."""
 
-POLARITY = 0.1
-"""The part of the agreement that is polarity, and not shared facts."""
+POLARITY_WEIGHT = 0.1
+"""Weight of polarity in the agreement; the rest is the weight of shared facts."""
 
-_SHARED = 1 - POLARITY
+_SHARED_FACTS_WEIGHT = 1 - POLARITY_WEIGHT
 
 _HAN = re.compile(r"[\u3400-\u4dbf\u4e00-\u9fff]")
 
-_NO_RELEVANT = NotComputed("the query has no relevant passage whose text is at hand")
-_NOTHING = NotComputed("nothing in the reference is informative: its words are the question's")
-_NO_PASSAGES = NotComputed("the query has no texts of passages")
+_NO_RELEVANT = NotComputed("the query has no relevant passage with a text")
+_NOTHING = NotComputed("the reference has no informative words: it only repeats the question")
+_NO_PASSAGES = NotComputed("no passage was shown")
 
 
 def fact_recall(item: Answered) -> float | NotComputed:
-    """Return the share of what is informative in the reference that the answer states too.
+    """Return the share of the reference's informative content that the answer states, from 0 to 1.
 
-    The share is in [0, 1]. Numbers and content words are informative if the question does not hold
-    them. If the text of a relevant passage is available, only words that a relevant passage holds
-    count; each word weighs the square of the logarithm of (passages + 1) / (passages that hold it +
-    0.5), and a number weighs 4. A word is held in any form that shares 60 % of its n-grams of
-    characters. Otherwise words and numbers weigh as in :func:`fact_agreement`. The feature
-    is not computed without a reference, or if the reference only repeats the question.
+    Numbers and content words are informative if the question does not have them. If the text of a
+    relevant passage is available, only words that a relevant passage has count. Each word then
+    weighs the square of the logarithm of (passages + 1) / (passages that have it + 0.5), and a
+    number weighs 4. A text has a word if it has a form that shares 60 % of the word's character
+    n-grams. Without passages, words and numbers weigh as in :func:`fact_agreement`. Not computed
+    without a reference, if no passage answers the query, or if the reference only repeats the
+    question.
     """
     weights = _reference_weights(item)
     if isinstance(weights, NotComputed):
         return weights
     answer, language = item.parsed.answer_text, item.query.language
-    if _of_passages(item):
-        return _share(weights, lambda thing: _holds(answer, thing, language))
-    return _held_share(weights, answer, language)
+    if _weights_by_passages(item):
+        return _share(weights, lambda term: _holds(answer, term, language))
+    return _matched_share(weights, answer, language)
 
 
 def fact_agreement(item: Answered) -> float | NotComputed:
-    """Return how far the answer and the reference state the same facts, from 0 to 1.
+    """Return how well the facts of the answer and the reference agree, from 0 to 1.
 
-    Nine tenths of the value are the sum of two shares, at most 1: how much of what is informative
-    in the reference the answer holds, and the reverse. A true answer may be shorter than the
-    reference or longer, and is seldom both. Informative are numbers and content words that the
-    question does not hold. Words weigh as much as they have letters, and numbers 10; in languages
-    of characters, pairs of characters and single Chinese characters weigh 1, and numbers 5. A form
-    of a word counts in part.
+    Nine tenths of the value are the sum of two shares, at most 1: the share of the reference's
+    informative content that the answer has, and the reverse. They are added because a true answer
+    may be shorter than the reference or longer, but is seldom both. Numbers and content words are
+    informative if the question does not have them. A word weighs as much as it has letters, and a
+    number weighs 10. In languages written without spaces, pairs of characters and single Chinese
+    characters weigh 1, and numbers weigh 5. Another form of a word counts in part.
 
     The last tenth is polarity: whether both first sentences have a negation, or neither has. The
     value falls by the share of the reference's sentences that the answer repeats with a negation
-    more, or one less. It is 0 for an empty answer, if one text begins with yes and the other with
-    no, and if the answer repeats the reference with another number or name in place of a fact. Not
-    computed without a reference, if no passage answers the query, or if the reference only repeats
-    the question.
+    added or removed. It is 0 for an empty answer and if one text begins with yes and the other with
+    no. It is also 0 if the answer repeats the reference with another number or name in place of a
+    fact. Not computed without a reference, if no passage answers the query, or if the reference
+    only repeats the question.
+
+    Example:
+        >>> from mirage import Query, Response
+        >>> from mirage.features import answered, feature
+        >>> question, reference = "How long is it?", "The Nile is 6,650 km long."
+        >>> query = Query(id="q1", language="en", text=question, reference=reference)
+        >>> responses = [Response(query_id="q1", text=f"It is {n} km long.") for n in (6650, 900)]
+        >>> feature("fact_agreement").compute([answered(query, item) for item in responses])
+        [1.0, 0.0]
     """
     reference = _reference(item)
     if isinstance(reference, NotComputed):
@@ -119,18 +130,21 @@ def fact_agreement(item: Answered) -> float | NotComputed:
         return 0.0
     if _replaces_fact(item, reference):
         return 0.0
-    shared = _held_share(facts, answer, language)
-    shared += _held_share(stated, reference, language) if stated else 0.0
-    value = _SHARED * min(1.0, shared) + POLARITY * _polarity_agrees(answer, reference, language)
+    shared = _matched_share(facts, answer, language)
+    shared += _matched_share(stated, reference, language) if stated else 0.0
+    value = _SHARED_FACTS_WEIGHT * min(1.0, shared) + POLARITY_WEIGHT * _polarity_agrees(
+        answer, reference, language
+    )
     return value * (1 - _denied_share(answer, reference, language))
 
 
 def fact_precision(item: Answered) -> float | NotComputed:
-    """Share of what is informative in the answer that the reference or a relevant passage holds.
+    """Return the share of the answer's informative content that the evidence has, from 0 to 1.
 
-    In [0, 1], with weights as in :func:`fact_recall`; words that no passage and no reference holds
-    are phrasing and count for nothing, numbers always count. 1 where nothing is left. Not computed
-    without relevant passages.
+    The evidence is the reference and the relevant passages. The weights are those of
+    :func:`fact_recall`. Words that neither a passage nor the reference has are phrasing and do not
+    count, but numbers always count. If nothing counts, the value is 1. Not computed without the
+    text of a relevant passage.
     """
     sources = _relevant(item.query)
     if not sources:
@@ -138,24 +152,29 @@ def fact_precision(item: Answered) -> float | NotComputed:
     reference = reference_answer(item)
     if not isinstance(reference, NotComputed):
         sources = (*sources, reference)
-    told = _matter(item.parsed.answer_text, item.query, (*_passages(item.query), *sources))
+    weights = _source_weights(
+        item.parsed.answer_text, item.query, (*_passages(item.query), *sources)
+    )
     language = item.query.language
-    return _share(told, lambda thing: any(_holds(s, thing, language) for s in sources))
+    return _share(weights, lambda term: any(_holds(s, term, language) for s in sources))
 
 
 def passage_coverage(item: Answered) -> float | NotComputed:
-    """Share of the shown passages that the answer repeats, from 0 to 1.
+    """Return the share of the shown passages that the answer repeats, from 0 to 1.
 
-    The recall of the passages' n-grams of characters, two longer than the language's own length:
-    a short answer repeats little, and whoever copies all passages everything.
+    It is the recall of the passages' character n-grams, which are two characters longer than the
+    language's own n-gram length. A short answer repeats little, and one that copies all passages
+    repeats everything.
     """
     passages, language = passage_texts(item, item.shown), item.query.language
     if isinstance(passages, NotComputed):
         return passages
     if not passages:
         return _NO_PASSAGES
-    shown = _runs_of(passages, language)
-    return len(shown & _runs(item.parsed.answer_text, language)) / max(1, len(shown))
+    shown_grams = _union_of_long_grams(passages, language)
+    return len(shown_grams & _long_grams(item.parsed.answer_text, language)) / max(
+        1, len(shown_grams)
+    )
 
 
 def _passages(query: Query) -> tuple[str, ...]:
@@ -168,59 +187,63 @@ def _relevant(query: Query) -> tuple[str, ...]:
 
 
 def _reference(item: Answered) -> str | NotComputed:
-    """The reference's answer; none if no passage answers, for then it states no facts."""
+    """Return the reference's answer, or why there is none.
+
+    If no passage answers the query, the reference states no facts and does not count.
+    """
     return UNANSWERABLE if item.query.answerable is False else reference_answer(item)
 
 
 def _reference_weights(item: Answered) -> dict[str, float] | NotComputed:
-    """What is informative in the reference, with its weights."""
+    """Return the weights of the reference's informative content."""
     reference = _reference(item)
     if isinstance(reference, NotComputed):
         return reference
-    return _of_passages(item) or _content_weights(reference, item.query) or _NOTHING
+    return _weights_by_passages(item) or _content_weights(reference, item.query) or _NOTHING
 
 
-def _of_passages(item: Answered) -> dict[str, float]:
-    """What is informative in the reference and held by a relevant passage, with its weights."""
+def _weights_by_passages(item: Answered) -> dict[str, float]:
+    """Return the weights of the reference's informative content that a relevant passage has."""
     reference, sources = reference_answer(item), _relevant(item.query)
     if isinstance(reference, NotComputed) or not sources:
         return {}
-    return _matter(reference, item.query, sources)
+    return _source_weights(reference, item.query, sources)
 
 
 def _content_weights(text: str, query: Query) -> dict[str, float]:
-    """Numbers and content words of a text that the question does not hold, with their weights."""
+    """Return the weights of the numbers and content words of a text that the question lacks."""
     language = query.language
-    of_characters = Language.of(language).tokens == "character"
-    number = NUMBER_CHARACTERS if of_characters else NUMBER_LETTERS
+    is_unspaced = Language.of(language).tokens == "character"
+    number = NUMBER_CHARACTERS if is_unspaced else NUMBER_LETTERS
     weights = dict.fromkeys(numbers(text) - numbers(query.text), number)
     ordinary = function_words(language)
-    for word in (*words(text, language), *_han(text)):
+    for word in (*words(text, language), *_han_characters(text)):
+        # A single Chinese character counts even if it is a function word, since some negate.
         is_content = word not in ordinary or len(word) == 1
-        if is_content and not _is_asked(word, query.text, language):
-            weights[word] = 1.0 if of_characters else float(len(word))
+        if is_content and not _is_in_question(word, query.text, language):
+            weights[word] = 1.0 if is_unspaced else float(len(word))
     return weights
 
 
-def _han(text: str) -> tuple[str, ...]:
-    """The different Chinese characters of a text: each may be a word, and some of them negate."""
+def _han_characters(text: str) -> tuple[str, ...]:
+    """Return the distinct Chinese characters of a text: each may be a word, and some negate."""
     return tuple(dict.fromkeys(_HAN.findall(text)))
 
 
-def _is_asked(word: str, question: str, language: str) -> bool:
-    return word in question if _HAN.fullmatch(word) else held(word, question, language) == 1
+def _is_in_question(word: str, question: str, language: str) -> bool:
+    return word in question if _HAN.fullmatch(word) else word_match(word, question, language) == 1
 
 
-def _held_share(weights: dict[str, float], text: str, language: str) -> float:
-    """The share of the weights that a text holds; forms of a word count in part."""
+def _matched_share(weights: dict[str, float], text: str, language: str) -> float:
+    """Return the share of the weights that a text has; other forms of a word count in part."""
     total = sum(weights.values())
-    return sum(w * _likeness(text, thing, language) for thing, w in weights.items()) / total
+    return sum(w * _match(text, term, language) for term, w in weights.items()) / total
 
 
-def _likeness(text: str, thing: str, language: str) -> float:
-    if thing.isdecimal():
-        return float(_holds(text, thing, language))
-    return float(thing in text) if _HAN.fullmatch(thing) else held(thing, text, language)
+def _match(text: str, term: str, language: str) -> float:
+    if term.isdecimal():
+        return float(_holds(text, term, language))
+    return float(term in text) if _HAN.fullmatch(term) else word_match(term, text, language)
 
 
 # Polarity and replaced facts ----------------------------------------------------------------------
@@ -232,27 +255,28 @@ def _polarity_agrees(answer: str, reference: str, language: str) -> bool:
 
 @lru_cache(maxsize=4096)
 def _opening_negates(text: str, language: str) -> bool:
-    """Whether the first sentence has a negation; later ones may deny something else."""
+    """Return whether the first sentence has a negation; later ones may deny something else."""
     return any(negates(sentence, language) for sentence in split_sentences(text, language)[:1])
 
 
 def _denied_share(answer: str, reference: str, language: str) -> float:
-    """The share of the reference's sentences that the answer repeats with the opposite polarity."""
+    """Return the share of the reference's sentences that the answer repeats but negates."""
     denials = sum(
-        1 for _ in negation_faults(answer, _places(answer, language), [reference], language)
+        1
+        for _ in negation_faults(answer, _sentence_bounds(answer, language), [reference], language)
     )
     return min(1.0, denials / max(1, len(split_sentences(reference, language))))
 
 
-def _places(text: str, language: str) -> list[tuple[int, int]]:
-    """Where the sentences of a text start and end."""
-    places, cursor = [], 0
+def _sentence_bounds(text: str, language: str) -> list[tuple[int, int]]:
+    """Return the start and end of each sentence of a text."""
+    bounds, cursor = [], 0
     for sentence in split_sentences(text, language):
         start = text.find(sentence, cursor)
         if start >= 0:
             cursor = start + len(sentence)
-            places.append((start, cursor))
-    return places
+            bounds.append((start, cursor))
+    return bounds
 
 
 def _are_opposite(answer: str, reference: str, language: str) -> bool:
@@ -261,72 +285,76 @@ def _are_opposite(answer: str, reference: str, language: str) -> bool:
 
 @lru_cache(maxsize=4096)
 def _opening_verdict(text: str, language: str) -> int:
-    """1 if a text begins with yes, -1 if it begins with no, 0 otherwise."""
-    words_, beginning = lexicon(language), text.lstrip(" *_#>-\"'“”").casefold()
+    """Return 1 if a text begins with yes, -1 if it begins with no, 0 otherwise."""
+    entry, beginning = lexicon(language), text.lstrip(" *_#>-\"'“”").casefold()
     is_spaced = Language.of(language).tokens == "word"
     verdicts = [
         (len(form), verdict)
-        for verdict, forms in ((1, words_.yes), (-1, words_.no))
+        for verdict, forms in ((1, entry.yes), (-1, entry.no))
         for form in forms
         if beginning.startswith(form)
         and not (is_spaced and beginning[len(form) : len(form) + 1].isalnum())
     ]
+    # The longest form decides, since a short one may be the beginning of another word.
     return max(verdicts, default=(0, 0))[1]
 
 
 def _replaces_fact(item: Answered, reference: str) -> bool:
-    """Whether the answer has another number or name where the reference has a fact.
+    """Return whether the answer has another number or name in place of a fact of the reference.
 
-    Both texts are aligned word by word, or character by character in languages of characters.
+    Both texts are aligned word by word, or by characters in languages written without spaces.
     """
     weights = _reference_weights(item)
     if isinstance(weights, NotComputed):
         return False
     answer, language = item.parsed.answer_text, item.query.language
-    lost: set[str] = set()
+    replaced: set[str] = set()
     for before, instead in replacements(reference, answer, language):
-        gone = {thing for thing in before if thing in weights}
-        gone = {thing for thing in gone if not _holds(answer, thing, language)}
+        missing = {term for term in before if term in weights}
+        missing = {term for term in missing if not _holds(answer, term, language)}
         is_short = max(len(before), len(instead)) <= LONGEST_NAME[Language.of(language).tokens]
-        if gone and is_short and _are_of_one_type(gone, instead, reference, item):
-            lost |= gone
-    return _share(weights, lambda thing: thing in lost) > REPLACED_AT
+        if missing and is_short and _are_same_type(missing, instead, reference, item):
+            replaced |= missing
+    return _share(weights, lambda term: term in replaced) > REPLACED_SHARE
 
 
-def _are_of_one_type(
-    gone: set[str], instead: Sequence[str], reference: str, item: Answered
+def _are_same_type(
+    missing: set[str], instead: Sequence[str], reference: str, item: Answered
 ) -> bool:
-    """Whether a number replaces a number, or a name a name; other words may be synonyms.
+    """Return whether a number replaces a number, or a name replaces a name.
 
-    Without capitals, a word that some passage holds is taken for a name.
+    Other words may be synonyms. Without capitals, a word that some passage has is taken for a name.
     """
     entry, answer = Language.of(item.query.language), item.parsed.answer_text
-    numerals = [thing for thing in instead if values_in(thing, entry.code)]
-    if any(values_in(thing, entry.code) for thing in gone) and numerals:
-        return not any(_holds(reference, thing, entry.code) for thing in numerals)
+    numerals = [term for term in instead if values_in(term, entry.code)]
+    if any(values_in(term, entry.code) for term in missing) and numerals:
+        return not any(_holds(reference, term, entry.code) for term in numerals)
     if entry.capitals != "none":
-        strange = _capitalised(answer, entry).difference(words(item.query.text, entry.code))
-        return not (_capitalised(reference, entry).isdisjoint(gone) or strange.isdisjoint(instead))
+        strange = _capitalised_words(answer, entry).difference(words(item.query.text, entry.code))
+        return not (
+            _capitalised_words(reference, entry).isdisjoint(missing) or strange.isdisjoint(instead)
+        )
     ordinary = lexicon(entry.code).function_words
-    names = [thing for thing in instead if thing not in ordinary and thing not in numerals]
+    names = [term for term in instead if term not in ordinary and term not in numerals]
     passages = _passages(item.query)
     return any(_holds(passage, name, entry.code) for name in names for passage in passages)
 
 
 @lru_cache(maxsize=4096)
-def _capitalised(text: str, entry: Language) -> frozenset[str]:
-    """The content words of a text that begin with a capital, as the alignment has them."""
+def _capitalised_words(text: str, entry: Language) -> frozenset[str]:
+    """Return the content words of a text that begin with a capital, folded for the alignment."""
     capitalised = " ".join(match[0] for match in WORD.finditer(text) if match[0][0].isupper())
     return frozenset(words(capitalised, entry.code)) - function_words(entry.code)
 
 
 def _share(weights: dict[str, float], holds: Callable[[str], bool]) -> float:
+    """Return the share of the weights for which a condition holds; 1 without weights."""
     total = sum(weights.values())
-    return sum(weight for thing, weight in weights.items() if holds(thing)) / total if total else 1
+    return sum(weight for term, weight in weights.items() if holds(term)) / total if total else 1
 
 
-def _matter(text: str, query: Query, sources: tuple[str, ...]) -> dict[str, float]:
-    """Numbers and informative words of a text that sources hold, with their weights."""
+def _source_weights(text: str, query: Query, sources: tuple[str, ...]) -> dict[str, float]:
+    """Return the weights of a text's numbers and of its informative words that sources have."""
     language, passages = query.language, _passages(query)
     ordinary = lexicon(language).function_words
     weights = dict.fromkeys(numbers(text) - numbers(query.text), NUMBER_WEIGHT)
@@ -340,42 +368,43 @@ def _matter(text: str, query: Query, sources: tuple[str, ...]) -> dict[str, floa
 
 @lru_cache(maxsize=65536)
 def _weight(word: str, passages: tuple[str, ...], language: str) -> float:
+    """Return the weight of a word: high if few passages have it."""
     holders = sum(_holds(passage, word, language) for passage in passages)
     return math.log((len(passages) + 1) / (holders + 0.5)) ** 2
 
 
 @lru_cache(maxsize=65536)
-def _holds(text: str, thing: str, language: str) -> bool:
-    """Whether a text holds a number, in digits or in words, or a word in some form."""
-    if thing.isdecimal():
-        return thing in numbers(text) or float(thing[:LONGEST_NUMBER]) in values_in(text, language)
-    held = _beginnings(text, language)
-    if thing in held:
+def _holds(text: str, term: str, language: str) -> bool:
+    """Return whether a text has a number, in digits or words, or a word in some form."""
+    if term.isdecimal():
+        return term in numbers(text) or float(term[:LONGEST_NUMBER]) in values_in(text, language)
+    terms = _words_and_grams(text, language)
+    if term in terms:
         return True
-    parts = grams(thing, Language.of(language).gram_length)
-    return len(parts & held) >= HELD_AT * len(parts)
+    parts = grams(term, Language.of(language).gram_length)
+    return len(parts & terms) >= WORD_MATCH_SHARE * len(parts)
 
 
 @lru_cache(maxsize=4096)
-def _beginnings(text: str, language: str) -> frozenset[str]:
-    """The words of a text, and their n-grams up to the language's own length."""
-    held = words(text, language)
+def _words_and_grams(text: str, language: str) -> frozenset[str]:
+    """Return the words of a text and their n-grams up to the language's own n-gram length."""
+    text_words = words(text, language)
     if Language.of(language).tokens == "character":
-        return frozenset(held)
+        return frozenset(text_words)
     lengths = range(1, Language.of(language).gram_length + 1)
-    return frozenset(held).union(*(grams(word, n) for word in held for n in lengths))
+    return frozenset(text_words).union(*(grams(word, n) for word in text_words for n in lengths))
 
 
 @lru_cache(maxsize=4096)
-def _runs(text: str, language: str) -> frozenset[str]:
+def _long_grams(text: str, language: str) -> frozenset[str]:
     entry = Language.of(language)
     joined, length = " ".join(tokenize(text, entry)), entry.gram_length + 2
     return frozenset(joined[i : i + length] for i in range(len(joined) - length + 1))
 
 
 @lru_cache(maxsize=4096)
-def _runs_of(texts: tuple[str, ...], language: str) -> frozenset[str]:
-    return frozenset().union(*(_runs(text, language) for text in texts))
+def _union_of_long_grams(texts: tuple[str, ...], language: str) -> frozenset[str]:
+    return frozenset().union(*(_long_grams(text, language) for text in texts))
 
 
 _RECALL = Facts("higher", 0, 1, ("reference",))

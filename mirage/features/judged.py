@@ -1,8 +1,9 @@
-"""Whether an answer is right, as an LLM says that compares it with the short answers.
+"""Whether an answer is right, as judged by an LLM that compares it with the short answers.
 
-BERGEN's LLMeval (Rau et al. 2024, arXiv 2407.01102, section 4.6 and appendix G): an LLM sees the
-question, the reference answers and the response, and says yes or no; here in words of our own. Its
-graded form has a step between, and its form by log probabilities a number between 0 and 1.
+This is BERGEN's LLMeval (Rau et al. 2024, arXiv 2407.01102, section 4.6 and appendix G): an LLM
+sees the question, the reference answers and the response, and outputs yes or no. The wording of the
+prompts is our own. The graded form has a third label, and the form by log probabilities gives a
+number between 0 and 1.
 """
 
 from __future__ import annotations
@@ -17,19 +18,19 @@ from mirage.errors import SettingError
 from mirage.features.answers import UNANSWERABLE
 from mirage.features.base import Answered, Definition, Facts, NotComputed
 from mirage.features.overlap import reference_answer
-from mirage.features.rated import unanswered
+from mirage.features.rated import missing_value
 from mirage.llm import LLM, Completion
 from mirage.llm.questions import BRACKETS, Form, Outcome, Question, ask_all, final_verdict
 
 __all__ = ["LLMEval", "Scale", "llm_eval"]
 
 Scale = Literal["binary", "graded"]
-"""Yes or no, or a step between."""
+"""Labels of the judge: yes and no, or also a label for answers that are right in part."""
 
 _LOG = logger("mirage.features")
 
 LEAST_MASS = 0.5
-"""Probability that the labels have together, below which an answer by log probabilities is none."""
+"""Total probability of the labels below which an output by log probabilities is invalid."""
 
 
 def llm_eval(
@@ -39,46 +40,55 @@ def llm_eval(
     method: Literal["label", "logprobs"] = "label",
     invalid: Literal["nan", "false"] = "nan",
 ) -> LLMEval:
-    """Whether the answer says what one of the short answers says, as an LLM judges it: 1 or 0.
+    """Return the feature by which an LLM judges whether the answer is right: 1 or 0.
 
-    The LLM sees the question, the short answers in all their forms (the reference's answer where
-    the query has none) and the answer. It ends its own with a label, which is read exactly:
-    "not correct" is none. An empty answer is 0. Not computed where a call fails, and where six
-    answers end in no label; a table counts these beside the mean.
+    The LLM sees the question, the short answers in all their forms and the answer. If the query has
+    no short answers, it sees the reference's answer instead. Its output ends in a label, which has
+    to match exactly: "not correct" is not a label. An empty answer gets 0. Not computed if a call
+    fails, or if six outputs have no label at the end; a table counts these beside the mean.
 
     Args:
-        llm: is asked, by the one client: with its cache, budget and retries.
-        scale: ``graded`` has 0.5 for an answer that is right in part.
-        method: ``logprobs`` adds up the value of each label times its probability as the first
-            token of the LLM's answer: a number from 0 to 1. The server has to send log
-            probabilities. The feature is then called ``llm_eval_logprobs``.
-        invalid: ``false`` counts an answer that ends in no label as 0, as BERGEN does, and logs
-            how many.
+        llm: The judge, with its cache, budget and retries.
+        scale: ``binary`` by default. ``graded`` gives 0.5 to an answer that is right in part.
+        method: ``label`` by default. ``logprobs`` sums the value of each label times its
+            probability as the first token of the output, which gives a number from 0 to 1. The
+            server has to return log probabilities. The feature is then named ``llm_eval_logprobs``.
+        invalid: ``nan`` by default. ``false`` counts an output without a label as 0, as BERGEN
+            does, and logs their number.
 
     Raises:
-        SettingError: there is no such scale, method or rule.
+        SettingError: ``scale``, ``method`` or ``invalid`` has an unknown value.
     """
-    for name, value, known in (
+    for name, value, choices in (
         ("scale", scale, tuple(SCALES)),
         ("method", method, ("label", "logprobs")),
         ("invalid", invalid, ("nan", "false")),
     ):
-        if value not in known:
-            raise SettingError(f"{name} is {' or '.join(known)}, not {value!r}")
+        if value not in choices:
+            raise SettingError(f"{name} must be {' or '.join(choices)}, got {value!r}")
     name = "llm_eval" + ("_graded" if scale == "graded" else "")
     if method == "logprobs":
         labels = SCALES[scale].values
-        asked = llm.with_parameters(logprobs=True, top_logprobs=20)
-        form = _first_word(labels)
-        return LLMEval(f"{name}_logprobs", asked, scale, form, invalid == "false")
-    return LLMEval(name, llm, scale, _brackets(SCALES[scale].values), invalid == "false")
+        logprobs_llm = llm.with_parameters(logprobs=True, top_logprobs=20)
+        form = _first_token_form(labels)
+        return LLMEval(f"{name}_logprobs", logprobs_llm, scale, form, invalid == "false")
+    return LLMEval(
+        name, llm, scale, _bracketed_label_form(SCALES[scale].values), invalid == "false"
+    )
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class LLMEval:
-    """What an LLM says of an answer beside the short answers; made by :func:`llm_eval`.
+    """The judgment of an answer against the short answers by an LLM; :func:`llm_eval` makes it.
 
-    The responses of a batch are judged concurrently. It stays in one process (``n_jobs=1``).
+    The responses of a batch are judged concurrently. It runs in one process (``n_jobs=1``).
+
+    Attributes:
+        name: The name of the feature.
+        llm: The judge.
+        scale: The labels.
+        form: The form of the judge's output.
+        invalid_is_false: Whether an output without a label counts as 0.
     """
 
     name: str
@@ -92,56 +102,58 @@ class LLMEval:
 
     @property
     def facts(self) -> Facts:
-        """Higher is better, from 0 to 1."""
+        """The direction (higher is better), range (0 to 1) and needs."""
         return _FACTS
 
     def compute(self, batch: Sequence[Answered]) -> list[float | NotComputed]:
-        """A value from 0 to 1 for each answered query; a call that fails leaves the others.
+        """Return a value from 0 to 1 for each query; a failed call leaves the others intact.
 
         Raises:
-            LLMError: there is no key for OpenAI.
+            LLMError: There is no key for OpenAI.
         """
         entries = [self._entry(item) for item in batch]
         questions = [entry for entry in entries if isinstance(entry, Question)]
-        asked = ask_all(self.llm, questions, progress=False)
-        if self.invalid_is_false and (unread := sum(bool(each.invalid) for each in asked)):
+        outcomes = ask_all(self.llm, questions, progress=False)
+        if self.invalid_is_false and (invalid := sum(bool(each.invalid) for each in outcomes)):
             _LOG.warning(
-                "%s: %d of %d answers of %s name no label, and count 0",
+                "%s: %d of %d answers of %s name no label and count as 0",
                 self.name,
-                unread,
-                len(asked),
+                invalid,
+                len(outcomes),
                 self.llm.model,
             )
-        outcomes = iter(asked)
+        remaining = iter(outcomes)
         return [
-            self._value(next(outcomes)) if isinstance(entry, Question) else entry
+            self._value(next(remaining)) if isinstance(entry, Question) else entry
             for entry in entries
         ]
 
     def _entry(self, item: Answered) -> Question[float] | float | NotComputed:
-        labels = _labels(item)
-        if isinstance(labels, NotComputed):
-            return labels
+        """Return the question to the judge, or the value if no question is needed."""
+        references = _reference_lines(item)
+        if isinstance(references, NotComputed):
+            return references
         if not item.parsed.answer_text.strip():
             return 0.0
         material = (
             ("question", item.query.text),
-            ("reference", labels),
+            ("reference", references),
             ("answer", item.parsed.answer_text),
         )
         aim = "Judge the text marked <answer {word}>"
         return Question(SCALES[self.scale].task, aim, self.form, material)
 
     def _value(self, outcome: Outcome[float]) -> float | NotComputed:
+        """Return the value of a judge's outcome, or why there is none."""
         if outcome.value is not None:
             return outcome.value
         if outcome.invalid and self.invalid_is_false:
             return 0.0
-        return unanswered(self.llm, outcome, "not judged")
+        return missing_value(self.llm, outcome, "not judged")
 
 
-def _labels(item: Answered) -> str | NotComputed:
-    """The short answers, a line each with its forms, or else the reference's answer."""
+def _reference_lines(item: Answered) -> str | NotComputed:
+    """Return the short answers, one per line with its forms, or else the reference's answer."""
     if item.query.answerable is False:
         return UNANSWERABLE
     if item.query.answers:
@@ -152,10 +164,12 @@ def _labels(item: Answered) -> str | NotComputed:
     return reference
 
 
-# What is asked ------------------------------------------------------------------------------------
+# Prompts ------------------------------------------------------------------------------------------
 
 
 class _Scale(NamedTuple):
+    """A prompt and the value of each label that it asks for."""
+
     task: str
     values: Mapping[str, float]
     """The value of each label."""
@@ -188,13 +202,13 @@ SCALES: Mapping[str, _Scale] = {
         {"yes": 1.0, "partly": 0.5, "no": 0.0},
     ),
 }
-"""What the LLM is asked, and what its labels are worth."""
+"""The prompt and the labels of each scale."""
 
 
-def _brackets(values: Mapping[str, float]) -> Form[float]:
-    """A label in double brackets at the end, as all verdicts here are given."""
+def _bracketed_label_form(values: Mapping[str, float]) -> Form[float]:
+    """Return the form of an output that ends in a label in double square brackets."""
     labels = ", ".join(f"[[{label}]]" for label in values)
-
+    # Labels are matched exactly, but in three kinds of case.
     cased = {
         form: v for label, v in values.items() for form in (label, label.title(), label.upper())
     }
@@ -213,8 +227,8 @@ def _brackets(values: Mapping[str, float]) -> Form[float]:
     )
 
 
-def _first_word(values: Mapping[str, float]) -> Form[float]:
-    """A label as the first token of the answer, with its probability."""
+def _first_token_form(values: Mapping[str, float]) -> Form[float]:
+    """Return the form of an output whose first token is a label, read with its probability."""
     labels = ", ".join(values)
 
     def weigh(completion: Completion) -> float | None:
@@ -232,28 +246,41 @@ def _first_word(values: Mapping[str, float]) -> Form[float]:
 def expected_value(
     logprobs: Sequence[Mapping[str, float]], values: Mapping[str, float]
 ) -> float | None:
-    """The sum over labels of value times probability, at the first token that is no blank.
+    """Return the sum over the labels of value times probability, at the first token with text.
 
-    A token stands for the one label that begins with it, whatever its case. ``None`` where labels
-    have less than :data:`LEAST_MASS` together.
+    A token counts for a label if it is the beginning of this label only, regardless of case. Return
+    ``None`` if the labels' probabilities add up to less than :data:`LEAST_MASS`.
+
+    Args:
+        logprobs: For each position of the output, the log probability of each likely token.
+        values: The value of each label.
+
+    Example:
+        >>> import math
+        >>> from mirage.features.judged import expected_value
+        >>> first = {"Yes": math.log(0.75), "No": math.log(0.25)}
+        >>> round(expected_value([first], {"yes": 1.0, "no": 0.0}), 2)
+        0.75
     """
-    first = next((place for place in logprobs if _is_word(place)), None)
+    first = next((tokens for tokens in logprobs if _is_word(tokens)), None)
     if first is None:
         return None
     mass = dict.fromkeys(values, 0.0)
     for token, logprob in first.items():
         word = token.strip().casefold()
-        meant = [label for label in values if word and label.startswith(word)]
-        if len(meant) == 1:
-            mass[meant[0]] += math.exp(logprob)
+        # A token may be only the beginning of a label, such as "part" of "partly".
+        matches = [label for label in values if word and label.startswith(word)]
+        if len(matches) == 1:
+            mass[matches[0]] += math.exp(logprob)
     if sum(mass.values()) < LEAST_MASS:
         return None
+    # Rounded log probabilities may add up to slightly more than 1.
     return min(sum(values[label] * share for label, share in mass.items()), 1.0)
 
 
-def _is_word(place: Mapping[str, float]) -> bool:
-    """Whether the likeliest token at a place is more than blanks."""
-    return bool(place) and bool(max(place, key=place.__getitem__).strip())
+def _is_word(logprobs: Mapping[str, float]) -> bool:
+    """Return whether the most likely token at a position is more than blanks."""
+    return bool(logprobs) and bool(max(logprobs, key=logprobs.__getitem__).strip())
 
 
 _FACTS = Facts("higher", 0, 1, ("answers or reference", "LLM"))

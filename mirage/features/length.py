@@ -1,4 +1,4 @@
-"""How long an answer is: neither good nor bad in itself, but judges have a taste."""
+"""The length of an answer, which is no quality in itself but influences LLM judges."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ __all__ = ["answer_length"]
 
 
 def answer_length(item: Answered) -> float:
-    """Natural logarithm of one more than the answer's characters, without its citations.
+    """Return the natural logarithm of the answer's characters plus one, without its citations.
 
     LLM judges mostly prefer longer answers (Dubois et al. 2024, Length-Controlled AlpacaEval, arXiv
-    2404.04475); the logarithm, for twice as long is as much more of a short answer as of a long
+    2404.04475). On the logarithmic scale doubling a short answer counts as much as doubling a long
     one.
     """
     return math.log1p(len(item.parsed.answer_text))

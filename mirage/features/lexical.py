@@ -1,8 +1,8 @@
-"""How far an answer is carried by the passages it cites, and how near those are to the query.
+"""Support of an answer by the passages it cites, and relevance of these passages to the query.
 
-CPU stand-ins for the NLI model and the reranker of MIRAGE-Bench (arXiv 2410.13716, section 4.1).
-Both compare strings of characters rather than words, so that they work in every script and with
-inflected forms. Nothing in them is trained; their few constants are stated below.
+These features replace the NLI model and the reranker of MIRAGE-Bench (arXiv 2410.13716, section
+4.1) on the CPU. Both compare character strings instead of words, so that they work in every script
+and with inflected forms. They need no training; the constants below are their only parameters.
 """
 
 from __future__ import annotations
@@ -15,7 +15,12 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from mirage.features._content import content_words, function_words, held, held_by_sentence
+from mirage.features._content import (
+    content_words,
+    function_words,
+    word_match,
+    word_match_by_sentence,
+)
 from mirage.features.base import (
     Answered,
     Definition,
@@ -38,104 +43,108 @@ __all__ = [
 ]
 
 HALF_STRENGTH_BITS = 50.0
-"""Information of a shared run of characters that counts as half carried: about two words."""
+"""Bits of a shared run of characters that count as half supported, which is about two words."""
 
 UNKNOWN_NUMBER_FACTOR = 0.5
-"""What is left of the wording's share when a sentence states a number that no passage holds."""
+"""Factor on the wording score if a sentence states a number that no passage has."""
 
-MATTER_SHARE = 0.6
-"""The share of what the sentence says in its support; the rest is how it says it."""
+CONTENT_WEIGHT = 0.6
+"""Weight of a sentence's content in its support; the rest is the weight of its wording."""
 
-ENOUGH_MATTER = 0.6
-"""The share of a sentence's words that passages hold from which on all of it is theirs.
+FULL_CONTENT_SHARE = 0.6
+"""Share of a sentence's content in the passages from which on it counts as fully supported.
 
-The rest is phrasing: whoever tells something in their own words needs words of their own.
+The rest is phrasing, since a paraphrase needs some words of its own.
 """
 
-PHRASING, ELSEWHERE = 0.5, 2.0
-"""What a word weighs that no passage holds, and one that only passages beside these hold."""
+PHRASING_WEIGHT, ELSEWHERE_WEIGHT = 0.5, 2.0
+"""Weights of a missing word: one that no passage has, and one that only other passages have."""
 
-HELD_AT = 0.75
-"""How far a passage has to hold a word for the word to be its own."""
+ELSEWHERE_MATCH = 0.75
+"""Value of :func:`word_match` from which on another passage has a word."""
 
-NUMBER_LENGTH = 10
-"""The letters that a number counts for."""
+NUMBER_LETTERS = 10
+"""Weight of a number, in letters."""
 
-ASKED_FACTOR = 0.5
-"""What is left of the weight of a word that the question holds."""
+QUESTION_WORD_FACTOR = 0.5
+"""Factor on the weight of a word that occurs in the question."""
 
 WINDOW = 3
-"""Sentences of a passage that are read together."""
+"""Number of neighbouring sentences of a passage that are compared together."""
 
 UNCITED_FACTOR = 0.8
-"""What is left of the support of a sentence that cites nothing, by what its answer cites."""
+"""Factor on the support of a sentence that cites nothing, if its answer has citations elsewhere."""
 
 SUPPORTED_AT = 0.8
-"""Support from which on to call a sentence supported.
+"""Support from which on a sentence counts as supported.
 
-Chosen once for all languages: the multiple of 0.05 with the highest balanced accuracy on the human
-labels of MEMERAG, in the mean of English, German and Spanish.
+It is one value for all languages: the multiple of 0.05 with the highest balanced accuracy on the
+human labels of MEMERAG, averaged over English, German and Spanish.
 """
 
 GRAM_LENGTHS = (2, 3, 4, 5)
-"""Lengths in characters of the n-grams that compare a query with a passage."""
+"""Lengths of the character n-grams that compare a query with a passage."""
 
 
 # Support ------------------------------------------------------------------------------------------
 
 
 def support_lexical(item: Answered) -> float | NotComputed:
-    """Mean over the answer's sentences of :func:`sentence_support` by the passages each cites.
+    """Return the weighted mean of :func:`sentence_support` over the answer's sentences.
 
-    In [0, 1]. A sentence weighs as many words and numbers as it has that are neither function
-    words nor the question's, so that one that says nothing ("Hope that helps!") weighs little and
-    one that repeats the question nothing; if all weigh nothing, they weigh the same. One that
-    cites nothing gets 0.8 times the support by all that the answer cites, for a citation may
-    stand for its neighbours too. An answer without a sentence, or without a citation, counts 0.
-    Not computed where no passage answers the query: there a good response cites nothing.
+    The mean is in [0, 1]. Each sentence is compared with the passages that it cites. Its weight is
+    the number of its content words and numbers that the question does not have. So a sentence
+    without content ("Hope that helps!") weighs little and one that repeats the question weighs
+    nothing. If all weights are 0, all sentences weigh the same.
+
+    A sentence without a citation gets 0.8 times the support by all passages that the answer cites,
+    since a citation may also cover neighbouring sentences. An answer without a sentence or without
+    a citation gets 0. Not computed if no passage answers the query, because a good response then
+    cites nothing.
     """
     return _mean_support(item, cited=True)
 
 
 def support_lexical_all(item: Answered) -> float | NotComputed:
-    """As :func:`support_lexical`, but each sentence against all shown passages, cited or not."""
+    """Return :func:`support_lexical` with each sentence compared with all shown passages."""
     return _mean_support(item, cited=False)
 
 
 def _mean_support(item: Answered, *, cited: bool) -> float | NotComputed:
+    """Return the mean support by the cited passages, or by all shown ones."""
     gap = nothing_to_cite(item)
     if gap is not None:
         return gap
     texts = passage_texts(item, item.shown)
     if isinstance(texts, NotComputed):
         return texts
-    shown = dict(zip(item.shown, texts, strict=True))
+    texts_by_id = dict(zip(item.shown, texts, strict=True))
     code, question = item.query.language, item.query.text
     weights, values = [], []
     for sentence in item.parsed.sentences:
         ids = sentence.citations or item.parsed.citations if cited else item.shown
         value = _support(
             sentence.text,
-            tuple(shown[id_] for id_ in ids),
+            tuple(texts_by_id[id_] for id_ in ids),
             code,
             question,
-            tuple(text for id_, text in shown.items() if id_ not in ids),
+            tuple(text for id_, text in texts_by_id.items() if id_ not in ids),
         )
         bare_of_citations = cited and not sentence.citations
         values.append(value * (UNCITED_FACTOR if bare_of_citations else 1.0))
-        weights.append(_said(sentence.text, question, code))
+        weights.append(_count_new_words(sentence.text, question, code))
     if not values:
         return 0.0
     return float(np.average(values, weights=weights if any(weights) else None))
 
 
 @lru_cache(maxsize=16384)
-def _said(text: str, question: str, code: str) -> int:
-    """How many words and numbers a sentence has that say something that the question does not."""
+def _count_new_words(text: str, question: str, code: str) -> int:
+    """Return the number of content words and numbers of a sentence that the question lacks."""
     ordinary = function_words(code)
     words = [word for word in content_words(text, code) if word not in ordinary]
-    new = sum(not _asked(word, question, code) for word in words)
-    return new + len(_stated(text) - numbers(question))
+    new = sum(not _is_in_question(word, question, code) for word in words)
+    return new + len(_stated_numbers(text) - numbers(question))
 
 
 def sentence_support(
@@ -146,47 +155,60 @@ def sentence_support(
     question: str = "",
     others: Sequence[str] = (),
 ) -> float:
-    """How far a sentence is carried by passages, from 0 to 1; 0 without a passage.
+    """Return how well passages support a sentence, from 0 to 1; 0 without a passage.
 
-    The support is 0.6 times that of the matter and 0.4 times that of the wording. A faithful
-    paraphrase has the first, a quote has both.
+    The support is 0.6 times the content score plus 0.4 times the wording score. A faithful
+    paraphrase has a high content score, and a quote has both.
 
-    Matter. A word that is no function word (of :mod:`mirage.text.lexicon`) is held, from 0 to 1,
-    by the word of a passage that has most of its n-grams of characters (3, or 2 where a character
-    is a syllable): up to 0.3 of them count 0, from 0.7 on 1. In a language without spaces pairs of
-    characters stand for words. ``h`` is the mean of how far the passages hold a word, and of how
-    far the three neighbouring sentences do that hold most of the sentence. With ``l`` letters a
-    word counts ``l h`` of ``l (h + w (1 - h))``, with a weight ``w`` of 2 if ``others`` hold it,
-    which makes it matter of those, and of 0.5 if none does, which may be phrasing; ``l`` is halved
-    if the question holds it. A number that the question does not state counts 10 letters, and is
-    held or not. A share of 0.6 counts in full: the rest is phrasing.
+    Content score: A content word is one that is not a function word of :mod:`mirage.text.lexicon`.
+    It is compared with the most similar word of each passage. The similarity is the share of its
+    character n-grams (3, or 2 if a character is a syllable) that the other word has. A similarity
+    up to 0.3 counts 0 and one from 0.7 on counts 1, with linear interpolation between them. In a
+    language without spaces, pairs of characters take the place of words. ``h`` is the mean of two
+    similarities: the best one anywhere in the passages, and the best one in the three neighbouring
+    sentences that match most of the sentence.
 
-    Wording. What a passage carries it says in long stretches of the same characters, so every
-    character of the sentence that is in no function word is weighed by the longest run around it
-    that also stands in the passage. With case, punctuation and digits folded as in
+    A word of ``l`` letters adds ``l h`` to the numerator of the score and ``l (h + w (1 - h))`` to
+    the denominator. The weight ``w`` is 2 if one of ``others`` has the word, because its content
+    then comes from there. It is 0.5 if none has, because the word may be phrasing. ``l`` is halved
+    if the question has the word. A number that the question does not state counts as 10 letters and
+    matches exactly or not at all. The ratio is divided by 0.6, up to a score of 1, because the rest
+    is phrasing.
+
+    Wording score: A passage that supports a sentence often shares long runs of characters with it.
+    Every character of the sentence outside function words is scored by the longest run around it
+    that the passage shares. Case, punctuation and digits are folded as in
     :func:`mirage.text.tokenize`:
 
-    - a character holds ``-log2 p`` bits, ``p`` being its relative frequency in the passages (with
-      one added to each count), so that a run of few Chinese characters counts like one of many
-      Latin letters, and rare letters and digits count more than common ones;
-    - a character in a shared run of ``b`` bits in all is carried to ``b / (b + 50)``;
-    - a passage's score is the mean of that over the characters, weighted by their bits;
-    - the score is the mean of the best single passage's score and of the score with every
-      character taken from the passage that carries it best;
-    - it is halved if the sentence states a number that stands in no passage. The number of an item
-      in a list is none that the sentence states.
+    - A character has ``-log2 p`` bits, with ``p`` its relative frequency in the passages and one
+      added to each count. So a run of few Chinese characters counts like one of many Latin letters,
+      and rare characters count more than common ones.
+    - A character in a shared run of ``b`` bits scores ``b / (b + 50)``.
+    - A passage's score is the mean over the characters, weighted by their bits.
+    - The wording score is the mean of two values: the score of the best single passage, and the
+      score with each character taken from its best passage.
+    - The wording score is halved if the sentence states a number that no passage has. The number of
+      a list item does not count as a number.
 
-    A sentence (given without its citations) is best called supported from :data:`SUPPORTED_AT` on.
+    A sentence is best called supported from :data:`SUPPORTED_AT` on.
 
     Args:
-        sentence_text: the sentence.
-        passages: the texts that are to carry it.
-        language: the language of all.
-        question: what was asked; its words say less.
-        others: the passages shown beside these.
+        sentence_text: The sentence, without its citations.
+        passages: The texts that may support it.
+        language: The language of the sentence, passages and question.
+        question: The question; its words count less. By default there is none.
+        others: The passages that were shown too but are not among ``passages``. By default there
+            are none.
 
     Raises:
-        UnknownNameError: no such language.
+        UnknownNameError: The language is not supported.
+
+    Example:
+        >>> from mirage.features import sentence_support
+        >>> passages = ["The Harbour Bridge was opened to traffic in March 1932."]
+        >>> sentences = ["The Harbour Bridge opened in March 1932.", "It often rains in Bergen."]
+        >>> [round(float(sentence_support(sentence, passages, "en")), 2) for sentence in sentences]
+        [0.82, 0.05]
     """
     return _support(
         sentence_text, tuple(passages), Language.of(language).code, question, tuple(others)
@@ -194,60 +216,72 @@ def sentence_support(
 
 
 def _support(
-    text: str, passages: tuple[str, ...], code: str, question: str, others: tuple[str, ...]
+    text: str, passages: tuple[str, ...], code: str, question: str, other_passages: tuple[str, ...]
 ) -> float:
-    passages = tuple(passage for passage in passages if _folded(passage, code))
-    if not _folded(text, code) or not passages:
+    """Return :func:`sentence_support` for tuples and a language code."""
+    passages = tuple(passage for passage in passages if _join_tokens(passage, code))
+    if not _join_tokens(text, code) or not passages:
         return 0.0
-    matter = min(1.0, _matter(text, passages, code, question, others) / ENOUGH_MATTER)
-    return MATTER_SHARE * matter + (1 - MATTER_SHARE) * _wording(text, passages, code)
+    content = min(
+        1.0, _content_score(text, passages, code, question, other_passages) / FULL_CONTENT_SHARE
+    )
+    return CONTENT_WEIGHT * content + (1 - CONTENT_WEIGHT) * _wording(text, passages, code)
 
 
 _LIST_NUMBER = re.compile(r"\W*\d{1,2}[.)]\s")
 
 
 @lru_cache(maxsize=4096)
-def _stated(text: str) -> frozenset[str]:
-    """The numbers of a sentence, without that of an item in a list."""
+def _stated_numbers(text: str) -> frozenset[str]:
+    """Return the numbers of a sentence, without that of a list item."""
     return numbers(_LIST_NUMBER.sub("", text) if _LIST_NUMBER.match(text) else text)
 
 
-def _asked(word: str, question: str, code: str) -> bool:
-    return held(word, question, code) == 1
+def _is_in_question(word: str, question: str, code: str) -> bool:
+    return word_match(word, question, code) == 1
 
 
-def _matter(
-    text: str, passages: tuple[str, ...], code: str, question: str, others: tuple[str, ...]
+def _content_score(
+    text: str, passages: tuple[str, ...], code: str, question: str, other_passages: tuple[str, ...]
 ) -> float:
-    """The share of a sentence's words and numbers that passages hold, by their letters."""
-    new = _stated(text) - numbers(question)
-    known = len(new & frozenset().union(*map(numbers, passages)))
-    holding, total = float(NUMBER_LENGTH * known), float(NUMBER_LENGTH * len(new))
+    """Return the content score of a sentence: the matched share of its letters and numbers."""
+    new_numbers = _stated_numbers(text) - numbers(question)
+    matched_numbers = len(new_numbers & frozenset().union(*map(numbers, passages)))
+    matched, total = (
+        float(NUMBER_LETTERS * matched_numbers),
+        float(NUMBER_LETTERS * len(new_numbers)),
+    )
     words = content_words(text, code)
     letters = np.array(
-        [len(word) * (ASKED_FACTOR if _asked(word, question, code) else 1.0) for word in words]
+        [
+            len(word) * (QUESTION_WORD_FACTOR if _is_in_question(word, question, code) else 1.0)
+            for word in words
+        ]
     )
-    for word, letter, share in zip(
-        words, letters, _held(words, letters, passages, code), strict=True
+    for word, length, share in zip(
+        words, letters, _passage_matches(words, letters, passages, code), strict=True
     ):
         missing = 1 - share
+        # Looking through the other passages is slow, so only words that are not matched fully are.
         if missing:
-            elsewhere = any(held(word, other, code) >= HELD_AT for other in others)
-            missing *= ELSEWHERE if elsewhere else PHRASING
-        holding += letter * share
-        total += letter * (share + missing)
-    return holding / total if total else 1.0
+            elsewhere = any(
+                word_match(word, other, code) >= ELSEWHERE_MATCH for other in other_passages
+            )
+            missing *= ELSEWHERE_WEIGHT if elsewhere else PHRASING_WEIGHT
+        matched += length * share
+        total += length * (share + missing)
+    return matched / total if total else 1.0
 
 
-def _held(
+def _passage_matches(
     words: tuple[str, ...], letters: NDArray[np.float64], passages: tuple[str, ...], code: str
 ) -> list[float]:
-    """How far passages hold each word: the mean of anywhere and in the best window."""
+    """Return how well passages match each word: the mean of anywhere and in the best window."""
     if not words:
         return []
     anywhere, windows = np.zeros(len(words)), []
     for passage in passages:
-        by_sentence = np.array([held_by_sentence(word, passage, code) for word in words])
+        by_sentence = np.array([word_match_by_sentence(word, passage, code) for word in words])
         anywhere = np.maximum(anywhere, by_sentence.max(axis=1, initial=0.0))
         last = max(0, by_sentence.shape[1] - WINDOW)
         windows += [by_sentence[:, i : i + WINDOW].max(axis=1) for i in range(last + 1)]
@@ -256,23 +290,30 @@ def _held(
 
 
 def _wording(text: str, passages: tuple[str, ...], code: str, *, whole: bool = False) -> float:
-    """How far a sentence's wording is that of passages, from 0 to 1; or that of the whole of it."""
-    folded, sources = _folded(text, code), [_folded(passage, code) for passage in passages]
-    bits = _bits(folded, sources)
+    """Return the wording score of a sentence against passages, from 0 to 1.
+
+    If ``whole`` is set, the characters of function words count too.
+    """
+    folded, sources = (
+        _join_tokens(text, code),
+        [_join_tokens(passage, code) for passage in passages],
+    )
+    bits = _information(folded, sources)
     runs = np.stack([_run_bits(folded, source, bits) for source in sources])
-    carried = runs / (runs + HALF_STRENGTH_BITS)
-    counted = bits if whole else bits * _in_content(text, code)
-    best = (carried * counted).sum(axis=1).max()
-    together = (carried.max(axis=0) * counted).sum()
-    score = float(best + together) / (2 * float(counted.sum()))
-    unknown = _stated(text).difference(*map(numbers, passages))
+    support = runs / (runs + HALF_STRENGTH_BITS)
+    weights = bits if whole else bits * _content_characters(text, code)
+    # Averaging with the best single passage favours sentences that one passage supports as a whole.
+    best = (support * weights).sum(axis=1).max()
+    together = (support.max(axis=0) * weights).sum()
+    score = float(best + together) / (2 * float(weights.sum()))
+    unknown = _stated_numbers(text).difference(*map(numbers, passages))
     return score * (UNKNOWN_NUMBER_FACTOR if unknown else 1.0)
 
 
 @lru_cache(maxsize=4096)
-def _in_content(text: str, code: str) -> NDArray[np.bool_]:
-    """Which characters of the folded text stand in no function word; all if that leaves none."""
-    folded, ordinary = _folded(text, code), function_words(code)
+def _content_characters(text: str, code: str) -> NDArray[np.bool_]:
+    """Return which characters of the folded text are outside function words; all if none is."""
+    folded, ordinary = _join_tokens(text, code), function_words(code)
     counts = np.zeros(len(folded), dtype=bool)
     if Language.of(code).tokens == "character":
         for i in range(len(folded) - 1):
@@ -287,8 +328,8 @@ def _in_content(text: str, code: str) -> NDArray[np.bool_]:
     return counts if counts.any() else ~counts
 
 
-def _bits(text: str, sources: Sequence[str]) -> NDArray[np.float64]:
-    """Information of each character of the text by the characters of the sources, add-one."""
+def _information(text: str, sources: Sequence[str]) -> NDArray[np.float64]:
+    """Return the bits of each character of the text, by add-one frequencies in the sources."""
     total = sum(map(len, sources)) + len(set().union(*sources)) + 1
     bits = {
         char: math.log2(total / (sum(source.count(char) for source in sources) + 1))
@@ -298,22 +339,23 @@ def _bits(text: str, sources: Sequence[str]) -> NDArray[np.float64]:
 
 
 def _run_bits(text: str, source: str, bits: NDArray[np.float64]) -> NDArray[np.float64]:
-    """For each character, the information of the best run around it that the source shares."""
+    """Return for each character the bits of the best run around it that the source shares."""
     until = np.concatenate(([0.0], np.cumsum(bits)))
     start = np.arange(len(text))
     end = _run_ends(text, source)
-    worth = np.append(until[end] - until[start], 0.0)
-    # Ends ascend, so the runs around a character are those from the first that ends behind it to
+    run_bits = np.append(until[end] - until[start], 0.0)
+    # Ends ascend, so the runs around a character are those from the first that ends after it to
     # the one that starts at it.
     first = np.searchsorted(end, start, side="right")
-    best = np.maximum.reduceat(worth, np.stack((first, start + 1), axis=1).ravel())[::2]
+    best = np.maximum.reduceat(run_bits, np.stack((first, start + 1), axis=1).ravel())[::2]
     return np.where(first <= start, best, 0.0)
 
 
 def _run_ends(text: str, source: str) -> NDArray[np.int64]:
-    """For each position, where the longest run ends that starts there and stands in the source."""
+    """Return for each position the end of the longest run from there that the source has too."""
     ends, end = np.empty(len(text), dtype=np.int64), 0
     for start in range(len(text)):
+        # The longest run from the next position ends no earlier, so ``end`` never moves back.
         end = max(end, start)
         while end < len(text) and text[start : end + 1] in source:
             end += 1
@@ -325,14 +367,14 @@ def _run_ends(text: str, source: str) -> NDArray[np.int64]:
 
 
 def relevance_lexical(item: Answered) -> float | NotComputed:
-    """Mean nearness to the query of the cited passages, from 0 to 1; 0 where none is cited.
+    """Return the mean relevance of the cited passages to the query, from 0 to 1.
 
-    The nearness of a passage is the share of the query that it holds, over the same share for
-    the best shown passage, which therefore has nearness 1. The query is the set of its character
-    n-grams (2 to 5 characters, folded as in :func:`mirage.text.tokenize`); each weighs
-    ``log(1 + (n - d + 0.5) / (d + 0.5))`` where ``d`` of the ``n`` shown passages hold it, the
-    inverse document frequency of BM25 (Robertson and Zaragoza 2009). If no shown passage shares
-    anything with the query, all have nearness 0. Not computed where no passage answers the query.
+    The relevance of a passage is its share of the query's n-grams, divided by the share of the best
+    shown passage, which therefore has relevance 1. The n-grams have 2 to 5 characters, folded as in
+    :func:`mirage.text.tokenize`. Each weighs ``log(1 + (n - d + 0.5) / (d + 0.5))`` if ``d`` of the
+    ``n`` shown passages have it, the inverse document frequency of BM25 (Robertson and Zaragoza
+    2009). If no shown passage shares anything with the query, all have relevance 0. If nothing is
+    cited, the value is 0. Not computed if no passage answers the query.
     """
     gap = nothing_to_cite(item)
     if gap is not None:
@@ -343,28 +385,31 @@ def relevance_lexical(item: Answered) -> float | NotComputed:
     texts = passage_texts(item, item.shown)
     if isinstance(texts, NotComputed):
         return texts
-    near = _nearness(item.query.text, texts, item.query.language)
-    return sum(near[item.shown.index(passage)] for passage in citations) / len(citations)
+    relevance = _relative_relevance(item.query.text, texts, item.query.language)
+    return sum(relevance[item.shown.index(passage)] for passage in citations) / len(citations)
 
 
 @lru_cache(maxsize=4096)
-def _nearness(query: str, passages: tuple[str, ...], code: str) -> tuple[float, ...]:
-    """Nearness of each passage to the query, the best being 1."""
-    text = _folded(query, code)
-    runs = [_run_ends(text, _folded(passage, code)) for passage in passages]
+def _relative_relevance(query: str, passages: tuple[str, ...], code: str) -> tuple[float, ...]:
+    """Return the relevance of each passage to the query, divided by that of the best."""
+    text = _join_tokens(query, code)
+    runs = [_run_ends(text, _join_tokens(passage, code)) for passage in passages]
     shared = np.stack(runs) - np.arange(len(text))
-    place = {text[i : i + n]: (i, n) for n in GRAM_LENGTHS for i in range(len(text) - n + 1)}
-    start, length = np.array([*place.values()], dtype=np.int64).reshape(-1, 2).T
-    holds = shared[:, start] >= length  # a row a passage, a column an n-gram
+    # Each distinct n-gram counts once, at the last position where it occurs.
+    positions = {text[i : i + n]: (i, n) for n in GRAM_LENGTHS for i in range(len(text) - n + 1)}
+    start, length = np.array([*positions.values()], dtype=np.int64).reshape(-1, 2).T
+    holds = shared[:, start] >= length  # shape (passages, n-grams)
     holders = holds.sum(axis=0)
     weight = np.log(1 + (len(passages) - holders + 0.5) / (holders + 0.5))
-    near = (holds * weight).sum(axis=1)
-    return tuple((near / near.max()).tolist()) if near.any() else (0.0,) * len(passages)
+    relevance = (holds * weight).sum(axis=1)
+    return (
+        tuple((relevance / relevance.max()).tolist()) if relevance.any() else (0.0,) * len(passages)
+    )
 
 
 @lru_cache(maxsize=4096)
-def _folded(text: str, code: str) -> str:
-    """The tokens of a text as one string, spaces around words where the script has them."""
+def _join_tokens(text: str, code: str) -> str:
+    """Return the tokens of a text as one string, with spaces if the script has them."""
     entry = Language.of(code)
     tokens = tokenize(text, entry)
     if not tokens:

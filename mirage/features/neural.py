@@ -1,4 +1,4 @@
-"""Support by an NLI model, and relevance by a reranker: what needs the extra ``neural``.
+"""Support by an NLI model and relevance by a reranker; these features need the extra ``neural``.
 
 MIRAGE-Bench (arXiv 2410.13716), section 4.1 and appendix A, "Support" and "Reranker score". Both
 are means over pairs of texts, and the pairs of many responses are scored together.
@@ -31,54 +31,75 @@ __all__ = ["NeuralFeature", "reranker_score", "support_entailment", "support_neu
 
 
 def support_entailment(nli: NLI) -> NeuralFeature:
-    """How probable it is that the cited passages entail the sentences that cite them.
+    """Return the feature that measures how far cited passages entail the sentences citing them.
 
-    The mean over the pairs of a sentence and a passage that it cites of the probability (softmax)
-    of entailment, with the passage as the premise and the sentence as the hypothesis; in [0, 1].
-    Sentences of the whole response count, of its reason as well as of its answer: it is in the
-    reason that the benchmark asks for citations. A sentence that cites nothing makes no pair, and
-    a response without any pair has 0. The premise is the passage's title and text. Not computed
-    where no passage answers the query (there a good response cites nothing), and where a cited
-    passage has no text.
+    Its value is the mean probability (softmax) of entailment over all pairs of a sentence and a
+    passage that it cites, in [0, 1]. The passage's title and text are the premise and the sentence
+    is the hypothesis. Sentences of the reason count as well as those of the answer, because the
+    benchmark asks for citations in the reason. A sentence without citations forms no pair, and a
+    response without any pair gets 0. Not computed if no passage answers the query, because a good
+    response then cites nothing, and if a cited passage has no text.
+
+    Args:
+        nli: The NLI model.
 
     Raises:
-        NeuralError: the model does not name a label entailment.
+        NeuralError: The model has no label named entailment.
     """
-    return _support("entailment", nli)
+    return _support_feature("entailment", nli)
 
 
 def support_neutral(nli: NLI) -> NeuralFeature:
-    """As :func:`support_entailment`, with the probability that the two have no bearing.
+    """Return the feature that measures how far cited passages neither entail nor contradict.
+
+    It is :func:`support_entailment` with the probability of the label neutral instead of
+    entailment.
+
+    Args:
+        nli: The NLI model.
 
     Raises:
-        NeuralError: the model does not name a label neutral, as those with two labels do not.
+        NeuralError: The model has no label named neutral, as models with two labels do not.
     """
-    return _support("neutral", nli)
+    return _support_feature("neutral", nli)
 
 
-def _support(label: str, nli: NLI) -> NeuralFeature:
+def _support_feature(label: str, nli: NLI) -> NeuralFeature:
+    """Return the feature for one label of an NLI model."""
     column = nli.column(label)
     return NeuralFeature(
-        f"support_{label}", _supported_pairs, lambda pairs: nli.scores(pairs)[:, column], nli
+        f"support_{label}",
+        _premise_hypothesis_pairs,
+        lambda pairs: nli.scores(pairs)[:, column],
+        nli,
     )
 
 
 def reranker_score(reranker: Reranker) -> NeuralFeature:
-    """How relevant to the query the cited passages are: the mean of the reranker's logits.
+    """Return the feature that measures the relevance of the cited passages to the query.
 
-    Each cited passage counts once, by its title and text. Logits have no bounds, and no sigmoid is
-    applied. 0 where nothing is cited, as in the benchmark. Not computed where no passage answers
-    the query, and where a cited passage has no text.
+    Its value is the mean of the reranker's logits over the distinct cited passages, by their title
+    and text. Logits are unbounded and no sigmoid is applied. It is 0 if nothing is cited, as in the
+    benchmark. Not computed if no passage answers the query, and if a cited passage has no text.
+
+    Args:
+        reranker: The reranker.
     """
-    return NeuralFeature("reranker_score", _cited_pairs, reranker.scores, reranker)
+    return NeuralFeature("reranker_score", _query_passage_pairs, reranker.scores, reranker)
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class NeuralFeature:
-    """The mean score of the pairs of texts in a response; 0 for a response without any.
+    """The mean score of the text pairs of a response; 0 for a response without pairs.
 
-    Made by :func:`support_entailment`, :func:`support_neutral` and :func:`reranker_score`. It
-    stays in one process (``n_jobs=1``), and has an executor's workers score pairs.
+    :func:`support_entailment`, :func:`support_neutral` and :func:`reranker_score` make such
+    features. It runs in one process (``n_jobs=1``), but an executor's workers can score the pairs.
+
+    Attributes:
+        name: The name of the feature.
+        pairs: Returns the pairs of a response, or why there are none.
+        score: Returns one score per pair.
+        scorer: The model.
     """
 
     name: str
@@ -90,9 +111,10 @@ class NeuralFeature:
         return self.name
 
     def compute(self, batch: Sequence[Answered]) -> list[float | NotComputed]:
-        """One value for each answered query; the pairs of all of them are scored together."""
+        """Return one value for each answered query; all pairs are scored together."""
         entries = [self.pairs(item) for item in batch]
-        scores = iter(self.score(_all_of(entries)).tolist())
+        # All pairs are scored in one call, then handed out to the responses in the same order.
+        scores = iter(self.score(_flatten_pairs(entries)).tolist())
         return [
             entry
             if isinstance(entry, NotComputed)
@@ -101,22 +123,28 @@ class NeuralFeature:
         ]
 
     def compute_ahead(self, batches: Iterable[Sequence[Answered]], executor: Executor) -> None:
-        """Have workers score what :meth:`compute` of each of these batches will ask for."""
-        asked = (_all_of(map(self.pairs, batch)) for batch in batches)
-        self.scorer.compute_ahead(asked, executor)
+        """Let an executor's workers score the pairs that :meth:`compute` will need.
+
+        Args:
+            batches: The batches that :meth:`compute` will get.
+            executor: Runs the model on its workers.
+        """
+        pairs = (_flatten_pairs(map(self.pairs, batch)) for batch in batches)
+        self.scorer.compute_ahead(pairs, executor)
 
 
-def _all_of(entries: Iterable[Sequence[Pair] | NotComputed]) -> list[Pair]:
+def _flatten_pairs(entries: Iterable[Sequence[Pair] | NotComputed]) -> list[Pair]:
     return [pair for entry in entries if not isinstance(entry, NotComputed) for pair in entry]
 
 
-def _supported_pairs(item: Answered) -> list[Pair] | NotComputed:
+def _premise_hypothesis_pairs(item: Answered) -> list[Pair] | NotComputed:
+    """Return the pairs of each cited passage and the sentence that cites it."""
     gap = nothing_to_cite(item)
     if gap is not None:
         return gap
-    of_reason = _sentences_of_reason(item.parsed.reason, item.query.language, item.shown)
+    reason_sentences = _sentences_of_reason(item.parsed.reason, item.query.language, item.shown)
     pairs: list[Pair] = []
-    for sentence in (*of_reason, *item.parsed.sentences):
+    for sentence in (*reason_sentences, *item.parsed.sentences):
         premises = passage_texts(item, sentence.citations)
         if isinstance(premises, NotComputed):
             return premises
@@ -125,12 +153,15 @@ def _supported_pairs(item: Answered) -> list[Pair] | NotComputed:
 
 
 @lru_cache(maxsize=4096)
-def _sentences_of_reason(reason: str, code: str, shown: tuple[str, ...]) -> tuple[Sentence, ...]:
-    # With both headings before it, all of it is read as an answer.
-    return parse(f"##Reason:\n##Answer: {reason}", code, shown).sentences
+def _sentences_of_reason(
+    reason: str, code: str, passage_ids: tuple[str, ...]
+) -> tuple[Sentence, ...]:
+    # With both headings before it, the parser reads all of the reason as an answer.
+    return parse(f"##Reason:\n##Answer: {reason}", code, passage_ids).sentences
 
 
-def _cited_pairs(item: Answered) -> list[Pair] | NotComputed:
+def _query_passage_pairs(item: Answered) -> list[Pair] | NotComputed:
+    """Return the pairs of the query and each cited passage."""
     passages = nothing_to_cite(item) or passage_texts(item, item.parsed.citations)
     if isinstance(passages, NotComputed):
         return passages

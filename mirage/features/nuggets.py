@@ -1,8 +1,9 @@
-"""Nugget recall: how many of the facts that a good answer holds an LLM finds in an answer.
+"""Nugget recall: the share of the facts of a good answer that an LLM recognises in an answer.
 
-The method of TREC's RAG track, AutoNuggetizer (Pradeep et al. 2024, arXiv 2411.09607; 2025, arXiv
-2504.15068): an LLM lists a query's facts, its nuggets, once, and then assigns to each nugget how
-far an answer supports it. The kinds, labels and scores are the track's; the wording is our own.
+The method is that of TREC's RAG track, AutoNuggetizer (Pradeep et al. 2024, arXiv 2411.09607; 2025,
+arXiv 2504.15068). An LLM lists a query's facts, its nuggets, once. It then labels how far an answer
+supports each nugget. The kinds, labels and scores are the track's; the wording of the prompts is
+our own.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from typing import Any, Literal, NamedTuple, get_args
 from mirage.errors import FeatureError, UnknownNameError
 from mirage.features.base import Answered, Definition, Facts, NotComputed
 from mirage.features.overlap import reference_answer
-from mirage.features.rated import unanswered
+from mirage.features.rated import missing_value
 from mirage.languages import Language
 from mirage.llm import LLM
 from mirage.llm.questions import Form, Outcome, Question, ask_all
@@ -27,22 +28,32 @@ __all__ = ["Nugget", "NuggetRecall", "Score", "nugget_recall"]
 Importance = Literal["vital", "okay"]
 
 Score = Literal["all", "all_strict", "vital", "vital_strict", "weighted", "weighted_strict"]
-"""The track's six scores; see :func:`nugget_recall`."""
+"""The six scores of the track; see :func:`nugget_recall`."""
 
 Label = Literal["support", "partial_support", "not_support"]
 Labels = tuple[Label, ...]
 
 _PRIMARY: Score = "vital_strict"
-_MOST = 20  # nuggets of a query, as in the track
-_TOGETHER = 10  # nuggets that are assigned in one call, as in the track
+_MOST_NUGGETS = 20  # nuggets of a query, as in the track
+_PER_CALL = 10  # nuggets that are labelled in one call, as in the track
 
 
 @dataclass(frozen=True, slots=True)
 class Nugget:
-    """One fact, which is ``vital`` to a good answer, or ``okay``: worth saying, but not needed.
+    """One fact of a good answer.
+
+    Attributes:
+        text: The fact.
+        importance: ``vital`` if a good answer needs it (the default), ``okay`` if it is only worth
+            mentioning.
 
     Raises:
-        FeatureError: the text is empty, or the importance another word.
+        FeatureError: The text is empty, or the importance is another word.
+
+    Example:
+        >>> from mirage.features import Nugget
+        >>> Nugget("The bridge opened in 1932.").importance
+        'vital'
     """
 
     text: str
@@ -50,10 +61,11 @@ class Nugget:
 
     def __post_init__(self) -> None:
         if not self.text.strip():
-            raise FeatureError("a nugget needs a text")
+            raise FeatureError("a nugget must have a text")
         if self.importance not in get_args(Importance):
             raise FeatureError(
-                f"nugget {self.text!r} has importance {self.importance!r}; it is 'vital' or 'okay'"
+                f"importance of nugget {self.text!r} must be 'vital' or 'okay', got "
+                f"{self.importance!r}"
             )
 
 
@@ -69,52 +81,55 @@ def nugget_recall(
     *,
     nuggets: Mapping[str, Sequence[Nugget | str]] | None = None,
 ) -> NuggetRecall:
-    """The share of a query's nuggets that the answer supports, from 0 to 1.
+    """Return the feature that measures the share of a query's nuggets that the answer supports.
 
-    A query's nuggets are listed in one call, from the reference's answer and the relevant
-    passages among those of the query, in the query's language: 20 at most, at least one of them
-    vital. They are the same for every model, and listed once for all of them. Then ten at a time
-    are labelled ``support``, ``partial_support`` or ``not_support``, by the answer without its
-    reason and citations. With ``c`` = 1, 0.5 and 0 for these labels (strict: 1, 0, 0), the scores
-    are those of Pradeep et al. 2024 (arXiv 2411.09607, section 3.5):
+    One call lists a query's nuggets, in its language, from the reference's answer and the query's
+    relevant passages: 20 at most, with at least one vital. They are the same for every model and
+    are listed only once. Further calls label ten nuggets at a time as ``support``,
+    ``partial_support`` or ``not_support``, by the answer without its reason and citations. With
+    ``c`` = 1, 0.5 and 0 for these labels (strict: 1, 0, 0), the scores are those of Pradeep et al.
+    2024 (arXiv 2411.09607, section 3.5), from 0 to 1:
 
-    - ``all``, ``all_strict``: the mean of ``c`` over all nuggets;
-    - ``vital``, ``vital_strict``: the mean over the vital nuggets; strict, it is the track's
-      primary score, and the one by default;
+    - ``all``, ``all_strict``: the mean of ``c`` over all nuggets.
+    - ``vital``, ``vital_strict``: the mean over the vital nuggets. ``vital_strict`` is the default
+      and the track's primary score.
     - ``weighted``, ``weighted_strict``: ``(V + 0.5 O) / (v + 0.5 o)``, with ``V`` and ``O`` the
       sums of ``c`` over the ``v`` vital and the ``o`` okay nuggets.
 
-    The feature is named ``nugget_recall`` by default, and ``nugget_recall_weighted`` and the like
-    for other scores; with a cache, several of them cost no more calls than one that counts all.
-    The track lists nuggets passage after passage and weighs them in further calls; here one call
-    does both, for a query has few relevant passages.
+    The feature is named ``nugget_recall`` for the default score, and ``nugget_recall_weighted`` and
+    so on for the others. With a cache, several scores cost no more calls than one that counts all
+    nuggets. The track lists nuggets passage by passage and rates their importance in further calls.
+    Here one call does both, since a query has few relevant passages.
 
-    An empty answer has 0, without a call. Not computed where no passage answers the query, where
-    it has neither a reference nor the text of a relevant passage, where a call fails, and where
-    six answers of the LLM hold no list that can be read.
+    An empty answer gets 0 without a call. Not computed if no passage answers the query, if it has
+    neither a reference nor the text of a relevant passage, if a call fails, or if six outputs of
+    the LLM have no readable list.
 
     Args:
-        llm: lists the nuggets, and labels them.
-        score: which of the six.
-        nuggets: your own, by query id; a plain text is a vital nugget. None are listed then, a
-            query without an entry has no value, and one with an entry has it also where no
-            passage answers it.
+        llm: Lists the nuggets and labels them.
+        score: One of the six scores.
+        nuggets: Your own nuggets, by query id; a plain text is a vital nugget. By default the LLM
+            lists the nuggets. If nuggets are given, it lists none. A query without an entry then
+            has no value, and one with an entry has a value even if no passage answers it.
 
     Raises:
-        UnknownNameError: there is no such score.
-        FeatureError: a query is given an empty list, or a nugget without a text.
+        UnknownNameError: There is no such score.
+        FeatureError: A query has an empty list of nuggets, or a nugget has no text.
     """
     if score not in get_args(Score):
         raise UnknownNameError("nugget score", score, get_args(Score))
-    own = None if nuggets is None else {id_: _own(id_, nuggets[id_]) for id_ in nuggets}
-    return NuggetRecall(_name(score), llm, score, own)
+    user_nuggets = (
+        None if nuggets is None else {id_: _check_nuggets(id_, nuggets[id_]) for id_ in nuggets}
+    )
+    return NuggetRecall(_name(score), llm, score, user_nuggets)
 
 
 def _name(score: Score) -> str:
     return "nugget_recall" if score == _PRIMARY else f"nugget_recall_{score}"
 
 
-def _own(query_id: str, nuggets: Sequence[Nugget | str]) -> Nuggets:
+def _check_nuggets(query_id: str, nuggets: Sequence[Nugget | str]) -> Nuggets:
+    """Return a query's nuggets from the user, the vital ones first."""
     texts = [n for n in nuggets if not isinstance(n, Nugget)]
     blank = any(not isinstance(text, str) or not text.strip() for text in texts)
     if isinstance(nuggets, str) or not nuggets or blank:
@@ -127,9 +142,15 @@ def _own(query_id: str, nuggets: Sequence[Nugget | str]) -> Nuggets:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class NuggetRecall:
-    """The share of nuggets that an answer supports; made by :func:`nugget_recall`.
+    """The share of nuggets that an answer supports; :func:`nugget_recall` makes such features.
 
     The responses of a batch are rated concurrently, in one process (``n_jobs=1``).
+
+    Attributes:
+        name: The name of the feature.
+        llm: Lists the nuggets and labels them.
+        score: One of the six scores.
+        nuggets: The user's nuggets by query id; ``None`` if the LLM lists them.
     """
 
     name: str
@@ -142,14 +163,14 @@ class NuggetRecall:
         return self.name
 
     def compute(self, batch: Sequence[Answered]) -> list[float | NotComputed]:
-        """A recall for each answered query; a call that fails leaves the others.
+        """Return a recall for each answered query; a failed call leaves the others intact.
 
         Raises:
-            LLMError: there is no key for OpenAI.
+            LLMError: There is no key for OpenAI.
         """
         sources = [self._source(item) for item in batch]
         answering = zip(batch, sources, strict=True)
-        # An answer without a text is 0, whatever the nuggets are.
+        # An empty answer gets 0 with any nuggets, so none have to be listed for it.
         failed = self._list_new(source for item, source in answering if not _is_empty(item))
         entries = [
             self._entry(item, failed.get(source, source))
@@ -162,6 +183,7 @@ class NuggetRecall:
         ]
 
     def _source(self, item: Answered) -> Source:
+        """Return the user's nuggets of a query, or the question that lists nuggets."""
         if self.nuggets is None:
             return _listing_question(item)
         nuggets = self.nuggets.get(item.query.id)
@@ -172,44 +194,44 @@ class NuggetRecall:
         return nuggets
 
     def _list_new(self, sources: Iterable[Source]) -> dict[Source, NotComputed]:
-        """List the nuggets by each question that is new, once; why those have none that failed."""
+        """List the nuggets of each new question once; return the reasons of those that failed."""
         failed: dict[Source, NotComputed] = {}
         questions = dict.fromkeys(source for source in sources if isinstance(source, Question))
         new = [question for question in questions if self._key(question) not in self._listed]
         for question, outcome in zip(new, ask_all(self.llm, new, progress=False), strict=True):
             if outcome.value is None:
-                failed[question] = unanswered(self.llm, outcome, f"no {question.form.sought}")
+                failed[question] = missing_value(self.llm, outcome, f"no {question.form.sought}")
             else:
                 self._listed[self._key(question)] = outcome.value
         return failed
 
     def _key(self, question: Question[Nuggets]) -> bytes:
-        return self.llm.digest(question.messages)  # prompts are long
+        return self.llm.digest(question.messages)  # prompts are too long to keep as keys
 
     def _entry(self, item: Answered, source: Source) -> list[_Part] | float | NotComputed:
-        """The value, where it is known; otherwise what has to be labelled for it."""
+        """Return the value if it is already known, otherwise the parts that have to be labelled."""
         if isinstance(source, NotComputed):
             return source
         if _is_empty(item):
             return 0.0
         nuggets = self._listed[self._key(source)] if isinstance(source, Question) else source
         parts = []
-        for start in range(0, len(nuggets), _TOGETHER):
-            some = nuggets[start : start + _TOGETHER]
+        for start in range(0, len(nuggets), _PER_CALL):
+            some = nuggets[start : start + _PER_CALL]
             weights = [self._weight(nugget) for nugget in some]
-            if any(weights):  # else okay nuggets, of which the score counts none
+            if any(weights):  # else all are okay nuggets and the score counts only vital ones
                 parts.append(_Part(weights, _assigning_question(item, some)))
         return parts
 
     def _recall(
         self, parts: Sequence[_Part], outcomes: Iterator[Outcome[Labels]]
     ) -> float | NotComputed:
-        """The recall by the outcomes of these parts, which come next."""
+        """Return the recall by the next outcomes, which belong to these parts."""
         credit = total = 0.0
         missing: list[NotComputed] = []
         for (weights, question), outcome in zip(parts, outcomes, strict=False):
             if outcome.value is None:
-                missing.append(unanswered(self.llm, outcome, f"no {question.form.sought}"))
+                missing.append(missing_value(self.llm, outcome, f"no {question.form.sought}"))
                 continue
             pairs = zip(weights, outcome.value, strict=True)
             credit += sum(weight * self._credit(label) for weight, label in pairs)
@@ -217,17 +239,24 @@ class NuggetRecall:
         return missing[0] if missing else credit / total
 
     def _weight(self, nugget: Nugget) -> float:
+        """Return the weight of a nugget in the score."""
         if nugget.importance == "vital" or self.score.startswith("all"):
             return 1.0
         return 0.5 if self.score.startswith("weighted") else 0.0
 
     def _credit(self, label: Label) -> float:
+        """Return the credit that the score gives for a label."""
         partial = 0.0 if self.score.endswith("strict") else 0.5
         return {"support": 1.0, "partial_support": partial, "not_support": 0.0}[label]
 
 
 class _Part(NamedTuple):
-    """Nuggets that are labelled in one call: what each of them weighs, and the question."""
+    """Nuggets that are labelled in one call.
+
+    Attributes:
+        weights: The weight of each nugget.
+        question: The question to the LLM.
+    """
 
     weights: list[float]
     question: Question[Labels]
@@ -252,15 +281,15 @@ fact that another nugget holds.
 but can be left out. At least one is vital.
 - Begin with the most important, and give {most} at most."""
 
-_NO_FACTS = NotComputed("no passage answers the query, so that there are no nuggets to look for")
+_NO_FACTS = NotComputed("no passage answers the query, so there are no nuggets")
 _NO_SOURCE = NotComputed(
-    "the query has neither a reference nor a relevant passage with a text, from which to list "
-    "nuggets"
+    "the query has neither a reference nor a relevant passage with a text, so nuggets cannot be "
+    "listed"
 )
 
 
 def _listing_question(item: Answered) -> Question[Nuggets] | NotComputed:
-    """Depends on the query alone, so that all models share the answer to it."""
+    """Return the question that lists nuggets; it depends on the query alone, so models share it."""
     query = item.query
     if query.answerable is False:
         return _NO_FACTS
@@ -270,7 +299,7 @@ def _listing_question(item: Answered) -> Question[Nuggets] | NotComputed:
     texts += [("passage", passage.titled_text) for passage in relevant]
     if not texts:
         return _NO_SOURCE
-    task = _LISTING.format(language=Language.of(query.language).name, most=_MOST)
+    task = _LISTING.format(language=Language.of(query.language).name, most=_MOST_NUGGETS)
     return Question(task, "List nuggets", _LISTING_FORM, (("question", query.text), *texts))
 
 
@@ -286,6 +315,7 @@ the answer says; whether it is true plays no part."""
 
 
 def _assigning_question(item: Answered, nuggets: Nuggets) -> Question[Labels]:
+    """Return the question that labels nuggets by an answer."""
     material = (
         ("question", item.query.text),
         *((f"nugget-{n}", nugget.text) for n, nugget in enumerate(nuggets, 1)),
@@ -295,7 +325,7 @@ def _assigning_question(item: Answered, nuggets: Nuggets) -> Question[Labels]:
     return Question(_ASSIGNING, "Label the nuggets", form, material)
 
 
-# Reading ------------------------------------------------------------------------------------------
+# Parsing ------------------------------------------------------------------------------------------
 
 _IMPORTANCES: Mapping[str, Importance] = {"vital": "vital", "okay": "okay", "ok": "okay"}
 _LABEL = r"(?:(partial(?:ly)?|not?)[\s_-])?support(?:ed)?\b"
@@ -314,7 +344,9 @@ _MARKED_LABEL = rf"[*_{_QUOTES}]*+(?P<label>{_LABEL})"
 _OBJECT = r"\{(?:[^{}\[\]\"]|\"(?:[^\"\\]|\\.)*+\")*+\}"  # with no other and no list in it
 _NUGGET_LIST = re.compile(rf"\[\s*+{_OBJECT}(?:\s*+,\s*+{_OBJECT})*+\s*+\]\Z")
 _LIST_OF_OBJECTS = re.compile(r"\[(?=\s*+\{)")
-_TRIES = 50  # places where a list may begin, from the end on: each may be read to the end
+# Positions where a list may begin that are tried, counted from the end. Each may be read to the
+# end, so without a limit a hostile text takes quadratic time.
+_TRIES = 50
 _NUGGET_LINE = re.compile(
     rf"(?:{_NUMBER}|{_BULLET})(?P<kind>{_MARKED_KIND})(?P<fact>\S.*)", re.IGNORECASE
 )
@@ -328,59 +360,65 @@ _OPENED_LINE = re.compile(
 )
 
 
-LISTS = ((_OPENED_LIST, "("), (_OPENED_LINE, r"\1= "))  # nothing quoted reads as a list of ours
+# Texts in a prompt that look like a list are altered, so that they are not read as the output.
+LISTS = ((_OPENED_LIST, "("), (_OPENED_LINE, r"\1= "))
 
 
 def _without_end(text: str) -> str:
-    """A text without what may close around its list: a code block, an object."""
+    """Return the text without the signs that may follow its list, as of a code block or object."""
     return text.rstrip(" \t\r\n`}")
 
 
 def read_nuggets(text: str) -> Nuggets | None:
-    """The nuggets in the list that ends a text, the vital first; ``None`` where there is none.
+    """Return the nuggets in the list at the end of a text, vital ones first, or ``None``.
 
-    A JSON list, in a code block or not, or lines such as ``- [vital] a fact`` and ``vital: a
-    fact``. An object of the list holds two texts, one of which is ``vital`` or ``okay``. At least
-    one nugget is vital. Of two that say the same the second is left out, and so are those after
-    the twentieth.
+    The list is a JSON list, in a code block or not, or lines such as ``- [vital] a fact`` and
+    ``vital: a fact``. An object of a JSON list has two texts, one of which is ``vital`` or
+    ``okay``. At least one nugget has to be vital. Duplicates and nuggets after the twentieth are
+    dropped.
     """
     text = _without_end(text)
     distinct: dict[str, Nugget] = {}
-    for nugget in _nuggets_of_json(text) or _nuggets_of_lines(text):
+    for nugget in _parse_json_nuggets(text) or _parse_nugget_lines(text):
         distinct.setdefault(nugget.text.casefold(), nugget)
-    nuggets = _vital_first(distinct.values())[:_MOST]
+    nuggets = _vital_first(distinct.values())[:_MOST_NUGGETS]
     return nuggets if nuggets and nuggets[0].importance == "vital" else None
 
 
 def _vital_first(nuggets: Iterable[Nugget]) -> Nuggets:
+    # The sort is stable, so nuggets of the same importance keep their order.
     return tuple(sorted(nuggets, key=lambda nugget: nugget.importance != "vital"))
 
 
-def _nuggets_of_json(text: str) -> list[Nugget]:
+def _parse_json_nuggets(text: str) -> list[Nugget]:
     match = _last_list(text)
     try:
         entries = json.loads(match[0]) if match else []
     except ValueError:
         return []
-    nuggets = [nugget for entry in entries if (nugget := _nugget_of(entry)) is not None]
+    nuggets = [nugget for entry in entries if (nugget := _parse_nugget(entry)) is not None]
     return nuggets if len(nuggets) == len(entries) else []
 
 
 def _last_list(text: str) -> re.Match[str] | None:
-    """The list of objects that ends a text; within it, only a text may look like another."""
+    """Return the match of the list of objects that ends a text.
+
+    Brackets within the texts of the list may look like the start of another list.
+    """
     starts = deque((match.start() for match in _LIST_OF_OBJECTS.finditer(text)), _TRIES)
     lists = (_NUGGET_LIST.match(text, start) for start in starts)
     return next((match for match in lists if match is not None), None)
 
 
-def _nugget_of(entry: Mapping[str, Any]) -> Nugget | None:
+def _parse_nugget(entry: Mapping[str, Any]) -> Nugget | None:
+    """Return the nugget of a JSON object with one fact and one importance, else ``None``."""
     texts = [" ".join(value.split()) for value in entry.values() if isinstance(value, str)]
     facts = [text for text in texts if text.casefold() not in _IMPORTANCES]
     kinds = [_IMPORTANCES[text.casefold()] for text in texts if text not in facts]
     return Nugget(facts[0], kinds[0]) if len(facts) == len(kinds) == 1 and facts[0] else None
 
 
-def _nuggets_of_lines(text: str) -> list[Nugget]:
+def _parse_nugget_lines(text: str) -> list[Nugget]:
     nuggets: list[Nugget] = []
     for line in reversed([line for line in text.split("\n") if line.strip()]):
         match = _NUGGET_LINE.fullmatch(line.strip())
@@ -392,23 +430,28 @@ def _nuggets_of_lines(text: str) -> list[Nugget]:
 
 
 def read_labels(text: str, count: int) -> Labels | None:
-    """The ``count`` labels in the list that ends a text; ``None`` where there is none.
+    """Return the ``count`` labels in the list at the end of a text, or ``None``.
 
-    In brackets, with quotes or without, in a code block or not; or lines that are numbered from 1,
-    such as ``1. support``. Also ``supported``, ``Partially supported``, ``no support``.
+    The list is in brackets, with or without quotes, in a code block or not. It may also be lines
+    that are numbered from 1, such as ``1. support``. Variants such as ``supported``, ``Partially
+    supported`` and ``no support`` are accepted.
+
+    Args:
+        text: The output of the LLM.
+        count: Number of labels that the list must have.
     """
     text = _without_end(text)
     match = _LABEL_LIST.search(text)
     if match is not None:
-        labels = [_label(item.strip().strip(_QUOTES)) for item in match[1].split(",")]
+        labels = [_parse_label(item.strip().strip(_QUOTES)) for item in match[1].split(",")]
     else:
         last = [line for line in text.split("\n") if line.strip()][-count:]
-        labels = [_label_of_line(line, n) for n, line in enumerate(last, 1)]
+        labels = [_parse_label_line(line, n) for n, line in enumerate(last, 1)]
     readable = tuple(label for label in labels if label is not None)
     return readable if len(readable) == len(labels) == count else None
 
 
-def _label(text: str) -> Label | None:
+def _parse_label(text: str) -> Label | None:
     match = re.fullmatch(_LABEL, text, re.IGNORECASE)
     if match is None:
         return None
@@ -417,11 +460,11 @@ def _label(text: str) -> Label | None:
     return "partial_support" if match[1].casefold().startswith("partial") else "not_support"
 
 
-def _label_of_line(line: str, number: int) -> Label | None:
+def _parse_label_line(line: str, number: int) -> Label | None:
     match = _LABEL_LINE.fullmatch(line.strip())
     if match is None or int(match["number"]) != number:
         return None
-    return _label(match["label"])
+    return _parse_label(match["label"])
 
 
 # Forms --------------------------------------------------------------------------------------------

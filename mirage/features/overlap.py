@@ -1,4 +1,4 @@
-"""How much of an answer's wording is that of the reference's answer.
+"""Overlap in wording between an answer and the reference's answer.
 
 MIRAGE-Bench (arXiv 2410.13716), section 4.1 and appendix A, "Answer overlap".
 """
@@ -27,9 +27,10 @@ _EMPTY_REFERENCE = NotComputed("the reference of the query has an empty answer")
 
 
 def answer_bleu(item: Answered) -> float | NotComputed:
-    """sacrebleu's sentence BLEU / 100 of the answer against the reference's answer.
+    """Return the sentence BLEU of the answer against the reference's answer, from 0 to 1.
 
-    With the language's tokenizer and effective order (Post 2018, arXiv 1804.08771), in [0, 1].
+    It is sacrebleu's value divided by 100, with the language's tokenizer and effective order (Post
+    2018, arXiv 1804.08771). Not computed without a reference.
     """
     reference = reference_answer(item)
     if isinstance(reference, NotComputed):
@@ -39,7 +40,10 @@ def answer_bleu(item: Answered) -> float | NotComputed:
 
 
 def answer_rouge_l(item: Answered) -> float | NotComputed:
-    """ROUGE-L F-measure of the answer against the reference's answer, in [0, 1]."""
+    """Return the ROUGE-L F-measure of the answer against the reference's answer, from 0 to 1.
+
+    Not computed without a reference.
+    """
     reference = reference_answer(item)
     if isinstance(reference, NotComputed):
         return reference
@@ -48,24 +52,33 @@ def answer_rouge_l(item: Answered) -> float | NotComputed:
 
 
 def answer_char3(item: Answered) -> float | NotComputed:
-    """Share of the different runs of three characters of the reference's answer that the answer
-    holds, in [0, 1].
+    """Return the share of the reference's character 3-grams that the answer contains, from 0 to 1.
 
-    BERGEN's recall of character 3-grams (arXiv 2407.01102, appendix I), over the whole text and
-    without case: it needs no tokens, and an ending or another script costs little of it.
+    It is BERGEN's recall of character 3-grams (arXiv 2407.01102, appendix I), over the whole text
+    and without case, with each 3-gram counted once. It needs no tokenizer, and different endings or
+    scripts reduce it only a little. Not computed without a reference.
     """
     reference = reference_answer(item)
     if isinstance(reference, NotComputed):
         return reference
-    wanted = _runs_of_three(reference)
-    return len(wanted & _runs_of_three(item.parsed.answer_text)) / len(wanted)
+    reference_grams = _char3(reference)
+    return len(reference_grams & _char3(item.parsed.answer_text)) / len(reference_grams)
 
 
 def rouge_l(reference: Sequence[str], prediction: Sequence[str]) -> float:
-    """F-measure of the longest common subsequence of two token sequences (Lin 2004).
+    """Return the F-measure of the longest common subsequence of two token sequences (Lin 2004).
 
-    Equal to the ``rougeL`` F-measure of the rouge_score package on the same tokens. Computed here
-    because importing that package takes longer than everything else that a ranking does.
+    It equals the ``rougeL`` F-measure of the rouge_score package on the same tokens. It is computed
+    here because importing that package takes longer than the rest of a ranking.
+
+    Args:
+        reference: Tokens of the reference.
+        prediction: Tokens of the answer.
+
+    Example:
+        >>> from mirage.features.overlap import rouge_l
+        >>> round(rouge_l(["the", "blue", "Nile"], ["the", "Nile"]), 2)
+        0.8
     """
     if not reference or not prediction:
         return 0.0
@@ -75,12 +88,12 @@ def rouge_l(reference: Sequence[str], prediction: Sequence[str]) -> float:
 
 
 def longest_common_subsequence(a: Sequence[str], b: Sequence[str]) -> int:
-    """Length of the longest common subsequence, by bit vectors (Hyyrö 2004)."""
+    """Return the length of the longest common subsequence, by bit vectors (Hyyrö 2004)."""
     positions: dict[str, int] = {}
     for i, token in enumerate(a):
         positions[token] = positions.get(token, 0) | 1 << i
     everything = (1 << len(a)) - 1
-    # A zero bit at i: the best subsequence with a[: i + 1] is one longer than with a[:i].
+    # A zero bit at i: the longest subsequence for a[: i + 1] is one longer than that for a[:i].
     row = everything
     for token in b:
         matches = row & positions.get(token, 0)
@@ -89,23 +102,23 @@ def longest_common_subsequence(a: Sequence[str], b: Sequence[str]) -> int:
 
 
 def reference_answer(item: Answered) -> str | NotComputed:
-    """The reference's answer without its citations, or why there is none."""
+    """Return the reference's answer without its citations, or why there is none."""
     query = item.query
     if query.reference is None:
         return _NO_REFERENCE
-    answer = _parsed_answer(query.reference, query.language, query.passage_ids)
+    answer = _parse_reference(query.reference, query.language, query.passage_ids)
     return answer if answer.strip() else _EMPTY_REFERENCE
 
 
 @lru_cache(maxsize=4096)
-def _runs_of_three(text: str) -> frozenset[str]:
+def _char3(text: str) -> frozenset[str]:
     text = text.casefold()
     return frozenset(text[i : i + 3] for i in range(len(text) - 2)) or frozenset([text])
 
 
 @lru_cache(maxsize=4096)
-def _parsed_answer(reference: str, code: str, shown: tuple[str, ...]) -> str:
-    return parse(reference, code, shown).answer_text
+def _parse_reference(reference: str, code: str, passage_ids: tuple[str, ...]) -> str:
+    return parse(reference, code, passage_ids).answer_text
 
 
 @lru_cache(maxsize=4096)

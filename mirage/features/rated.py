@@ -1,8 +1,8 @@
 """Features that an LLM rates from 1 to 5: agreement with the reference, and fluency.
 
 MIRAGE-Bench (arXiv 2410.13716), section 4.1 and appendix A, "Answer overlap" and "Fluency". The
-scales, and the forms in which a rater answers, are those of its Figures 11 and 12; the wording is
-our own.
+scales and the forms of the rater's output are those of its Figures 11 and 12. The wording of the
+prompts is our own.
 """
 
 from __future__ import annotations
@@ -21,41 +21,57 @@ from mirage.llm.questions import BRACKETS, Form, Outcome, Question, ask_all, fin
 __all__ = ["RatedFeature", "answer_overlap", "fluency"]
 
 EMPTY_ANSWER = 1.0
-"""The grade of an empty answer, on both scales: it says nothing of the reference, and is no text.
-
-No LLM is asked for it.
-"""
+"""The grade of an empty answer on both scales, which is given without calling the LLM."""
 
 
 def answer_overlap(llm: LLM) -> RatedFeature:
-    """How well the answer agrees with the reference's answer, as an LLM grades it from 1 to 5.
+    """Return the feature by which an LLM grades agreement with the reference from 1 to 5.
 
-    1: beside the reference, or made up; 2: says honestly that it cannot answer, where the
-    reference can; 3: on the topic, with clear deviations; 4: acceptable, not complete; 5: right
-    and complete. The rater sees the question and both answers, without reasons and citations.
-    An empty answer is graded 1. Not computed where the query has no reference, where a call
-    fails, and where six answers of the rater end in no grade or were cut off.
+    - 1: off the point of the reference, or made up.
+    - 2: admits honestly that it cannot answer, although the reference can.
+    - 3: on the topic, with clear deviations.
+    - 4: acceptable, but incomplete.
+    - 5: right and complete.
+
+    The rater sees the question and both answers, without reasons and citations. An empty answer is
+    graded 1. Not computed if the query has no reference, if a call fails, or if six outputs of the
+    rater have no grade at the end or were cut off.
+
+    Args:
+        llm: The rater.
     """
     return RatedFeature("answer_overlap", llm, _overlap_question)
 
 
 def fluency(llm: LLM) -> RatedFeature:
-    """How clear and well organised the response is as a text, as an LLM grades it from 1 to 5.
+    """Return the feature by which an LLM grades the fluency of a response from 1 to 5.
 
-    1: a jumble; 2: sentences that stand side by side; 3: a thread with gaps; 4: well organised,
-    with a small flaw; 5: one clear text. Whether it is right plays no part. The rater sees the
-    question, the shown passages and the whole response. A response with an empty answer is graded
-    1. Not computed where a call fails, and where six answers of the rater open with no grade or
-    were cut off.
+    - 1: a jumble.
+    - 2: unconnected sentences.
+    - 3: a thread with gaps.
+    - 4: well organised, with a small flaw.
+    - 5: one clear text.
+
+    Whether the response is right does not matter. The rater sees the question, the shown passages
+    and the whole response. A response with an empty answer is graded 1. Not computed if a call
+    fails, or if six outputs of the rater have no grade at the beginning or were cut off.
+
+    Args:
+        llm: The rater.
     """
     return RatedFeature("fluency", llm, _fluency_question)
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class RatedFeature:
-    """A grade that an LLM gives to a response; made by :func:`answer_overlap` or :func:`fluency`.
+    """A grade by an LLM; :func:`answer_overlap` and :func:`fluency` make such features.
 
-    The responses of a batch are rated concurrently. It stays in one process (``n_jobs=1``).
+    The responses of a batch are rated concurrently. It runs in one process (``n_jobs=1``).
+
+    Attributes:
+        name: The name of the feature.
+        llm: The rater.
+        question: Returns the question to the rater, or why there is none.
     """
 
     name: str
@@ -66,12 +82,13 @@ class RatedFeature:
         return self.name
 
     def compute(self, batch: Sequence[Answered]) -> list[float | NotComputed]:
-        """A grade from 1.0 to 5.0 for each answered query; a call that fails leaves the others.
+        """Return a grade from 1.0 to 5.0 for each query; a failed call leaves the others intact.
 
         Raises:
-            LLMError: there is no key for OpenAI.
+            LLMError: There is no key for OpenAI.
         """
         entries: list[Question[int] | float | NotComputed] = [*map(self.question, batch)]
+        # An empty answer has a fixed grade, so the LLM is not called for it.
         for i, item in enumerate(batch):
             if isinstance(entries[i], Question) and not item.parsed.answer_text.strip():
                 entries[i] = EMPTY_ANSWER
@@ -84,18 +101,25 @@ class RatedFeature:
 
     def _grade(self, outcome: Outcome[int]) -> float | NotComputed:
         value = outcome.value
-        return unanswered(self.llm, outcome, "not rated") if value is None else float(value)
+        return missing_value(self.llm, outcome, "not rated") if value is None else float(value)
 
 
-def unanswered(llm: LLM, outcome: Outcome[Any], what: str) -> NotComputed:
-    """Return why a question has no value: the call failed, or its answer could not be parsed."""
-    failed = f"{what}: {outcome.failed}" if outcome.failed else ""
+def missing_value(llm: LLM, outcome: Outcome[Any], prefix: str) -> NotComputed:
+    """Return why a question has no value: the call failed, or its answer could not be parsed.
+
+    Args:
+        llm: The model that was called.
+        outcome: The outcome without a value.
+        prefix: Describes the missing value if the call failed, such as "not rated".
+    """
+    failed = f"{prefix}: {outcome.failed}" if outcome.failed else ""
     return NotComputed(failed or f"{llm.model} gave {outcome.invalid}", retry=True)
 
 
 _SOUGHT = "grade from 1 to 5"
 _RATING_IN_TEXT = re.compile(r"(?i)(?<![^\W_])(rating[\s*_]*+):(?=[\s*_]*+[1-5](?![0-9]))")
-_GRADES = (BRACKETS, (_RATING_IN_TEXT, r"\1 ="))  # broken for both features alike
+# Texts in a prompt that look like a grade are altered, so that a response cannot grade itself.
+_GRADES = (BRACKETS, (_RATING_IN_TEXT, r"\1 ="))
 
 
 # Answer overlap -----------------------------------------------------------------------------------
@@ -116,7 +140,7 @@ order or style is no deviation."""
 
 
 def read_overlap(text: str) -> int | None:
-    """The grade from 1 to 5 that ends a rater's output, as ``[[4]]``; ``None`` where there is none.
+    """Return the grade from 1 to 5 at the end of a rater's output, as ``[[4]]``, or ``None``.
 
     See :func:`mirage.llm.questions.final_verdict`.
     """
@@ -176,10 +200,10 @@ _RATING = re.compile(
 
 
 def read_fluency(text: str) -> int | None:
-    """The grade from 1 to 5 that opens a rater's output, as ``##Rating: 4``, or ``None``.
+    """Return the grade at the start of a rater's output, as ``##Rating: 4``, or ``None``.
 
-    In any case, bold or not, with or without ``#``, also ``4/5``. Behind it the line ends, or the
-    heading of the explanation follows: ``4 or 5`` and ``4.5`` are no grades.
+    Case, bold type and ``#`` are optional, and ``4/5`` is accepted. The line has to end after the
+    grade, or the heading of the explanation has to follow, so ``4 or 5`` and ``4.5`` are no grades.
     """
     match = _RATING.match(text)
     return None if match is None else int(match["grade"])

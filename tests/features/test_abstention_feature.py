@@ -1,4 +1,4 @@
-"""Right is who abstains where no passage answers, and answers where one does."""
+"""Abstention: a response should abstain if no passage answers the query, and answer otherwise."""
 
 from __future__ import annotations
 
@@ -37,15 +37,17 @@ def value(
         ("##Reason: Kein Abschnitt sagt es.\n##Answer:", 0, 0),
     ],
 )
-def test_right_is_what_the_query_asks_for(text: str, if_answerable: int, if_not: int) -> None:
+def test_abstaining_is_right_if_no_passage_answers(
+    text: str, if_answerable: int, if_not: int
+) -> None:
     assert value(text, True) == if_answerable
     assert value(text, False) == if_not
 
 
-def test_nothing_is_computed_where_nobody_knows() -> None:
+def test_no_value_if_answerable_is_not_set() -> None:
     result = value("Anna Berg.", None)
     assert isinstance(result, NotComputed)
-    assert "whether a passage answers" in result.reason
+    assert "unknown if a passage answers" in result.reason
 
 
 @pytest.mark.parametrize(
@@ -63,9 +65,11 @@ def test_an_invention_is_an_answer_that_no_passage_gives(text: str, expected: in
 
 @pytest.mark.parametrize(
     ("answerable", "reason"),
-    [(True, "a passage answers the query"), (None, "does not say whether a passage answers")],
+    [(True, "a passage answers the query"), (None, "it is unknown if a passage answers")],
 )
-def test_nothing_is_invented_where_a_passage_answers(answerable: bool | None, reason: str) -> None:
+def test_inventions_have_no_value_if_a_passage_answers(
+    answerable: bool | None, reason: str
+) -> None:
     result = value("Anna Berg.", answerable, "invention")
     assert isinstance(result, NotComputed)
     assert reason in result.reason
@@ -82,7 +86,7 @@ def test_nothing_is_invented_where_a_passage_answers(answerable: bool | None, re
         ("##Answer: Nicht Anna Berg baute ihn, sondern Karl Weber [1].", 1, 1),
     ],
 )
-def test_an_attempt_is_incorrect_as_far_as_it_is_not_right(
+def test_an_attempt_is_incorrect_by_the_missing_share(
     text: str, if_answerable: float, if_not: float
 ) -> None:
     answers = (("Anna Berg",), ("1901",))
@@ -91,7 +95,7 @@ def test_an_attempt_is_incorrect_as_far_as_it_is_not_right(
     assert value(text, False, "incorrect_attempt") == if_not
 
 
-def test_without_answers_nobody_knows_whether_an_attempt_is_right() -> None:
+def test_attempts_have_no_value_without_answers() -> None:
     result = value("Anna Berg.", True, "incorrect_attempt")
     assert isinstance(result, NotComputed)
     assert "no short answers" in result.reason

@@ -1,4 +1,4 @@
-"""Short answers and references: what is said counts, and not how."""
+"""Features of short answers and references compare facts, not wording."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def test_a_wrong_answer_counts_if_it_is_asserted_and_the_right_one_is_not() -> N
     assert value("wrong_answer", "I do not know.") == 0
 
 
-def test_what_the_question_holds_is_not_told_by_the_answer() -> None:
+def test_content_of_the_question_does_not_count_as_recalled() -> None:
     query = QUERY.model_copy(update={"text": "What is red?", "reference": "##Answer: Red is cab."})
     # Of " re", "red", "ed ", " is", "is ", " ca", "cab", "ab " the question holds the first five.
     assert value("reference_recall", "A cab.", query) == 1
@@ -49,7 +49,7 @@ def test_what_the_question_holds_is_not_told_by_the_answer() -> None:
     assert value("reference_recall", "Red is what is red.", query) == 0
 
 
-def test_without_gold_there_is_no_value_and_a_reason() -> None:
+def test_missing_values_have_a_reason() -> None:
     bare, unanswerable = QUERY.without_gold(), QUERY.model_copy(update={"answerable": False})
     for name, query, reason in (
         ("answer_match", bare, "no short answers"),
@@ -63,7 +63,7 @@ def test_without_gold_there_is_no_value_and_a_reason() -> None:
         assert reason in gap.reason
 
 
-def test_it_tells_right_from_wrong_on_answers_of_real_models(data_dir: Path) -> None:
+def test_recall_separates_right_from_wrong_answers_of_real_models(data_dir: Path) -> None:
     """HalluQA: 24 models, GPT-4's verdicts; ROUGE-L has an area of 0.691."""
     path = data_dir / "halluqa" / "zh.jsonl"
     if not path.exists():

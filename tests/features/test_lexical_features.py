@@ -1,4 +1,4 @@
-"""Support and relevance: worked by hand, as properties, and against real labels."""
+"""Lexical support and relevance: values worked by hand, properties, and real labels."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from mirage.dataset import MirageDataset
 from mirage.features import SUPPORTED_AT, NotComputed, answered, feature, sentence_support
-from mirage.features._content import held, held_by_sentence
+from mirage.features._content import word_match, word_match_by_sentence
 from mirage.features.lexical import _run_ends
 from mirage.languages import LANGUAGES
 from mirage.models import Passage, Query, Response
@@ -44,10 +44,10 @@ def value(name: str, text: str, query: Query = NILE) -> float:
 # Support ------------------------------------------------------------------------------------------
 
 
-def test_wording_by_hand() -> None:
+def test_wording_score_worked_by_hand() -> None:
     # Folded, the sentence is " xb " and so is the passage: 4 characters of 3 kinds. With one added
     # to each count and to the total, a space has (2 + 1) / 8 and each letter (1 + 1) / 8. All of
-    # it is one run, and all its words are held.
+    # it is one run, and the passage has all its words.
     bits = 2 * math.log2(8 / 3) + 2 * math.log2(8 / 2)
     expected = 0.6 + 0.4 * bits / (bits + 50)
     assert sentence_support("Xb.", ["xb!"], "en") == pytest.approx(expected)
@@ -58,47 +58,53 @@ def test_wording_by_hand() -> None:
         assert sentence_support("xb", passages, "en") == pytest.approx(expected)
 
 
-def matter(sentence: str, passages: list[str], **given: Any) -> float:
-    """The share of the matter, before a part of it counts in full."""
+def content_score(sentence: str, passages: list[str], **settings: Any) -> float:
+    """Return the content score before a part of it counts in full."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("mirage.features.lexical.ENOUGH_MATTER", 1.0)
-        patch.setattr("mirage.features.lexical.MATTER_SHARE", 1.0)
-        return sentence_support(sentence, passages, "en", **given)
+        patch.setattr("mirage.features.lexical.FULL_CONTENT_SHARE", 1.0)
+        patch.setattr("mirage.features.lexical.CONTENT_WEIGHT", 1.0)
+        return sentence_support(sentence, passages, "en", **settings)
 
 
-def test_matter_by_hand() -> None:
-    # Of two words of five letters one is held; the other counts half, for it may be phrasing.
+def test_content_score_worked_by_hand() -> None:
+    # The passage has one of two words of five letters; the other may be phrasing and counts half.
     passage = ["Heron."]
-    assert matter("The heron zooms.", passage) == pytest.approx(5 / (5 + 5 / 2))
+    assert content_score("The heron zooms.", passage) == pytest.approx(5 / (5 + 5 / 2))
     # ... or twice, if another shown passage holds it.
-    assert matter("The heron zooms.", passage, others=["zooms"]) == pytest.approx(5 / (5 + 2 * 5))
+    assert content_score("The heron zooms.", passage, others=["zooms"]) == pytest.approx(
+        5 / (5 + 2 * 5)
+    )
     # The question holds "heron", which counts for half as many letters.
-    asked = matter("The heron zooms.", passage, question="Which heron?")
-    assert asked == pytest.approx(2.5 / (2.5 + 5 / 2))
+    with_question = content_score("The heron zooms.", passage, question="Which heron?")
+    assert with_question == pytest.approx(2.5 / (2.5 + 5 / 2))
     # A number counts ten letters, unless the question states it or it is that of an item.
-    assert matter("Heron 7.", passage) == pytest.approx(5 / (5 + 10))
-    assert matter("Heron 7.", ["Heron 7."]) == matter("Heron 7.", passage, question="7?") == 1
-    assert matter("7. Heron", passage) == 1
+    assert content_score("Heron 7.", passage) == pytest.approx(5 / (5 + 10))
+    assert (
+        content_score("Heron 7.", ["Heron 7."])
+        == content_score("Heron 7.", passage, question="7?")
+        == 1
+    )
+    assert content_score("7. Heron", passage) == 1
 
 
-def test_a_word_is_held_in_another_form() -> None:
+def test_a_word_matches_another_form() -> None:
     # " da", "dar", "ark", "rke", "ker": "dark" has three of five.
-    assert held("darker", "Dark.", "en") == pytest.approx((3 / 5 - 0.3) / 0.4)
-    assert held("dark", "Darker.", "en") == 1
-    assert held("dark", "Arkansas", "en") < 0.5
-    assert held_by_sentence("dark", "It is dark. It was day.", "en") == (1, 0)
-    assert held("河流", "长河流入大海。", "zh") == 1
-    assert held("河流", "河水流入大海。", "zh") == 0
+    assert word_match("darker", "Dark.", "en") == pytest.approx((3 / 5 - 0.3) / 0.4)
+    assert word_match("dark", "Darker.", "en") == 1
+    assert word_match("dark", "Arkansas", "en") < 0.5
+    assert word_match_by_sentence("dark", "It is dark. It was day.", "en") == (1, 0)
+    assert word_match("河流", "长河流入大海。", "zh") == 1
+    assert word_match("河流", "河水流入大海。", "zh") == 0
 
 
-def test_words_far_apart_hold_less_than_together() -> None:
+def test_words_in_one_place_support_more_than_words_far_apart() -> None:
     far = "The heron fishes. It rains. It snows. It is late. It is cold. Whoever zooms falls."
     near = "The heron zooms. It rains. It snows. It is late. It is cold. Whoever fishes falls."
-    assert matter("Herons zoom.", [far]) < matter("Herons zoom.", [near])
+    assert content_score("Herons zoom.", [far]) < content_score("Herons zoom.", [near])
 
 
 def test_an_unknown_number_halves_the_wording(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("mirage.features.lexical.MATTER_SHARE", 0.0)
+    monkeypatch.setattr("mirage.features.lexical.CONTENT_WEIGHT", 0.0)
     passage = ["The tower was opened in the year 1889 and is 330 metres high."]
 
     def support(year: int, before: str = "") -> float:
@@ -112,9 +118,9 @@ def test_an_unknown_number_halves_the_wording(monkeypatch: pytest.MonkeyPatch) -
 
 def test_more_of_a_passage_is_not_less_support() -> None:
     passage = ["Divers found the wreck of the ship in 1985, at a depth of 3,800 metres."]
-    said = ["Zebras eat grass.", "Zebras found grass.", "Divers found grass."]
-    said += ["Divers found the wreck.", "Divers found the wreck of the ship in 1985."]
-    supports = [sentence_support(sentence, passage, "en") for sentence in said]
+    sentences = ["Zebras eat grass.", "Zebras found grass.", "Divers found grass."]
+    sentences += ["Divers found the wreck.", "Divers found the wreck of the ship in 1985."]
+    supports = [sentence_support(sentence, passage, "en") for sentence in sentences]
     assert supports == sorted(supports)
     assert supports[-1] > SUPPORTED_AT > supports[0]
 
@@ -165,14 +171,14 @@ TOLD = {
 
 @pytest.mark.parametrize("code", TOLD)
 def test_a_paraphrase_is_nearer_to_a_quote_than_to_an_invention(code: str) -> None:
-    said, told, invented = TOLD[code]
+    true_text, reworded_text, false_text = TOLD[code]
     # The passage also says something else, as passages do.
-    passage = [f"{said} {TOLD[code][0].replace('70', '100')}"]
+    passage = [f"{true_text} {TOLD[code][0].replace('70', '100')}"]
     quote, paraphrase, invention = (
-        sentence_support(text, passage, code) for text in (said, told, invented)
+        sentence_support(text, passage, code) for text in (true_text, reworded_text, false_text)
     )
     assert quote - paraphrase < paraphrase - invention
-    assert sentence_support(told.replace("70", "38"), passage, code) < paraphrase
+    assert sentence_support(reworded_text.replace("70", "38"), passage, code) < paraphrase
 
 
 @settings(max_examples=100, deadline=None)
@@ -199,11 +205,13 @@ def test_support_is_between_0_and_1(sentence: str, passages: list[str], code: st
 
 
 def test_support_counts_cited_passages_only() -> None:
-    said = "The Nile is the longest river in Africa"
-    right, wrong, none = (value("support_lexical", f"{said}{c}.") for c in (" [1]", " [3]", ""))
+    statement = "The Nile is the longest river in Africa"
+    right, wrong, none = (
+        value("support_lexical", f"{statement}{c}.") for c in (" [1]", " [3]", "")
+    )
     assert right > SUPPORTED_AT > wrong > none == 0
-    everything = value("support_lexical_all", f"{said}.")
-    assert everything == value("support_lexical_all", f"{said} [3].") > SUPPORTED_AT
+    everything = value("support_lexical_all", f"{statement}.")
+    assert everything == value("support_lexical_all", f"{statement} [3].") > SUPPORTED_AT
 
 
 def test_support_is_the_mean_over_sentences() -> None:
@@ -216,11 +224,13 @@ def test_support_is_the_mean_over_sentences() -> None:
     assert value("support_lexical", "The Nile is the longest river in Africa.") == 0
 
 
-def test_a_sentence_without_news_weighs_nothing() -> None:
-    said = "The Nile is 6,650 km long [1]."
-    asked = "Which river is the longest in Africa?"
-    assert value("support_lexical", f"{asked} {said}") == value("support_lexical", said)
-    assert value("support_lexical", f"{asked} [1]") > 0  # with no other all weigh the same
+def test_a_sentence_that_repeats_the_question_weighs_nothing() -> None:
+    statement = "The Nile is 6,650 km long [1]."
+    question = "Which river is the longest in Africa?"
+    assert value("support_lexical", f"{question} {statement}") == value(
+        "support_lexical", statement
+    )
+    assert value("support_lexical", f"{question} [1]") > 0  # with no other all weigh the same
 
 
 @pytest.mark.parametrize("name", ["support_lexical", "support_lexical_all", "relevance_lexical"])
@@ -236,7 +246,7 @@ def test_empty_answers_and_unknown_passages(name: str) -> None:
     assert "'9#9'" in missing.reason
 
 
-def test_titles_are_read() -> None:
+def test_titles_count_as_text_of_passages() -> None:
     titled = Passage(id="1#0", title="Kilimanjaro National Park", text="It lies in Tanzania.")
     query = Query(id="t", language="en", text="Where?", passages=(titled,))
     bare = Query(
@@ -256,14 +266,16 @@ def test_references_are_supported_by_what_they_cite(code: str) -> None:
         for sentence in answered(
             query, Response(query_id="r", text=query.reference)
         ).parsed.sentences:
-            others = [
+            other_passages = [
                 p for p in query.passages if p.id not in {*sentence.citations, *query.relevant}
             ]
             if not sentence.citations:
                 continue
             cited = [query[passage].text for passage in sentence.citations]
             right.append(sentence_support(sentence.text, cited, code))
-            wrong.append(max(sentence_support(sentence.text, [p.text], code) for p in others))
+            wrong.append(
+                max(sentence_support(sentence.text, [p.text], code) for p in other_passages)
+            )
     assert len(right) >= 30
     # The other passages tell the same of something else, in the same words: the best of them
     # holds much of a true sentence too, but hardly ever as much as what the sentence cites.
@@ -274,9 +286,9 @@ def test_references_are_supported_by_what_they_cite(code: str) -> None:
 # Relevance ----------------------------------------------------------------------------------------
 
 
-def test_relevance_by_hand() -> None:
+def test_relevance_worked_by_hand() -> None:
     # "xyz" folds to " xyz ". Of its n-grams the first passage (" xy ") holds " x", "xy" and " xy",
-    # the second (" z ") holds "z " only; each is held by one of two passages and weighs the same.
+    # the second (" z ") has "z " only; one of two passages has each, so all weigh the same.
     passages = (Passage(id="1#0", text="xy"), Passage(id="2#0", text="z"))
     query = Query(id="q", language="en", text="xyz", passages=passages)
     assert value("relevance_lexical", "So [1].", query) == 1
@@ -300,7 +312,7 @@ def test_the_best_shown_passage_has_relevance_one() -> None:
     assert value("relevance_lexical", "The Congo [2].") < 1
 
 
-def test_nothing_in_common_is_zero() -> None:
+def test_relevance_without_shared_grams_is_zero() -> None:
     assert value("relevance_lexical", "So [1].", NILE.model_copy(update={"text": "何ですか"})) == 0
     assert value("relevance_lexical", "So [1].", NILE.model_copy(update={"text": "?!"})) == 0
 

@@ -1,4 +1,4 @@
-"""Support by NLI and the reranker's score, on small real models that are made on the spot.
+"""Support by NLI and the reranker's score, with small real models that the tests create.
 
 Expected scores come from transformers and sentence-transformers, one pair at a time.
 """
@@ -34,7 +34,7 @@ from mirage.text import parse
 
 LONGEST = 128
 QUERIES = 14
-"""Of a language: as many as small vocabularies have room for the characters of."""
+"""Queries per language, so few that a small vocabulary covers their characters."""
 SCRIPTS = ("en", "ar", "hi", "te", "th", "ja", "ko", "zh", "ru")
 PAPER = (
     "target_language",
@@ -55,7 +55,7 @@ PAPER = (
 
 
 class Zoo:
-    """Makes small models with real tokenizers, of three architectures, in folders."""
+    """A maker of small models of three architectures, with real tokenizers, in folders."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -82,7 +82,7 @@ class Zoo:
             "position_biased_input": False,
             "type_vocab_size": 0,
         }
-        made = AutoConfig.for_model(
+        model_config = AutoConfig.for_model(
             kind,
             vocab_size=len(tokenizer),
             hidden_size=32,
@@ -97,7 +97,7 @@ class Zoo:
         )
         torch.manual_seed(seed)
         folder = self.folder / f"{kind}-{'-'.join(labels)}-{seed}-{len(config)}"
-        AutoModelForSequenceClassification.from_config(made).save_pretrained(folder)
+        AutoModelForSequenceClassification.from_config(model_config).save_pretrained(folder)
         tokenizer.save_pretrained(folder)
         return folder
 
@@ -160,7 +160,7 @@ def in_memory(folder: Path) -> tuple[Any, Any]:
 
 
 def one_by_one(folder: Path, pairs: Sequence[Pair], cut: str = "only_first") -> Any:
-    """The logits as plain transformers gives them, a row a pair."""
+    """Return the logits that plain transformers computes pair by pair, one row per pair."""
     import torch
 
     model, tokenizer = in_memory(folder)
@@ -181,22 +181,22 @@ def softmax(logits: Any) -> Any:
 
 @pytest.fixture
 def shapes(zoo: Zoo) -> Callable[[Any], list[tuple[int, int]]]:
-    """Watches a model; the list that it gives holds the shape of every batch the model reads."""
+    """Return a function that watches a model and gives the list of the shapes of its batches."""
     assert zoo
 
     def watch(model: Any) -> list[tuple[int, int]]:
-        seen: list[tuple[int, int]] = []
+        batch_shapes: list[tuple[int, int]] = []
         model.register_forward_pre_hook(
-            lambda _module, _args, kwargs: seen.append(tuple(kwargs["input_ids"].shape)),
+            lambda _module, _args, kwargs: batch_shapes.append(tuple(kwargs["input_ids"].shape)),
             with_kwargs=True,
         )
-        return seen
+        return batch_shapes
 
     return watch
 
 
 def natural_pairs(*codes: str) -> list[Pair]:
-    """Passages of the bundled corpora before the question, and before the reference."""
+    """Return pairs of a bundled passage and the question, or the reference."""
     return [
         (passage.text, text)
         for code in codes
@@ -256,10 +256,10 @@ def test_logits_are_those_of_a_plain_loop(zoo: Zoo, reranker: Path) -> None:
 def test_models_may_be_objects(nli: Path, tmp_path: Path) -> None:
     pairs = natural_pairs("en")[:10]
     model, tokenizer = in_memory(nli)
-    kept = tmp_path / "scores.sqlite"
-    scorer = NLI(model.train(), tokenizer, cache=kept)
+    cache_path = tmp_path / "scores.sqlite"
+    scorer = NLI(model.train(), tokenizer, cache=cache_path)
     np.testing.assert_allclose(scorer.scores(pairs), NLI(nli).scores(pairs), atol=1e-6)
-    assert not kept.exists()
+    assert not cache_path.exists()
     assert repr(scorer) == "NLI('DebertaV2ForSequenceClassification')"
     for wrong in ((model,), (str(nli), tokenizer)):
         with pytest.raises(SettingError, match="a model and its tokenizer"):
@@ -305,7 +305,7 @@ def test_batches_keep_to_the_budget(nli: Path, shapes: Any) -> None:
 
 
 @given(st.lists(st.integers(1, 50), max_size=60), st.integers(1, 200))
-def test_batches(lengths: list[int], budget: int) -> None:
+def test_batches_of_any_lengths_keep_to_the_budget(lengths: list[int], budget: int) -> None:
     batches = list(_batches(lengths, budget))
     assert sorted(i for batch in batches for i in batch) == list(range(len(lengths)))
     for batch in batches:
@@ -314,7 +314,7 @@ def test_batches(lengths: list[int], budget: int) -> None:
     assert in_order == sorted(lengths, reverse=True)
 
 
-def test_order_does_not_matter(nli: Path) -> None:
+def test_the_order_of_pairs_does_not_change_scores(nli: Path) -> None:
     pairs = natural_pairs("en", "ar")[:60]
     shuffled = random.Random(1).sample(pairs, len(pairs))
     scores = NLI(nli, cache=False).scores(pairs)
@@ -336,7 +336,7 @@ def test_scores_of_more_pairs_than_are_sorted_together(
 
 
 def in_two_threads(scorer: NLI, forward: Callable[[], None]) -> Any:
-    """The scores of many pairs where torch has two threads; ``forward`` is called in each batch."""
+    """Score many pairs while torch has two threads, calling ``forward`` in each batch."""
     import torch
 
     hook = scorer._loaded.model.register_forward_pre_hook(lambda *_: forward())
@@ -345,8 +345,8 @@ def in_two_threads(scorer: NLI, forward: Callable[[], None]) -> Any:
         return scorer.scores(natural_pairs("en", "ja")[:60])
     finally:
         hook.remove()
-        left, _ = torch.get_num_threads(), torch.set_num_threads(1)
-        assert left == 2
+        threads_after, _ = torch.get_num_threads(), torch.set_num_threads(1)
+        assert threads_after == 2
 
 
 def test_batches_are_computed_side_by_side(nli: Path) -> None:
@@ -539,22 +539,25 @@ def features(nli: Path, reranker: Path) -> Iterator[Feature]:
     yield reranker_score(Reranker(reranker))
 
 
-def test_without_a_citation_it_is_0(nli: Path, reranker: Path) -> None:
+def test_a_response_without_a_citation_gets_0(nli: Path, reranker: Path) -> None:
     for feature in features(nli, reranker):
         assert value(feature, "The Nile.") == 0
         assert value(feature, "") == 0
         assert value(feature, "The Nile [9].") == 0
 
 
-def test_where_there_is_no_value(nli: Path, reranker: Path) -> None:
+def test_missing_values_have_a_reason(nli: Path, reranker: Path) -> None:
     unanswerable = NILE.model_copy(update={"answerable": False})
     bare = Query(id="q", language="en", text="Which?")
     elsewhere = answered(NILE, Response(query_id="q", text="It is [1].", shown=("9#9",)))
     for feature in features(nli, reranker):
-        for query, reason in ((unanswerable, "no passage answers"), (bare, "which passages were")):
-            found = value(feature, query=query)
-            assert isinstance(found, NotComputed)
-            assert reason in found.reason
+        for query, reason in (
+            (unanswerable, "no passage answers"),
+            (bare, "passages that were shown"),
+        ):
+            result = value(feature, query=query)
+            assert isinstance(result, NotComputed)
+            assert reason in result.reason
         missing, there = feature.compute([elsewhere, answered(NILE, elsewhere.response)])
         assert isinstance(missing, NotComputed)
         assert "'9#9'" in missing.reason
@@ -579,7 +582,7 @@ def test_texts_that_are_not_unicode(nli: Path, reranker: Path) -> None:
 # Labels -------------------------------------------------------------------------------------------
 
 
-def test_labels_are_not_guessed(zoo: Zoo, reranker: Path) -> None:
+def test_models_without_the_label_are_refused(zoo: Zoo, reranker: Path) -> None:
     two = NLI(zoo.make("bert", ("not_entailment", "entailment")))
     assert support_entailment(two).name == "support_entailment"
     with pytest.raises(NeuralError, match=r"'neutral'.* labels are not_entailment, entailment"):
@@ -658,14 +661,14 @@ print(json.dumps(NLI(folder, cache=cache).scores(pairs).tolist()))
 
 
 def replace_weights(folder: Path, content: bytes) -> None:
-    """Write other weights, and hide that."""
+    """Replace the weights of a model without changing the file's size and time."""
     weights = folder / "model.safetensors"
     stat = weights.stat()
     weights.write_bytes(content[: stat.st_size])
     os.utime(weights, ns=(stat.st_atime_ns, stat.st_mtime_ns))
 
 
-def test_scores_are_kept_for_other_processes(zoo: Zoo, tmp_path: Path) -> None:
+def test_stored_scores_are_used_by_other_processes(zoo: Zoo, tmp_path: Path) -> None:
     folder = zoo.make("bert", ("entailment", "neutral"), seed=1)
     cache = tmp_path / "scores.sqlite"
     pairs = [("Nairobi is a city.", "It is in Kenya."), ("ไนโรบี", "เมือง")]
@@ -694,11 +697,13 @@ def test_scores_are_kept_for_other_processes(zoo: Zoo, tmp_path: Path) -> None:
         NLI(folder, cache=cache).scores(pairs)
 
 
-def test_where_scores_are_kept(nli: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_scores_are_stored_in_the_given_cache(
+    nli: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("MIRAGE_CACHE", str(tmp_path / "mine"))
     cache = Cache(tmp_path / "given.sqlite")
-    for kept in (True, cache, tmp_path / "named.sqlite", False):
-        NLI(nli, cache=kept).scores([("a", "b"), ("a", "c"), ("a", "b")])
+    for cache_setting in (True, cache, tmp_path / "named.sqlite", False):
+        NLI(nli, cache=cache_setting).scores([("a", "b"), ("a", "c"), ("a", "b")])
     assert [path.name for path in sorted((tmp_path / "mine").glob("*.sqlite"))] == ["neural.sqlite"]
     for path in (tmp_path / "mine" / "neural.sqlite", cache.path, tmp_path / "named.sqlite"):
         assert len(Cache(path)) == 2
@@ -708,20 +713,20 @@ def test_where_scores_are_kept(nli: Path, tmp_path: Path, monkeypatch: pytest.Mo
 
 
 def grades(request: Any) -> str:
-    """A rater that answers both of the LLM's features."""
+    """Return the output of a rater for either of the LLM's features."""
     content = request["messages"][-1]["content"]
     return "##Rating: 4\n##Explanation: fine" if "##Rating" in content else "Right. [[5]]"
 
 
 def repeating(responses: int) -> tuple[MirageDataset, list[Run]]:
-    """Two runs with as many responses together, to twelve questions again and again."""
+    """Return two runs with ``responses`` responses together, to twelve questions repeatedly."""
     queries = [query for query in MirageDataset.bundled("en")[:QUERIES] if query.answerable]
     assert len(queries) == 12
-    made = (
+    repeated_queries = (
         query.model_copy(update={"id": str(i)})
         for i, query in enumerate(islice(cycle(queries), responses // 2))
     )
-    dataset = MirageDataset(made, name="repeating")
+    dataset = MirageDataset(repeated_queries, name="repeating")
     runs = []
     for model, cited in (("both", "[1][2]"), ("one", "[2]")):
         texts = {q.id: f"##Reason: So it is {cited}.\n##Answer: {q.text} {cited}" for q in dataset}

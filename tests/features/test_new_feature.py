@@ -1,4 +1,4 @@
-"""A feature says what it is in one place, and every room that needs to know reads it there."""
+"""A feature declares its facts in one place, and all parts of the library use them."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def capitals(item: Answered) -> float | NotComputed:
 
 
 class Calm:
-    """A feature of a user's own: how much of an answer is not shouted."""
+    """A user's feature: the share of an answer that is not in capitals."""
 
     name = "calm"
     facts = Facts("higher", 0, 1)
@@ -66,7 +66,7 @@ def scored(suite: FeatureSuite, texts: dict[str, str] = TEXTS) -> FeatureTable:
     return suite.score(ENGLISH, run)
 
 
-def test_the_suite_and_its_tables_know_the_facts() -> None:
+def test_suites_and_tables_have_the_declared_facts() -> None:
     suite = FeatureSuite(["answer_rougeL", Calm(), Shouted()])
     assert suite.facts == {"answer_rougeL": facts("answer_rougeL"), "calm": Calm.facts} | {
         "shouted": Shouted.facts
@@ -80,16 +80,16 @@ def test_the_suite_and_its_tables_know_the_facts() -> None:
 
 
 def arena(
-    features: tuple[str, ...], own: dict[str, Facts]
+    features: tuple[str, ...], declared: dict[str, Facts]
 ) -> tuple[list[FeatureTable], Tournaments]:
-    """Twelve models that win the less, the higher the first feature is."""
+    """Return twelve models that win less often the higher their first feature is."""
     rng = np.random.default_rng(0)
     ids = tuple(f"q{number}" for number in range(10))
     levels = np.linspace(0.2, 0.8, 12)
     values = np.clip(levels[:, None, None] + rng.normal(0, 0.02, (12, 10, len(features))), 0, 1)
     names = tuple(f"m{number:02d}" for number in range(12))
     tables = [
-        FeatureTable(name, "en", ids, features, rows, facts=own)
+        FeatureTable(name, "en", ids, features, rows, facts=declared)
         for name, rows in zip(names, values, strict=True)
     ]
     logits = np.tile(levels.mean() - levels, (5, 1))
@@ -97,7 +97,7 @@ def arena(
     return tables, Tournaments(names, ids, counts, logits, np.zeros((5, 12), dtype=np.bool_))
 
 
-def test_a_surrogate_never_lowers_a_logit_for_more_of_it(tmp_path: Path) -> None:
+def test_a_surrogate_is_monotone_in_the_declared_direction(tmp_path: Path) -> None:
     tables, tournaments = arena(("calm",), {"calm": Calm.facts})
     assert training_data(tables, tournaments)["en"].monotone == [1]
     ranker = SurrogateRanker("monotone_forest").fit(tables, tournaments)
@@ -113,12 +113,12 @@ def test_a_surrogate_never_lowers_a_logit_for_more_of_it(tmp_path: Path) -> None
     assert training_data(unknown, tournaments)["en"].monotone == [0]
     free = SurrogateRanker("monotone_forest").fit(unknown, tournaments)
     assert free.predict(tables[0]).logit > free.predict(tables[-1]).logit
-    for own, monotone in ((Shouted.facts, [-1]), (Facts("none"), [0]), (Facts("higher"), [1])):
-        turned = [replace(table, facts={"calm": own}) for table in tables]
+    for declared, monotone in ((Shouted.facts, [-1]), (Facts("none"), [0]), (Facts("higher"), [1])):
+        turned = [replace(table, facts={"calm": declared}) for table in tables]
         assert training_data(turned, tournaments)["en"].monotone == monotone
 
 
-def test_a_gate_goes_by_the_direction(tmp_path: Path) -> None:
+def test_a_gate_uses_the_declared_direction(tmp_path: Path) -> None:
     suite = FeatureSuite([Calm(), Shouted()])
     path = tmp_path / "baseline.json"
     baseline = save_baseline(TEXTS, path, on="en", suite=suite)
@@ -132,7 +132,7 @@ def test_a_gate_goes_by_the_direction(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(importlib.util.find_spec("lm_eval") is None, reason="needs the extra lm-eval")
-def test_an_adapter_says_the_direction() -> None:
+def test_an_adapter_reports_the_declared_direction() -> None:
     from mirage.integrations.lm_eval import mirage_task
 
     task = mirage_task(ENGLISH, FeatureSuite([Calm(), Shouted()]))
@@ -142,7 +142,7 @@ def test_an_adapter_says_the_direction() -> None:
 def test_a_definition_is_all_that_a_feature_of_the_library_needs(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """What a line more in the ``DEFINITIONS`` of one file does, everywhere."""
+    """One more entry in ``DEFINITIONS`` makes a feature known in all parts of the library."""
     new = Definition("capitals", capitals, Facts("higher", 0, 1))
     monkeypatch.setattr(registry, "DEFINITIONS", {**DEFINITIONS, "capitals": new})
     assert "capitals" in feature_names()

@@ -1,4 +1,4 @@
-"""Nugget recall: what is listed and assigned, how it is scored, what fails, what cannot move it."""
+"""Nugget recall: prompts, scores, failures, and resistance to injections."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def assigns(request: Mapping[str, Any]) -> bool:
 
 
 def facts(text: str, code: str) -> list[tuple[str, str]]:
-    """Its quarters as nuggets: the first and the third are vital."""
+    """Return the quarters of a text as nuggets, of which the first and the third are vital."""
     words = tokenize(text, code)
     cuts = [len(words) * n // 4 for n in range(5)]
     quarters = [words[start:end] for start, end in pairwise(cuts) if start < end]
@@ -72,7 +72,7 @@ def facts(text: str, code: str) -> list[tuple[str, str]]:
 
 
 def label(nugget: str, answer: str, code: str) -> str:
-    """Supported if all of its words are in the answer, in part if three of four are."""
+    """Return support if an answer has all words of a nugget, partial support for three of four."""
     words = tokenize(nugget, code)
     share = sum(word in set(tokenize(answer, code)) for word in words) / len(words)
     return "support" if share == 1 else "partial_support" if share >= 0.75 else "not_support"
@@ -82,8 +82,8 @@ def by_words(code: str) -> Callable[[Mapping[str, Any]], str]:
     def rate(request: Mapping[str, Any]) -> str:
         texts = material(request)
         if not assigns(request):
-            found = facts(texts["reference"], code)
-            return json.dumps([{"nugget": fact, "importance": kind} for fact, kind in found])
+            listed_facts = facts(texts["reference"], code)
+            return json.dumps([{"nugget": fact, "importance": kind} for fact, kind in listed_facts])
         nuggets = [text for name, text in texts.items() if name.startswith("nugget-")]
         return json.dumps([label(nugget, texts["answer"], code) for nugget in nuggets])
 
@@ -91,19 +91,19 @@ def by_words(code: str) -> Callable[[Mapping[str, Any]], str]:
 
 
 def recall(labelled: Iterable[tuple[str, str]], score: str) -> float:
-    """The score by its definition, for pairs of importance and label."""
+    """Return the score by its definition, for pairs of importance and label."""
     counted, _, strict = score.partition("_")
-    got = worth = Fraction(0)
-    for kind, found in labelled:
+    credit = total = Fraction(0)
+    for kind, given_label in labelled:
         okay = {"all": Fraction(1), "vital": Fraction(0), "weighted": Fraction(1, 2)}[counted]
         weight = Fraction(1) if kind == "vital" else okay
-        worth += weight
-        got += weight * (CREDIT[found] // 1 if strict else CREDIT[found])
-    return float(got / worth)
+        total += weight
+        credit += weight * (CREDIT[given_label] // 1 if strict else CREDIT[given_label])
+    return float(credit / total)
 
 
 def runs_of(dataset: MirageDataset) -> dict[str, dict[str, str]]:
-    """Answers by query of a few models: all of the reference, a part of it, or another."""
+    """Return the answers of a few models by query: the reference, a part of it, or another one."""
     references = {q.id: answered(q, Response(query_id=q.id, text=q.reference)) for q in dataset}
     texts = {id_: item.parsed.answer_text for id_, item in references.items()}
     ids = list(texts)
@@ -124,21 +124,21 @@ def run_of(dataset: MirageDataset, texts: Mapping[str, str], model: str = "m") -
 
 
 @pytest.mark.parametrize("code", LANGUAGES)
-def test_recall_is_that_of_its_definition_in_every_language(server: ChatServer, code: str) -> None:
+def test_recall_equals_its_definition_in_every_language(server: ChatServer, code: str) -> None:
     server.answer = by_words(code)
     dataset = MirageDataset.bundled(code)[10:20]  # six of them can be answered
-    made = nugget_recall(llm_of(server), "weighted")
+    recall_feature = nugget_recall(llm_of(server), "weighted")
     texts = runs_of(dataset)
     values = []
     for model, answers in texts.items():
-        table = FeatureSuite([made]).score(dataset, run_of(dataset, answers, model))
+        table = FeatureSuite([recall_feature]).score(dataset, run_of(dataset, answers, model))
         for query in dataset:
             if not query.answerable:
-                assert "no passage answers" in table.reasons[query.id, made.name]
+                assert "no passage answers" in table.reasons[query.id, recall_feature.name]
                 continue
             nuggets = facts(texts["whole"][query.id], code)
             labelled = [(kind, label(fact, answers[query.id], code)) for fact, kind in nuggets]
-            value = table.select([query.id])[made.name][0]
+            value = table.select([query.id])[recall_feature.name][0]
             assert value == pytest.approx(recall(labelled, "weighted"), abs=1e-12)
             values.append(value)
             assert model != "whole" or value == 1
@@ -150,7 +150,7 @@ def test_recall_is_that_of_its_definition_in_every_language(server: ChatServer, 
 
 
 @pytest.mark.parametrize("score", SCORES)
-def test_each_score_is_that_of_its_definition(server: ChatServer, score: Score) -> None:
+def test_each_score_equals_its_definition(server: ChatServer, score: Score) -> None:
     server.answer = by_words("en")
     dataset = MirageDataset.bundled("en")[:12]
     texts = runs_of(dataset)["half"]
@@ -180,7 +180,7 @@ def test_the_six_scores_of_one_answer(server: ChatServer) -> None:
     server.answer = rate
     llm = llm_of(server)
     features = [nugget_recall(llm, score) for score in SCORES]
-    table = FeatureSuite(features).score(*one("The Nile."))
+    table = FeatureSuite(features).score(*single_query("The Nile."))
     assert dict(zip(table.features, table.values[0].tolist(), strict=True)) == pytest.approx(
         {
             "nugget_recall_all": 2 / 4,
@@ -193,11 +193,11 @@ def test_the_six_scores_of_one_answer(server: ChatServer) -> None:
     )
 
 
-# What is asked ------------------------------------------------------------------------------------
+# Prompts ------------------------------------------------------------------------------------------
 
 
-def one(text: str | None, **query: Any) -> tuple[MirageDataset, Run]:
-    """A dataset of one query, and a response to it."""
+def single_query(text: str | None, **query: Any) -> tuple[MirageDataset, Run]:
+    """Return a dataset of one query, and a run with a response to it."""
     settings = {"id": "q", "language": "en", "text": "Which river?", "reference": "The Nile."}
     dataset = MirageDataset([Query(**{**settings, **query})])
     error = "down" if text is None else None
@@ -205,12 +205,12 @@ def one(text: str | None, **query: Any) -> tuple[MirageDataset, Run]:
     return dataset, Run(model="m", language="en", responses=(response,))
 
 
-def scored(made: Feature, dataset: MirageDataset, run: Run) -> FeatureTable:
-    return FeatureSuite([made]).score(dataset, run)
+def scored(recall_feature: Feature, dataset: MirageDataset, run: Run) -> FeatureTable:
+    return FeatureSuite([recall_feature]).score(dataset, run)
 
 
 def simple(request: Mapping[str, Any]) -> str:
-    """A rater with two nuggets, of which the first is supported."""
+    """Return the output of a rater with two nuggets, of which the first is supported."""
     return '["support", "not_support"]' if assigns(request) else "- [vital] one\n- [vital] two"
 
 
@@ -225,7 +225,7 @@ def test_nuggets_are_listed_from_the_reference_and_the_relevant_passages(
     server: ChatServer,
 ) -> None:
     server.answer = simple
-    dataset, run = one(
+    dataset, run = single_query(
         "##Reason: because [p1]\n##Answer: It is the Nile [p1].",
         reference="##Reason: see [p1]\n##Answer: The Nile [p1] it is.",
         passages=PASSAGES,
@@ -259,10 +259,12 @@ def test_nuggets_are_listed_from_the_reference_and_the_relevant_passages(
         ({"reference": "##Answer: [1]"}, ["question", "passage"]),
     ],
 )
-def test_one_source_is_enough(server: ChatServer, query: Any, names: list[str]) -> None:
+def test_a_reference_or_a_relevant_passage_is_enough(
+    server: ChatServer, query: Any, names: list[str]
+) -> None:
     server.answer = simple
     passages = {} if "passage" not in names else {"passages": PASSAGES, "relevant": ("p1",)}
-    dataset, run = one("The Nile.", **query, **passages)
+    dataset, run = single_query("The Nile.", **query, **passages)
     assert scored(nugget_recall(llm_of(server)), dataset, run).values.tolist() == [[0.5]]
     assert [name for name, _ in marked(prompt_of(server.requests[0]))[0]] == names
 
@@ -289,7 +291,7 @@ def test_nuggets_are_listed_once_for_all_models_and_scores(
 
 def test_a_query_that_is_in_a_batch_twice_is_listed_once(server: ChatServer) -> None:
     server.answer = simple
-    query = one("x")[0][0]
+    query = single_query("x")[0][0]
     batch = [answered(query, Response(query_id="q", text=text)) for text in ("a", "b", "a b")]
     assert nugget_recall(llm_of(server)).compute(batch) == [0.5] * 3
     assert sum(not assigns(request) for request in server.requests) == 1
@@ -297,12 +299,14 @@ def test_a_query_that_is_in_a_batch_twice_is_listed_once(server: ChatServer) -> 
 
 def test_queries_of_one_id_and_other_texts_have_their_own_nuggets(server: ChatServer) -> None:
     server.answer = by_words("en")
-    made = nugget_recall(llm_of(server))
-    assert scored(made, *one("The Nile.")).values.tolist() == [[1.0]]
-    assert scored(made, *one("The Nile.", reference="Lake Chad.")).values.tolist() == [[0.0]]
+    recall_feature = nugget_recall(llm_of(server))
+    assert scored(recall_feature, *single_query("The Nile.")).values.tolist() == [[1.0]]
+    assert scored(
+        recall_feature, *single_query("The Nile.", reference="Lake Chad.")
+    ).values.tolist() == [[0.0]]
 
 
-def test_a_second_score_asks_nothing(server: ChatServer, tmp_path: Path) -> None:
+def test_a_second_score_needs_no_calls(server: ChatServer, tmp_path: Path) -> None:
     server.answer = by_words("sw")
     dataset = MirageDataset.bundled("sw")[:8]
     run = run_of(dataset, runs_of(dataset)["third"])
@@ -318,15 +322,15 @@ def test_a_second_score_asks_nothing(server: ChatServer, tmp_path: Path) -> None
 
 
 def many(kinds: Sequence[str]) -> Callable[[Mapping[str, Any]], str]:
-    """A rater with a nugget for each kind; those whose number is divisible by 3 are supported."""
+    """Return a rater with one nugget per kind; each third nugget is supported."""
 
     def rate(request: Mapping[str, Any]) -> str:
         if not assigns(request):
             return "\n".join(f"{n}. {kind}: fact {n}" for n, kind in enumerate(kinds))
         numbers = [int(t.split()[1]) for t in material(request).values() if t.startswith("fact ")]
         return "\n".join(
-            f"{place}. {'support' if n % 3 == 0 else 'not_support'}"
-            for place, n in enumerate(numbers, 1)
+            f"{position}. {'support' if n % 3 == 0 else 'not_support'}"
+            for position, n in enumerate(numbers, 1)
         )
 
     return rate
@@ -335,23 +339,23 @@ def many(kinds: Sequence[str]) -> Callable[[Mapping[str, Any]], str]:
 def test_nuggets_are_assigned_ten_at_a_time(server: ChatServer) -> None:
     kinds = ["okay", "vital"] * 8
     server.answer = many(kinds)
-    value = scored(nugget_recall(llm_of(server), "all"), *one("The Nile.")).values[0, 0]
+    value = scored(nugget_recall(llm_of(server), "all"), *single_query("The Nile.")).values[0, 0]
     assert value == pytest.approx(6 / 16)  # 0, 3, 6, 9, 12, 15
     counts = [sum(name.startswith("nugget-") for name in material(r)) for r in server.requests]
     assert counts == [0, 10, 6]
     # A score of the vital ones needs no labels of those behind them.
     server.requests.clear()
-    value = scored(nugget_recall(llm_of(server)), *one("The Nile.")).values[0, 0]
+    value = scored(nugget_recall(llm_of(server)), *single_query("The Nile.")).values[0, 0]
     assert value == pytest.approx(3 / 8)  # 3, 9, 15
     assert len(server.requests) == 2
 
 
-def test_of_more_than_twenty_nuggets_the_vital_ones_stay(server: ChatServer) -> None:
+def test_vital_nuggets_come_first_if_there_are_more_than_twenty(server: ChatServer) -> None:
     server.answer = many(["okay"] * 15 + ["vital"] * 15)
-    made = nugget_recall(llm_of(server), "all")
-    value = scored(made, *one("The Nile.")).values[0, 0]
-    kept = [*range(15, 30), *range(5)]
-    assert value == pytest.approx(sum(n % 3 == 0 for n in kept) / 20)
+    recall_feature = nugget_recall(llm_of(server), "all")
+    value = scored(recall_feature, *single_query("The Nile.")).values[0, 0]
+    expected = [*range(15, 30), *range(5)]
+    assert value == pytest.approx(sum(n % 3 == 0 for n in expected) / 20)
 
 
 def test_responses_of_a_batch_are_rated_together_also_in_a_running_loop(
@@ -361,21 +365,25 @@ def test_responses_of_a_batch_are_rated_together_also_in_a_running_loop(
     dataset = MirageDataset.bundled("en")[:12]
 
     async def in_a_notebook() -> FeatureTable:
-        made = nugget_recall(llm_of(server, concurrency=4))
-        return scored(made, dataset, run_of(dataset, runs_of(dataset)["whole"]))
+        recall_feature = nugget_recall(llm_of(server, concurrency=4))
+        return scored(recall_feature, dataset, run_of(dataset, runs_of(dataset)["whole"]))
 
     assert set(asyncio.run(in_a_notebook()).values.ravel()) == {0.5}
     assert server.at_once == 4
 
 
-# Own nuggets --------------------------------------------------------------------------------------
+# User nuggets -------------------------------------------------------------------------------------
 
 
-def test_own_nuggets_are_taken_and_none_are_listed(server: ChatServer) -> None:
+def test_user_nuggets_replace_the_listing(server: ChatServer) -> None:
     server.answer = by_words("en")
-    own = {"q": ["it is the Nile", Nugget("it is the long Nile", "okay"), Nugget("in Africa")]}
-    made = nugget_recall(llm_of(server), "weighted", nuggets=own)
-    table = scored(made, *one("It is the Nile. In Asia.", reference=None, answerable=False))
+    user_nuggets = {
+        "q": ["it is the Nile", Nugget("it is the long Nile", "okay"), Nugget("in Africa")]
+    }
+    recall_feature = nugget_recall(llm_of(server), "weighted", nuggets=user_nuggets)
+    table = scored(
+        recall_feature, *single_query("It is the Nile. In Asia.", reference=None, answerable=False)
+    )
     assert table.values[0, 0] == pytest.approx((1 + 0.5 * 0.5) / 2.5)
     (request,) = server.requests
     assert [text for name, text in material(request).items() if name.startswith("nugget-")] == [
@@ -385,33 +393,35 @@ def test_own_nuggets_are_taken_and_none_are_listed(server: ChatServer) -> None:
     ]
 
 
-def test_queries_without_own_nuggets_have_no_value(server: ChatServer) -> None:
+def test_queries_without_user_nuggets_have_no_value(server: ChatServer) -> None:
     server.answer = by_words("en")
-    own = {"other": ["a"], "q": [Nugget("it is long", "okay")]}
-    made = nugget_recall(llm_of(server), nuggets=own)
-    reasons = scored(made, *one("It is long.")).reasons
+    user_nuggets = {"other": ["a"], "q": [Nugget("it is long", "okay")]}
+    recall_feature = nugget_recall(llm_of(server), nuggets=user_nuggets)
+    reasons = scored(recall_feature, *single_query("It is long.")).reasons
     assert reasons == {("q", "nugget_recall"): "none of the nuggets given for this query is vital"}
-    made = nugget_recall(llm_of(server), nuggets={"other": ["a"]})
-    reasons = scored(made, *one("It is long.")).reasons
+    recall_feature = nugget_recall(llm_of(server), nuggets={"other": ["a"]})
+    reasons = scored(recall_feature, *single_query("It is long.")).reasons
     assert reasons == {("q", "nugget_recall"): "no nuggets were given for this query"}
     assert server.requests == []
 
 
-@pytest.mark.parametrize("own", [[], "a fact", ["a", ""], ["a", " "], [{"text": "a"}], [3]])
-def test_own_nuggets_that_are_none(server: ChatServer, own: Any) -> None:
+@pytest.mark.parametrize(
+    "user_nuggets", [[], "a fact", ["a", ""], ["a", " "], [{"text": "a"}], [3]]
+)
+def test_invalid_user_nuggets_are_refused(server: ChatServer, user_nuggets: Any) -> None:
     with pytest.raises(FeatureError, match=r"nuggets of query 'q7' are .* give a list of one or"):
-        nugget_recall(llm_of(server), nuggets={"q1": ["a"], "q7": own})
+        nugget_recall(llm_of(server), nuggets={"q1": ["a"], "q7": user_nuggets})
 
 
-def test_a_nugget_is_checked() -> None:
+def test_invalid_nuggets_are_refused() -> None:
     assert Nugget("a").importance == "vital"
-    with pytest.raises(FeatureError, match="needs a text"):
+    with pytest.raises(FeatureError, match="must have a text"):
         Nugget(" ")
-    with pytest.raises(FeatureError, match="'good to know'; it is 'vital' or 'okay'"):
+    with pytest.raises(FeatureError, match="must be 'vital' or 'okay', got 'good to know'"):
         Nugget("a", "good to know")  # type: ignore[arg-type]
 
 
-# What has no value --------------------------------------------------------------------------------
+# Missing values -----------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("written", [("Fine!", "[]"), ("okay: a", '[{"nugget": "a"}]')])
@@ -421,7 +431,9 @@ def test_output_without_a_list_is_asked_for_again_with_a_reminder(
     lists = iter([*written, "vital: a\nvital: b"])
     labels = iter(["support", '["support"]', "1. support\n2. not_support"])
     server.answer = lambda request: next(labels if assigns(request) else lists)
-    assert scored(nugget_recall(llm_of(server)), *one("The Nile.")).values.tolist() == [[0.5]]
+    assert scored(nugget_recall(llm_of(server)), *single_query("The Nile.")).values.tolist() == [
+        [0.5]
+    ]
     prompts = list(map(prompt_of, server.requests))
     for first, second, third in (prompts[:3], prompts[3:]):
         assert second == third
@@ -439,21 +451,21 @@ def test_a_rater_that_never_gives_a_list_is_asked_six_times(
     server: ChatServer, listed: str, why: str
 ) -> None:
     server.answer = lambda request: "I see\nno nuggets." if assigns(request) else listed
-    table = scored(nugget_recall(llm_of(server)), *one("The Nile."))
+    table = scored(nugget_recall(llm_of(server)), *single_query("The Nile."))
     assert np.isnan(table.values).all()
     assert table.reasons["q", "nugget_recall"].startswith(why)
     assert table.reasons["q", "nugget_recall"].endswith("'I see no nuggets.'")
     assert len(server.requests) == (7 if "vital" in listed else 6)
 
 
-def test_a_list_that_was_cut_off_is_not_taken_for_all_of_it(server: ChatServer) -> None:
+def test_a_list_that_was_cut_off_is_not_used(server: ChatServer) -> None:
     server.answer = lambda _: Reply("vital: a\nvital: b", finish_reason="length")
-    table = scored(nugget_recall(llm_of(server)), *one("The Nile."))
+    table = scored(nugget_recall(llm_of(server)), *single_query("The Nile."))
     assert table.reasons["q", "nugget_recall"].endswith("max_tokens cut it off: give more")
 
 
 @pytest.mark.parametrize("step", ["listing", "assigning"])
-def test_a_call_that_fails_leaves_the_others(server: ChatServer, step: str) -> None:
+def test_a_failed_call_leaves_the_other_values_intact(server: ChatServer, step: str) -> None:
     dataset = MirageDataset.bundled("en")[:6]
     failing = dataset[3]
 
@@ -465,8 +477,8 @@ def test_a_call_that_fails_leaves_the_others(server: ChatServer, step: str) -> N
         return by_words("en")(request)
 
     server.answer = rate
-    made = nugget_recall(llm_of(server))
-    table = scored(made, dataset, run_of(dataset, runs_of(dataset)["whole"]))
+    recall_feature = nugget_recall(llm_of(server))
+    table = scored(recall_feature, dataset, run_of(dataset, runs_of(dataset)["whole"]))
     assert np.nansum(table.values) == 5
     (((query_id, _), reason),) = table.reasons.items()
     assert query_id == failing.id
@@ -475,18 +487,21 @@ def test_a_call_that_fails_leaves_the_others(server: ChatServer, step: str) -> N
     # What failed is asked again for the next model; what is known is not.
     server.answer = by_words("en")
     server.requests.clear()
-    assert scored(made, dataset, run_of(dataset, runs_of(dataset)["whole"])).values.min() == 1
+    assert (
+        scored(recall_feature, dataset, run_of(dataset, runs_of(dataset)["whole"])).values.min()
+        == 1
+    )
     assert sum(not assigns(request) for request in server.requests) == (step == "listing")
 
 
-def test_one_failed_part_of_the_nuggets_leaves_no_value(server: ChatServer) -> None:
+def test_one_failed_part_of_the_nuggets_means_no_value(server: ChatServer) -> None:
     def rate(request: Mapping[str, Any]) -> Reply | str:
         if "nugget-3" in material(request) and "nugget-4" not in material(request):
             return Reply("no", status=400)
         return many(["vital"] * 13)(request)
 
     server.answer = rate
-    table = scored(nugget_recall(llm_of(server)), *one("The Nile."))
+    table = scored(nugget_recall(llm_of(server)), *single_query("The Nile."))
     assert np.isnan(table.values).all()
     assert "no list of 3 labels: rater at" in table.reasons["q", "nugget_recall"]
 
@@ -518,45 +533,50 @@ def test_a_spent_budget_keeps_what_was_rated_and_a_larger_one_goes_on(
         ({"answerable": False}, "no passage answers the query"),
     ],
 )
-def test_where_nothing_says_what_to_look_for(server: ChatServer, query: Any, why: str) -> None:
+def test_queries_without_a_source_of_nuggets_have_no_value(
+    server: ChatServer, query: Any, why: str
+) -> None:
     for text in ("The Nile.", ""):
-        table = scored(nugget_recall(llm_of(server)), *one(text, **query))
+        table = scored(nugget_recall(llm_of(server)), *single_query(text, **query))
         assert np.isnan(table.values).all()
         assert table.reasons["q", "nugget_recall"].startswith(why)
     assert server.requests == []
 
 
 @pytest.mark.parametrize("text", ["", " \n", "##Reason: it is so\n##Answer:", "##Answer: [1]"])
-def test_an_empty_answer_is_0_and_costs_nothing(server: ChatServer, text: str) -> None:
-    for own in (None, {"q": ["a"]}):
-        made = nugget_recall(llm_of(server), nuggets=own)
-        assert scored(made, *one(text)).values.tolist() == [[0.0]]
+def test_an_empty_answer_gets_0_without_a_call(server: ChatServer, text: str) -> None:
+    for user_nuggets in (None, {"q": ["a"]}):
+        recall_feature = nugget_recall(llm_of(server), nuggets=user_nuggets)
+        assert scored(recall_feature, *single_query(text)).values.tolist() == [[0.0]]
     assert server.requests == []
 
 
 def test_a_failed_response_is_not_rated(server: ChatServer) -> None:
-    table = scored(nugget_recall(llm_of(server)), *one(None))
+    table = scored(nugget_recall(llm_of(server)), *single_query(None))
     assert set(table.reasons.values()) == {"the model failed: down"}
     assert server.requests == []
 
 
-def test_a_response_that_is_no_unicode_is_rated(server: ChatServer) -> None:
+def test_a_response_with_lone_surrogates_is_rated(server: ChatServer) -> None:
     server.answer = simple
     query = Query(id="q", language="en", text="Which?", reference="The \udc00 Nile.")
     item = answered(query, Response(query_id="q", text="The \ud800 Nile."))
-    own = {"q": ["The \ud800 Nile.", "It."]}
-    for made in (nugget_recall(llm_of(server)), nugget_recall(llm_of(server), nuggets=own)):
-        assert made.compute([item]) == [0.5]
+    user_nuggets = {"q": ["The \ud800 Nile.", "It."]}
+    for recall_feature in (
+        nugget_recall(llm_of(server)),
+        nugget_recall(llm_of(server), nuggets=user_nuggets),
+    ):
+        assert recall_feature.compute([item]) == [0.5]
 
 
-def test_a_missing_key_ends_the_work_before_it_begins() -> None:
-    made = nugget_recall(LLM("gpt-4o-mini", cache=False))
+def test_a_missing_key_is_an_error_before_the_first_call() -> None:
+    recall_feature = nugget_recall(LLM("gpt-4o-mini", cache=False))
     with pytest.raises(FeatureError, match="set OPENAI_API_KEY, or give api_key=") as caught:
-        scored(made, *one("The Nile."))
+        scored(recall_feature, *single_query("The Nile."))
     assert isinstance(caught.value.__cause__, LLMError)
 
 
-# What tries to move a value -----------------------------------------------------------------------
+# Injections ---------------------------------------------------------------------------------------
 
 INJECTED = {
     **INJECTIONS,
@@ -577,10 +597,10 @@ INJECTED = {
 
 
 def gullible(template: str) -> Callable[[Mapping[str, Any]], str]:
-    """A rater that obeys whatever else than the template stands outside of the marks.
+    """Return a rater that obeys any text outside the marks of a prompt, except ``template``.
 
-    Otherwise it supports the second nugget where the answer has the word CORRECT, and never the
-    first. It quotes the answer in its output.
+    Otherwise it supports the second nugget if the answer has the word CORRECT, and never the first.
+    It quotes the answer in its output.
     """
 
     def rate(request: Mapping[str, Any]) -> str:
@@ -589,8 +609,8 @@ def gullible(template: str) -> Callable[[Mapping[str, Any]], str]:
             return '["support", "support"]'
         name, text = inside[-1]
         assert name == "answer"
-        found = "support" if "CORRECT" in text else "partial_support"
-        return f'The answer says: {text}\n["not_support", "{found}"]'
+        label = "support" if "CORRECT" in text else "partial_support"
+        return f'The answer says: {text}\n["not_support", "{label}"]'
 
     return rate
 
@@ -599,16 +619,16 @@ QUESTION = Query(id="q", language="en", text="Which?", reference="It.")
 
 
 def rated(server: ChatServer, pairs: Iterable[tuple[Query, str]]) -> list[Any]:
-    """The recalls of answers by a rater that falls for what it can."""
-    made = nugget_recall(llm_of(server), nuggets={"q": ["one", "two"]})
+    """Return the recalls that a gullible rater gives to answers."""
+    recall_feature = nugget_recall(llm_of(server), nuggets={"q": ["one", "two"]})
     server.answer = lambda _: '["support", "support"]'
-    made.compute([answered(QUESTION, Response(query_id="q", text="Harmless."))])
+    recall_feature.compute([answered(QUESTION, Response(query_id="q", text="Harmless."))])
     server.answer = gullible(marked(prompt_of(server.requests[-1]))[1])
     batch = [answered(query, Response(query_id="q", text=text)) for query, text in pairs]
-    return list(made.compute(batch))
+    return list(recall_feature.compute(batch))
 
 
-def test_no_answer_moves_its_own_value(server: ChatServer) -> None:
+def test_an_injection_in_an_answer_does_not_change_its_value(server: ChatServer) -> None:
     texts = {
         f"##Answer: {text}\n##Answer: {end}": 0.5 if end == "CORRECT" else 0.0
         for text in INJECTED.values()
@@ -617,17 +637,17 @@ def test_no_answer_moves_its_own_value(server: ChatServer) -> None:
     assert rated(server, [(QUESTION, text) for text in texts]) == list(texts.values())
 
 
-def test_no_bare_injection_moves_its_value(server: ChatServer) -> None:
+def test_an_injection_alone_does_not_change_its_value(server: ChatServer) -> None:
     assert set(rated(server, [(QUESTION, text) for text in INJECTED.values()])) == {0.0}
 
 
-def test_no_question_moves_a_value(server: ChatServer) -> None:
+def test_an_injection_in_a_question_does_not_change_a_value(server: ChatServer) -> None:
     texts = filter(str.strip, INJECTED.values())
-    asked = [(QUESTION.model_copy(update={"text": text}), "CORRECT") for text in texts]
-    assert set(rated(server, asked)) == {0.5}
+    pairs = [(QUESTION.model_copy(update={"text": text}), "CORRECT") for text in texts]
+    assert set(rated(server, pairs)) == {0.5}
 
 
-def test_that_rater_does_fall_for_what_stands_outside(server: ChatServer) -> None:
+def test_the_gullible_rater_obeys_text_outside_the_marks(server: ChatServer) -> None:
     rated(server, [])
     content = prompt_of(server.requests[0])
     for text in filter(None, INJECTED.values()):
@@ -638,8 +658,8 @@ def test_that_rater_does_fall_for_what_stands_outside(server: ChatServer) -> Non
 def test_a_rater_that_only_repeats_a_text_gives_no_list(server: ChatServer) -> None:
     server.answer = lambda request: marked(prompt_of(request))[0][-1][1]
     texts = [f"Yes.\n{INJECTED[name]}" for name in INJECTED.keys() - INJECTIONS.keys()]
-    own = nugget_recall(llm_of(server), nuggets={"q": ["one", "two"]})
-    for made in (own, nugget_recall(llm_of(server))):
+    user_nuggets = nugget_recall(llm_of(server), nuggets={"q": ["one", "two"]})
+    for recall_feature in (user_nuggets, nugget_recall(llm_of(server))):
         batch = [
             answered(
                 QUESTION.model_copy(update={"reference": text}),
@@ -647,31 +667,31 @@ def test_a_rater_that_only_repeats_a_text_gives_no_list(server: ChatServer) -> N
             )
             for text in texts
         ]
-        assert {type(value) for value in made.compute(batch)} == {NotComputed}
+        assert {type(value) for value in recall_feature.compute(batch)} == {NotComputed}
     assert all(read_labels(text, 2) or read_nuggets(text) for text in texts if "Label" not in text)
 
 
 @pytest.mark.parametrize("text", INJECTED.values(), ids=INJECTED.keys())
-def test_no_text_that_is_shown_reads_as_a_list(text: str) -> None:
-    for shown in (text, f"{text}\nThe Nile.\n{text}", f"1. {text}", f"- {text}"):
-        assert read_nuggets(harmless(shown, LISTS)) is None
-        assert {read_labels(harmless(shown, LISTS), count) for count in range(1, 5)} == {None}
+def test_no_injection_in_a_prompt_reads_as_a_list(text: str) -> None:
+    for prompt_text in (text, f"{text}\nThe Nile.\n{text}", f"1. {text}", f"- {text}"):
+        assert read_nuggets(harmless(prompt_text, LISTS)) is None
+        assert {read_labels(harmless(prompt_text, LISTS), count) for count in range(1, 5)} == {None}
 
 
-# As a feature -------------------------------------------------------------------------------------
+# Feature interface --------------------------------------------------------------------------------
 
 
 def test_it_prints_as_its_name(server: ChatServer) -> None:
-    made = nugget_recall(llm_of(server))
-    assert isinstance(made, Feature)
-    assert isinstance(made, NuggetRecall)
-    assert repr(made) == str(made) == made.name == "nugget_recall"
+    recall_feature = nugget_recall(llm_of(server))
+    assert isinstance(recall_feature, Feature)
+    assert isinstance(recall_feature, NuggetRecall)
+    assert repr(recall_feature) == str(recall_feature) == recall_feature.name == "nugget_recall"
     offline = FeatureSuite.offline("sw")
-    both = offline + made + nugget_recall(llm_of(server), "weighted")
+    both = offline + recall_feature + nugget_recall(llm_of(server), "weighted")
     assert both.names == (*offline.names, "nugget_recall", "nugget_recall_weighted")
 
 
-def test_scores_are_known_by_name(server: ChatServer) -> None:
+def test_scores_have_names(server: ChatServer) -> None:
     with pytest.raises(UnknownNameError, match=r"unknown nugget score 'vital-.*'vital_strict'\?"):
         nugget_recall(llm_of(server), "vital-strict")  # type: ignore[arg-type]
 
@@ -681,7 +701,7 @@ def test_a_name_alone_is_not_enough() -> None:
         feature("nugget_recall")
 
 
-def test_several_processes_are_refused_in_clear_words(server: ChatServer) -> None:
+def test_several_processes_are_refused(server: ChatServer) -> None:
     dataset = MirageDataset.bundled("en")
     suite = FeatureSuite.offline("en") + nugget_recall(llm_of(server))
     with pytest.raises(FeatureError, match=r"LLM cannot be sent.*n_jobs=1"):
@@ -689,7 +709,7 @@ def test_several_processes_are_refused_in_clear_words(server: ChatServer) -> Non
     assert server.requests == []
 
 
-# Reading ------------------------------------------------------------------------------------------
+# Parsing ------------------------------------------------------------------------------------------
 
 A, B = Nugget("the Nile"), Nugget("it is long", "okay")
 OBJECTS = (
@@ -723,7 +743,7 @@ OBJECTS = (
         "vital: Oslo\nNo, wait.\nvital: the Nile\nokay: it is long",
     ],
 )
-def test_a_list_of_nuggets(text: str) -> None:
+def test_valid_lists_of_nuggets_are_parsed(text: str) -> None:
     assert read_nuggets(text) == (A, B)
 
 
@@ -755,7 +775,7 @@ def test_a_list_of_nuggets(text: str) -> None:
         '[{"a": "b", "c": "vital", "d": ' + "[" * 50_000 + "]" * 50_000 + "}]",
     ],
 )
-def test_no_list_of_nuggets(text: str) -> None:
+def test_invalid_lists_of_nuggets_are_rejected(text: str) -> None:
     assert read_nuggets(text) is None
 
 
@@ -782,7 +802,7 @@ YES, PART, NO = "support", "partial_support", "not_support"
         "**1.** support\n**2.** partial_support\n**3.** not_support",
     ],
 )
-def test_a_list_of_labels(text: str) -> None:
+def test_valid_lists_of_labels_are_parsed(text: str) -> None:
     assert read_labels(text, 3) == (YES, PART, NO)
     assert read_labels(text, 2) is None
     assert read_labels(text, 4) is None
@@ -815,7 +835,7 @@ def test_a_list_of_labels(text: str) -> None:
         "١. support\n٢. support",
     ],
 )
-def test_no_list_of_labels(text: str) -> None:
+def test_invalid_lists_of_labels_are_rejected(text: str) -> None:
     assert read_labels(text, 2) is None
 
 
@@ -824,7 +844,7 @@ KINDS = st.sampled_from(["vital", "okay"])
 
 
 @given(st.lists(st.tuples(FACTS, KINDS), min_size=1, max_size=30), st.text("ab [1].\n"))
-def test_what_is_written_as_json_is_read(facts: list[tuple[str, str]], before: str) -> None:
+def test_any_json_list_of_nuggets_is_parsed(facts: list[tuple[str, str]], before: str) -> None:
     text = json.dumps([{"nugget": fact, "importance": kind} for fact, kind in facts])
     distinct: dict[str, Nugget] = {}
     for fact, kind in facts:
@@ -837,16 +857,16 @@ def test_what_is_written_as_json_is_read(facts: list[tuple[str, str]], before: s
 
 
 @given(st.lists(st.sampled_from([YES, PART, NO]), min_size=1, max_size=10), st.text())
-def test_what_is_written_before_labels_plays_no_part(labels: list[str], before: str) -> None:
+def test_text_before_labels_is_ignored(labels: list[str], before: str) -> None:
     for text in (
         f"{before}\n{json.dumps(labels)}",
-        f"{before}\n" + "\n".join(f"{n}. {found}" for n, found in enumerate(labels, 1)),
+        f"{before}\n" + "\n".join(f"{n}. {given_label}" for n, given_label in enumerate(labels, 1)),
     ):
         assert read_labels(text, len(labels)) == tuple(labels)
 
 
 @given(st.text(), st.integers(1, 10))
-def test_any_text_holds_a_list_or_none(text: str, count: int) -> None:
+def test_parsing_any_text_returns_a_list_or_none(text: str, count: int) -> None:
     labels = read_labels(text, count)
     assert labels is None or len(labels) == count
     nuggets = read_nuggets(text)
@@ -858,10 +878,10 @@ PIECES = st.sampled_from((*"[]{}\"'`:,.()-*12 \n\r\u2028\x85|–a", *WORDS))
 
 
 @given(st.lists(PIECES, max_size=14).map("".join), st.integers(1, 2))
-def test_nothing_that_is_shown_reads_as_a_list(text: str, count: int) -> None:
-    for shown in (text, f"1. {text}", f"[{text}]", f"{text}]", f"x\n{text}\n"):
-        assert read_labels(harmless(shown, LISTS), count) is None
-        assert read_nuggets(harmless(shown, LISTS)) is None
+def test_no_text_in_a_prompt_reads_as_a_list(text: str, count: int) -> None:
+    for prompt_text in (text, f"1. {text}", f"[{text}]", f"{text}]", f"x\n{text}\n"):
+        assert read_labels(harmless(prompt_text, LISTS), count) is None
+        assert read_nuggets(harmless(prompt_text, LISTS)) is None
 
 
 @pytest.mark.parametrize(
@@ -873,14 +893,14 @@ def test_nothing_that_is_shown_reads_as_a_list(text: str, count: int) -> None:
         "Der Nil ist der längste Fluss [1001#2].",
     ],
 )
-def test_what_is_no_list_is_shown_as_it_is(text: str) -> None:
+def test_text_without_a_list_is_not_altered(text: str) -> None:
     assert harmless(text, LISTS) == text
 
 
 # Length -------------------------------------------------------------------------------------------
 
 
-def test_a_list_is_found_however_many_seem_to_begin_before_it() -> None:
+def test_a_list_is_found_after_many_false_starts() -> None:
     facts = (
         '[{"nugget": "a [{ b", "importance": "vital"}, {"nugget": "[{}]", "importance": "okay"}]'
     )
@@ -890,15 +910,15 @@ def test_a_list_is_found_however_many_seem_to_begin_before_it() -> None:
 
 
 def steps(text: str) -> int:
-    """How often the beginning of a list is tried."""
+    """Return how often the rater's output is searched for the beginning of a list."""
     tried = 0
     whole = nuggets_module._NUGGET_LIST
 
     class Counted:
-        def match(self, *place: Any) -> Any:
+        def match(self, *arguments: Any) -> Any:
             nonlocal tried
             tried += 1
-            return whole.match(*place)
+            return whole.match(*arguments)
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(nuggets_module, "_NUGGET_LIST", Counted())
@@ -906,6 +926,6 @@ def steps(text: str) -> int:
     return tried
 
 
-def test_the_work_grows_with_the_text_and_not_with_its_square() -> None:
-    """Each try may read to the end; benchmarks/parsing.py has the seconds."""
+def test_parsing_takes_linear_time() -> None:
+    """Each search may read to the end; benchmarks/parsing.py measures the seconds."""
     assert steps('[{\\"' * 100) == steps('[{\\"' * 20_000) == 50

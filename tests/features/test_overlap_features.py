@@ -19,7 +19,7 @@ from mirage.text import parse, tokenize
 
 
 class Tokenizer:
-    """Our tokenizer as rouge_score takes one."""
+    """The package's tokenizer in the form that rouge_score takes."""
 
     def __init__(self, code: str) -> None:
         self.code = code
@@ -36,7 +36,7 @@ def rouge_score_l(code: str, reference: str, prediction: str) -> float:
 
 
 def cases(code: str) -> list[tuple[Query, str, str]]:
-    """Queries with the reference's answer, and answers that resemble it more or less."""
+    """Return queries with the reference's answer, and answers of varying similarity."""
     rows = []
     for query in MirageDataset.bundled(code)[:4]:
         reference = parse(query.reference or "", code, query.passage_ids).answer_text
@@ -52,7 +52,7 @@ def value(name: str, query: Query, answer: str) -> float | NotComputed:
 
 
 @pytest.mark.parametrize("code", LANGUAGES)
-def test_bleu_is_sacrebleu_s(code: str) -> None:
+def test_bleu_equals_sacrebleu(code: str) -> None:
     tokenizer = LANGUAGES[code].bleu_tokenizer
     for query, reference, answer in cases(code):
         parsed = parse(f"##Answer: {answer}", code, query.passage_ids).answer_text
@@ -63,7 +63,7 @@ def test_bleu_is_sacrebleu_s(code: str) -> None:
 
 
 @pytest.mark.parametrize("code", LANGUAGES)
-def test_rouge_l_is_rouge_score_s(code: str) -> None:
+def test_rouge_l_equals_rouge_score(code: str) -> None:
     for query, reference, answer in cases(code):
         parsed = parse(f"##Answer: {answer}", code, query.passage_ids).answer_text
         assert value("answer_rougeL", query, answer) == rouge_score_l(code, reference, parsed)
@@ -107,7 +107,7 @@ def test_an_empty_answer_scores_zero(name: str) -> None:
     assert value(name, query, "") == 0
 
 
-# Runs of three characters, and length -------------------------------------------------------------
+# Character 3-grams, length and form ---------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -138,7 +138,7 @@ def test_length_is_the_logarithm_of_the_characters_without_citations() -> None:
     assert values[2] == pytest.approx(values[1], abs=0.2)
 
 
-def test_a_response_is_well_formed_where_reason_and_answer_have_headings_in_this_order() -> None:
+def test_a_well_formed_response_has_a_reason_and_then_an_answer() -> None:
     query = Query(id="q", language="en", text="?")
     texts = ("##Reason: r\n##Answer: Oslo.", "Oslo.", "##Answer: Oslo.", "##Answer: a ##Reason: r")
     items = [answered(query, Response(query_id="q", text=text)) for text in texts]

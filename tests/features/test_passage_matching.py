@@ -1,4 +1,4 @@
-"""Passages of a system that has other ids or cuts documents in its own way, against a dataset's."""
+"""Matching passages that a system cut or named in its own way with those of a dataset."""
 
 from __future__ import annotations
 
@@ -42,11 +42,11 @@ def dataset(number: int = 4) -> MirageDataset:
     )
 
 
-def run(*passages: Passage, cites: str, shown: tuple[str, ...] | None = None) -> Run:
-    """Four responses made from these passages, that all cite the same."""
+def run(*passages: Passage, cites: str, shown_ids: tuple[str, ...] | None = None) -> Run:
+    """Return four responses made from these passages that all have the same citations."""
     text = f"It is rolled back by naming the release that came before it {cites}."
     responses = (
-        Response(query_id=f"q{n}", text=text, shown=shown, passages=passages) for n in range(4)
+        Response(query_id=f"q{n}", text=text, shown=shown_ids, passages=passages) for n in range(4)
     )
     return Run(model="bot", language="en", responses=tuple(responses))
 
@@ -77,7 +77,7 @@ def test_a_passage_of_the_same_text_counts_whatever_its_id(id_: str, cites: str)
     assert cited["support_lexical"] > 0.8
 
 
-def test_rotated_citations_do_not_pass_if_ids_differ() -> None:
+def test_wrong_citations_score_low_if_ids_differ() -> None:
     chunks = (chunk(1), chunk(2), chunk(3))
     right, rotated = (means(run(*chunks, cites=f"[{n}]")) for n in (3, 1))
     assert right["citation_recall@10"] == 1
@@ -121,7 +121,7 @@ def test_citations_are_not_computed_if_their_style_is_not_read(
 
 
 @pytest.mark.parametrize("markup", ["<h2>It is so</h2>", "<font size=3>", "<question 70ff9e>"])
-def test_markup_is_no_style_of_citations(markup: str) -> None:
+def test_markup_is_not_taken_for_a_citation_style(markup: str) -> None:
     assert means(run(cites=markup))["citation_recall@10"] == 0
 
 
@@ -184,21 +184,21 @@ def test_an_id_that_collides_with_another_text_is_another_passage() -> None:
     assert cited["citation_recall@10"] == 0
     assert means(run(*other, cites="[deploy.rst#1]"))["citation_recall@10"] == 1
     # What is compared with the relevant passage is the dataset's text of it.
-    asked = dataset()[0]
-    known = asked.knowing(run(*other, cites="").responses[0])
-    texts = [p.text for p in known.passages if p.id in known.relevant]
+    query = dataset()[0]
+    full_query = query.knowing(run(*other, cites="").responses[0])
+    texts = [p.text for p in full_query.passages if p.id in full_query.relevant]
     assert texts == [TEXTS[2]]
 
 
-def test_ids_without_texts_are_taken_at_their_word() -> None:
-    cited = means(run(cites="[2]", shown=("deploy.rst#1", "deploy.rst#3")))
+def test_passages_without_texts_are_matched_by_id() -> None:
+    cited = means(run(cites="[2]", shown_ids=("deploy.rst#1", "deploy.rst#3")))
     assert cited["citation_recall@10"] == 1
-    table = score(run(cites="[2]", shown=("x:1", "x:3")))
+    table = score(run(cites="[2]", shown_ids=("x:1", "x:3")))
     assert math.isnan(table.mean()[0])
     assert NOTHING_JUDGED in table.reasons["q0", "context_recall"]
 
 
-def test_qrels_that_name_a_document_are_met_by_its_passages() -> None:
+def test_qrels_of_a_document_match_its_passages() -> None:
     queries = MirageDataset(
         Query(id=f"q{n}", language="en", text="How?", relevant=("deploy.rst",)) for n in range(4)
     )
@@ -207,7 +207,7 @@ def test_qrels_that_name_a_document_are_met_by_its_passages() -> None:
     assert (cited["citation_recall@10"], cited["context_precision"]) == (1, 0.5)
 
 
-def test_without_qrels_the_reason_is_that() -> None:
+def test_missing_qrels_are_the_reason() -> None:
     queries = MirageDataset(query.model_copy(update={"relevant": ()}) for query in dataset())
     table = score(run(chunk(3), cites="[1]"), queries)
     assert table.reasons["q0", "citation_recall@10"] == "the query has no relevant passage"
@@ -224,7 +224,7 @@ def test_same_passage() -> None:
     assert same_passage(long, Passage(id="a/b.md#1", text=""))
 
 
-def test_versions_of_a_text_are_no_other_text() -> None:
+def test_versions_of_a_text_are_the_same_passage() -> None:
     assert not is_other_text(TEXTS[0], TEXTS[0].replace("settings", "configuration"))
     assert not is_other_text(TEXTS[0], TEXTS[0][:30])
     assert is_other_text(TEXTS[0], TEXTS[1])

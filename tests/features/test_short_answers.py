@@ -1,4 +1,4 @@
-"""Responses against short answers: BERGEN's own figures, and what they get wrong."""
+"""Metrics of short answers: BERGEN's own values, and cases that its metrics get wrong."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def test_bergen_features_give_bergens_own_figures(data_dir: Path) -> None:
             assert computed == pytest.approx(figure, rel=0, abs=1e-9 if measure[0] == "R" else 0)
 
 
-def test_a_label_of_which_nothing_is_left_is_in_no_response() -> None:
+def test_a_label_without_tokens_matches_no_response() -> None:
     for label in ("The", "A", "?"):
         assert value("bergen_match", "Nobody knows.", label) == 1
         gap = value("qa_match", "Nobody knows.", label)
@@ -51,7 +51,7 @@ def test_a_label_of_which_nothing_is_left_is_in_no_response() -> None:
     assert value("qa_match", "Nobody knows.", "?", "nobody") == 1
 
 
-def test_part_of_a_word_is_no_word() -> None:
+def test_a_part_of_a_word_does_not_match() -> None:
     assert value("bergen_match", "I know.", "no") == 1
     assert value("qa_match", "I know.", "no") == 0
     assert value("qa_match", "No, it is not.", "no") == 1
@@ -59,7 +59,7 @@ def test_part_of_a_word_is_no_word() -> None:
     assert value("qa_match", "En 1990.", "19", language="fi") == 0
 
 
-def test_words_have_to_stand_together_and_in_order() -> None:
+def test_words_have_to_be_adjacent_and_in_order() -> None:
     assert value("qa_match", "The Nile is white.", "White Nile") == 0
     assert value("qa_match", "It is the White Nile [1].", "the White Nile") == 1
 
@@ -91,7 +91,7 @@ def test_a_label_of_two_characters_is_found(label: str, text: str, language: str
         ("\u0645\u0643\u0629", "\u0645\u064e\u0643\u0629", "ar"),  # with a vowel sign
     ],
 )
-def test_ways_of_writing_are_one(label: str, text: str, language: str) -> None:
+def test_spelling_variants_match(label: str, text: str, language: str) -> None:
     assert value("bergen_match", text, label, language=language) == 0
     assert value("qa_match", text, label, language=language) == 1
 

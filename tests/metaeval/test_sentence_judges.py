@@ -99,7 +99,7 @@ def test_what_is_no_judge() -> None:
         FeatureError, match=r"answer_bleu.*any of 3 sentences: the query has no ref"
     ):
         ask("answer_bleu", SENTENCES)
-    with pytest.raises(FeatureError, match="computed by a model, which a name cannot say"):
+    with pytest.raises(FeatureError, match="needs a model, so its name alone is not enough"):
         score("fluency")
     with pytest.raises(JudgmentError, match="3 is no judge"):
         ask(3, SENTENCES)
