@@ -72,7 +72,7 @@ def test_queries_become_an_adapter(files: Path) -> None:
         *("finetune", files / "lessons.jsonl", "--out", files / "third", *common),
         *("--evaluation", files / "train.jsonl"),
     )
-    assert "also stand in an evaluation set: 'q01' (its id is in train)" in told
+    assert "are also in an evaluation set: 'q01' (its id is in train)" in told
 
 
 def test_what_cannot_be_is_refused(files: Path, data_dir: Path) -> None:
@@ -83,7 +83,7 @@ def test_what_cannot_be_is_refused(files: Path, data_dir: Path) -> None:
     assert "did you mean 'bergen'" in said(train, "--recipe", "bergn")
     assert "did you mean 'rank'" in said(train, "--set", "rnk=8")
     assert "rank is a whole number" in said(train, "--set", "rank=8.5")
-    assert "rank and alpha are above 0" in said(train, "--set", "rank=0")
+    assert "rank and alpha must be above 0" in said(train, "--set", "rank=0")
     assert "did you mean 'reference'" in said(train, "--target", "references")
     assert "must be at least 1" in said(train, "--set", "steps=0")
     write_training_set(training_examples(DATASET[:4]).examples, files / "lessons.jsonl")

@@ -265,7 +265,7 @@ def test_a_score_takes_two_labels_one_of_them_positive() -> None:
     assert evaluate(two, score(numbers, 0.5, name="x"))["x"][MEAN].balanced_accuracy == 1
     with pytest.raises(JudgmentError, match="the positive one is 'B'"):
         evaluate(sentences.merged({"c": "b"}, positive="B"), score(numbers, 0.5, name="x"))
-    with pytest.raises(JudgmentError, match=r"score 'x': too few queries .*; give a threshold"):
+    with pytest.raises(JudgmentError, match=r"score 'x': too few queries .*; pass a threshold"):
         evaluate(labelled(rows[:2], positive="b"), score(numbers, name="x"))
 
 
@@ -483,7 +483,7 @@ def test_a_language_with_one_label_only() -> None:
 
 
 def test_bad_arguments() -> None:
-    with pytest.raises(ValueError, match="level is a share"):
+    with pytest.raises(ValueError, match="level must be between 0 and 1"):
         evaluate(SENTENCES, judge("a"), level=95)
     with pytest.raises(SettingError, match="1 draw or more, not 0"):
         evaluate(SENTENCES, judge("a"), draws=0)
