@@ -100,7 +100,7 @@ def test_two_models_by_hand():
 def test_none_is_smaller_of_all_removals(model, models, queries, share):
     judgments = drawn(models, queries, seed=3, share=share)
     found = fragility(judgments, bradley_terry=model)
-    counted = model._counted(judgments)
+    counted = model._judgments_to_fit(judgments)
     by_query = [np.flatnonzero(counted.query == q) for q in range(queries)]
     expected = smallest(counted, model, by_query, queries // 2)
     assert sizes([one.queries for one in found], queries // 2) == expected.tolist()
