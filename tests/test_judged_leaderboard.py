@@ -150,7 +150,7 @@ def test_with_all_judgments_it_is_the_full_arena(judged: Leaderboard) -> None:
     judge = Counts()
     ours = rank(judged, judge, None)
     assert len(judge.asked) == 40 * 6
-    before = judged._judged.evidence.judgments.to_records()  # type: ignore[union-attr]
+    before = judged._judged_ranking.evidence.judgments.to_records()  # type: ignore[union-attr]
     everything = Ranking.from_judgments(
         [*before, *Counts().judge(QUERIES, [MINE, *ANCHORS], judge.asked)]
     )
@@ -436,7 +436,7 @@ def test_queries_that_hang_together_place_no_surer() -> None:
 
 def test_bundled_anchors_have_responses() -> None:
     board = Leaderboard.bundled("sw")
-    table = board.suite.score(board.dataset, board._runs()["uncited"], progress=False)
+    table = board.suite.score(board.dataset, board._get_runs()["uncited"], progress=False)
     data = board.ranker.data["sw"]
     known = data.table(data.models.index("uncited"))
     # What lingua says of a language differs by a thousandth from version to version.

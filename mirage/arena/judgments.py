@@ -188,7 +188,7 @@ class Judgments:
         ]
 
     def results(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Return how often each model beat each, and tied with it: two arrays ``(models, models)``."""
+        """Return how often each model beat each, and tied with it, each ``(models, models)``."""
         models = len(self.models)
         cells = self.a.astype(np.intp) * models + self.b
         won, lost, tied = (
@@ -280,7 +280,7 @@ def _factorize(values: ArrayLike | None) -> _Labels:
 
 
 def _factorize_integers(column: NDArray[Any]) -> _Labels:
-    """Return integer labels as codes, by a lookup table if they are close together, else by sorting."""
+    """Return integer labels as codes, by a lookup table if they are close together."""
     low, high = int(column.min()), int(column.max())
     if high - low > 4 * len(column) + 1024 or high > np.iinfo(np.int64).max:
         labels, codes = np.unique(column, return_inverse=True)

@@ -67,7 +67,7 @@ class Contest:
         self._check(sorted_runs)
 
     def draw(self, queries: int, share: float, seed: int) -> tuple[list[Pair], tuple[Skipped, ...]]:
-        """Return the pairs to judge and the pairs that cannot be judged, ordered by query and models.
+        """Return the pairs to judge and those that cannot be judged, by query and models.
 
         Args:
             queries: Number of queries to draw.

@@ -60,7 +60,7 @@ def sample(possible: Bools, pairs: int, *, seed: int = 0) -> Sample:
     rng = np.random.default_rng(seed)
     order_in_query, order_in_turn = rng.random(possible.shape), rng.random(possible.shape)
     turn = np.argsort(np.argsort(np.where(possible, order_in_query, 2.0), axis=1), axis=1)
-    # ``among`` is drawn anew for each turn, so that no query is always the first.
+    # ``order_in_turn`` is drawn separately per turn, so that no query is always first.
     query, anchor = np.nonzero(possible)
     random_order = order_in_turn[query, turn[query, anchor]]
     order = np.lexsort((random_order, turn[query, anchor]))[:pairs]
@@ -278,7 +278,7 @@ def _interval(
     correction: SmallSample,
     level: float,
 ) -> Interval:
-    """Return the interval of the logit, or NaN if there are too few clusters or an end is infinite."""
+    """Return the interval of the logit; NaN with few clusters or an infinite end."""
     from scipy.special import stdtrit
 
     reach = float(stdtrit(correction.degrees, (1 + level) / 2)) * error

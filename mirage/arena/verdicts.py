@@ -34,12 +34,12 @@ class Judged:
 
     @property
     def invalid(self) -> tuple[Vote, ...]:
-        """Votes without a verdict because the judge's output had none; ``error`` holds the output."""
+        """Votes whose output held no verdict; ``error`` holds the output."""
         return tuple(vote for vote in self.votes if vote.verdict == "invalid")
 
     @property
     def failed(self) -> tuple[Vote, ...]:
-        """Votes without a verdict because the call failed; ``error`` holds the reason."""
+        """Votes whose call failed; ``error`` holds the reason."""
         return tuple(vote for vote in self.votes if vote.verdict == "failed")
 
     def __iter__(self) -> Iterator[Judgment]:
@@ -53,7 +53,7 @@ class Judged:
         return f"Judged({counts})"
 
     def describe(self) -> dict[str, int]:
-        """Return the number of judgments, ties, votes, invalid and failed votes, and skipped pairs."""
+        """Return the number of judgments, ties, votes, invalid and failed votes, and skips."""
         return {
             "judgments": len(self.judgments),
             "ties": sum(judgment.verdict == "tie" for judgment in self.judgments),
