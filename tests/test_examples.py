@@ -252,7 +252,7 @@ def test_judgments_in_a_file_of_ones_own(step: Step, tmp_path: Path) -> None:
     assert printed.startswith("4 judgments on 4 queries")
     assert printed.index("  y  ") < printed.index("  x  ")
     file.write_text("\n".join([*rows, "5,x,y,draw"]), encoding="utf-8")
-    with pytest.raises(JudgmentError, match="row 4: verdict 'draw' is none of"):
+    with pytest.raises(JudgmentError, match="row 4: verdict 'draw' is not 'a', 'b'"):
         step("rank_from_judgments.py", str(file))
     file.write_text("\n".join(rows).replace("model_b", "other"), encoding="utf-8")
     with pytest.raises(JudgmentError, match="row 0: model_b is missing"):

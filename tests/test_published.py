@@ -1,4 +1,4 @@
-"""The published ranking: against the paper's figures."""
+"""The published ranking, compared with the paper's numbers."""
 
 from __future__ import annotations
 

@@ -359,7 +359,10 @@ def _notes(
     if failed:
         yield f"{model}: {failed} queries without an answer count as lost to every anchor"
     if looks > 1:
-        yield f"{model}: the interval is wider because the stopping rule is checked {looks} times"
+        yield (
+            f"{model}: the interval is wider because the stopping rule is checked up to {looks} "
+            "times"
+        )
     if placement.clusters < FEWEST:
         unit = "clusters of " * (placement.clusters < placement.queries)
         yield f"{model}: no interval, because fewer than {FEWEST} {unit}queries were judged"

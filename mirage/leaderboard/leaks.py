@@ -55,7 +55,7 @@ class Leak(NamedTuple):
 
     @property
     def leaks(self) -> bool:
-        """Whether it ranks above half of the board's own systems without being flagged as unlike them."""
+        """Whether it ranks above half of the board's own systems and is not flagged as unlike."""
         return self.above > 0.5 and not self.unfamiliar
 
 

@@ -86,7 +86,7 @@ def from_verdicts(
 
 
 def _standardise(rows: Floats) -> Floats:
-    """Return features ``(models, queries, features)`` on one scale; missing values become the mean."""
+    """Return features ``(models, queries, features)`` on one scale; missing ones are 0."""
     centre = np.nanmean(rows, axis=(0, 1))
     spread = np.nanstd(rows, axis=(0, 1))
     scaled = (rows - centre) / np.where(spread > 0, spread, 1.0)
