@@ -141,7 +141,9 @@ class ChatbotArena(AdaptivePairs):
     """
 
     def _gains(self, half: int, _covariance: np.ndarray, _missing: np.ndarray) -> np.ndarray:
-        games = 1 + self._wins[half] + self._wins[half].T + self._pending[half] + self._pending[half].T
+        games = (
+            1 + self._wins[half] + self._wins[half].T + self._pending[half] + self._pending[half].T
+        )
         narrower = np.sqrt(self._information[1 - half]) * (games**-0.5 - (games + 1) ** -0.5)
         # The largest of weights over exponential draws falls on each in proportion to its weight.
         return narrower / self._rng.exponential(size=narrower.shape)

@@ -151,7 +151,7 @@ class Ranking:
     Example:
         >>> from mirage import Leaderboard
         >>> ranking = Leaderboard.published("en")
-        >>> ranking["GPT-4o"].rank
+        >>> ranking["gpt-4o-azure"].rank
         1
     """
 
@@ -399,7 +399,8 @@ class Ranking:
 
         Example:
             >>> from mirage import Leaderboard
-            >>> round(Leaderboard.published("en").p_better("GPT-4o", "Gemma (7B)"), 2)
+            >>> ranking = Leaderboard.published("en")
+        >>> ranking.p_better("gpt-4o-azure", "Qwen/Qwen2-1.5B-Instruct")
             1.0
         """
         first, second = self[a], self[b]
@@ -593,7 +594,7 @@ class MultilingualRanking(Mapping[str, Ranking]):
     Example:
         >>> from mirage import Leaderboard, MultilingualRanking
         >>> rankings = {code: Leaderboard.published(code) for code in ("en", "sw")}
-        >>> round(MultilingualRanking(rankings).mean_ranks["GPT-4o"], 1)
+        >>> MultilingualRanking(rankings).mean_ranks["gpt-4o-azure"]
         1.0
     """
 

@@ -57,12 +57,12 @@ __all__ = ["AdaptivePairs"]
 # The prior of a logit is normal around the mean of all, with variance 4 / _RIDGE. The logits that
 # MIRAGE-Bench publishes have a variance of 1.0 to 2.1 per language.
 _RIDGE = 2.0
-_FEW = 5  # judgments per model by which the dispersion is shrunk towards that without ties
-_SETTLED = 1e-9  # a variance that is 0 but for rounding
+_FEW = 5  # pseudo-judgments per model that shrink the dispersion towards that without ties
+_SETTLED = 1e-9  # variances up to this are rounding errors of 0
 
 _FREE, _ASKED, _JUDGED, _CLOSED = 0, 1, 2, 3  # state of a pair on a query
 
-_Cell = tuple[int, int, int]  # two models, the first in the order of the models first; a query
+_Cell = tuple[int, int, int]  # indices of two models, the smaller first, and of a query
 
 
 class AdaptivePairs:
@@ -140,8 +140,8 @@ class AdaptivePairs:
         self._handed_out = [0, 0]
         self._records: list[Judgment] = []
         self._logits = np.zeros((2, size))
-        self._logit_differences = np.zeros((2, size, size))  # differences of logits
-        self._information = np.zeros((2, size, size))  # information of one judgment, by pair
+        self._logit_differences = np.zeros((2, size, size))
+        self._information = np.zeros((2, size, size))  # information in one judgment, by pair
         for pair in closed:
             a, b, query = self._cell(pair)
             self._unasked[self._half[query], a, b] -= self._state[a, b, query] == _FREE

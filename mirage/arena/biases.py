@@ -434,7 +434,7 @@ def _lengths(table: VoteTable, dataset: Iterable[Query], runs: Iterable[Run]) ->
 
 @dataclass(frozen=True)
 class SelfPreference(VoteStatistic):
-    """How much better one judge scores models of its own family than other judges score them.
+    """The difference between one judge's scores of its own family and other judges' scores.
 
     Attributes:
         judge: Name of the judge.

@@ -45,7 +45,7 @@ MOST_MODELS = 1000
 """Largest number of models in a fit: the covariance has a cell for every two of them."""
 
 _CELLS = 1 << 18  # array elements of the win matrices of tournaments that are fitted together
-_MOSTLY = 0.5  # share of tournaments in which a model is separated, above which it is unbound
+_MOSTLY = 0.5  # share of tournaments in which a model is separated, from which it is unbound
 _DENSE = 1 << 23  # array elements of all queries' win matrices, above which rows are counted
 
 _MULTIPLIED = 4096  # clusters whose multipliers are in memory at a time
@@ -231,7 +231,8 @@ class BradleyTerry:
         judged queries ("a maximum of 100" in the paper), and every judgment on a query counts as
         often as the query was drawn. A tournament never draws more queries than were judged,
         because that would invent evidence. All tournaments are fitted together. If a tournament
-        happens to separate or disconnect a model, only the ridge bounds its logit, and
+        happens to separate a model (it won or lost everything) or to disconnect it (it was never
+        compared), only the ridge bounds its logit, and
         :attr:`Tournaments.separated` marks it.
 
         Args:
@@ -934,7 +935,7 @@ def _table(
         for i, rank in enumerate(ranks(logits))
     ]
     rows.sort(key=lambda row: (int(row[0]), row[1]))
-    notes = [f"No interval, because some judgments went all one way: {', '.join(unbound)}"]
+    notes = [f"No interval, because all judgments on some pairs went one way: {', '.join(unbound)}"]
     return Table(
         title, RANKED, tuple(rows), (False,) * len(rows), tuple(notes if unbound else ())
     ).filled()

@@ -172,9 +172,9 @@ def undecided_notes(
 
 
 def _detectable_difference(scored: Sequence[ScoredModel], anchors: Sequence[ScoredModel]) -> float:
-    """Return the median difference in logits from which a rank interval separates two models.
+    """Return the difference in logits from which a rank interval separates a model and an anchor.
 
-    It is half the middle 95 % of the draws of the difference between a model and an anchor.
+    It is half the middle 95 % of the draws of their difference, as the median over all pairs.
     """
     differences = np.stack([system.draws - anchor.draws for system in scored for anchor in anchors])
     low, high = np.quantile(differences, [0.025, 0.975], axis=1)

@@ -187,7 +187,7 @@ def _cluster_codes(
     return cluster_codes(query_ids, clusters), tuple(names)
 
 
-# Asking -------------------------------------------------------------------------------------------
+# Judging ------------------------------------------------------------------------------------------
 
 
 def pairs_for(
@@ -373,7 +373,7 @@ def _notes(
         )
 
 
-# What follows -------------------------------------------------------------------------------------
+# Results ------------------------------------------------------------------------------------------
 
 
 def joint_confidence(anchor_set: AnchorSet, judged_placements: Sequence[JudgedPlacement]) -> Floats:

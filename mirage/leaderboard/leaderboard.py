@@ -77,7 +77,8 @@ MultilingualModelLike = Answer | Generator | Mapping[str, ModelLike]
 class Leaderboard:
     """Ranks a model among a surrogate's training models, without a judge or with few judgments.
 
-    :attr:`ranking` is the ranking of the anchors, and :meth:`rank` adds a model to it.
+    Anchors are the training models that a leaderboard shows. :attr:`ranking` is their ranking, and
+    :meth:`rank` adds a model to it.
 
     Args:
         dataset: The queries that a model answers.
@@ -102,7 +103,7 @@ class Leaderboard:
     Example:
         >>> from mirage import Leaderboard
         >>> Leaderboard.published("en").models[0]
-        'GPT-4o'
+        'gpt-4o-azure'
     """
 
     def __init__(

@@ -25,7 +25,9 @@ _PENALTY = 1e-3
 def from_logits(
     ranker: SurrogateRanker, own: FeatureTable, anchors: Sequence[FeatureTable]
 ) -> Floats:
-    """Predict by a surrogate of logits, with each response scored as if all were like it.
+    """Predict scores by a surrogate of logits.
+
+    Each response is scored as if all responses of its model had the same features.
 
     Args:
         ranker: The surrogate.
