@@ -267,7 +267,7 @@ def test_a_surrogate_of_ones_own_ranks_what_nobody_judged(step: Step) -> None:
     _, *model = cells(printed, "*")[:3]
     assert model == ["(?)", "my-rag"]
     assert printed.index("  reference ") < printed.index("(?) my-rag")
-    assert "my-rag is unlike any system that this board knows" in printed
+    assert "my-rag is unlike every system that this board learned from" in printed
     assert sum(line[:7].strip(" *").isdigit() for line in printed.splitlines()) == 21
 
 

@@ -79,7 +79,7 @@ class Contest:
         """
         if queries < 1 or not 0 < share <= 1:
             raise SettingError(
-                "queries must be at least 1 and pairs a share above 0 and at most 1, got "
+                "queries must be at least 1 and the share of pairs above 0 and at most 1, got "
                 f"queries={queries}, pairs={share}"
             )
         sample = self.dataset.sample(min(queries, len(self.dataset)), seed=seed).query_ids

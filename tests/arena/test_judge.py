@@ -310,7 +310,7 @@ def test_nothing_to_judge_is_an_error_before_any_call(server, tmp_path):
         ([RUNS[0], RUNS[1].model_copy(update={"language": "en"})], {}, "is in 'en'.*is in 'sw'"),
         (make_runs(make_dataset(5)), {}, "answers query 'q4', which dataset does not"),
         (RUNS, {"queries": 0}, "queries must be at least 1"),
-        (RUNS, {"pairs": 0}, "pairs a share above 0"),
+        (RUNS, {"pairs": 0}, "share of pairs above 0"),
         (RUNS, {"pairs": 1.5}, "queries=100, pairs=1.5"),
         (RUNS, {"pairs": float("nan")}, "nan"),
     ],
