@@ -204,9 +204,9 @@ class Ranking:
     ) -> Ranking:
         """Rank models by verdicts on pairs of their responses.
 
-        Logits are those of :meth:`BradleyTerry.fit <mirage.BradleyTerry.fit>`. Intervals of logits
-        and ranks, and confidences, use their covariance, which is robust to dependence within a
-        query, and Student's t with one degree of freedom less than there are queries.
+        Logits are those of :meth:`BradleyTerry.fit <mirage.BradleyTerry.fit>`. Intervals and
+        confidences use the covariance of the logits, which is robust to dependence within a query.
+        They use Student's t with one degree of freedom less than there are queries.
         ``benchmarks/judged_ranking.py`` measures their coverage. If only the ridge bounds a logit,
         as for a model that won everything, it has no interval, and rank intervals include this
         uncertainty. :attr:`notes` lists such models and other weaknesses: few queries, only ties,

@@ -504,6 +504,19 @@ def self_preference(
         JudgmentError: There is only one judge; no judge judged its own family; no neutral judge
             judged the same responses; no vote has a verdict; or a judge voted twice on the same
             models in the same order.
+
+    Example:
+        >>> from mirage.arena import self_preference
+        >>> from mirage.models import Vote
+        >>> names = {"model_a": "gpt-4o-mini", "model_b": "llama"}
+        >>> votes = [
+        ...     Vote(query_id=f"q{i}", **names, judge=judge, verdict=verdict)
+        ...     for i in range(20)
+        ...     for judge, verdict in (("gpt-4o", "a"), ("command", "ab"[i % 2]))
+        ... ]
+        >>> families = {"gpt-4o": "openai", "gpt-4o-mini": "openai"}
+        >>> self_preference(votes, families)[0].value
+        0.5
     """
     table = _votes.tabulate(votes)
     if len(table.judges) < 2:

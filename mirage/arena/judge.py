@@ -221,8 +221,8 @@ class PairwiseJudge:
         belong. :meth:`BradleyTerry.fit` needs the halves for unbiased logits, so do not remove
         them.
 
-        If every vote fails on as many consecutive pairs as there are models, for instance because a
-        service is down or the budget is spent, the comparison ends with the judgments so far.
+        If every vote fails on as many consecutive pairs as there are models, the comparison ends
+        with the judgments so far. This happens if a service is down or the budget is spent.
 
         Args:
             dataset: The queries, as for :meth:`compare`.

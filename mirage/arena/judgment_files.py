@@ -21,8 +21,8 @@ _WITHOUT_VERDICT = ("invalid", "failed")
 def read_votes(path: str | Path) -> list[Vote]:
     """Read the votes in a file that :meth:`PairwiseJudge.compare` wrote.
 
-    If a judge was asked about a pair again with another prompt, with other parameters or on other
-    responses, the last vote is kept and the earlier ones are left out.
+    If a judge voted on a pair several times, with different prompts, parameters or responses, only
+    the last vote is kept.
 
     Args:
         path: JSON Lines file of :class:`~mirage.Vote`.

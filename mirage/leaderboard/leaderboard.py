@@ -433,10 +433,10 @@ class Leaderboard:
             timeout: Seconds that a function may take for a query; see :func:`~mirage.respond`.
 
         Returns:
-            The ranking. A query that the model fails on is excluded from its features, counts in
-            its logit as the worst result of a training model on this query, and is listed under the
-            table. With a judge, a note gives the number of judgments that place the model, and how
-            many judgments would be as precise without the predictions.
+            The ranking. Queries that the model fails on are listed under the table and excluded
+            from its features. In its logit they count as the worst result of a training model on
+            this query. With a judge, a note gives the number of judgments that place the model, and
+            how many judgments would be as precise without the predictions.
 
         Raises:
             GenerationError: The model failed on every query.
