@@ -236,7 +236,7 @@ def test_it_stops_when_the_interval_is_narrow(board: Leaderboard) -> None:
     ranking = rank(board, judge, None, until_width=1.6)
     assert 20 <= len(judge.judged_pairs) < 240
     assert np.ptp(ranking["mine"].interval) <= 1.6
-    assert "looks" in ranking.notes[-1]
+    assert "stopping rule" in ranking.notes[-1]
     # The same number without looking has a narrower interval: looking is paid for.
     assert np.ptp(rank(board, Counts(), len(judge.judged_pairs))["mine"].interval) < 1.4
 
