@@ -400,7 +400,7 @@ class Ranking:
         Example:
             >>> from mirage import Leaderboard
             >>> ranking = Leaderboard.published("en")
-        >>> ranking.p_better("gpt-4o-azure", "Qwen/Qwen2-1.5B-Instruct")
+            >>> ranking.p_better("gpt-4o-azure", "Qwen/Qwen2-1.5B-Instruct")
             1.0
         """
         first, second = self[a], self[b]
