@@ -121,7 +121,7 @@ class AboutLogits(AdaptivePairs):
 
     def _gains(self, half: int, covariance: np.ndarray, _missing: np.ndarray) -> np.ndarray:
         own = covariance.diagonal()
-        return self._worth[1 - half] * (own[:, None] + own - 2 * covariance)
+        return self._information[1 - half] * (own[:, None] + own - 2 * covariance)
 
 
 class WrongOrders(AdaptivePairs):
@@ -130,8 +130,8 @@ class WrongOrders(AdaptivePairs):
     def _gains(self, half: int, covariance: np.ndarray, missing: np.ndarray) -> np.ndarray:
         own, left = covariance.diagonal(), missing.diagonal()
         variance = np.maximum(left[:, None] + left - 2 * missing, 1e-9)
-        wrong = ndtr(-np.abs(self._apart[1 - half]) / np.sqrt(variance))
-        return wrong * self._worth[1 - half] * (own[:, None] + own - 2 * covariance)
+        wrong = ndtr(-np.abs(self._logit_differences[1 - half]) / np.sqrt(variance))
+        return wrong * self._information[1 - half] * (own[:, None] + own - 2 * covariance)
 
 
 class ChatbotArena(AdaptivePairs):
@@ -141,8 +141,10 @@ class ChatbotArena(AdaptivePairs):
     """
 
     def _gains(self, half: int, _covariance: np.ndarray, _missing: np.ndarray) -> np.ndarray:
-        games = 1 + self._wins[half] + self._wins[half].T + self._open[half] + self._open[half].T
-        narrower = np.sqrt(self._worth[1 - half]) * (games**-0.5 - (games + 1) ** -0.5)
+        games = (
+            1 + self._wins[half] + self._wins[half].T + self._pending[half] + self._pending[half].T
+        )
+        narrower = np.sqrt(self._information[1 - half]) * (games**-0.5 - (games + 1) ** -0.5)
         # The largest of weights over exponential draws falls on each in proportion to its weight.
         return narrower / self._rng.exponential(size=narrower.shape)
 
@@ -166,12 +168,12 @@ class JustSortIt(AdaptivePairs):
             )
             for segment in self.segments
             for other in segment[1:]
-            if self._left[:, *sorted((segment[0], other))].any()
+            if self._unasked[:, *sorted((segment[0], other))].any()
         ]
 
     def _free_half(self, a: int, b: int) -> int:
         """The half with more queries left for this pair."""
-        return int(np.argmax(self._left[:, a, b]))
+        return int(np.argmax(self._unasked[:, a, b]))
 
     def update(self, judgments: Iterable[Judgment | None]) -> None:
         """Split each segment at its pivot."""
@@ -239,7 +241,7 @@ def adaptive(
         expected.append(pairs.expected_tau)
     # The mean of the fits to both halves, as BradleyTerry.fit has it; of everything, one fit.
     fits = est.fit_bradley_terry(np.array(after), RIDGE).mean(axis=1)
-    if not pairs._left.any():
+    if not pairs._unasked.any():
         fits[-1] = est.fit_bradley_terry(after[-1].sum(axis=0), RIDGE)
     return Course(np.array(asked), arena.tau(fits), np.array(expected))
 

@@ -211,7 +211,7 @@ def difference(sums: np.ndarray) -> np.ndarray:
     return ratio(sums[..., 0] - sums[..., 1], sums[..., -1])
 
 
-def compared(design: str, queries: int, random: Random) -> biases._Compared:
+def compared(design: str, queries: int, random: Random) -> biases._PairVotes:
     """Verdicts on answers of differing length, of which the longer is favoured."""
     a, b = pairs_of(design)
     length = random.poisson(30 * np.exp(random.normal(0, 0.5, (queries, MODELS)))) + 1.0
@@ -234,10 +234,10 @@ def compared(design: str, queries: int, random: Random) -> biases._Compared:
         score.ravel(),
         0,
     )
-    return biases._Compared.of(table, length)
+    return biases._PairVotes.of(table, length)
 
 
-def slope(rows: biases._Compared) -> float:
+def slope(rows: biases._PairVotes) -> float:
     """The verbosity bias that is fitted."""
     return float(biases._fit(rows, np.ones((1, len(rows.query))), np.zeros(rows.models + 1))[0, -1])
 

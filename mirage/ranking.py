@@ -1,4 +1,4 @@
-"""Rankings: models ordered by logit, with intervals, in one language or in several."""
+"""Rankings: models ordered by logit, with intervals, in one or several languages."""
 
 from __future__ import annotations
 
@@ -45,38 +45,40 @@ if TYPE_CHECKING:
 __all__ = ["Entry", "Evidence", "MultilingualRanking", "Ranking"]
 
 UNFAMILIAR = "(?)"
-"""Stands before the name of a model that is unlike any that the surrogate learnt from."""
+"""Mark before the name of a model that is unlike every training model of the surrogate."""
 
 UNANSWERED = 0.2
-"""Share of its queries that a model may fail on before its place is warned of."""
+"""Share of failed queries above which a warning about a model's rank is shown."""
 
 DRAWS = 1000
-"""Draws of a judged ranking that one over several languages counts ranks in."""
+"""Number of draws of a judged ranking for the intervals of a multilingual ranking."""
 
 _FRAGILE_MODELS = 50
-"""Above so many models, only the first place's fragility is computed: all would take minutes."""
+"""With more models than this, only the fragility of first place is computed, to save minutes."""
 
 UNDETERMINED = "und"
-"""The language of judgments that come without queries (ISO 639-2)."""
+"""Language code (ISO 639-2) of judgments without queries."""
 
 
 @dataclass(frozen=True)
 class Entry:
-    """One model's place in a ranking.
+    """One model in a ranking.
 
     Attributes:
-        rank: 1 is the best; equal logits share the better rank.
-        model: the model's name.
-        logit: natural-log odds; NaN in a ranking that was published without logits.
-        interval: 95 % interval of the logit, lower and upper; NaN where there is none.
-        rank_interval: 95 % interval of the rank, best and worst; ``None`` where there is none.
-        features: mean of each feature over the queries that have it; empty for published models.
-        anchor: whether the model was there before: a training model, or a published one.
-        answered: queries with a response; ``None`` for anchors, whose responses are not at hand.
-        failures: why the model failed, by query id. A failure is left out of the features' means.
-        uncontrolled: the logit without the controls of a fit; ``None`` where there were none.
-        unfamiliar: how its features are unlike those of any model that the surrogate learnt from,
-            in words; empty where they are not, or where there is no surrogate.
+        rank: Rank; 1 is the best, and equal logits share the better rank.
+        model: Name of the model.
+        logit: Natural-log odds; NaN in a ranking that was published without logits.
+        interval: 95 % interval of the logit, lower and upper end; NaN if there is none.
+        rank_interval: 95 % interval of the rank, best and worst; ``None`` if there is none.
+        features: Mean of each feature over the queries that have it; empty for published models.
+        anchor: Whether the model was ranked before: a training model, or a published one.
+        answered: Number of queries with a response; ``None`` for anchors, whose responses are not
+            available.
+        failures: Reason of each failure, by query id. Failed queries are excluded from the
+            features' means.
+        unfamiliar: How the model's features differ from those of every training model of the
+            surrogate, in words; empty if they do not, or if there is no surrogate.
+        uncontrolled: The logit without the controls of a fit; ``None`` if there were none.
     """
 
     rank: int
@@ -99,18 +101,18 @@ class Entry:
 
 @dataclass(frozen=True)
 class Evidence:
-    """What a ranking was made from, for who wants to look behind it; each part may be missing.
+    """The data behind a ranking, for further analysis; each part may be missing.
 
     Attributes:
-        dataset: the queries, with their passages.
-        runs: the responses of the models that are no anchors, by name of the model.
-        tables: their features, a row a query, by name of the model.
-        ranker: the surrogate, with the mean features and logits of the anchors.
-        provenance: what the surrogate or the fit was made from, where that is known.
-        judgments: the verdicts on pairs of models.
-        fit: to these judgments.
-        votes: what each judge said, from which these judgments follow.
-        bradley_terry: how they were fitted; ``None`` where logits come from tournaments.
+        dataset: The queries, with their passages.
+        runs: Responses of the models that are not anchors, by model name.
+        tables: Their features, one row per query, by model name.
+        ranker: The surrogate, with the mean features and logits of the anchors.
+        provenance: Sources and settings of the surrogate or the fit, if they are known.
+        judgments: Verdicts on pairs of models.
+        fit: The fit to these judgments.
+        votes: Votes of each judge, from which these judgments follow.
+        bradley_terry: The model that was fitted; ``None`` if logits come from tournaments.
     """
 
     dataset: MirageDataset | None = None
@@ -127,24 +129,30 @@ class Evidence:
 class Ranking:
     """Models ordered by logit, best first.
 
-    Iterates over its :class:`Entry` objects; ``ranking["my-rag"]`` is the entry of one model.
+    It iterates over its :class:`Entry` objects; ``ranking["my-rag"]`` is the entry of one model.
 
     Args:
-        entries: one a model, with their ranks.
+        entries: One entry per model, with its rank.
         language: ISO 639-1 code.
-        title: what was ranked on, a line above the table.
-        draws: logits of each model in each of many tournaments, arrays of one length that are
+        title: Line above the table, usually about the dataset.
+        draws: Draws of each model's logit, for instance in tournaments; arrays of the same length,
             paired with each other.
-        confidence: what :meth:`p_better` says, by the first model and the second; without it it
-            goes by the draws, and without either by the intervals.
-        notes: lines below the table.
-        about: what the models are that were there before, and what a rank says, in a line.
-        evidence: what it was made from; ``None`` for a ranking that was published.
-        agreement: how far the judge, and the features, were measured to agree with people.
-        level: of the intervals.
+        confidence: Result of :meth:`p_better` by the first and the second model. By default
+            :meth:`p_better` uses the draws, or, if there are none, the intervals.
+        notes: Lines below the table.
+        about: Line about the anchors and the meaning of a rank.
+        evidence: Data behind the ranking; ``None`` if the ranking was published.
+        agreement: Measured agreement of the judge, and of the features, with people.
+        level: Confidence level of the intervals.
 
     Raises:
-        MirageError: a model is there twice, or none is there.
+        MirageError: A model is listed twice, or there is no model.
+
+    Example:
+        >>> from mirage import Leaderboard
+        >>> ranking = Leaderboard.published("en")
+        >>> ranking["gpt-4o-azure"].rank
+        1
     """
 
     def __init__(
@@ -177,7 +185,7 @@ class Ranking:
             raise MirageError("a ranking needs at least one model")
         if len(self._by_model) != len(self.entries):
             twice = first_duplicate(self.models)
-            raise MirageError(f"model {twice!r} is in the ranking twice; names are unique")
+            raise MirageError(f"model {twice!r} is in the ranking twice; names must be unique")
 
     @classmethod
     def from_judgments(
@@ -194,53 +202,67 @@ class Ranking:
         seed: int = 0,
         progress: bool = True,
     ) -> Ranking:
-        """Models ranked by verdicts on pairs of their responses.
+        """Rank models by verdicts on pairs of their responses.
 
-        Logits are those of :meth:`BradleyTerry.fit <mirage.BradleyTerry.fit>`. Intervals, ranks'
-        intervals and confidence come from their covariance, robust to dependence within a query,
-        by Student's t with one degree of freedom less than there are queries;
-        ``benchmarks/judged_ranking.py`` shows how often they hold the truth. Where a logit rests
-        on the ridge alone, as that of a model that won everything, no interval is shown, and ranks
-        take what is not known of it into account. :attr:`notes` says so, and whatever else makes
-        the ranking say little: few queries, ties alone, votes that were lost.
+        Logits are those of :meth:`BradleyTerry.fit <mirage.BradleyTerry.fit>`. Intervals and
+        confidences use the covariance of the logits, which is robust to dependence within a query.
+        They use Student's t with one degree of freedom less than there are queries.
+        ``benchmarks/judged_ranking.py`` measures their coverage. If only the ridge bounds a logit,
+        as for a model that won everything, it has no interval, and rank intervals include this
+        uncertainty. :attr:`notes` lists such models and other weaknesses: few queries, only ties,
+        or votes that failed.
 
         Args:
-            judgments: what :meth:`PairwiseJudge.compare <mirage.PairwiseJudge.compare>` gives,
-                :class:`~mirage.Judgments`, records, or a pandas frame with the columns
+            judgments: Result of :meth:`PairwiseJudge.compare <mirage.PairwiseJudge.compare>`,
+                :class:`~mirage.Judgments`, records, or a pandas DataFrame with the columns
                 ``query_id``, ``model_a``, ``model_b`` and ``verdict``.
-            dataset: the queries, for the report.
-            runs: the responses, for the report; those of models without a judgment are left out.
-            cluster: what queries hang together by, such as a document that several are about, where
-                :attr:`Query.cluster <mirage.Query>` does not say so: a key of their metadata, a
-                function of the query, or a mapping from query id. Without a dataset only a mapping
-                will do. With fewer than four clusters nothing is sure.
-            bradley_terry: the model to fit, ``BradleyTerry()`` by default.
-            agreement: how far the judge agrees with people, such as
-                :attr:`PairwiseJudge.agreement <mirage.PairwiseJudge.agreement>`.
-            tournaments: where it is above 0, logits are the means, and intervals those, of so many
+            dataset: The queries, for the report.
+            runs: The responses, for the report; those of models without judgments are ignored.
+            cluster: How to group related queries, such as queries about one document, if
+                :attr:`Query.cluster <mirage.Query>` does not: a key of their metadata, a function
+                of the query, or a mapping from query id. Without a dataset it must be a mapping.
+                With fewer than four clusters there are no intervals.
+            bradley_terry: The model to fit; ``BradleyTerry()`` by default.
+            agreement: Agreement of the judge with people, such as :attr:`PairwiseJudge.agreement
+                <mirage.PairwiseJudge.agreement>`.
+            tournaments: If above 0, logits are the means, and intervals those, of this many
                 tournaments on as many queries as were judged (:meth:`BradleyTerry.bootstrap
                 <mirage.BradleyTerry.bootstrap>`).
-            level: of the intervals.
-            seed: of the tournaments.
-            progress: show a progress bar of the tournaments on stderr, if that is a terminal.
+            level: Confidence level of the intervals.
+            seed: Random seed of the tournaments.
+            progress: Show a progress bar of the tournaments on stderr, if stderr is a terminal.
+
+        Returns:
+            The ranking.
 
         Raises:
-            JudgmentError: no judgments, models that fall into pieces never compared with each
-                other (names them), or a row that is wrong.
-            SettingError: ``level`` is not between 0 and 1, or nothing tells the clusters without a
-                dataset.
-            UnknownNameError: no query has such a key of metadata.
+            JudgmentError: There are no judgments, a row is wrong, or the models fall into groups
+                that were never compared with each other (the message lists them).
+            SettingError: ``level`` is not between 0 and 1, or ``cluster`` is not a mapping although
+                there is no dataset.
+            UnknownNameError: No query has this key of metadata.
+
+        Example:
+            >>> from mirage import Judgments, Ranking
+            >>> judgments = Judgments.from_arrays(
+            ...     query=["q1", "q2", "q3", "q4"],
+            ...     model_a=["x", "x", "y", "x"],
+            ...     model_b=["y"] * 2 + ["x"] + ["y"],
+            ...     verdict=["a", "tie", "b", "b"],
+            ... )
+            >>> Ranking.from_judgments(judgments).models
+            ('x', 'y')
         """
-        said = judgments if isinstance(judgments, Judged) else Judged((), ())
+        votes_and_skips = judgments if isinstance(judgments, Judged) else Judged((), ())
         model = BradleyTerry() if bradley_terry is None else bradley_terry
-        # With controls single verdicts count, and their judges.
+        # Controls need the single judgments with their judges, so keep an iterator's records.
         records = [*judgments] if isinstance(judgments, Iterator) else judgments
         columns = as_judgments(records)
         clusters = _clusters(dataset, cluster)
         fit = model.fit(records if model.controls else columns, clusters=clusters)
-        numbers = _by_t(fit, fit.logits, level)
+        estimates = _estimates_by_t(fit, fit.logits, level)
         if tournaments:
-            drawn = model.bootstrap(
+            bootstrapped = model.bootstrap(
                 columns,
                 tournaments=tournaments,
                 queries=None,
@@ -248,17 +270,20 @@ class Ranking:
                 seed=seed,
                 progress=progress,
             )
-            numbers = _by_tournaments(drawn, fit, level)
+            estimates = _estimates_by_tournaments(bootstrapped, fit, level)
         answers = {run.model: run for run in runs if run.model in fit.models}
-        hidden = fit.models if bool((columns.score == 0.5).all()) else fit.unbound
+        without_interval = fit.models if bool((columns.score == 0.5).all()) else fit.unbound
         language = next((part.language for part in (dataset, *answers.values()) if part), None)
-        named = f"{dataset.name}: {Language.of(dataset.language).name}, " if dataset else ""
+        dataset_text = f"{dataset.name}: {Language.of(dataset.language).name}, " if dataset else ""
         return cls(
-            _judged_entries(fit, numbers, hidden, answers),
+            _judged_entries(fit, estimates, without_interval, answers),
             language=language or UNDETERMINED,
-            title=f"{named}{len(columns)} judgments on {fit.queries} queries",
-            confidence=numbers.confidence,
-            notes=(*map(str, fit.effects), *cautions(fit, columns, said.votes, said.skipped)),
+            title=f"{dataset_text}{len(columns)} judgments on {fit.queries} queries",
+            confidence=estimates.confidence,
+            notes=(
+                *map(str, fit.effects),
+                *cautions(fit, columns, votes_and_skips.votes, votes_and_skips.skipped),
+            ),
             evidence=Evidence(
                 dataset,
                 answers,
@@ -266,7 +291,7 @@ class Ranking:
                 | ({"tournaments": tournaments} if tournaments else {}),
                 judgments=columns,
                 fit=fit,
-                votes=said.votes,
+                votes=votes_and_skips.votes,
                 bradley_terry=None if tournaments or model.controls else model,
             ),
             agreement=agreement,
@@ -275,12 +300,12 @@ class Ranking:
 
     @property
     def models(self) -> tuple[str, ...]:
-        """The names of the models, best first."""
+        """Names of the models, best first."""
         return tuple(entry.model for entry in self.entries)
 
     @cached_property
     def findings(self) -> Mapping[str, tuple[Finding, ...]]:
-        """What is wrong with the responses of each model whose features are at hand, by its name.
+        """Faults in the responses of each model whose features are available, by model name.
 
         See :func:`mirage.findings.findings_of`.
         """
@@ -297,11 +322,11 @@ class Ranking:
 
     @cached_property
     def fragility(self) -> Mapping[str, Fragility]:
-        """How few queries, and how few verdicts, each judged model's rank depends on, by name.
+        """Fewest queries and verdicts on which each judged model's rank depends, by model name.
 
-        See :func:`mirage.arena.fragility`, which takes a second for 19 models. If there are more
-        than 50 models, only those in first place are here. Empty for rankings that do not come
-        from one fit to judgments, or come from adaptively chosen pairs.
+        See :func:`mirage.arena.fragility`, which takes about a second for 19 models. With more than
+        50 models, only those in first place are included. It is empty if the ranking does not come
+        from one fit to judgments, or comes from adaptively chosen pairs.
         """
         evidence = self.evidence
         if evidence is None or evidence.judgments is None or evidence.bradley_terry is None:
@@ -316,18 +341,18 @@ class Ranking:
 
     @property
     def fragility_notes(self) -> tuple[str, ...]:
-        """On how little the first place of a judged ranking hangs, in words."""
+        """Sentences on how fragile the first place of a judged ranking is."""
         first = [entry.model for entry in self if entry.rank == 1]
-        if len(first) == len(self):  # nobody is ahead
+        if len(first) == len(self):  # all models are equal
             return ()
         return tuple(str(self.fragility[model]) for model in first if model in self.fragility)
 
     @property
     def unanswered_notes(self) -> tuple[str, ...]:
-        """A warning of each model that failed on more than a fifth of its queries."""
+        """A warning for each model that failed on more than a fifth of its queries."""
         return tuple(
             f"Warning: {entry.model} answered only {entry.answered} of "
-            f"{entry.answered + entry.failed} queries, so that its place says little; mend the "
+            f"{entry.answered + entry.failed} queries, so its rank is not reliable; fix the "
             "failures first"
             for entry in self
             if entry.answered is not None
@@ -355,17 +380,28 @@ class Ranking:
         return self.to_text()
 
     def p_better(self, a: str, b: str) -> float:
-        """Confidence that a's logit is larger than b's, from 0 to 1.
+        """Return the confidence that a's logit is larger than b's, from 0 to 1.
 
-        From judgments: one-sided, by Student's t. With draws alone: the share of tournaments in
-        which a is ahead of b, ties counting half. Without either (published rankings): from normal
-        distributions with the logits for means and a standard deviation of the interval's length
-        / (2 * 1.96), taken as independent though both models answered the same queries.
+        For judged rankings it is one-sided, from Student's t. If there are only draws, it is the
+        share of draws in which a is ahead of b, with ties counted half. If there are neither
+        (published rankings), each logit is taken as normal with a standard deviation of the
+        interval's length / (2 * 1.96). The two logits are then taken as independent, although both
+        models answered the same queries.
+
+        Args:
+            a: Name of a model.
+            b: Name of another model.
 
         Raises:
             UnknownNameError: a or b is not in the ranking.
-            MirageError: nothing says how sure the order is: ranks alone were published (Yoruba),
-                or all judgments are on one query.
+            MirageError: The uncertainty is not known: only ranks were published (Yoruba), or all
+                judgments are on one query.
+
+        Example:
+            >>> from mirage import Leaderboard
+            >>> ranking = Leaderboard.published("en")
+            >>> ranking.p_better("gpt-4o-azure", "Qwen/Qwen2-1.5B-Instruct")
+            1.0
         """
         first, second = self[a], self[b]
         if a == b:
@@ -378,21 +414,21 @@ class Ranking:
             p = p_better_by_intervals(first.logit - second.logit, first.interval, second.interval)
         if math.isnan(p) and self._confidence is not None:
             raise MirageError(
-                f"the ranking {self.title!r} rests on one query, so nothing says how sure it is "
-                f"that {a!r} is better than {b!r}; have them judged on more"
+                f"the ranking {self.title!r} uses one query, so the confidence that {a!r} is "
+                f"better than {b!r} is not known; have them judged on more queries"
             )
         if math.isnan(p):
             raise MirageError(
-                f"the ranking {self.title!r} has ranks only, no logits with intervals, so nothing "
-                f"says how sure it is that {a!r} is better than {b!r}; compare their ranks"
+                f"the ranking {self.title!r} has only ranks, no logits with intervals, so the "
+                f"confidence that {a!r} is better than {b!r} is not known; compare their ranks"
             )
         return p
 
     def drawn(self) -> Mapping[str, Floats] | None:
-        """Logits of each model as they may be, in many draws; ``None`` where there are none.
+        """Return draws of each model's logit, or ``None`` if there are none.
 
-        Those of rankings on the same queries, as in several languages, belong together: what
-        speaks for a model in one draw is the same queries in each.
+        Draws of rankings on the same queries, for instance in several languages, are paired: each
+        draw gives a query the same weight in all of these rankings.
         """
         fit = None if self.evidence is None else self.evidence.fit
         if fit is None or not fit.degrees:
@@ -400,22 +436,28 @@ class Ranking:
         return dict(zip(fit.models, fit.draws(DRAWS).T, strict=True))
 
     def kendall_tau(self, other: Ranking | Mapping[str, float]) -> float:
-        """Kendall's tau-b between two orders of the models that both have, -1 to 1.
+        """Return Kendall's tau-b between two orders of the models that both have, -1 to 1.
 
         Args:
-            other: a ranking, or numbers by model of which a larger one is better.
+            other: A ranking, or numbers by model; larger numbers are better.
 
         Returns:
-            tau-b (Kendall 1945, The treatment of ties in ranking problems, Biometrika 33); NaN
-            if all models are equal in one of the orders.
+            tau-b (Kendall 1945, The treatment of ties in ranking problems, Biometrika 33); NaN if
+            all models are equal in one of the orders.
 
         Raises:
-            MirageError: fewer than two models are in both, or a number is NaN.
+            MirageError: Fewer than two models are in both, or a number is NaN.
+
+        Example:
+            >>> from mirage import Leaderboard
+            >>> ranking = Leaderboard.published("en")
+            >>> ranking.kendall_tau(ranking)
+            1.0
         """
         shared = [model for model in self.models if model in other]
         if len(shared) < 2:
             raise MirageError(
-                f"Kendall's tau needs two models that are in both rankings, found {len(shared)}; "
+                f"Kendall's tau needs at least two models in both rankings, got {len(shared)}; "
                 f"this one has {', '.join(self.models[:5])}, ..."
             )
         ours = [-self[model].rank for model in shared]
@@ -425,55 +467,58 @@ class Ranking:
         ]
         for model, value in zip(shared, theirs, strict=True):
             if math.isnan(value):
-                raise MirageError(f"the number to compare model {model!r} by is NaN; leave it out")
-        # Of the other numbers only the order counts, whatever their scale.
+                raise MirageError(f"the number of model {model!r} is NaN; leave the model out")
+        # Only the order of the other numbers matters, so replace them by their ranks.
         return float(kendall_tau(ours, np.unique(theirs, return_inverse=True)[1]))
 
     def to_text(self) -> str:
-        """A table of at most 80 columns; ``*`` marks the models that are not anchors.
+        """Return a table of at most 80 columns; ``*`` marks the models that are not anchors.
 
-        ``(?)`` marks those that are unlike any model that the surrogate learnt from. Longer names
-        are cut. Below stand failures, findings, what the ranking is about, and notes.
+        ``(?)`` marks models that are unlike every training model of the surrogate. Long names are
+        shortened. Failures, findings, the meaning of the ranking, and notes are below the table.
         """
         return to_text(self._table())
 
     def to_markdown(self) -> str:
-        """The same table in GitHub's Markdown; the models that are not anchors are bold."""
+        """Return the table in GitHub's Markdown; models that are not anchors are bold."""
         return to_markdown(self._table())
 
     def _repr_html_(self) -> str:
         return to_html(self._table())
 
     def to_json(self) -> str:
-        """A JSON object with everything but the draws; what is NaN or not there is null."""
-        return json.dumps(self._plain(), ensure_ascii=False, allow_nan=False)
+        """Return a JSON object with everything except the draws.
+
+        NaN and missing values are null.
+        """
+        return json.dumps(self._to_dict(), ensure_ascii=False, allow_nan=False)
 
     def to_pandas(self) -> pd.DataFrame:
-        """A frame indexed by model, best first.
+        """Return a DataFrame indexed by model, best first.
 
         Columns: rank, logit, lower, upper, rank_best, rank_worst, anchor, answered, failed,
-        unfamiliar, and one a feature.
+        unfamiliar, and one per feature.
 
         Raises:
             MissingPackageError: pandas is not installed.
         """
         names = dict.fromkeys(name for entry in self for name in entry.features)
         columns: dict[str, list[Any]] = {
-            "rank": [e.rank for e in self],
-            "logit": [e.logit for e in self],
-            "lower": [e.interval[0] for e in self],
-            "upper": [e.interval[1] for e in self],
-            "rank_best": [e.rank_interval and e.rank_interval[0] for e in self],
-            "rank_worst": [e.rank_interval and e.rank_interval[1] for e in self],
-            "anchor": [e.anchor for e in self],
-            "answered": [e.answered for e in self],
-            "failed": [e.failed for e in self],
-            "unfamiliar": [e.unfamiliar for e in self],
-            **{name: [e.features.get(name, math.nan) for e in self] for name in names},
+            "rank": [entry.rank for entry in self],
+            "logit": [entry.logit for entry in self],
+            "lower": [entry.interval[0] for entry in self],
+            "upper": [entry.interval[1] for entry in self],
+            "rank_best": [entry.rank_interval and entry.rank_interval[0] for entry in self],
+            "rank_worst": [entry.rank_interval and entry.rank_interval[1] for entry in self],
+            "anchor": [entry.anchor for entry in self],
+            "answered": [entry.answered for entry in self],
+            "failed": [entry.failed for entry in self],
+            "unfamiliar": [entry.unfamiliar for entry in self],
+            **{name: [entry.features.get(name, math.nan) for entry in self] for name in names},
         }
-        # Int64 is pandas' integer that may be missing.
-        whole = dict.fromkeys(("rank_best", "rank_worst", "answered"), "Int64")
-        return _frame(columns, self.models).astype(whole)
+        # Int64 is pandas' integer type with missing values.
+        integer_columns = dict.fromkeys(("rank_best", "rank_worst", "answered"), "Int64")
+        return _frame(columns, self.models).astype(integer_columns)
 
     def _table(self) -> Table:
         return Table(
@@ -484,15 +529,21 @@ class Ranking:
             ),
             rows=tuple(
                 (
-                    *ranked_cells(e.rank, _named(e), e.logit, e.interval, e.rank_interval),
-                    _without_controls(e),
+                    *ranked_cells(
+                        entry.rank,
+                        _display_name(entry),
+                        entry.logit,
+                        entry.interval,
+                        entry.rank_interval,
+                    ),
+                    _uncontrolled_cell(entry),
                 )
-                for e in self
+                for entry in self
             ),
-            marked=tuple(map(self._is_new, self)),
+            marked=tuple(map(self._is_marked, self)),
             notes=(
                 *self.unanswered_notes,
-                *_failure_notes(self, most=5),
+                *_failure_notes(self, limit=5),
                 *_finding_notes(self.findings),
                 *filter(None, [self.about]),
                 *self.notes,
@@ -500,20 +551,21 @@ class Ranking:
             ),
         ).filled()
 
-    def _is_new(self, entry: Entry) -> bool:
-        """Whether to mark a model; where all were judged alike, none is worth a mark."""
+    def _is_marked(self, entry: Entry) -> bool:
+        """Return whether to mark a model; in a judged ranking no model is marked."""
         judged = self.evidence is not None and self.evidence.judgments is not None
         return not entry.anchor and not judged
 
-    def _plain(self) -> dict[str, Any]:
+    def _to_dict(self) -> dict[str, Any]:
+        """Return the content of :meth:`to_json` as a dictionary."""
         return {
             "language": self.language,
             "title": self.title,
             "about": self.about,
             "entries": [
-                _plain_entry(entry)
-                | {"findings": [*map(_plain_finding, self.findings.get(entry.model, ()))]}
-                | {"fragility": _plain_fragility(self.fragility.get(entry.model))}
+                _entry_dict(entry)
+                | {"findings": [*map(_finding_dict, self.findings.get(entry.model, ()))]}
+                | {"fragility": _fragility_dict(self.fragility.get(entry.model))}
                 for entry in self
             ],
             "notes": [*self.unanswered_notes, *self.notes, *self.fragility_notes],
@@ -524,19 +576,26 @@ class Ranking:
 class MultilingualRanking(Mapping[str, Ranking]):
     """Rankings of the same models in several languages, and their mean ranks.
 
-    A mapping from language code to :class:`Ranking`. Languages whose queries have the same ids, as
-    parallel questions do, are drawn together: what is hard in one language is hard in the others,
-    so that many languages are not many times the queries.
+    It is a mapping from language code to :class:`Ranking`. Languages whose queries have the same
+    ids, like parallel questions, are drawn together: a query that is hard in one language is hard
+    in the others, so more languages are not more independent queries.
 
     Args:
-        rankings: by language code.
-        left_out: languages that have no ranking, and why.
+        rankings: Rankings by language code.
+        left_out: Languages without a ranking, with the reason.
 
     Attributes:
-        level: of the intervals; the least of the rankings'.
+        left_out: Languages without a ranking, with the reason.
+        level: Confidence level of the intervals; the smallest of the rankings' levels.
 
     Raises:
-        MirageError: no ranking, or no model that is in all of them.
+        MirageError: There is no ranking, or no model is in all rankings.
+
+    Example:
+        >>> from mirage import Leaderboard, MultilingualRanking
+        >>> rankings = {code: Leaderboard.published(code) for code in ("en", "sw")}
+        >>> MultilingualRanking(rankings).mean_ranks["gpt-4o-azure"]
+        1.0
     """
 
     def __init__(
@@ -545,12 +604,17 @@ class MultilingualRanking(Mapping[str, Ranking]):
         self._rankings = dict(rankings)
         self.left_out: Mapping[str, str] = MappingProxyType(dict(left_out or {}))
         if not self._rankings:
-            raise MirageError("a ranking over languages needs at least one language")
-        first, *others = self._rankings.values()
-        shared = [model for model in first.models if all(model in other for other in others)]
+            raise MirageError("a multilingual ranking needs at least one language")
+        first, *remaining_rankings = self._rankings.values()
+        shared = [
+            model for model in first.models if all(model in other for other in remaining_rankings)
+        ]
         if not shared:
-            raise MirageError("no model is ranked in all of the languages")
-        means = {model: float(np.mean([r[model].rank for r in self.values()])) for model in shared}
+            raise MirageError("no model is ranked in all languages")
+        means = {
+            model: float(np.mean([ranking[model].rank for ranking in self.values()]))
+            for model in shared
+        }
         self._means = dict(sorted(means.items(), key=lambda item: item[1]))
         self.level: float = min(ranking.level for ranking in self.values())
 
@@ -576,7 +640,7 @@ class MultilingualRanking(Mapping[str, Ranking]):
 
     @cached_property
     def findings(self) -> Mapping[str, tuple[PooledFinding, ...]]:
-        """What is wrong with the responses of each model in all languages, by its name."""
+        """Faults in the responses of each model in all languages, by model name."""
         from mirage.findings import pooled
 
         models = dict.fromkeys(model for ranking in self.values() for model in ranking.findings)
@@ -589,38 +653,39 @@ class MultilingualRanking(Mapping[str, Ranking]):
 
     @property
     def mean_ranks(self) -> Mapping[str, float]:
-        """Mean rank over the languages of each model that all of them have, best first.
+        """Mean rank over the languages, for each model that all of them have, best first.
 
-        As in Figure 4 of MIRAGE-Bench (arXiv 2410.13716).
+        It is computed as in Figure 4 of MIRAGE-Bench (arXiv 2410.13716).
         """
         return MappingProxyType(self._means)
 
     @cached_property
     def intervals(self) -> Mapping[str, Interval]:
-        """Interval of the mean rank of each model, best and worst, in the order of the means.
+        """Interval of each model's mean rank, best and worst, in the order of the means.
 
-        The means of the ends of :attr:`Entry.rank_interval` over the languages, outwards to the
-        next half, which hold the mean rank however languages hang together. Percentiles of draws
-        would not: where models are nearly equal, ranks vary in each language, and the mean over
-        many hardly does. ``benchmarks/mean_ranks.py`` prints how often either holds. NaN where a
-        language has no rank interval.
+        Each end is the mean of that end of :attr:`Entry.rank_interval` over the languages, rounded
+        outwards to the next half. These intervals are valid for any dependence between languages.
+        Percentiles of draws would be too narrow: if models are nearly equal, ranks vary in each
+        language, but the mean over many languages hardly varies. ``benchmarks/mean_ranks.py``
+        compares the coverage of both. NaN if a language has no rank interval.
         """
         return MappingProxyType({model: self._interval(model) for model in self._means})
 
     def _interval(self, model: str) -> Interval:
+        """Return the interval of one model's mean rank."""
         spans = [ranking[model].rank_interval for ranking in self.values()]
-        known = [span for span in spans if span is not None]
-        if len(known) < len(spans):
+        available = [span for span in spans if span is not None]
+        if len(available) < len(spans):
             return NO_INTERVAL
-        best, worst = np.mean(known, axis=0).tolist()
+        best, worst = np.mean(available, axis=0).tolist()
         return math.floor(2 * best) / 2, math.ceil(2 * worst) / 2
 
     @cached_property
     def rank_intervals(self) -> Mapping[str, tuple[int, int] | None]:
-        """Interval of each model's place by mean rank, best and worst, in the order of the means.
+        """Interval of each model's rank by mean rank, best and worst, in the order of the means.
 
-        By :func:`mirage.statistics.ranks.rank_intervals_by_confidence` with :meth:`p_better`;
-        ``None`` where that has no answer.
+        It comes from :func:`mirage.statistics.ranks.rank_intervals_by_confidence` with
+        :meth:`p_better`, and is ``None`` if :meth:`p_better` has no result.
         """
         if self._confidences is None:
             return MappingProxyType(dict.fromkeys(self._means))
@@ -629,14 +694,19 @@ class MultilingualRanking(Mapping[str, Ranking]):
         return MappingProxyType({model: (best, worst) for model, (best, worst) in pairs})
 
     def p_better(self, a: str, b: str) -> float:
-        """Confidence that a's mean rank is better than b's, from 0 to 1.
+        """Return the confidence that a's mean rank is better than b's, from 0 to 1.
 
-        The share of draws in which it is, equal ones counting half. A draw takes the same queries
-        in all languages that share them.
+        It is the share of draws in which a's mean rank is better, with equal ranks counted half. A
+        draw uses the same queries in all languages that share them.
+
+        Args:
+            a: Name of a model.
+            b: Name of another model.
 
         Raises:
-            UnknownNameError: a or b is not ranked in all of the languages.
-            MirageError: a language has no draws: it was published, or judged on one query.
+            UnknownNameError: a or b is not ranked in all languages.
+            MirageError: A language has no draws, because its ranking was published, or judged on
+                one query.
         """
         for model in (a, b):
             if model not in self._means:
@@ -644,64 +714,64 @@ class MultilingualRanking(Mapping[str, Ranking]):
         if self._confidences is None:
             code = next(code for code, ranking in self.items() if ranking.drawn() is None)
             raise MirageError(
-                f"the ranking in {code!r} has no draws, so nothing says how sure it is over all "
-                f"languages that {a!r} is better than {b!r}; compare their mean ranks"
+                f"the ranking in {code!r} has no draws, so the confidence over all languages that "
+                f"{a!r} is better than {b!r} is not known; compare their mean ranks"
             )
-        places = list(self._means)
-        return float(self._confidences[places.index(a), places.index(b)])
+        models = list(self._means)
+        return float(self._confidences[models.index(a), models.index(b)])
 
     @cached_property
     def _confidences(self) -> Floats | None:
         """:meth:`p_better` of each model over each, in the order of the means."""
-        total, languages = np.zeros((1, len(self._means))), 0
+        rank_sums, languages = np.zeros((1, len(self._means))), 0
         for ranking in self.values():
-            drawn = ranking.drawn()
-            if drawn is None:
+            draws = ranking.drawn()
+            if draws is None:
                 return None
-            places = ranks(np.stack(list(drawn.values()), axis=1))
-            columns = [list(drawn).index(model) for model in self._means]
-            length = min(len(total), len(places)) if languages else len(places)
-            total = total[:length] + places[:length, columns]
+            draw_ranks = ranks(np.stack(list(draws.values()), axis=1))
+            columns = [list(draws).index(model) for model in self._means]
+            length = min(len(rank_sums), len(draw_ranks)) if languages else len(draw_ranks)
+            rank_sums = rank_sums[:length] + draw_ranks[:length, columns]
             languages += 1
-        return confidences_by_draws(-total / languages)
+        return confidences_by_draws(-rank_sums / languages)
 
     def to_text(self) -> str:
-        """A table of at most 80 columns: mean rank, intervals, and the best and worst language.
+        """Return a table of at most 80 columns: mean rank, intervals, best and worst language.
 
-        ``*`` marks the models that are not anchors. Below stand failures, findings and what the
-        rankings are about.
+        ``*`` marks the models that are not anchors. Failures, findings and the meaning of the
+        rankings are below the table.
         """
         rows = []
         for model in self._means:
-            places = sorted((ranking[model].rank, code) for code, ranking in self.items())
-            worst = max(places, key=lambda place: place[0])
-            ends = [f"{rank} ({code})" for rank, code in (places[0], worst)]
-            rows.append((f"{self._means[model]:.1f}", model, *self._known(model), *ends))
-        header = ("mean rank", "model", *self._spans, "best", "worst")
+            ranks_and_codes = sorted((ranking[model].rank, code) for code, ranking in self.items())
+            worst = max(ranks_and_codes, key=lambda rank_and_code: rank_and_code[0])
+            ends = [f"{rank} ({code})" for rank, code in (ranks_and_codes[0], worst)]
+            rows.append((f"{self._means[model]:.1f}", model, *self._interval_cells(model), *ends))
+        header = ("mean rank", "model", *self._interval_header, "best", "worst")
         return to_text(self._table(header, rows).filled())
 
     def to_markdown(self) -> str:
-        """The rank in each language and their mean, in GitHub's Markdown."""
-        return to_markdown(self._map())
+        """Return the rank in each language and the mean rank, in GitHub's Markdown."""
+        return to_markdown(self._rank_table())
 
     def _repr_html_(self) -> str:
-        return to_html(self._map())
+        return to_html(self._rank_table())
 
     def to_json(self) -> str:
-        """A JSON object: mean ranks and intervals, the ranking of each language, those left out."""
-        plain = {
+        """Return a JSON object: mean ranks, intervals, the ranking of each language, left_out."""
+        content = {
             "mean_ranks": self._means,
             "intervals": {m: [*map(_number, ends)] for m, ends in self.intervals.items()},
             "rank_intervals": dict(self.rank_intervals),
-            "languages": {code: ranking._plain() for code, ranking in self.items()},
+            "languages": {code: ranking._to_dict() for code, ranking in self.items()},
             "left_out": dict(self.left_out),
         }
-        return json.dumps(plain, ensure_ascii=False, allow_nan=False)
+        return json.dumps(content, ensure_ascii=False, allow_nan=False)
 
     def to_pandas(self) -> pd.DataFrame:
-        """A frame of ranks indexed by model, best mean first.
+        """Return a DataFrame of ranks indexed by model, best mean first.
 
-        Columns: one a language, mean, and lower, upper, rank_best and rank_worst, the ends of
+        Columns: one per language, mean, and lower, upper, rank_best and rank_worst, the ends of
         :attr:`intervals` and :attr:`rank_intervals`.
 
         Raises:
@@ -718,36 +788,41 @@ class MultilingualRanking(Mapping[str, Ranking]):
             "rank_best": [span and span[0] for span in spans],
             "rank_worst": [span and span[1] for span in spans],
         }
-        whole = dict.fromkeys(("rank_best", "rank_worst"), "Int64")
-        return _frame(columns, tuple(self._means)).astype(whole)
+        integer_columns = dict.fromkeys(("rank_best", "rank_worst"), "Int64")
+        return _frame(columns, tuple(self._means)).astype(integer_columns)
 
     def _notes_on_judgments(self) -> Iterator[str]:
-        asked = {
+        """Yield the number of judgments by which a judge placed models."""
+        judgment_counts = {
             code: ranking.evidence.provenance["judgments"]
             for code, ranking in self.items()
             if ranking.evidence is not None and "judgments" in ranking.evidence.provenance
         }
-        if asked:
-            yield f"Placed by {sum(asked.values())} judgments in {len(asked)} languages."
+        if judgment_counts:
+            yield (
+                f"Placed by {sum(judgment_counts.values())} judgments in "
+                f"{len(judgment_counts)} languages."
+            )
 
-    def _map(self) -> Table:
+    def _rank_table(self) -> Table:
+        """Return the table of ranks in each language."""
         rows = []
         for model, mean in self._means.items():
-            places = (str(ranking[model].rank) for ranking in self.values())
-            rows.append((f"{mean:.1f}", model, *self._known(model), *places))
-        return self._table(("mean rank", "model", *self._spans, *self), rows).filled()
+            rank_texts = (str(ranking[model].rank) for ranking in self.values())
+            rows.append((f"{mean:.1f}", model, *self._interval_cells(model), *rank_texts))
+        return self._table(("mean rank", "model", *self._interval_header, *self), rows).filled()
 
     @property
-    def _spans(self) -> tuple[str, str]:
-        """The header of :meth:`_known`."""
+    def _interval_header(self) -> tuple[str, str]:
+        """Header of the columns of :meth:`_interval_cells`."""
         return f"{100 * self.level:g} % interval", "rank interval"
 
-    def _known(self, model: str) -> tuple[str, str]:
-        """How far the mean rank and the place of a model are known; blank where nothing says."""
-        (low, high), span = self.intervals[model], self.rank_intervals[model]
+    def _interval_cells(self, model: str) -> tuple[str, str]:
+        """Return the intervals of a model's mean rank and rank as text; empty if there are none."""
+        (low, high), rank_ends = self.intervals[model], self.rank_intervals[model]
         return (
             "" if math.isnan(low) else f"{low:g}-{high:g}",
-            "" if span is None else "{}-{}".format(*span),
+            "" if rank_ends is None else "{}-{}".format(*rank_ends),
         )
 
     def _table(self, header: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> Table:
@@ -768,8 +843,8 @@ class MultilingualRanking(Mapping[str, Ranking]):
         )
 
 
-class _Numbers(NamedTuple):
-    """What is known of models, each array in their order."""
+class _Estimates(NamedTuple):
+    """Logits with intervals and confidences, each array in the order of the models."""
 
     logits: Floats
     ends: Floats
@@ -778,85 +853,100 @@ class _Numbers(NamedTuple):
 
 
 def _clusters(dataset: MirageDataset | None, cluster: Cluster) -> Mapping[str, str]:
-    """The cluster of each query that has one, by its id."""
+    """Return the cluster of each query that has one, by query id.
+
+    Raises:
+        SettingError: ``cluster`` needs the queries, and there is no dataset.
+    """
     if dataset is not None:
         return clusters_of(dataset, cluster)
     if cluster is None or isinstance(cluster, Mapping):
         return cluster or {}
     raise SettingError(
-        "cluster= names what queries have in common, and there are no queries: give them as "
-        "dataset=, or a mapping from query id to cluster"
+        "cluster= is a key or function of the queries, and there are no queries: pass them as "
+        "dataset=, or pass a mapping from query id to cluster"
     )
 
 
-def _by_t(fit: BradleyTerryFit | Tournaments, logits: Floats, level: float) -> _Numbers:
+def _estimates_by_t(fit: BradleyTerryFit | Tournaments, logits: Floats, level: float) -> _Estimates:
+    """Return the logits with intervals by Student's t."""
     rows = zip(fit.models, fit.confidences.tolist(), strict=True)
     confidence = {model: dict(zip(fit.models, row, strict=True)) for model, row in rows}
     ends, rank_ends = fit.interval(level=level), fit.rank_interval(level=level)
-    return _Numbers(logits, ends, rank_ends, confidence)
+    return _Estimates(logits, ends, rank_ends, confidence)
 
 
-def _by_tournaments(drawn: Tournaments, fit: BradleyTerryFit, level: float) -> _Numbers:
-    # Tournaments repeat what never varied, and would be sure of the order.
-    numbers = _by_t(fit if fit.unbound else drawn, drawn.mean, level)
-    return numbers._replace(ends=drawn.interval(level=level))
+def _estimates_by_tournaments(
+    tournaments: Tournaments, fit: BradleyTerryFit, level: float
+) -> _Estimates:
+    # A model that won everything wins every tournament, so its order would look certain.
+    """Return the mean logits of tournaments, with their intervals."""
+    estimates = _estimates_by_t(fit if fit.unbound else tournaments, tournaments.mean, level)
+    return estimates._replace(ends=tournaments.interval(level=level))
 
 
 def _judged_entries(
-    fit: BradleyTerryFit, numbers: _Numbers, hidden: Sequence[str], answers: Mapping[str, Run]
+    fit: BradleyTerryFit,
+    estimates: _Estimates,
+    without_interval: Sequence[str],
+    answers: Mapping[str, Run],
 ) -> Iterator[Entry]:
-    plain = fit.uncontrolled.logits.tolist() if fit.uncontrolled else [None] * len(fit.models)
-    places, spans = ranks(numbers.logits).tolist(), numbers.rank_ends.tolist()
+    """Yield the entry of each judged model."""
+    uncontrolled_logits = (
+        fit.uncontrolled.logits.tolist() if fit.uncontrolled else [None] * len(fit.models)
+    )
+    rank_numbers, rank_ends = ranks(estimates.logits).tolist(), estimates.rank_ends.tolist()
     for i, (model, logit, (low, high)) in enumerate(
-        zip(fit.models, numbers.logits.tolist(), numbers.ends.tolist(), strict=True)
+        zip(fit.models, estimates.logits.tolist(), estimates.ends.tolist(), strict=True)
     ):
         run = answers.get(model)
         failures = {} if run is None else {r.query_id: r.error or "" for r in run.failed}
         yield Entry(
-            places[i],
+            rank_numbers[i],
             model,
             logit,
-            NO_INTERVAL if model in hidden else (low, high),
-            (spans[i][0], spans[i][1]),
+            NO_INTERVAL if model in without_interval else (low, high),
+            (rank_ends[i][0], rank_ends[i][1]),
             answered=None if run is None else len(run) - len(failures),
             failures=failures,
-            uncontrolled=plain[i],
+            uncontrolled=uncontrolled_logits[i],
         )
 
 
-def _failure_notes(ranking: Ranking, most: int) -> list[str]:
-    """A line a model that failed on queries, with the reasons for ``most`` of them."""
-    return [_failure_note(entry, most) for entry in ranking if entry.failures]
+def _failure_notes(ranking: Ranking, limit: int) -> list[str]:
+    """Return a line for each model that failed on queries, with up to ``limit`` reasons."""
+    return [_failure_note(entry, limit) for entry in ranking if entry.failures]
 
 
-def _failure_note(entry: Entry, most: int) -> str:
+def _failure_note(entry: Entry, limit: int) -> str:
+    """Return the line on one model's failures."""
     total = (entry.answered or 0) + entry.failed
-    shown = list(entry.failures.items())[:most]
-    reasons = ", ".join(f"{query_id} ({_short(reason)})" for query_id, reason in shown)
-    more = f", and {entry.failed - len(shown)} more" if entry.failed > len(shown) else ""
+    listed = list(entry.failures.items())[:limit]
+    reasons = ", ".join(f"{query_id} ({_shorten(reason)})" for query_id, reason in listed)
+    more = f", and {entry.failed - len(listed)} more" if entry.failed > len(listed) else ""
     return f"{entry.model}: {entry.failed} of {total} queries failed: {reasons}{more}"
 
 
-def _without_controls(entry: Entry) -> str:
-    """The logit without controls, where there were some."""
+def _uncontrolled_cell(entry: Entry) -> str:
+    """Return the logit without controls as text; empty if there were no controls."""
     return "" if entry.uncontrolled is None else f"{entry.uncontrolled:.2f}"
 
 
-def _named(entry: Entry) -> str:
-    """The name in a table; with a mark where nobody like it was seen before."""
+def _display_name(entry: Entry) -> str:
+    """Return the name in a table, with a mark if the model is unlike every training model."""
     return f"{UNFAMILIAR} {entry.model}" if entry.unfamiliar else entry.model
 
 
 def _finding_notes(findings: Mapping[str, Sequence[Finding | PooledFinding]]) -> Iterator[str]:
-    """A line a model with its findings."""
+    """Yield a line for each model with findings."""
     from mirage.findings import summary
 
-    for model, some in findings.items():
-        if words := summary(some):
-            yield f"{model} {words}."
+    for model, model_findings in findings.items():
+        if text := summary(model_findings):
+            yield f"{model} {text}."
 
 
-def _plain_fragility(fragile: Fragility | None) -> dict[str, Any] | None:
+def _fragility_dict(fragile: Fragility | None) -> dict[str, Any] | None:
     if fragile is None:
         return None
     return {
@@ -865,7 +955,7 @@ def _plain_fragility(fragile: Fragility | None) -> dict[str, Any] | None:
     }
 
 
-def _plain_finding(finding: Finding) -> dict[str, Any]:
+def _finding_dict(finding: Finding) -> dict[str, Any]:
     return {
         "kind": finding.kind,
         "words": finding.words,
@@ -876,11 +966,12 @@ def _plain_finding(finding: Finding) -> dict[str, Any]:
     }
 
 
-def _short(reason: str, most: int = 100) -> str:
-    return reason if len(reason) <= most else reason[: most - 1].rstrip() + "…"
+def _shorten(reason: str, limit: int = 100) -> str:
+    """Return the reason, shortened with an ellipsis if it is long."""
+    return reason if len(reason) <= limit else reason[: limit - 1].rstrip() + "…"
 
 
-def _plain_entry(entry: Entry) -> dict[str, Any]:
+def _entry_dict(entry: Entry) -> dict[str, Any]:
     return {
         "rank": entry.rank,
         "model": entry.model,
@@ -898,6 +989,7 @@ def _plain_entry(entry: Entry) -> dict[str, Any]:
 
 
 def _number(value: float) -> float | None:
+    """Return the number, or ``None`` for NaN, which JSON does not have."""
     return None if math.isnan(value) else float(value)
 
 

@@ -228,9 +228,9 @@ def test_a_ranking_says_as_much_as_its_clusters() -> None:
     assert width[0] == pytest.approx(width[1], rel=0.2)
     few = Ranking.from_judgments(copied, cluster=dict.fromkeys(clusters, "one") | {"q0.0": "b"})
     assert all(np.isnan(entry.interval).all() for entry in few)
-    assert "60 queries in 2 clusters: nothing says how sure the order is" in str(few)
+    assert "60 queries in 2 clusters: the uncertainty of the order is not known" in str(few)
     assert "60 queries in 15 clusters are few" in str(together)
-    with pytest.raises(SettingError, match="give them as dataset=, or a mapping"):
+    with pytest.raises(SettingError, match="pass them as dataset=, or pass a mapping"):
         Ranking.from_judgments(copied, cluster="of")
 
 

@@ -252,7 +252,7 @@ def test_judgments_in_a_file_of_ones_own(step: Step, tmp_path: Path) -> None:
     assert printed.startswith("4 judgments on 4 queries")
     assert printed.index("  y  ") < printed.index("  x  ")
     file.write_text("\n".join([*rows, "5,x,y,draw"]), encoding="utf-8")
-    with pytest.raises(JudgmentError, match="row 4: verdict 'draw' is none of"):
+    with pytest.raises(JudgmentError, match="row 4: verdict 'draw' is not 'a', 'b'"):
         step("rank_from_judgments.py", str(file))
     file.write_text("\n".join(rows).replace("model_b", "other"), encoding="utf-8")
     with pytest.raises(JudgmentError, match="row 0: model_b is missing"):
@@ -267,7 +267,7 @@ def test_a_surrogate_of_ones_own_ranks_what_nobody_judged(step: Step) -> None:
     _, *model = cells(printed, "*")[:3]
     assert model == ["(?)", "my-rag"]
     assert printed.index("  reference ") < printed.index("(?) my-rag")
-    assert "my-rag is unlike any system that this board knows" in printed
+    assert "my-rag is unlike every system that this board learned from" in printed
     assert sum(line[:7].strip(" *").isdigit() for line in printed.splitlines()) == 21
 
 

@@ -285,7 +285,7 @@ def test_a_key_that_is_missing(leaderboard: Leaderboard) -> None:
 def test_a_judge_by_its_name_alone() -> None:
     name: Any = "gpt-4o"
     assert sentence(lambda: PairwiseJudge(name)) == (
-        "judges are one LLM or several, such as LLM('gpt-4o'), and not 'gpt-4o'"
+        "judges must be one or several LLMs, such as LLM('gpt-4o'), got 'gpt-4o'"
     )
 
 

@@ -769,7 +769,7 @@ def test_a_surrogate_that_was_changed_on_disk_is_made_again(
         damage()
         caplog.clear()
         second = board_of(copy, SMALL)
-        assert "cannot be used, and is made again" in caplog.text
+        assert "the cached surrogate cannot be read; training it again" in caplog.text
         assert artifact.read_bytes() == content
         assert second.provenance["validation"] == first.provenance["validation"]
 
@@ -781,7 +781,7 @@ def test_a_surrogate_that_cannot_be_kept_is_made_all_the_same(
     monkeypatch.setenv("MIRAGE_CACHE", str(tmp_path / "a file"))
     board = board_of(copy, SMALL)
     assert set(board.anchors) == set(SYSTEMS)
-    assert "the surrogate cannot be kept" in caplog.text
+    assert "the surrogate cannot be stored" in caplog.text
 
 
 def test_a_function_of_ones_own_is_computed_in_every_call(

@@ -1,4 +1,4 @@
-"""A model's place on a leaderboard by a few verdicts, which the surrogate carries."""
+"""Placement of a model on a leaderboard by a few verdicts and the surrogate."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def length(_: Query, response: Response) -> float:
 
 
 def writes(count: float, model: str, seed: int) -> Run:
-    """Answers of about so many words, a few more or fewer on each query."""
+    """Return a run with answers of about this many words."""
     rng = np.random.default_rng(seed)
     responses = tuple(
         Response(query_id=id_, text=" ".join(["neno"] * max(1, round(count + rng.normal(0, 3)))))
@@ -47,10 +47,10 @@ def writes(count: float, model: str, seed: int) -> Run:
 
 @dataclass
 class Counts:
-    """Prefers the longer answer, by logistic noise of a scale; says how often it was asked."""
+    """A judge that prefers the longer answer with logistic noise, and records the judged pairs."""
 
     noise: float = 2.0
-    asked: list[Pair] = field(default_factory=list)
+    judged_pairs: list[Pair] = field(default_factory=list)
 
     def judge(
         self,
@@ -65,7 +65,7 @@ class Counts:
         by_model = {run.model: run for run in runs}
         judgments = []
         for pair in pairs:
-            self.asked.append(pair)
+            self.judged_pairs.append(pair)
             a, b = (len((by_model[m][pair.query_id].text or "").split()) for m in pair[1:])
             rng = np.random.default_rng([*str(sorted(pair)).encode()])
             sign = 1 if pair.model_a < pair.model_b else -1
@@ -80,7 +80,7 @@ MINE = writes(13, "mine", 99)
 
 @pytest.fixture(scope="module")
 def judged() -> Leaderboard:
-    """A board of six models that the judge compared."""
+    """Return a board of six models that the judge compared."""
     pairs = [
         Pair(id_, a.model, b.model)
         for id_ in QUERIES.query_ids
@@ -94,8 +94,8 @@ def judged() -> Leaderboard:
 
 
 @pytest.fixture(scope="module")
-def own() -> Leaderboard:
-    """A board with a surrogate of a user's own."""
+def user_board() -> Leaderboard:
+    """Return a board with a user's surrogate."""
     suite = FeatureSuite([words, length])
     tables = [suite.score(QUERIES, run, progress=False) for run in ANCHORS]
     values = np.stack([table.values for table in tables])
@@ -110,7 +110,7 @@ def own() -> Leaderboard:
     return Leaderboard(QUERIES, suite, ranker, prefix="a/", runs=ANCHORS)
 
 
-@pytest.fixture(params=["judged", "own"])
+@pytest.fixture(params=["judged", "user_board"])
 def board(request: pytest.FixtureRequest) -> Leaderboard:
     return request.getfixturevalue(request.param)
 
@@ -126,33 +126,33 @@ def test_without_judgments_nothing_is_asked(board: Leaderboard) -> None:
     judge = Counts()
     ours, today = rank(board, judge, 0), board.rank(MINE, "mine", progress=False)
     assert ours.to_json() == today.to_json()
-    assert judge.asked == []
+    assert judge.judged_pairs == []
 
 
-def test_so_many_are_asked_as_were_wanted(board: Leaderboard) -> None:
+def test_the_requested_number_of_pairs_is_judged(board: Leaderboard) -> None:
     judge = Counts()
     ranking = rank(board, judge, 25)
-    assert len(judge.asked) == 25
-    assert all("mine" in pair for pair in judge.asked)
-    assert len({pair.query_id for pair in judge.asked}) == 25
+    assert len(judge.judged_pairs) == 25
+    assert all("mine" in pair for pair in judge.judged_pairs)
+    assert len({pair.query_id for pair in judge.judged_pairs}) == 25
     low, high = ranking["mine"].interval
     assert low < ranking["mine"].logit < high
     assert "mine is placed by 25 judgments on 25 queries" in ranking.notes[-1]
-    first = judge.asked.copy()
+    first = judge.judged_pairs.copy()
     more = Counts()
     rank(board, more, 60)
-    assert more.asked[:25] == first
+    assert more.judged_pairs[:25] == first
     # More is known of it than by 25, and the order of the two in a pair was drawn.
-    assert {pair.model_a == "mine" for pair in more.asked} == {True, False}
+    assert {pair.model_a == "mine" for pair in more.judged_pairs} == {True, False}
 
 
 def test_with_all_judgments_it_is_the_full_arena(judged: Leaderboard) -> None:
     judge = Counts()
     ours = rank(judged, judge, None)
-    assert len(judge.asked) == 40 * 6
-    before = judged._judged.evidence.judgments.to_records()  # type: ignore[union-attr]
+    assert len(judge.judged_pairs) == 40 * 6
+    before = judged._judged_ranking.evidence.judgments.to_records()  # type: ignore[union-attr]
     everything = Ranking.from_judgments(
-        [*before, *Counts().judge(QUERIES, [MINE, *ANCHORS], judge.asked)]
+        [*before, *Counts().judge(QUERIES, [MINE, *ANCHORS], judge.judged_pairs)]
     )
     assert ours.models == everything.models
     shift = np.mean([everything[m.model].logit for m in ANCHORS])
@@ -163,7 +163,7 @@ def test_with_all_judgments_it_is_the_full_arena(judged: Leaderboard) -> None:
     assert ours.p_better("mine", "m0") == pytest.approx(everything.p_better("mine", "m0"), abs=0.01)
 
 
-def test_anchors_stay_where_they_are(board: Leaderboard) -> None:
+def test_the_logits_of_anchors_do_not_change(board: Leaderboard) -> None:
     ranking = rank(board, Counts(), 25)
     for entry in board.ranking:
         assert ranking[entry.model].logit == entry.logit
@@ -184,7 +184,7 @@ def test_predictions_make_the_interval_narrower(judged: Leaderboard) -> None:
     assert worth[1] == pytest.approx(40, rel=0.2)
 
 
-def test_it_stands_where_the_judge_puts_it(judged: Leaderboard) -> None:
+def test_the_judge_decides_the_rank(judged: Leaderboard) -> None:
     ranking = rank(judged, Counts(), 120)
     assert ranking["m2"].logit < ranking["mine"].logit < ranking["m5"].logit
     assert ranking.p_better("mine", "m0") > 0.95 > 0.5 > ranking.p_better("mine", "m5")
@@ -210,7 +210,7 @@ def test_several_models_are_compared_with_each_other(board: Leaderboard) -> None
     judge = Counts()
     models = {"short": writes(9, "short", 7), "long": writes(17, "long", 8)}
     ranking = board.rank_all(models, judge=judge, judgments=80, progress=False)
-    assert len(judge.asked) == 160
+    assert len(judge.judged_pairs) == 160
     assert ranking.p_better("long", "short") > 0.99
     assert ranking["long"].rank < ranking["short"].rank
     assert ranking["long"].rank_interval is not None
@@ -234,17 +234,17 @@ def test_two_judged_models_are_enough() -> None:
 def test_it_stops_when_the_interval_is_narrow(board: Leaderboard) -> None:
     judge = Counts()
     ranking = rank(board, judge, None, until_width=1.6)
-    assert 20 <= len(judge.asked) < 240
+    assert 20 <= len(judge.judged_pairs) < 240
     assert np.ptp(ranking["mine"].interval) <= 1.6
-    assert "looks" in ranking.notes[-1]
+    assert "stopping rule" in ranking.notes[-1]
     # The same number without looking has a narrower interval: looking is paid for.
-    assert np.ptp(rank(board, Counts(), len(judge.asked))["mine"].interval) < 1.4
+    assert np.ptp(rank(board, Counts(), len(judge.judged_pairs))["mine"].interval) < 1.4
 
 
-def test_it_stops_when_it_is_sure(board: Leaderboard) -> None:
+def test_it_stops_when_the_comparison_is_significant(board: Leaderboard) -> None:
     judge, last = Counts(), board.ranking.models[-1]
     ranking = rank(board, judge, None, until_against=last)
-    assert len(judge.asked) < 240
+    assert len(judge.judged_pairs) < 240
     assert ranking.p_better("mine", last) > 0.975
 
 
@@ -261,7 +261,9 @@ def server() -> Any:
         yield server
 
 
-def test_it_goes_on_where_it_was(board: Leaderboard, server: ChatServer, tmp_path: Path) -> None:
+def test_judging_resumes_from_the_votes_file(
+    board: Leaderboard, server: ChatServer, tmp_path: Path
+) -> None:
     judge = PairwiseJudge(LLM("j", base_url=server.url, cache=False))
     out = tmp_path / "votes.jsonl"
     expected = board.estimate(MINE, "mine", judge=judge, judgments=30)
@@ -276,20 +278,20 @@ def test_it_goes_on_where_it_was(board: Leaderboard, server: ChatServer, tmp_pat
     assert board.estimate(MINE, "mine", judge=judge, judgments=0).calls == 0
 
 
-def test_votes_that_fail_are_named_and_bias_nothing(judged: Leaderboard) -> None:
+def test_failed_votes_are_noted_and_do_not_bias(judged: Leaderboard) -> None:
     class Sometimes(Counts):
         def judge(self, *args: Any, **settings: Any) -> Judged:
-            said = super().judge(*args, **settings)
-            return Judged((), said.judgments[::2])
+            judged_all = super().judge(*args, **settings)
+            return Judged((), judged_all.judgments[::2])
 
     ranking = rank(judged, Sometimes(), None)
-    assert "placed by 120 judgments (of 240 that were asked for)" in ranking.notes[-1]
+    assert "placed by 120 judgments (of 240 requested)" in ranking.notes[-1]
     assert ranking["mine"].logit == pytest.approx(
         rank(judged, Counts(), None)["mine"].logit, abs=0.4
     )
 
 
-def test_queries_that_the_model_failed_on_are_not_asked(judged: Leaderboard) -> None:
+def test_queries_that_the_model_failed_on_are_not_judged(judged: Leaderboard) -> None:
     def fails(query: Query) -> str:
         if query.id in QUERIES.query_ids[:20]:
             raise RuntimeError("no answer")
@@ -297,12 +299,12 @@ def test_queries_that_the_model_failed_on_are_not_asked(judged: Leaderboard) -> 
 
     judge = Counts()
     ranking = judged.rank(fails, "mine", judge=judge, judgments=None, progress=False)
-    assert len(judge.asked) == 20 * 6
+    assert len(judge.judged_pairs) == 20 * 6
     assert ranking["mine"].failed == 20
     # They are lost: not to answer never helps.
     full = rank(judged, Counts(), None)
     assert ranking["mine"].logit < full["mine"].logit - 0.5
-    assert "mine: 20 queries without an answer are lost to every anchor" in ranking.notes
+    assert "mine: 20 queries without an answer count as lost to every anchor" in ranking.notes
     assert "placed by 120 judgments on 20 queries" in " ".join(ranking.notes)
 
 
@@ -310,16 +312,19 @@ def test_queries_that_the_model_failed_on_are_not_asked(judged: Leaderboard) -> 
 
 
 @pytest.fixture(scope="module")
-def boards(own: Leaderboard) -> MultilingualLeaderboard:
-    """The same systems on the same questions in two languages, whose ids are the same."""
+def boards(user_board: Leaderboard) -> MultilingualLeaderboard:
+    """Return boards of the same systems on the same questions in two languages."""
     english = MirageDataset.bundled("en")
     runs = [run.model_copy(update={"language": "en"}) for run in ANCHORS]
-    data = {"en": replace(own.ranker.data["sw"], language="en"), "sw": own.ranker.data["sw"]}
+    data = {
+        "en": replace(user_board.ranker.data["sw"], language="en"),
+        "sw": user_board.ranker.data["sw"],
+    }
     ranker = SurrogateRanker("ridge").fit_data(data)
     return MultilingualLeaderboard(
         {
-            "en": Leaderboard(english, own.suite, ranker, prefix="a/", runs=runs),
-            "sw": Leaderboard(QUERIES, own.suite, ranker, prefix="a/", runs=ANCHORS),
+            "en": Leaderboard(english, user_board.suite, ranker, prefix="a/", runs=runs),
+            "sw": Leaderboard(QUERIES, user_board.suite, ranker, prefix="a/", runs=ANCHORS),
         }
     )
 
@@ -331,14 +336,14 @@ def mine(query: Query) -> str:
 def test_judgments_are_divided_over_languages(boards: MultilingualLeaderboard) -> None:
     judge = Counts()
     ranking = boards.rank(mine, "mine", judge=judge, judgments=81, progress=False)
-    assert len(judge.asked) == 81
-    first, second = judge.asked[:41], judge.asked[41:]
+    assert len(judge.judged_pairs) == 81
+    first, second = judge.judged_pairs[:41], judge.judged_pairs[41:]
     assert {(p.query_id, *sorted(p[1:])) for p in first} != {
         (p.query_id, *sorted(p[1:])) for p in second
     }
-    for code, asked in (("en", first), ("sw", second)):
+    for code, pairs in (("en", first), ("sw", second)):
         by_itself = ranking[code]["mine"]
-        assert f"mine is placed by {len(asked)} judgments" in ranking[code].notes[-1]
+        assert f"mine is placed by {len(pairs)} judgments" in ranking[code].notes[-1]
         assert by_itself.interval[0] < by_itself.logit < by_itself.interval[1]
     assert "Placed by 81 judgments in 2 languages" in str(ranking)
     assert ranking.mean_ranks["mine"] == np.mean([r["mine"].rank for r in ranking.values()])
@@ -355,51 +360,53 @@ def test_judgments_are_divided_over_languages(boards: MultilingualLeaderboard) -
         boards.rank(mine, "mine", judge=judge, judgments=1, progress=False)
 
 
-def test_languages_go_on_where_they_were(
+def test_judging_resumes_in_each_language(
     boards: MultilingualLeaderboard, server: ChatServer, tmp_path: Path
 ) -> None:
     judge = PairwiseJudge(LLM("j", base_url=server.url, cache=False))
-    asked: dict[str, Any] = {"judge": judge, "progress": False}
-    assert boards.estimate(mine, "mine", judgments=30, **asked).calls == 30
-    boards.rank(mine, "mine", judgments=24, out=tmp_path / "votes", **asked)
+    settings: dict[str, Any] = {"judge": judge, "progress": False}
+    assert boards.estimate(mine, "mine", judgments=30, **settings).calls == 30
+    boards.rank(mine, "mine", judgments=24, out=tmp_path / "votes", **settings)
     assert len(server.requests) == 24
-    first = boards.rank(mine, "mine", judgments=30, out=tmp_path / "votes", **asked)
+    first = boards.rank(mine, "mine", judgments=30, out=tmp_path / "votes", **settings)
     assert len(server.requests) == 30
-    again = boards.rank(mine, "mine", judgments=30, out=tmp_path / "votes", **asked)
+    again = boards.rank(mine, "mine", judgments=30, out=tmp_path / "votes", **settings)
     assert len(server.requests) == 30
     assert again.to_json() == first.to_json()
     assert [len(read_votes(tmp_path / "votes" / f"{code}.jsonl")) for code in boards] == [15, 15]
 
 
 def test_parallel_questions_are_drawn_together(judged: Leaderboard) -> None:
-    """What the draws of one language say of a model, those of another on its questions say too."""
-    one, other = (rank(judged, Counts(noise), None).drawn() for noise in (2.0, 2.5))
-    assert one is not None
-    assert other is not None
+    """Test that draws of a model are correlated between languages with the same questions."""
+    draws, other_draws = (rank(judged, Counts(noise), None).drawn() for noise in (2.0, 2.5))
+    assert draws is not None
+    assert other_draws is not None
     entry = rank(judged, Counts(), None)["mine"]
-    assert np.quantile(one["mine"], [0.025, 0.975]) == pytest.approx(entry.interval, abs=0.12)
-    assert np.corrcoef(one["mine"], other["mine"])[0, 1] > 0.5
-    ahead = np.mean(one["mine"] > one["m3"])
-    assert ahead == pytest.approx(rank(judged, Counts(), None).p_better("mine", "m3"), abs=0.06)
+    assert np.quantile(draws["mine"], [0.025, 0.975]) == pytest.approx(entry.interval, abs=0.12)
+    assert np.corrcoef(draws["mine"], other_draws["mine"])[0, 1] > 0.5
+    share_ahead = np.mean(draws["mine"] > draws["m3"])
+    assert share_ahead == pytest.approx(
+        rank(judged, Counts(), None).p_better("mine", "m3"), abs=0.06
+    )
 
 
 # Queries that hang together -----------------------------------------------------------------------
 
 
-def test_queries_that_hang_together_place_no_surer() -> None:
-    """Every other query repeats the one before it, answers and verdicts and all."""
+def test_repeated_queries_in_clusters_do_not_narrow_the_interval() -> None:
+    """Test with queries that repeat the query before, including answers and verdicts."""
     first = {id_: QUERIES.query_ids[n // 2 * 2] for n, id_ in enumerate(QUERIES.query_ids)}
 
     class Repeats(Counts):
         def judge(self, dataset: Any, runs: Any, pairs: Any, **settings: Any) -> Judged:
-            asked = list(pairs)
-            same = [pair._replace(query_id=first[pair.query_id]) for pair in asked]
-            said = super().judge(dataset, runs, same, **settings).judgments
+            requested = list(pairs)
+            same = [pair._replace(query_id=first[pair.query_id]) for pair in requested]
+            judgments = super().judge(dataset, runs, same, **settings).judgments
             return Judged(
                 (),
                 tuple(
                     j.model_copy(update={"query_id": pair.query_id})
-                    for j, pair in zip(said, asked, strict=True)
+                    for j, pair in zip(judgments, requested, strict=True)
                 ),
             )
 
@@ -428,7 +435,7 @@ def test_queries_that_hang_together_place_no_surer() -> None:
     board.dataset = QUERIES.clustered(few)
     ranking = rank(board, Counts(), None)
     assert math.isnan(ranking["mine"].interval[0])
-    assert "fewer than 10 judged clusters of queries give no interval" in ranking.notes[-1]
+    assert "fewer than 10 clusters of queries were judged" in ranking.notes[-1]
 
 
 # The bundled board --------------------------------------------------------------------------------
@@ -436,17 +443,20 @@ def test_queries_that_hang_together_place_no_surer() -> None:
 
 def test_bundled_anchors_have_responses() -> None:
     board = Leaderboard.bundled("sw")
-    table = board.suite.score(board.dataset, board._runs()["uncited"], progress=False)
+    table = board.suite.score(board.dataset, board._get_runs()["uncited"], progress=False)
     data = board.ranker.data["sw"]
-    known = data.table(data.models.index("uncited"))
+    training_table = data.table(data.models.index("uncited"))
     # What lingua says of a language differs by a thousandth from version to version.
     assert np.allclose(
-        table.columns(known.features).values, known.values, atol=2e-3, equal_nan=True
+        table.columns(training_table.features).values,
+        training_table.values,
+        atol=2e-3,
+        equal_nan=True,
     )
     judge = Counts(noise=30)
     ranking = board.rank(MINE, "mine", judge=judge, judgments=30, progress=False)
-    assert len(judge.asked) == 30
-    assert all(any(name.startswith("anchor/") for name in pair) for pair in judge.asked)
+    assert len(judge.judged_pairs) == 30
+    assert all(any(name.startswith("anchor/") for name in pair) for pair in judge.judged_pairs)
     assert not math.isnan(ranking["mine"].interval[0])
     assert "(?)" not in str(ranking)
 
@@ -457,9 +467,13 @@ def test_bundled_anchors_have_responses() -> None:
 @pytest.mark.parametrize(
     ("settings", "error", "message"),
     [
-        ({"judgments": 10}, SettingError, "takes a judge"),
-        ({"judge": Counts(), "judgments": -1}, SettingError, "1 judgment or more, not -1"),
-        ({"judge": Counts(), "until_width": 1.0}, SettingError, "goes with judge= and judgments="),
+        ({"judgments": 10}, SettingError, "needs a judge"),
+        (
+            {"judge": Counts(), "judgments": -1},
+            SettingError,
+            "judgments must be at least 1, got -1",
+        ),
+        ({"judge": Counts(), "until_width": 1.0}, SettingError, "need judge= and judgments="),
         ({"judge": Counts(), "judgments": 5, "until_width": 0.0}, SettingError, "above 0"),
         ({"judge": Counts(), "judgments": 5, "until_against": "zz"}, UnknownNameError, "zz"),
     ],
@@ -471,19 +485,19 @@ def test_wrong_settings(
         board.rank(MINE, "mine", progress=False, **settings)
 
 
-def test_anchors_without_responses(own: Leaderboard) -> None:
-    board = Leaderboard(QUERIES, own.suite, own.ranker)
-    with pytest.raises(JudgmentError, match=r"m0, m1, .* not at hand .*runs="):
+def test_anchors_without_responses(user_board: Leaderboard) -> None:
+    board = Leaderboard(QUERIES, user_board.suite, user_board.ranker)
+    with pytest.raises(JudgmentError, match=r"m0, m1, .* not available .*runs="):
         rank(board, Counts(), 5)
 
 
-def test_a_surrogate_that_learnt_from_verdicts_predicts_by_them(own: Leaderboard) -> None:
-    everyone = combinations(ANCHORS, 2)
-    pairs = [Pair(id_, a.model, b.model) for a, b in everyone for id_ in QUERIES.query_ids]
+def test_a_surrogate_that_learnt_from_verdicts_predicts_by_them(user_board: Leaderboard) -> None:
+    model_pairs = combinations(ANCHORS, 2)
+    pairs = [Pair(id_, a.model, b.model) for a, b in model_pairs for id_ in QUERIES.query_ids]
     verdicts = Judgments.from_records(Counts(0.3).judge(QUERIES, ANCHORS, pairs))
-    drawn = BradleyTerry().bootstrap(verdicts, tournaments=20, queries=None, progress=False)
-    tables = [own.suite.score(QUERIES, run, progress=False) for run in ANCHORS]
-    ranker = SurrogateRanker("linear").fit(tables, drawn, judgments=verdicts)
-    board = Leaderboard(QUERIES, own.suite, ranker, runs=ANCHORS)
+    tournaments = BradleyTerry().bootstrap(verdicts, tournaments=20, queries=None, progress=False)
+    tables = [user_board.suite.score(QUERIES, run, progress=False) for run in ANCHORS]
+    ranker = SurrogateRanker("linear").fit(tables, tournaments, judgments=verdicts)
+    board = Leaderboard(QUERIES, user_board.suite, ranker, runs=ANCHORS)
     note = rank(board, Counts(0.3), 40).notes[-1]
     assert float(note.rpartition("worth ")[2]) > 60

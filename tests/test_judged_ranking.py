@@ -1,4 +1,4 @@
-"""Rankings from judgments: by hand, against choix, and what they say where they say little."""
+"""Rankings from judgments: by hand, compared with choix, and their warnings."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def judgment(query: object, a: str, b: str, verdict: Any) -> Judgment:
 
 
 def arena(models: int, queries: int, seed: int = 0, ties: float = 0.2) -> list[Judgment]:
-    """Every pair on every query; the earlier in the alphabet, the better."""
+    """Return judgments of every pair on every query; earlier letters are better models."""
     rng = np.random.default_rng(seed)
     logits = np.linspace(1, -1, models)
     rows = []
@@ -74,7 +74,7 @@ def test_two_models_by_hand() -> None:
     assert [entry.rank_interval for entry in surer] == [(1, 1), (2, 2)]
 
 
-def test_the_same_questions_in_another_language_make_nothing_surer() -> None:
+def test_the_same_questions_in_another_language_do_not_narrow_intervals() -> None:
     rows, codes = arena(4, 14), ("ar", "bn", "fi", "sw", "yo")
     alone = MultilingualRanking({"ar": Ranking.from_judgments(rows)})
     parallel = MultilingualRanking({code: Ranking.from_judgments(rows) for code in codes})
@@ -99,8 +99,8 @@ def test_draws_on_the_same_queries_go_together() -> None:
     first, second = (BradleyTerry().fit(some).draws(4000) for some in (rows, noisy))
     shared = np.corrcoef(first[:, 0], second[:, 0])[0, 1]
     assert 0.4 < shared < 0.95
-    others = [row.model_copy(update={"query_id": f"x{row.query_id}"}) for row in noisy]
-    apart = BradleyTerry().fit(others).draws(4000)
+    other_queries = [row.model_copy(update={"query_id": f"x{row.query_id}"}) for row in noisy]
+    apart = BradleyTerry().fit(other_queries).draws(4000)
     assert abs(np.corrcoef(first[:, 0], apart[:, 0])[0, 1]) < 0.3
 
 
@@ -119,7 +119,7 @@ def test_logits_are_those_of_choix() -> None:
         assert ranking[name].logit == pytest.approx(logit, abs=1e-6)
 
 
-def test_it_is_the_fit() -> None:
+def test_logits_are_those_of_the_fit() -> None:
     rows = arena(4, 40)
     ranking, fit = Ranking.from_judgments(rows), BradleyTerry().fit(rows)
     for i, model in enumerate(fit.models):
@@ -211,8 +211,8 @@ def test_records_columns_frames_and_judged_are_alike() -> None:
 
 
 def note(ranking: Ranking, words: str) -> str:
-    (found,) = [line for line in ranking.notes if words in line]
-    return found
+    (line,) = [line for line in ranking.notes if words in line]
+    return line
 
 
 def test_a_model_that_won_everything_has_no_interval_and_no_certain_rank() -> None:
@@ -222,7 +222,7 @@ def test_a_model_that_won_everything_has_no_interval_and_no_certain_rank() -> No
     assert ranking["a"].rank == 1
     assert all(map(math.isnan, ranking["a"].interval))
     assert ranking["a"].rank_interval == (1, 4)
-    assert note(ranking, "won every judgment").startswith("a won every judgment: how far")
+    assert note(ranking, "won every judgment").startswith("a won every judgment: its distance")
     assert not math.isnan(ranking["b"].interval[0])
     # What is not known of a is more than its sandwich tells, whose residuals are all but 0.
     fit = BradleyTerry().fit(rows)
@@ -233,7 +233,7 @@ def test_a_model_that_won_everything_has_no_interval_and_no_certain_rank() -> No
     assert "won every judgment" in str(ranking)
 
 
-def test_what_is_not_known_of_a_separated_pair_by_hand() -> None:
+def test_the_uncertainty_of_a_separated_pair_by_hand() -> None:
     # x won 3 of 3: what is known of the difference d is 3 p (1 - p), and the ridge's eighth.
     fit = BradleyTerry(ridge=0.1).fit([judgment(n, "x", "y", "a") for n in range(3)])
     d = fit.logits[0] - fit.logits[1]
@@ -243,44 +243,46 @@ def test_what_is_not_known_of_a_separated_pair_by_hand() -> None:
     assert fit.unbound == fit.separated == ("x", "y")
 
 
-def test_groups_of_which_one_always_won() -> None:
+def test_a_group_that_always_won_has_no_intervals() -> None:
     # x and y beat each other, u and v do, and x and y always beat u and v: nobody is separated.
     pairs = [("x", "y"), ("y", "x"), ("u", "v"), ("v", "u"), *(2 * [("x", "u"), ("y", "v")])]
     rows = [judgment(n, a, b, "a") for n, (a, b) in enumerate(pairs)]
     ranking = Ranking.from_judgments(rows)
     assert all(math.isnan(entry.interval[0]) for entry in ranking)
-    assert "u, v, x, y" in note(ranking, "all one way")
+    assert "u, v, x, y" in note(ranking, "the same way")
     # With a third model in one of the groups, that is the larger: its logits are told apart.
     pairs += [("x", "z"), ("z", "y")]
     larger = Ranking.from_judgments([judgment(n, a, b, "a") for n, (a, b) in enumerate(pairs)])
-    shown = {entry.model for entry in larger if not math.isnan(entry.interval[0])}
-    assert shown == {"x", "y", "z"}
+    with_interval = {entry.model for entry in larger if not math.isnan(entry.interval[0])}
+    assert with_interval == {"x", "y", "z"}
 
 
-def test_an_arena_of_ties_says_nothing() -> None:
+def test_an_arena_of_ties_has_no_intervals() -> None:
     rows = [judgment(n, a, b, "tie") for n in range(30) for a, b in combinations("abcd", 2)]
     ranking = Ranking.from_judgments(rows)
     for entry in ranking:
         assert (entry.rank, entry.rank_interval) == (1, (1, 4))
         assert math.isnan(entry.interval[0])
     assert ranking.p_better("a", "b") == 0.5
-    assert note(ranking, "a tie") == "Every judgment is a tie: nothing says which model is better."
+    assert (
+        note(ranking, "a tie") == "Every judgment is a tie, so nothing shows which model is better."
+    )
 
 
-def test_few_queries_are_named() -> None:
+def test_few_queries_give_a_warning() -> None:
     assert "19 queries are few" in note(Ranking.from_judgments(arena(3, 19)), "few")
     assert Ranking.from_judgments(arena(3, 20)).notes == ()
-    one = Ranking.from_judgments(arena(3, 1, seed=3))
-    assert "one query" in note(one, "one query")
-    assert all(math.isnan(entry.interval[0]) for entry in one)
-    assert {entry.rank_interval for entry in one} == {(1, 3)}
-    with pytest.raises(MirageError, match="rests on one query"):
-        one.p_better("a", "b")
+    single_query = Ranking.from_judgments(arena(3, 1, seed=3))
+    assert "one query" in note(single_query, "one query")
+    assert all(math.isnan(entry.interval[0]) for entry in single_query)
+    assert {entry.rank_interval for entry in single_query} == {(1, 3)}
+    with pytest.raises(MirageError, match="uses one query"):
+        single_query.p_better("a", "b")
 
 
-def test_pieces_are_an_error_that_names_them() -> None:
+def test_disconnected_models_are_an_error_that_lists_them() -> None:
     rows = [judgment(1, "a", "b", "a"), judgment(1, "c", "d", "a")]
-    with pytest.raises(JudgmentError, match=r"2 pieces .*\{'a', 'b'\}; \{'c', 'd'\}"):
+    with pytest.raises(JudgmentError, match=r"2 groups .*\{'a', 'b'\}; \{'c', 'd'\}"):
         Ranking.from_judgments(rows)
 
 
@@ -290,12 +292,12 @@ def vote(query: int, a: str, b: str, verdict: Any) -> Vote:
     return Vote(**names, verdict=verdict, error=error)
 
 
-def test_lost_votes_and_one_order_are_named() -> None:
+def test_failed_votes_and_a_single_order_give_warnings() -> None:
     rows = arena(3, 25)
     cast = [vote(int(r.query_id[1:]), r.model_a, r.model_b, r.verdict) for r in rows]
     cast += [vote(90, "a", "b", "invalid"), vote(91, "a", "b", "failed")]
     ranking = Ranking.from_judgments(Judged(tuple(cast), tuple(rows)))
-    assert "1 of 77 votes name no verdict" in note(ranking, "no verdict")
+    assert "1 of 77 votes have no verdict" in note(ranking, "no verdict")
     assert "1 of 77 votes failed" in note(ranking, "failed")
     assert "both_orders=True" in note(ranking, "one order only")
     both = [*cast, *(vote(int(v.query_id[1:]), v.model_b, v.model_a, "tie") for v in cast)]
@@ -306,8 +308,8 @@ def test_lost_votes_and_one_order_are_named() -> None:
 # What is wrong with the input ---------------------------------------------------------------------
 
 
-def test_what_is_no_judgment_is_one_clear_error() -> None:
-    with pytest.raises(JudgmentError, match="judgment 0 is of type dict: give Judgment records"):
+def test_wrong_input_is_an_error() -> None:
+    with pytest.raises(JudgmentError, match="judgment 0 is of type dict: pass Judgment records"):
         BradleyTerry().fit([{"query_id": "q"}])  # type: ignore[list-item]
     frame = Judgments.from_records(arena(3, 4)).to_pandas()
     with pytest.raises(JudgmentError, match=r"lacks .*'verdict'"):
@@ -334,7 +336,7 @@ def test_fits_and_tournaments_print_as_small_tables() -> None:
     ]
 
 
-def test_a_level_is_named() -> None:
+def test_the_level_is_shown() -> None:
     ranking = Ranking.from_judgments(arena(3, 25), level=0.9)
     assert "90 % interval" in str(ranking)
     assert "90 % interval" in render(ranking)
@@ -363,14 +365,14 @@ def test_the_report_has_a_grid_of_judgments() -> None:
     assert "queries are few" in page
 
 
-def test_json_and_pandas_are_a_rankings() -> None:
+def test_json_and_pandas_have_the_form_of_other_rankings() -> None:
     ranking = Ranking.from_judgments(arena(3, 25))
     plain = json.loads(ranking.to_json())
     assert [entry["model"] for entry in plain["entries"]] == list(ranking.models)
     assert ranking.to_pandas().loc["a", "rank_worst"] == ranking["a"].rank_interval[1]  # type: ignore[index]
 
 
-def test_what_models_answered_and_failed_on() -> None:
+def test_answered_and_failed_queries_are_counted() -> None:
     texts = ["so", "thus", None]
     responses = tuple(
         Response(query_id=f"q{n}", text=text, error=None if text else "too slow")

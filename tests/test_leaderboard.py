@@ -90,7 +90,7 @@ def write(count: int) -> Callable[[Query], str]:
 # Ranking ------------------------------------------------------------------------------------------
 
 
-def test_a_model_finds_its_place(board: Leaderboard) -> None:
+def test_a_model_is_ranked_among_the_anchors(board: Leaderboard) -> None:
     ranking = board.rank(write(28), "mine", progress=False)
     assert len(ranking) == 9
     assert ranking.language == "sw"
@@ -124,15 +124,13 @@ def test_anchors_are_what_was_trained_on(board: Leaderboard, ranker: SurrogateRa
 
 def test_more_words_never_rank_lower(board: Leaderboard) -> None:
     ranking = board.rank_all({f"w{n}": write(n) for n in (30, 3, 12, 22)}, progress=False)
-    own = [entry.model for entry in ranking if not entry.anchor]
-    assert own == ["w30", "w22", "w12", "w3"]
+    new_models = [entry.model for entry in ranking if not entry.anchor]
+    assert new_models == ["w30", "w22", "w12", "w3"]
     assert len(ranking) == 12
     assert ranking.p_better("w30", "w3") > 0.9
 
 
-def test_every_way_of_giving_a_model_gives_the_same_ranking(
-    board: Leaderboard, tmp_path: Path
-) -> None:
+def test_all_kinds_of_systems_give_the_same_ranking(board: Leaderboard, tmp_path: Path) -> None:
     async def later(query: Query) -> str:
         await asyncio.sleep(0)
         return write(12)(query)
@@ -174,13 +172,16 @@ def test_a_run_keeps_its_name(board: Leaderboard, boards: MultilingualLeaderboar
     run = respond(write(28), board.dataset, "my-rag", progress=False)
     assert "my-rag" in board.rank(run, progress=False)
     assert "other" in board.rank(run, "other", progress=False)
-    runs = {code: respond(write(28), one.dataset, "my-rag") for code, one in boards.items()}
+    runs = {
+        code: respond(write(28), leaderboard.dataset, "my-rag")
+        for code, leaderboard in boards.items()
+    }
     assert "my-rag" in boards.rank(runs, progress=False)["sw"]
     runs["en"] = runs["en"].model_copy(update={"model": "another"})
     assert "my-model" in boards.rank(runs, progress=False)["sw"]
 
 
-def test_failures_are_told_and_have_no_part_in_means(board: Leaderboard) -> None:
+def test_failures_are_listed_and_excluded_from_means(board: Leaderboard) -> None:
     def sometimes(query: Query) -> str:
         if query.id in ("q03", "q07"):
             raise TimeoutError("too slow")
@@ -195,7 +196,7 @@ def test_failures_are_told_and_have_no_part_in_means(board: Leaderboard) -> None
     assert "mine: 2 of 40 queries failed: q03 (TimeoutError: too slow)" in str(ranking)
 
 
-def test_failing_altogether_is_an_error(board: Leaderboard) -> None:
+def test_failing_on_every_query_is_an_error(board: Leaderboard) -> None:
     def broken(_: Query) -> str:
         raise ConnectionError("no route")
 
@@ -228,11 +229,11 @@ def test_chosen_anchors_and_their_prefix(ranker: SurrogateRanker) -> None:
         Leaderboard(dataset, suite, ranker, ["trained-11"])
     alone = Leaderboard(dataset, suite, ranker, [])
     assert alone.rank(write(20), progress=False)["my-model"].rank == 1
-    with pytest.raises(DatasetError, match="nothing to rank"):
+    with pytest.raises(DatasetError, match="no model to rank"):
         alone.rank_all({})
 
 
-def test_parts_that_do_not_fit_are_refused(ranker: SurrogateRanker) -> None:
+def test_parts_that_do_not_match_are_an_error(ranker: SurrogateRanker) -> None:
     swahili, suite = MirageDataset.bundled("sw"), FeatureSuite([words, brackets])
     with pytest.raises(FeatureError, match="lacks 'brackets', which the ranker was trained on"):
         Leaderboard(swahili, FeatureSuite([words]), ranker)
@@ -266,7 +267,7 @@ def test_mean_rank_over_languages(boards: MultilingualLeaderboard) -> None:
     assert boards.rank(by_language, "mine", progress=False).to_json() == ranking.to_json()
 
 
-def test_an_embedder_that_fails_in_one_language_takes_no_other_with_it(
+def test_a_language_whose_embedder_fails_is_left_out(
     boards: MultilingualLeaderboard,
 ) -> None:
     class Broken(CallableGenerator):
@@ -279,7 +280,7 @@ def test_an_embedder_that_fails_in_one_language_takes_no_other_with_it(
     assert dict(ranking.left_out) == {"en": "no GPU"}
 
 
-def test_a_language_that_fails_takes_no_other_with_it(boards: MultilingualLeaderboard) -> None:
+def test_a_failing_language_is_left_out(boards: MultilingualLeaderboard) -> None:
     def swahili_alone(query: Query) -> str:
         if query.language == "en":
             raise ConnectionError("no route")
@@ -291,8 +292,8 @@ def test_a_language_that_fails_takes_no_other_with_it(boards: MultilingualLeader
     (code, why), *more = ranking.left_out.items()
     assert (code, more) == ("en", [])
     assert "ConnectionError: no route" in why
-    for shown in (str(ranking), ranking.to_markdown()):
-        assert "en is left out:" in " ".join(shown.split())
+    for text in (str(ranking), ranking.to_markdown()):
+        assert "en is left out:" in " ".join(text.split())
     assert json.loads(ranking.to_json())["left_out"] == dict(ranking.left_out)
 
     def never(_: Query) -> str:
@@ -302,8 +303,8 @@ def test_a_language_that_fails_takes_no_other_with_it(boards: MultilingualLeader
         boards.rank(never, progress=False)
 
 
-def test_what_is_not_there_in_every_language_is_refused(boards: MultilingualLeaderboard) -> None:
-    with pytest.raises(DatasetError, match="'m' has nothing for the languages sw"):
+def test_a_system_for_some_languages_only_is_an_error(boards: MultilingualLeaderboard) -> None:
+    with pytest.raises(DatasetError, match="'m' has no system for the languages sw"):
         boards.rank({"en": write(3)}, "m")
     with pytest.raises(UnknownNameError, match="language of this leaderboard 'q01'"):
         boards.rank({"q01": "moja"})
@@ -314,11 +315,11 @@ def test_what_is_not_there_in_every_language_is_refused(boards: MultilingualLead
             boards.rank(unusable)
 
 
-def test_leaderboards_stand_under_their_own_language(boards: MultilingualLeaderboard) -> None:
+def test_a_leaderboard_under_another_language_is_an_error(boards: MultilingualLeaderboard) -> None:
     assert list(boards) == ["en", "sw"]
     with pytest.raises(UnknownNameError):
         boards["de"]
-    with pytest.raises(DatasetError, match="given for 'de' is in 'sw'"):
+    with pytest.raises(DatasetError, match="the leaderboard for 'de' is in 'sw'"):
         MultilingualLeaderboard({"de": boards["sw"]})
     with pytest.raises(DatasetError, match="at least one language"):
         MultilingualLeaderboard({})
@@ -348,7 +349,7 @@ def test_bundled_ranks_offline(bundled: Leaderboard) -> None:
     assert len(json.loads(ranking.to_json())["entries"]) == len(ranking)
 
 
-def test_bundled_takes_any_of_the_languages_only() -> None:
+def test_an_unknown_language_of_bundled_is_an_error() -> None:
     with pytest.raises(UnknownNameError, match="did you mean 'en'"):
         Leaderboard.bundled("english")
 
@@ -386,15 +387,17 @@ def test_importing_loads_nothing_heavy() -> None:
         "import sys, mirage.leaderboard; "
         "print(*({'sklearn', 'scipy', 'pandas', 'joblib', 'torch'} & set(sys.modules)))"
     )
-    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert found.stdout.strip() == ""
+    process = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    )
+    assert process.stdout.strip() == ""
 
 
 # Judged models ------------------------------------------------------------------------------------
 
 
 def judged_arena(models: int = 6) -> tuple[list[Run], list[Judgment]]:
-    """Runs of 5, 10, ... words; the longer one wins, but for every fifth query."""
+    """Return runs of 5, 10, ... words and judgments; the longer wins on four of five queries."""
     dataset = MirageDataset.bundled("sw")
     runs = [respond(write(5 * n), dataset, f"m{n}", progress=False) for n in range(1, models + 1)]
     judgments = [
@@ -428,7 +431,7 @@ def test_judged_models_are_a_leaderboard() -> None:
         board.rank(write(28), "m6")
 
 
-def test_who_won_everything_has_no_interval_beside_a_new_model_either() -> None:
+def test_a_model_that_won_everything_has_no_interval_beside_a_new_model() -> None:
     runs, judgments = judged_arena()
     judgments = [
         j.model_copy(update={"verdict": "b"}) if j.model_b == "m6" else j for j in judgments
@@ -441,27 +444,27 @@ def test_who_won_everything_has_no_interval_beside_a_new_model_either() -> None:
     assert ranking["m4"].interval == board.ranking["m4"].interval
     assert any("m6 won every judgment" in note for note in ranking.notes)
     assert ranking.notes[:-2] == board.ranking.notes
-    assert "having learnt from 6 systems" in ranking.notes[-2]
-    assert "the interval of new holds the logits of all 6 systems" in ranking.notes[-1]
+    assert "with 6 training systems" in ranking.notes[-2]
+    assert "the interval of new contains the logits of all 6 systems" in ranking.notes[-1]
 
 
 def board_of(judgments: list[Judgment], runs: list[Run]) -> Leaderboard:
-    """A board of a surrogate alone, which was taught tournaments of these judgments."""
+    """Return a board with only a surrogate, trained on tournaments of these judgments."""
     dataset, suite = MirageDataset.bundled("sw"), FeatureSuite([brackets, length, words])
     tables = [suite.score(dataset, run, progress=False) for run in runs]
     drawn = BradleyTerry().bootstrap(judgments, tournaments=50, progress=False)
     return Leaderboard(dataset, suite, SurrogateRanker("ridge").fit(tables, drawn), prefix="a/")
 
 
-def test_a_surrogate_alone_shows_no_false_interval_either(tmp_path: Path) -> None:
+def test_a_surrogate_shows_no_interval_for_a_model_that_won_everything(tmp_path: Path) -> None:
     runs, judgments = judged_arena()
     judgments = [
         j.model_copy(update={"verdict": "b"}) if j.model_b == "m6" else j for j in judgments
     ]
     board = board_of(judgments, runs)
     board.ranker.save(tmp_path / "kept.npz")
-    kept = SurrogateRanker.load(tmp_path / "kept.npz", trust=True)
-    again = Leaderboard(board.dataset, board.suite, kept, prefix="a/")
+    loaded = SurrogateRanker.load(tmp_path / "kept.npz", trust=True)
+    again = Leaderboard(board.dataset, board.suite, loaded, prefix="a/")
     new = board.rank(write(28), "new", progress=False)
     for ranking in (board.ranking, again.ranking, new):
         assert math.isnan(ranking["a/m6"].interval[0])
@@ -471,23 +474,23 @@ def test_a_surrogate_alone_shows_no_false_interval_either(tmp_path: Path) -> Non
         assert "a/m6 won or lost every judgment" in render(ranking)
 
 
-def test_a_surrogate_that_was_taught_ties_alone_says_so() -> None:
+def test_a_surrogate_trained_on_ties_alone_notes_it() -> None:
     runs, judgments = judged_arena()
     board = board_of([j.model_copy(update={"verdict": "tie"}) for j in judgments], runs)
     ranking = board.rank(write(28), "new", progress=False)
-    assert "nothing says which is better" in board.ranking.notes[0]
-    assert "nothing says which is better" in ranking.notes[0]
+    assert "nothing shows which is better" in board.ranking.notes[0]
+    assert "nothing shows which is better" in ranking.notes[0]
     for entry in ranking:
         assert math.isnan(entry.interval[0])
         assert entry.rank_interval == (1, 7)
 
 
-def test_a_board_of_few_systems_says_what_it_tells_apart(board: Leaderboard) -> None:
+def test_a_board_of_few_systems_notes_the_detectable_difference(board: Leaderboard) -> None:
     ranking = board.rank(write(28), "mine", progress=False)
-    (note,) = (note for note in ranking.notes if "having learnt from 8 systems" in note)
-    found = re.search(r"some ([\d.]+) or more apart, as those of (\d+) of the 28 pairs", note)
-    assert found
-    least, pairs = float(found[1]), int(found[2])
+    (note,) = (note for note in ranking.notes if "with 8 training systems" in note)
+    match = re.search(r"about ([\d.]+) or more, like those of (\d+) of the 28 pairs", note)
+    assert match
+    least, pairs = float(match[1]), int(match[2])
     # Eight logits, 6/7 apart from each other: 7 pairs are 1 step apart, 6 are 2 steps, ...
     assert pairs == sum(8 - steps for steps in range(1, 8) if steps * 6 / 7 > least)
     # Of models that far away rank intervals say that they are better or worse, and of no nearer.
@@ -497,21 +500,29 @@ def test_a_board_of_few_systems_says_what_it_tells_apart(board: Leaderboard) -> 
     assert abs((worst - best) - (8 - sum(surely))) <= 1
 
 
-def test_of_a_feature_of_ones_own_the_worse_values_are_shown() -> None:
+def test_the_worst_values_of_a_user_feature_are_shown() -> None:
     runs, judgments = judged_arena()
 
     def clutter(_: Query, response: Response) -> float:
         return len((response.text or "").split())
 
-    dataset, own = MirageDataset.bundled("sw"), FunctionFeature(clutter, facts=Facts("lower"))
+    dataset, user_feature = (
+        MirageDataset.bundled("sw"),
+        FunctionFeature(clutter, facts=Facts("lower")),
+    )
     board = Leaderboard.from_judgments(
-        dataset, runs, judgments, suite=FeatureSuite([own]), estimator="ridge", progress=False
+        dataset,
+        runs,
+        judgments,
+        suite=FeatureSuite([user_feature]),
+        estimator="ridge",
+        progress=False,
     )
     texts = {query.id: "neno " * (90 if query.id == "q03" else 1) for query in dataset}
     with pytest.raises(FellShortError) as error:
         assert_ranks(texts, "m6", on=board)
-    shown = re.findall(r"^- (q\d\d) ", str(error.value), re.MULTILINE)
-    assert shown == ["q03"]  # of 90 words, where m6 has 30; the others have fewer
+    query_ids = re.findall(r"^- (q\d\d) ", str(error.value), re.MULTILINE)
+    assert query_ids == ["q03"]  # of 90 words, where m6 has 30; the others have fewer
 
 
 def test_a_judged_model_needs_a_run_and_a_suite_its_language() -> None:
@@ -519,13 +530,13 @@ def test_a_judged_model_needs_a_run_and_a_suite_its_language() -> None:
     dataset = MirageDataset.bundled("sw")
     with pytest.raises(UnknownNameError, match="run of the judged model 'm3'"):
         Leaderboard.from_judgments(dataset, runs[:2], judgments)
-    others = [run.model_copy(update={"model": f"other-{run.model}"}) for run in runs]
-    told = (
+    renamed_runs = [run.model_copy(update={"model": f"other-{run.model}"}) for run in runs]
+    message = (
         "the judgments are of 'm1', 'm2', 'm3', but the runs are of 'other-m1', 'other-m2', "
         "'other-m3'"
     )
-    with pytest.raises(JudgmentError, match=told):
-        Leaderboard.from_judgments(dataset, others, judgments)
+    with pytest.raises(JudgmentError, match=message):
+        Leaderboard.from_judgments(dataset, renamed_runs, judgments)
     with pytest.raises(UnknownNameError, match="estimator"):
         Leaderboard.from_judgments(dataset, runs, judgments, estimator="forrest")
     with pytest.raises(FeatureError, match="the suite is for 'en'"):

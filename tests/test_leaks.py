@@ -1,4 +1,4 @@
-"""Systems that know what is measured, on a board that holds and on one that does not."""
+"""The audit of optimisers, on a board that withstands them and on one that does not."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ QUERIES = MirageDataset.bundled("sw")
 
 
 def citing(share: float, seed: int) -> Run:
-    """Answers that cite each relevant passage with some chance, and one that is not at times."""
+    """Return answers that cite relevant passages with some chance, and sometimes another one."""
     rng = np.random.default_rng(seed)
     responses = []
     for query in QUERIES:
@@ -28,7 +28,7 @@ def citing(share: float, seed: int) -> Run:
 
 @pytest.fixture(scope="module")
 def leaky() -> Leaderboard:
-    """A board that goes by one thing alone: whether what is relevant is cited."""
+    """Return a board whose only feature is whether relevant passages are cited."""
     runs = [citing(share, i) for i, share in enumerate((0.1, 0.3, 0.5, 0.7, 0.9))]
     rng = np.random.default_rng(0)
     judgments = [
@@ -49,7 +49,7 @@ def leaky() -> Leaderboard:
     )
 
 
-def test_on_a_board_that_goes_by_citations_whoever_cites_everything_leaks(
+def test_citing_everything_leaks_on_a_board_of_citations(
     leaky: Leaderboard,
 ) -> None:
     audit = leak_audit(leaky, progress=False)
@@ -63,7 +63,7 @@ def test_on_a_board_that_goes_by_citations_whoever_cites_everything_leaks(
     assert "leaks" in str(audit)
 
 
-def test_on_a_bundled_board_they_stay_below_half_of_its_systems() -> None:
+def test_no_optimiser_leaks_on_a_bundled_board() -> None:
     some = {name: OPTIMISERS[name] for name in ("echo", "nearest_sentence")}
     audit = leak_audit(Leaderboard.bundled("sw"), some, progress=False)
     assert audit.leaks == ()

@@ -1,4 +1,4 @@
-"""The published ranking: against the paper's figures."""
+"""The published ranking, compared with the paper's numbers."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def test_yoruba_has_ranks_only() -> None:
     assert "logit" not in str(ranking).splitlines()[1]
     assert "Ranks only" in str(ranking)
     assert json.loads(ranking.to_json())["entries"][0]["logit"] is None
-    with pytest.raises(MirageError, match="ranks only"):
+    with pytest.raises(MirageError, match="only ranks"):
         ranking.p_better("gpt-4-azure", "gpt-4o-azure")
 
 

@@ -1,4 +1,4 @@
-"""Pairwise judgments: asking judges, Bradley-Terry logits with intervals, and biases of judges."""
+"""Pairwise judgments: LLM judges, Bradley-Terry logits with intervals, and biases of judges."""
 
 from mirage.arena.adaptive import AdaptivePairs
 from mirage.arena.agreement import JudgeAgreement, PairAgreement, judge_agreement

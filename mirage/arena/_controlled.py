@@ -1,4 +1,4 @@
-"""Bradley-Terry logits beside the coefficients of controls."""
+"""Joint fit of Bradley-Terry logits and the coefficients of controls."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["Controlled", "with_controls"]
 
 
 class Controlled(NamedTuple):
-    """Logits that sum to 0, coefficients, and the covariance of both, logits first."""
+    """Logits that sum to 0, coefficients, and the joint covariance with the logits first."""
 
     logits: Floats
     effects: Floats
@@ -26,32 +26,42 @@ class Controlled(NamedTuple):
 def with_controls(
     columns: Judgments, values: Floats, names: Sequence[str], ridge: float
 ) -> Controlled:
-    """The maximum of the likelihood, with ``ridge`` as of logits on the coefficients, too.
+    """Fit logits and coefficients by penalised maximum likelihood.
 
-    ``values (judgments, controls)`` are in favour of model a. The covariance is the sandwich with
-    queries as clusters, as :func:`mirage.arena.estimation.sandwich`.
+    The ridge applies to the coefficients in the same way as to the logits. The covariance is the
+    sandwich estimate with queries as clusters, as in :func:`mirage.arena.estimation.sandwich`.
+
+    Args:
+        columns: The judgments.
+        values: Value of each control for each judgment, ``(judgments, controls)``; positive values
+            favour model a.
+        names: Names of the controls, for error messages.
+        ridge: Strength of the ridge, as in :func:`mirage.arena.estimation.fit_bradley_terry`.
+
+    Returns:
+        The logits, the coefficients and their covariance, which is NaN for a single query.
 
     Raises:
-        JudgmentError: a control says nothing that models and other controls do not.
+        JudgmentError: A control cannot be separated from the models or from the other controls.
     """
     a, b = columns.a.astype(np.intp), columns.b.astype(np.intp)
     models, size = len(columns.models), len(columns.models) + values.shape[1]
     score = columns.score.astype(np.float64)
 
-    def sides(weight: Floats) -> Floats:
-        """The sum of weights where each model is a, less that where it is b."""
+    def net_weights(weight: Floats) -> Floats:
+        """Return the sum of weights where each model is a, minus the sum where it is b."""
         won, lost = (np.bincount(side, weight, models) for side in (a, b))
         return np.asarray(won - lost, dtype=np.float64)
 
     def information(curvature: Floats, penalty: float) -> Floats:
         between = estimation.win_matrix(a, b, np.ones(len(a)), models, curvature)
-        whole = np.empty((size, size))
-        whole[:models, :models] = estimation.penalised_information(between + between.T, penalty)
-        whole[:models, models:] = np.stack([sides(curvature * x) for x in values.T], axis=1)
-        whole[models:, :models] = whole[:models, models:].T
-        whole[models:, models:] = values.T @ (curvature[:, None] * values)
-        whole[models:, models:] += penalty * np.eye(size - models)
-        return whole
+        matrix = np.empty((size, size))
+        matrix[:models, :models] = estimation.penalised_information(between + between.T, penalty)
+        matrix[:models, models:] = np.stack([net_weights(curvature * x) for x in values.T], axis=1)
+        matrix[models:, :models] = matrix[:models, models:].T
+        matrix[models:, models:] = values.T @ (curvature[:, None] * values)
+        matrix[models:, models:] += penalty * np.eye(size - models)
+        return matrix
 
     def chances(params: Floats) -> Floats:
         from scipy.special import expit
@@ -62,10 +72,12 @@ def with_controls(
     def derivatives(params: Floats, _: Ints) -> tuple[Floats, Floats]:
         chance = chances(params[0])
         residual = score - chance
-        gradient = np.concatenate([sides(residual), values.T @ residual]) - ridge / 4 * params[0]
+        gradient = (
+            np.concatenate([net_weights(residual), values.T @ residual]) - ridge / 4 * params[0]
+        )
         return gradient[None], information(chance * (1 - chance), ridge / 4)[None]
 
-    _check_told_apart(information(np.full(len(a), 0.25), 0.0), models, names, ridge)
+    _check_identifiable(information(np.full(len(a), 0.25), 0.0), models, names, ridge)
     params = estimation.newton(derivatives, np.zeros((1, size)), models)[0]
     chance = chances(params)
     bread = information(chance * (1 - chance), ridge / 4)
@@ -77,8 +89,8 @@ def with_controls(
     residual = score - chance
     np.add.at(gradients, (cluster, a), residual)
     np.add.at(gradients, (cluster, b), -residual)
-    for place, x in enumerate(values.T, start=models):
-        gradients[:, place] = np.bincount(cluster, residual * x, clusters)
+    for column, x in enumerate(values.T, start=models):
+        gradients[:, column] = np.bincount(cluster, residual * x, clusters)
     meat = gradients.T @ gradients * clusters / (clusters - 1)
     meat[:models, :models] += ridge / 4 * (np.eye(models) - 1 / models)
     meat[models:, models:] += ridge / 4 * np.eye(size - models)
@@ -87,14 +99,20 @@ def with_controls(
     return Controlled(params[:models], params[models:], (covariance + covariance.T) / 2)
 
 
-def _check_told_apart(whole: Floats, models: int, names: Sequence[str], ridge: float) -> None:
-    """That judgments say more of each control than a ridge does, all else accounted for."""
-    for place, name in enumerate(names, start=models):
-        others = np.arange(len(whole)) != place
-        cross = whole[others, place]
-        left = whole[place, place] - cross @ np.linalg.pinv(whole[np.ix_(others, others)]) @ cross
-        if left <= max(ridge / 4, 1e-9):
+def _check_identifiable(
+    information: Floats, models: int, names: Sequence[str], ridge: float
+) -> None:
+    """Raise an error if the judgments say no more about some control than the ridge does."""
+    for column, name in enumerate(names, start=models):
+        remaining = np.arange(len(information)) != column
+        # Schur complement: the information about this control once all else is estimated.
+        cross = information[remaining, column]
+        conditional = (
+            information[column, column]
+            - cross @ np.linalg.pinv(information[np.ix_(remaining, remaining)]) @ cross
+        )
+        if conditional <= max(ridge / 4, 1e-9):
             raise JudgmentError(
-                f"the judgments cannot tell {name} from quality: it is as models are, on every "
-                "query and by every judge, or as another control is; leave it out, or add judgments"
+                f"the judgments cannot separate {name} from quality: for every query and judge it "
+                "follows from the models or from another control; leave it out, or add judgments"
             )

@@ -1,4 +1,4 @@
-"""How long an answer is."""
+"""Length of an answer in tokens."""
 
 from __future__ import annotations
 
@@ -10,12 +10,16 @@ __all__ = ["answer_tokens"]
 
 
 def answer_tokens(run: Run, query: Query) -> int:
-    """Tokens of the answer, without its reason section and its citations."""
+    """Return the number of tokens of an answer, without its reason section and citations.
+
+    Raises:
+        JudgmentError: The model failed on this query.
+    """
     response = run[query.id]
     if response.text is None:
         raise JudgmentError(
-            f"model {run.model!r} failed on query {query.id!r}, on which there are votes: "
-            f"{response.error}; give the run that was judged"
+            f"model {run.model!r} failed on query {query.id!r}, although there are votes on it: "
+            f"{response.error}; pass the run that was judged"
         )
     answer = parse(response.text, query.language, query.shown_to(response)).answer_text
     return len(tokenize(answer, query.language))

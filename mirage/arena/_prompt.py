@@ -1,8 +1,8 @@
-"""What a judge of two responses is asked, and how its verdict is read.
+"""The prompt for a judge of two responses, and the parser of its verdict.
 
-The prompt asks for what that of MIRAGE-Bench asks for (arXiv 2410.13716, Figure 13), in our own
-words, and for a verdict in the same form. What comes from elsewhere (question, passages, responses)
-stands between marks that it cannot end, with the instructions around it.
+The prompt covers the same criteria as that of MIRAGE-Bench (arXiv 2410.13716, Figure 13) in
+different words, and asks for a verdict in the same format. External text (question, passages,
+responses) is enclosed in markers that it cannot close. The instructions surround it.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ _VERDICTS: dict[str, Verdict] = {"A": "a", "B": "b", "C": "tie"}
 
 
 def read_verdict(text: str) -> Verdict | None:
-    """The verdict that ends a judge's output, ``None`` where it ends in none.
+    """Return the verdict at the end of a judge's output, or ``None`` if there is none.
 
     See :func:`mirage.llm.questions.final_verdict`.
     """
@@ -62,24 +62,27 @@ _FORM: Form[Verdict] = Form(
     "[[A]], [[B]] or [[C]]",
     read=read_verdict,
     sought="verdict",
-    # Other double brackets stay as they are, for some models cite so.
+    # Only verdicts are broken up in the material: some models cite with double brackets.
     breaks=(verdict_break(_VERDICTS),),
 )
 
 
 def judge_question(query: Query, a: Response, b: Response) -> Question[Verdict]:
-    """The question which of two responses is better, ``a`` shown as response A.
+    """Return the question which of two responses is better, with ``a`` as response A.
 
-    All passages of the query are shown, whole and with their ids. Where both responses were made
-    from one order of passages, the passages stand in this order, numbered. Otherwise they stand
-    in the query's, and each response's own order is listed. Where the responses bring texts of
-    their own, as those of pipelines do, only what was shown for either stands there.
+    The prompt contains all passages of the query in full, with their ids. If both systems got the
+    passages in the same order, the prompt lists them in this order and numbers them. Otherwise it
+    lists them in the query's order and adds the order that each system got. If the responses carry
+    their own passages, as those of pipelines do, the prompt contains only the passages that either
+    system got.
     """
-    query = _as_shown(query, a, b)
+    query = _with_shown_passages(query, a, b)
     orders = {"a": query.shown_to(a), "b": query.shown_to(b)}
-    passages = _in_order(query, orders["a"]) if orders["a"] == orders["b"] else query.passages
-    shown = tuple(passage.id for passage in passages)
-    lists = {} if all(shown[: len(order)] == order for order in orders.values()) else orders
+    passages = (
+        _ordered_passages(query, orders["a"]) if orders["a"] == orders["b"] else query.passages
+    )
+    passage_ids = tuple(passage.id for passage in passages)
+    lists = {} if all(passage_ids[: len(order)] == order for order in orders.values()) else orders
     numbers = [""] * len(passages) if lists else [f"-{n}" for n in range(1, len(passages) + 1)]
     task = _TASK.format(
         language=Language.of(query.language).name,
@@ -87,32 +90,35 @@ def judge_question(query: Query, a: Response, b: Response) -> Question[Verdict]:
     )
     material = (
         ("question", query.text),
-        *((f"passage{n}", _described(p)) for n, p in zip(numbers, passages, strict=True)),
-        *((f"order-of-{of}", _numbered(order)) for of, order in lists.items()),
+        *((f"passage{n}", _format_passage(p)) for n, p in zip(numbers, passages, strict=True)),
+        *((f"order-of-{of}", _numbered_list(order)) for of, order in lists.items()),
         ("response-a", a.text or ""),
         ("response-b", b.text or ""),
     )
     return Question(task, _AIM, _FORM, material)
 
 
-def _as_shown(query: Query, a: Response, b: Response) -> Query:
+def _with_shown_passages(query: Query, a: Response, b: Response) -> Query:
+    """Return the query with the passages that either system got, if responses carry their own."""
     if not (a.passages or b.passages):
         return query
-    shown = {*query.shown_to(a), *query.shown_to(b)}
-    passages = tuple(p for p in query.knowing(a, b).passages if p.id in shown)
+    shown_ids = {*query.shown_to(a), *query.shown_to(b)}
+    passages = tuple(p for p in query.knowing(a, b).passages if p.id in shown_ids)
     return query.model_copy(update={"passages": passages})
 
 
-def _in_order(query: Query, order: tuple[str, ...]) -> tuple[Passage, ...]:
-    """The query's passages, those of an order first."""
-    place = {id_: n for n, id_ in enumerate(order)}
-    return tuple(sorted(query.passages, key=lambda passage: place.get(passage.id, len(place))))
+def _ordered_passages(query: Query, order: tuple[str, ...]) -> tuple[Passage, ...]:
+    """Return the passages of the query, those in ``order`` first."""
+    position = {id_: n for n, id_ in enumerate(order)}
+    return tuple(
+        sorted(query.passages, key=lambda passage: position.get(passage.id, len(position)))
+    )
 
 
-def _described(passage: Passage) -> str:
+def _format_passage(passage: Passage) -> str:
     title = f"title: {passage.title}\n" if passage.title else ""
     return f"id: {passage.id}\n{title}{passage.text}"
 
 
-def _numbered(ids: tuple[str, ...]) -> str:
+def _numbered_list(ids: tuple[str, ...]) -> str:
     return "\n".join(f"{n}: {id_}" for n, id_ in enumerate(ids, 1))

@@ -1,4 +1,4 @@
-"""Votes as columns: what the diagnostics of judges share."""
+"""Votes as columns, shared by the diagnostics of judges."""
 
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ from mirage.models import Vote
 from mirage.statistics.bootstrap import Interval, bootstrap
 
 __all__ = [
-    "Drawing",
+    "BootstrapSettings",
     "Items",
-    "Measured",
+    "VoteStatistic",
     "VoteTable",
-    "as_before",
+    "bootstrap_fields",
+    "equals_previous",
     "items",
-    "leftover",
-    "measured",
+    "left_out_note",
     "tabulate",
 ]
 
 
 @dataclass(frozen=True)
-class Measured:
-    """A statistic of votes, its interval, the interval's level, and how many queries it is of."""
+class VoteStatistic:
+    """A statistic of votes with its interval, the interval's level, and the number of queries."""
 
     value: float
     interval: Interval
@@ -39,15 +39,22 @@ class Measured:
 
     @property
     def figure(self) -> str:
-        """The value with its interval, for a line of text."""
+        """The value with its interval, as text."""
         if np.isnan(self.interval).any():
-            return f"{self.value:.3f} (no interval: too few queries, or all say the same)"
+            return f"{self.value:.3f} (no interval: too few queries, or all have the same result)"
         low, high = self.interval
         return f"{self.value:.3f} ({100 * self.level:g} % interval {low:.3f} to {high:.3f})"
 
 
-class Drawing(NamedTuple):
-    """How an interval is drawn: the cluster of each query of a table, and the settings."""
+class BootstrapSettings(NamedTuple):
+    """Settings of a bootstrap interval.
+
+    Attributes:
+        cluster: Cluster code of each query of a table.
+        draws: Number of bootstrap samples.
+        level: Confidence level.
+        seed: Random seed.
+    """
 
     cluster: Ints
     draws: int
@@ -55,23 +62,36 @@ class Drawing(NamedTuple):
     seed: int
 
 
-def measured(
-    query: Ints, values: Floats, statistic: Callable[[Floats], Floats], drawing: Drawing
+def bootstrap_fields(
+    query: Ints, values: Floats, statistic: Callable[[Floats], Floats], settings: BootstrapSettings
 ) -> tuple[float, Interval, float, int]:
-    """The fields of :class:`Measured`, by :func:`mirage.statistics.bootstrap.bootstrap`."""
-    settings = {**drawing._asdict(), "cluster": drawing.cluster[query]}
-    value, interval = bootstrap(query, values, statistic, **settings)
-    return value, interval, drawing.level, len(np.unique(query))
+    """Return the fields of :class:`VoteStatistic` for a statistic of these values.
+
+    The interval comes from :func:`mirage.statistics.bootstrap.bootstrap`.
+    """
+    arguments = {**settings._asdict(), "cluster": settings.cluster[query]}
+    value, interval = bootstrap(query, values, statistic, **arguments)
+    return value, interval, settings.level, len(np.unique(query))
 
 
 @dataclass(frozen=True, eq=False)
 class VoteTable:
-    """Votes with a verdict, a row each, in an order that does not depend on that of the votes.
+    """Votes with a verdict, one row per vote.
 
-    ``query``, ``judge``, ``low`` and ``high`` index into the sorted names; ``low`` is the model
-    of the two whose name sorts first, ``low_first`` says whether its response was shown first,
-    and ``score`` is what it got: 1, 0, or 0.5 for a tie. Rows are sorted by query, low, high,
-    judge and low_first. ``left_out`` counts the votes that are invalid or failed.
+    The order of the rows does not depend on the order of the votes: they are sorted by query, low,
+    high, judge and low_first.
+
+    Attributes:
+        queries: Sorted query ids.
+        models: Sorted model names.
+        judges: Sorted judge names.
+        query: Index into ``queries``.
+        low: Index into ``models`` of the model whose name sorts first.
+        high: Index into ``models`` of the other model.
+        judge: Index into ``judges``.
+        low_first: Whether the response of ``low`` was shown first.
+        score: Score of ``low``: 1 for a win, 0 for a loss, 0.5 for a tie.
+        left_out: Number of invalid or failed votes.
     """
 
     queries: tuple[str, ...]
@@ -86,17 +106,22 @@ class VoteTable:
     left_out: int
 
     @property
-    def again(self) -> Bools:
-        """Which rows have the query, models and judge of the row before, in the other order."""
-        return as_before(self.query, self.low, self.high, self.judge)
+    def both_orders(self) -> Bools:
+        """Rows that repeat the query, models and judge of the previous row in the other order."""
+        return equals_previous(self.query, self.low, self.high, self.judge)
 
 
 class Items(NamedTuple):
-    """What several judges judged: two models' responses to one query, a row each.
+    """Verdicts of several judges, one row per pair of responses to one query.
 
-    ``score[item, judge]`` is what ``low`` got from each judge, NaN where it did not vote. A judge
-    asked in both orders has one verdict: a tie where its two votes differ, and the other one where
-    one of them is invalid or failed.
+    A judge that saw both orders has one verdict. It is a tie if its two votes differ. If one of its
+    votes is invalid or failed, the other one counts.
+
+    Attributes:
+        query: Index of the query.
+        low: Index of the model whose name sorts first.
+        high: Index of the other model.
+        score: Score of ``low`` by each judge, ``(items, judges)``; NaN if the judge did not vote.
     """
 
     query: Ints
@@ -106,17 +131,19 @@ class Items(NamedTuple):
 
 
 def tabulate(votes: Iterable[Vote]) -> VoteTable:
-    """The columns of these votes; its errors are those of :func:`mirage.arena.position_bias`."""
-    everything = list(votes)
-    other = next((vote for vote in everything if not isinstance(vote, Vote)), None)
-    if other is not None:
-        raise JudgmentError(
-            f"this takes votes, such as `judged.votes`, and not a {type(other).__name__}"
-        )
-    verdicts = [vote for vote in everything if vote.verdict not in ("invalid", "failed")]
+    """Return these votes as columns.
+
+    Raises:
+        JudgmentError: As for :func:`mirage.arena.position_bias`.
+    """
+    all_votes = list(votes)
+    stray = next((vote for vote in all_votes if not isinstance(vote, Vote)), None)
+    if stray is not None:
+        raise JudgmentError(f"expected votes, such as `judged.votes`, got a {type(stray).__name__}")
+    verdicts = [vote for vote in all_votes if vote.verdict not in ("invalid", "failed")]
     if not verdicts:
         raise JudgmentError(
-            f"there are no verdicts: of {len(everything)} votes, all are invalid or failed"
+            f"there are no verdicts: all {len(all_votes)} votes are invalid or failed"
         )
     columns = Judgments.from_arrays(
         query=[vote.query_id for vote in verdicts],
@@ -139,14 +166,14 @@ def tabulate(votes: Iterable[Vote]) -> VoteTable:
         judge=judge[order],
         low_first=low_first[order],
         score=score[order].astype(np.float64),
-        left_out=len(everything) - len(verdicts),
+        left_out=len(all_votes) - len(verdicts),
     )
     _check_distinct(table)
     return table
 
 
 def _check_distinct(table: VoteTable) -> None:
-    repeats = np.flatnonzero(table.again & as_before(table.low_first))
+    repeats = np.flatnonzero(table.both_orders & equals_previous(table.low_first))
     if not len(repeats):
         return
     row = repeats[0]
@@ -159,25 +186,25 @@ def _check_distinct(table: VoteTable) -> None:
     )
 
 
-def as_before(*columns: NDArray[np.generic]) -> Bools:
-    """Which rows equal the row before in all these columns; the first row does not."""
+def equals_previous(*columns: NDArray[np.generic]) -> Bools:
+    """Return which rows equal the previous row in all these columns; the first row does not."""
     equal = np.zeros(len(columns[0]), dtype=bool)
     equal[1:] = np.logical_and.reduce([column[1:] == column[:-1] for column in columns])
     return equal
 
 
 def items(table: VoteTable) -> Items:
-    """One row for two models' responses to one query, with the verdict of each judge."""
-    again = np.flatnonzero(table.again)
-    differ = again[table.score[again] != table.score[again - 1]]
+    """Return one row per pair of responses to one query, with the verdict of each judge."""
+    second_rows = np.flatnonzero(table.both_orders)
+    differ = second_rows[table.score[second_rows] != table.score[second_rows - 1]]
     score = table.score.copy()
     score[differ] = score[differ - 1] = 0.5
-    new = ~as_before(table.query, table.low, table.high)
+    new = ~equals_previous(table.query, table.low, table.high)
     by_judge = np.full((np.count_nonzero(new), len(table.judges)), np.nan)
     by_judge[np.cumsum(new) - 1, table.judge] = score
     return Items(table.query[new], table.low[new], table.high[new], by_judge)
 
 
-def leftover(left_out: int) -> str:
-    """What a line of text says about votes without a verdict."""
+def left_out_note(left_out: int) -> str:
+    """Return the text about votes without a verdict, or an empty text if there are none."""
     return f"; {left_out} invalid or failed votes left out" if left_out else ""

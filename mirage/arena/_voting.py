@@ -1,4 +1,4 @@
-"""Asking judges for their votes on pairs, each once, and keeping them in a file."""
+"""Collection of judges' votes on pairs: each vote is requested once and stored in a file."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from mirage.llm import LLM
 from mirage.llm.questions import Outcome, ask_each, ask_on_workers
 from mirage.models import Half, Verdict, Vote
 
-__all__ = ["Voting", "place", "shown"]
+__all__ = ["Voting", "shown_pairs", "vote_order"]
 
-_ASKED = 16  # hexadecimal digits of what a vote says it was asked
+_DIGEST_DIGITS = 16  # hexadecimal digits of the prompt's digest that a vote stores
 
 _Key = tuple[str, str, str, str]  # query, first model, second model, judge
-_Words = tuple[str, str, str, str, str]  # and what the judge was asked
+_VoteKey = tuple[str, str, str, str, str]  # a `_Key` and the digest of the prompt
 
 
-def shown(pairs: Iterable[Pair], both_orders: bool) -> list[Pair]:
-    """These pairs in every order in which a judge is shown them."""
+def shown_pairs(pairs: Iterable[Pair], both_orders: bool) -> list[Pair]:
+    """Return these pairs in every order in which a judge sees them, each once."""
     orders = ((pair, pair.swapped) if both_orders else (pair,) for pair in pairs)
     return list(dict.fromkeys(pair for order in orders for pair in order))
 
@@ -31,9 +31,9 @@ def shown(pairs: Iterable[Pair], both_orders: bool) -> list[Pair]:
 class Voting:
     """The votes of judges on pairs of a contest.
 
-    Votes that the journal holds already are not asked for again, unless they failed. ``bar`` shows
-    how many votes there are. ``halves`` are those of the queries on which pairs are chosen
-    adaptively, by id; a vote says its half. An ``executor`` has its workers ask.
+    Votes that the journal already holds are not requested again, unless they failed. ``bar`` shows
+    the number of votes so far. ``halves`` maps query ids to halves if pairs are chosen adaptively,
+    and each vote stores its half. With an ``executor``, its workers call the judges.
     """
 
     def __init__(
@@ -52,82 +52,82 @@ class Voting:
         self._executor = executor
         self.halves: Mapping[str, Half] = {}
         self._votes: dict[_Key, Vote] = {}
-        self._earlier: dict[_Words, Vote] = {}
+        self._earlier: dict[_VoteKey, Vote] = {}
         for vote in journal.earlier:
-            words = (*_key(vote), vote.asked)
-            if vote.verdict != "failed" or words not in self._earlier:
-                self._earlier[words] = vote
+            key = (*_key(vote), vote.asked)
+            if vote.verdict != "failed" or key not in self._earlier:
+                self._earlier[key] = vote
 
     def ask(self, pairs: Iterable[Pair]) -> None:
-        """Have the judges vote on these pairs, but for votes that there are and did not fail."""
-        missing: dict[LLM, list[_Ballot]] = {judge: [] for judge in self.judges}
+        """Request the missing and failed votes of all judges on these pairs."""
+        ballots_to_ask: dict[LLM, list[_Ballot]] = {judge: [] for judge in self.judges}
         for ballot in self._ballots(pairs):
-            vote = self._earlier.get(ballot.words)
+            vote = self._earlier.get(ballot.vote_key)
             if vote is None or vote.verdict == "failed":
-                missing[ballot.judge].append(ballot)
+                ballots_to_ask[ballot.judge].append(ballot)
             else:
                 self._count(vote)
-        by_judge = [ballots for ballots in missing.values() if ballots]
+        by_judge = [ballots for ballots in ballots_to_ask.values() if ballots]
         if self._executor is None:
             run_sync(self._ask(by_judge))
         else:
             self._ask_on(self._executor, by_judge)
 
     def recall(self, pairs: Iterable[Pair]) -> bool:
-        """Whether the journal held all votes on these pairs; they then count as they are."""
-        words = [ballot.words for ballot in self._ballots(pairs)]
-        held = all(key in self._earlier for key in words)
-        for key in words if held else ():
+        """Return whether the journal holds all votes on these pairs, and count them if it does."""
+        keys = [ballot.vote_key for ballot in self._ballots(pairs)]
+        complete = all(key in self._earlier for key in keys)
+        for key in keys if complete else ():
             self._count(self._earlier[key])
-        return held
+        return complete
 
     def votes_on(self, pairs: Iterable[Pair]) -> list[Vote]:
-        """The votes on these pairs, in their order."""
+        """Return the votes on these pairs, in their order."""
         return [
             self._votes[(*pair, judge.model)]
-            for pair in shown(pairs, self.both_orders)
+            for pair in shown_pairs(pairs, self.both_orders)
             for judge in self.judges
         ]
 
     def finish(self) -> None:
-        """Put the journal in order: what was voted here, and all that it held of something else.
+        """Write the journal in its final order, with votes from earlier comparisons included.
 
-        Votes that were asked for otherwise (with other parameters, or on other responses) come
-        first, so that those of now are the last on their pair, which count.
+        Votes on other prompts for the same pair (other parameters, or other responses) come first.
+        The current votes are then the last on their pair, and only the last vote counts.
         """
-        others = [vote for vote in self._earlier.values() if _key(vote) not in self._votes]
-        before = [
+        unrelated = [vote for vote in self._earlier.values() if _key(vote) not in self._votes]
+        outdated = [
             vote
             for vote in self._earlier.values()
             if vote.verdict != "failed" and vote.asked != self._votes.get(_key(vote), vote).asked
         ]
-        now = sorted([*self._votes.values(), *others], key=place)
-        self._journal.finish([*sorted(before, key=place), *now])
+        current = sorted([*self._votes.values(), *unrelated], key=vote_order)
+        self._journal.finish([*sorted(outdated, key=vote_order), *current])
 
     def _ballots(self, pairs: Iterable[Pair]) -> list[_Ballot]:
         return [
-            _Ballot(judge, pair, judge.digest(messages).hex()[:_ASKED])
-            for pair in shown(pairs, self.both_orders)
+            _Ballot(judge, pair, judge.digest(messages).hex()[:_DIGEST_DIGITS])
+            for pair in shown_pairs(pairs, self.both_orders)
             for messages in [self.contest.question(pair).messages]
             for judge in self.judges
         ]
 
     def _ask_on(self, executor: Executor, by_judge: Sequence[list[_Ballot]]) -> None:
-        all_of_them = [ballot for ballots in by_judge for ballot in ballots]
-        asked = (
+        ballots = [ballot for ballots in by_judge for ballot in ballots]
+        questions = (
             (self.judges.index(ballot.judge), self.contest.question(ballot.pair))
-            for ballot in all_of_them
+            for ballot in ballots
         )
-        ask_on_workers(executor, self.judges, asked, partial(self._take, all_of_them))
+        ask_on_workers(executor, self.judges, questions, partial(self._take, ballots))
 
     def _take(self, ballots: Sequence[_Ballot], number: int, outcome: Outcome[Verdict]) -> None:
-        vote = ballots[number].filled(outcome)
+        vote = ballots[number].to_vote(outcome)
         self._journal.add(vote)
         self._count(vote)
 
     async def _ask(self, by_judge: Sequence[list[_Ballot]]) -> None:
         async def ask(ballots: list[_Ballot]) -> None:
-            # Prompts are long: each is written when it is its turn.
+            # Prompts are long, so each is built just before it is sent.
             questions = (self.contest.question(ballot.pair) for ballot in ballots)
             await ask_each(ballots[0].judge, questions, partial(self._take, ballots))
 
@@ -143,22 +143,24 @@ class Voting:
 
 
 class _Ballot(NamedTuple):
-    """What a judge is asked for one vote; ``asked`` says in which words."""
+    """A request for one vote; ``digest`` identifies the prompt."""
 
     judge: LLM
     pair: Pair
-    asked: str
+    digest: str
 
     @property
-    def words(self) -> _Words:
-        return (*self.pair, self.judge.model, self.asked)
+    def vote_key(self) -> _VoteKey:
+        """The key under which the journal stores the vote."""
+        return (*self.pair, self.judge.model, self.digest)
 
-    def filled(self, outcome: Outcome[Verdict]) -> Vote:
+    def to_vote(self, outcome: Outcome[Verdict]) -> Vote:
+        """Return the vote for a judge's outcome."""
         verdict = outcome.value or ("failed" if outcome.failed else "invalid")
         return Vote(
             **self.pair._asdict(),
             judge=self.judge.model,
-            asked=self.asked,
+            asked=self.digest,
             verdict=verdict,
             error=outcome.failed or outcome.invalid or None,
         )
@@ -168,6 +170,6 @@ def _key(vote: Vote) -> _Key:
     return vote.query_id, vote.model_a, vote.model_b, vote.judge
 
 
-def place(vote: Vote) -> tuple[str, ...]:
-    """By which votes are sorted: both orders of a pair stand together."""
+def vote_order(vote: Vote) -> tuple[str, ...]:
+    """Return the key by which votes are sorted: both orders of a pair are adjacent."""
     return (vote.query_id, *sorted((vote.model_a, vote.model_b)), *_key(vote)[1:], vote.asked)

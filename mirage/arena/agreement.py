@@ -1,6 +1,7 @@
-"""How far judges agree on which of two responses is better: kappa, on votes.
+"""Agreement of judges on which of two responses is better, measured by kappa.
 
-Kappa is that of :mod:`mirage.statistics`. It is undefined, and NaN, where every verdict is a tie.
+Kappa is computed by :mod:`mirage.statistics`. It is undefined, and therefore NaN, if every verdict
+is a tie.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import numpy as np
 
 from mirage._base.arrays import Floats, Ints
 from mirage.arena import _votes
-from mirage.arena._votes import Drawing, Items, Measured, measured
+from mirage.arena._votes import BootstrapSettings, Items, VoteStatistic, bootstrap_fields
 from mirage.errors import JudgmentError
 from mirage.models import Vote
 from mirage.statistics.agreement import Sums, cohen_of, fleiss_of, terms
@@ -24,16 +25,17 @@ __all__ = ["JudgeAgreement", "PairAgreement", "judge_agreement"]
 
 
 @dataclass(frozen=True)
-class PairAgreement(Measured):
-    """How far two judges agree.
+class PairAgreement(VoteStatistic):
+    """The agreement of two judges.
 
     Attributes:
-        judges: their names.
-        value: Cohen's kappa; NaN where every verdict is a tie, or there is no common item.
-        interval: lower and upper end for it, at ``level``; NaN with fewer than 14 queries, where
-            all agree alike, and where kappa is undefined on some draws of queries.
-        agreement: share of items on which both gave the same verdict.
-        items: pairs of responses to one query that both judged; ``queries`` says to how many.
+        judges: Names of the two judges.
+        value: Cohen's kappa; NaN if every verdict is a tie or no item was judged by both.
+        interval: Lower and upper end of its interval at ``level``. NaN with fewer than 14 queries,
+            if all queries agree equally, or if kappa is undefined on some bootstrap samples.
+        agreement: Share of items on which both judges gave the same verdict.
+        items: Number of pairs of responses to one query that both judged. They are responses to
+            ``queries`` queries.
     """
 
     judges: tuple[str, str]
@@ -43,24 +45,24 @@ class PairAgreement(Measured):
     def __str__(self) -> str:
         line = f"Cohen's kappa of {self.judges[0]} and {self.judges[1]}: "
         if not self.items:
-            return line + "undefined, for they judged nothing in common"
-        return line + _described(self)
+            return line + "undefined, because they judged nothing in common"
+        return line + _agreement_text(self)
 
 
 @dataclass(frozen=True)
-class JudgeAgreement(Measured):
-    """How far all judges agree, and each two of them.
+class JudgeAgreement(VoteStatistic):
+    """The agreement of all judges, and of every two of them.
 
     Attributes:
-        judges: their names, sorted.
-        value: Fleiss' kappa; NaN where every verdict is a tie, or no item has a verdict of all.
-        interval: as that of a :class:`PairAgreement`.
-        agreement: share of the pairs of judges that gave the same verdict, mean over items.
-        items: pairs of responses to one query that all judged; what is said of all judges rests
-            on these alone; ``queries`` says to how many they are.
-        partly_judged: items that some judged, but not all.
-        left_out: votes that are invalid or failed.
-        pairs: each two judges, on the items that both judged.
+        judges: Sorted names of the judges.
+        value: Fleiss' kappa; NaN if every verdict is a tie or no item was judged by all.
+        interval: Interval of the value, as for :class:`PairAgreement`.
+        agreement: Share of the pairs of judges that gave the same verdict, averaged over items.
+        items: Number of pairs of responses to one query that all judges judged. The other numbers
+            about all judges use only these items. They are responses to ``queries`` queries.
+        partly_judged: Number of items that some judges judged, but not all.
+        left_out: Number of votes that are invalid or failed.
+        pairs: Agreement of every two judges, on the items that both judged.
     """
 
     judges: tuple[str, ...]
@@ -72,14 +74,16 @@ class JudgeAgreement(Measured):
 
     def __str__(self) -> str:
         line = f"Fleiss' kappa of {len(self.judges)} judges: "
-        line += _described(self) if self.items else "undefined, for nothing was judged by all"
+        line += (
+            _agreement_text(self) if self.items else "undefined, because nothing was judged by all"
+        )
         if self.partly_judged:
             line += f"; {self.partly_judged} judged by some only"
-        return line + _votes.leftover(self.left_out)
+        return line + _votes.left_out_note(self.left_out)
 
 
-def _described(result: PairAgreement | JudgeAgreement) -> str:
-    kappa = "undefined, for every verdict is a tie" if np.isnan(result.value) else result.figure
+def _agreement_text(result: PairAgreement | JudgeAgreement) -> str:
+    kappa = "undefined, because every verdict is a tie" if np.isnan(result.value) else result.figure
     return (
         f"{kappa}; the same verdict on {result.agreement:.1%} of {result.items} pairs of responses "
         f"to {result.queries} queries"
@@ -94,39 +98,56 @@ def judge_agreement(
     level: float = 0.95,
     seed: int = 0,
 ) -> JudgeAgreement:
-    """How far judges agree on which of two responses to a query is better.
+    """Measure the agreement of judges on which of two responses to a query is better.
 
-    An item is a query with two models; a judge's verdict on it is one of them, or a tie. A judge
-    asked in both orders whose votes differ says: a tie. Each item enters twice, once with either
-    model named first, so that kappa does not depend on names: the chance that a judge prefers the
-    one is taken to be that it prefers the other.
+    An item is a query with two models. A judge's verdict on it is one of the models, or a tie. If a
+    judge saw both orders and its votes differ, its verdict is a tie. Each item is counted twice,
+    once with either model named first, so that kappa does not depend on the names. The chance
+    agreement therefore assumes that a judge prefers either model equally often.
 
     Args:
-        votes: of two judges or more; invalid and failed ones are left out, and counted.
-        cluster: as ``draws``, ``level`` and ``seed``, that of :func:`mirage.arena.position_bias`.
+        votes: Votes of at least two judges. Invalid and failed votes are left out, and counted.
+        cluster: Cluster name by query id, as for :func:`mirage.arena.position_bias`.
+        draws: Number of bootstrap samples.
+        level: Confidence level of the intervals.
+        seed: Random seed of the bootstrap.
+
+    Returns:
+        Fleiss' kappa of all judges and Cohen's kappa of every two.
 
     Raises:
-        JudgmentError: there is one judge only, no two judges have an item in common, no vote has
-            a verdict, or a judge voted twice on the same models in the same order.
+        JudgmentError: There is only one judge, no two judges have an item in common, no vote has a
+            verdict, or a judge voted twice on the same models in the same order.
+
+    Example:
+        >>> from mirage.arena import judge_agreement
+        >>> from mirage.models import Vote
+        >>> votes = [
+        ...     Vote(query_id=f"q{i}", model_a="x", model_b="y", judge=judge, verdict=verdict)
+        ...     for i in range(20)
+        ...     for judge, verdict in (("j1", "ab"[i % 2]), ("j2", "a" if i % 4 else "b"))
+        ... ]
+        >>> judge_agreement(votes).agreement
+        0.25
     """
     table = _votes.tabulate(votes)
     items = _votes.items(table)
-    drawing = Drawing(cluster_codes(table.queries, cluster), draws, level, seed)
+    settings = BootstrapSettings(cluster_codes(table.queries, cluster), draws, level, seed)
     pairs = tuple(
-        _pair(items, x, y, (table.judges[x], table.judges[y]), drawing)
+        _pair_agreement(items, x, y, (table.judges[x], table.judges[y]), settings)
         for x, y in combinations(range(len(table.judges)), 2)
     )
     if not any(pair.items for pair in pairs):
         raise JudgmentError(
-            f"agreement takes two judges or more on the same queries and models; the votes of "
-            f"{', '.join(map(repr, table.judges))} have none in common"
+            f"agreement needs at least two judges on the same queries and models; the votes of "
+            f"{', '.join(map(repr, table.judges))} have no item in common"
         )
     by_all = ~np.isnan(items.score).any(axis=1)
     labels = _labels(items.score[by_all])
     counts = np.eye(3)[labels].sum(axis=1)
     both = terms(counts) + terms(counts[:, ::-1]) if len(labels) else np.empty((0, 10))
     return JudgeAgreement(
-        *measured(items.query[by_all], both, fleiss_of, drawing),
+        *bootstrap_fields(items.query[by_all], both, fleiss_of, settings),
         judges=table.judges,
         agreement=float(Sums.of(both.sum(axis=0)).agreement),
         items=len(labels),
@@ -136,14 +157,17 @@ def judge_agreement(
     )
 
 
-def _pair(items: Items, x: int, y: int, names: tuple[str, str], drawing: Drawing) -> PairAgreement:
+def _pair_agreement(
+    items: Items, x: int, y: int, names: tuple[str, str], settings: BootstrapSettings
+) -> PairAgreement:
+    """Return the agreement of judges ``x`` and ``y`` on the items that both judged."""
     common = ~np.isnan(items.score[:, [x, y]]).any(axis=1)
     query = items.query[common]
     labels_x, labels_y = _labels(items.score[common][:, [x, y]]).T
-    # With the other model named first, label 0 is 2 and 2 is 0.
+    # Each item counts once with either model first; the swap turns label 0 into 2 and 2 into 0.
     cells = np.eye(9)[labels_x * 3 + labels_y] + np.eye(9)[8 - (labels_x * 3 + labels_y)]
     return PairAgreement(
-        *measured(query, cells, cohen_of, drawing),
+        *bootstrap_fields(query, cells, cohen_of, settings),
         judges=names,
         agreement=float(np.mean(labels_x == labels_y)) if len(query) else np.nan,
         items=len(query),
@@ -151,5 +175,5 @@ def _pair(items: Items, x: int, y: int, names: tuple[str, str], drawing: Drawing
 
 
 def _labels(score: Floats) -> Ints:
-    """0, 1, 2: the second model, a tie, the first."""
+    """Return scores as labels: 0 for the second model, 1 for a tie, 2 for the first."""
     return (score * 2).astype(np.intp)

@@ -1,4 +1,4 @@
-"""Judgments to logits, with intervals: one fit, or many bootstrapped tournaments."""
+"""Bradley-Terry fits with intervals, by maximum likelihood or by bootstrapped tournaments."""
 
 from __future__ import annotations
 
@@ -42,36 +42,47 @@ __all__ = ["BradleyTerry", "BradleyTerryFit", "ControlEffect", "Ties", "Tourname
 Ties = Literal["half", "drop", "davidson"]
 
 MOST_MODELS = 1000
-"""How many models can be fitted together: the covariance has a cell for every two of them."""
+"""Largest number of models in a fit: the covariance has a cell for every two of them."""
 
-_CELLS = 1 << 18  # numbers in the win matrices of the tournaments that are fitted at a time
-_MOSTLY = 0.5  # share of tournaments with a model separated, from which they say nothing of it
-_DENSE = 1 << 23  # numbers in the win matrices of all queries, beyond which rows are counted
+_CELLS = 1 << 18  # array elements of the win matrices of tournaments that are fitted together
+_MOSTLY = 0.5  # share of tournaments in which a model is separated, from which it is unbound
+_DENSE = 1 << 23  # array elements of all queries' win matrices, above which rows are counted
 
-_MULTIPLIED = 4096  # clusters whose multipliers are held at a time
+_MULTIPLIED = 4096  # clusters whose multipliers are in memory at a time
 
 
 @dataclass(frozen=True)
 class BradleyTerry:
     """The Bradley-Terry model: P(a is preferred to b) = 1 / (1 + exp(logit_b - logit_a)).
 
+    Formulas and sources are in :mod:`mirage.arena.estimation`, as functions on arrays.
+
     Args:
         ties: ``"half"`` counts a tie as half a win for each; ``"drop"`` leaves ties out, as the
-            paper's code does; ``"davidson"`` gives them a probability of their own (Davidson
-            1970), with one parameter for all pairs.
-        ridge: holds back the logits of models that won or lost everything. It is an L2 penalty in
-            units of judgments: each model's logit is drawn towards the mean as strongly as by
-            that many tied judgments against a model at the mean. The default of a tenth moves the
-            logits of ordinary models by about 0.1 % where each has 100 judgments, and by less
-            where there are more; one that won 1,800 of 1,800 is put some 9 above the mean. 0 is
-            plain maximum likelihood.
-
-        controls: what verdicts may go by beside quality, such as
+            paper's code does; ``"davidson"`` models the probability of a tie (Davidson 1970), with
+            one parameter for all pairs.
+        ridge: Strength of an L2 penalty that limits the logits of models that won or lost
+            everything. Its unit is judgments: each model's logit is drawn towards the mean as
+            strongly as by that many tied judgments against a model at the mean. The default of 0.1
+            moves the logits of ordinary models by about 0.1 % if each has 100 judgments, and by
+            less if there are more. A model that won 1,800 of 1,800 gets a logit about 9 above the
+            mean. 0 is plain maximum likelihood.
+        controls: Influences on verdicts other than quality, such as
             :func:`mirage.arena.controls.length`. Logits are then those at equal controls, and the
-            fit has those without controls, too. What a control does is an association: it may be
-            what makes answers better, and then controlling for it takes quality away.
+            fit also holds the logits without controls. The effect of a control is an association.
+            If the control is part of what makes answers better, controlling for it removes quality.
 
-    Formulas and sources are in :mod:`mirage.arena.estimation`, as functions on arrays.
+    Example:
+        >>> from mirage import BradleyTerry, Judgments
+        >>> judgments = Judgments.from_arrays(
+        ...     query=["q1", "q2", "q3", "q4"],
+        ...     model_a=["x"] * 4,
+        ...     model_b=["y"] * 4,
+        ...     verdict=["a", "a", "a", "b"],
+        ... )
+        >>> fit = BradleyTerry().fit(judgments)
+        >>> round(fit.win_probability("x", "y"), 2)
+        0.75
     """
 
     ties: Ties = "half"
@@ -80,35 +91,36 @@ class BradleyTerry:
 
     def __post_init__(self) -> None:
         if self.controls and self.ties == "davidson":
-            raise SettingError("controls go with ties='half' or 'drop', and not with 'davidson'")
+            raise SettingError("controls need ties='half' or ties='drop', not ties='davidson'")
         if self.ties not in get_args(Ties):
             raise UnknownNameError("treatment of ties", self.ties, get_args(Ties))
         if not 0 <= self.ridge < np.inf:
-            raise SettingError(f"ridge is a finite number of 0 or more, not {self.ridge}")
+            raise SettingError(f"ridge must be a finite number of at least 0, got {self.ridge}")
 
     def fit(
         self, judgments: JudgmentsLike, *, clusters: Mapping[str, str] = MappingProxyType({})
     ) -> BradleyTerryFit:
-        """Logits of all models from all judgments, with cluster-robust covariance.
+        """Fit the logits of all models to all judgments, with cluster-robust covariance.
 
-        Pairs that were chosen for what verdicts had said (:attr:`Judgments.halves`) are fitted in
-        their halves, and logits are the means of both: each half was chosen by the other, so that
-        no verdict had a part in what it was compared with. One fit to all stretches logits by 1.2
-        to 2 times, and its intervals hold 70 to 90 % (``benchmarks/adaptive_intervals.py``).
+        If pairs were chosen adaptively (:attr:`Judgments.halves`), each half of the queries is
+        fitted separately, and logits are the means of both fits. Pairs of each half were chosen by
+        verdicts on the other half, so no verdict influenced its own comparisons. A single fit to
+        all of these judgments would stretch logits by a factor of 1.2 to 2, and its 95 % intervals
+        would cover only 70 to 90 % (``benchmarks/adaptive_intervals.py``).
 
         Args:
-            judgments: columns, records, or a pandas frame as :meth:`Judgments.from_pandas` takes.
-            clusters: by query id, what the query hangs together with; see :attr:`Query.cluster
-                <mirage.Query>`. A query that is not there is a cluster by itself.
+            judgments: Columns, records, or a pandas DataFrame as for :meth:`Judgments.from_pandas`.
+            clusters: Cluster name by query id; see :attr:`Query.cluster <mirage.Query>`. A query
+                that is not listed is a cluster by itself.
 
         Raises:
-            JudgmentError: ties are dropped and nothing is left; the models fall into pieces never
-                compared with each other, or do so in a half; or, without a ridge, some models won
-                or lost everything. The message names the models.
+            JudgmentError: Ties are dropped and nothing is left; the models fall into groups that
+                were never compared with each other, or do so in a half; or, without a ridge, some
+                models won or lost everything. The message lists the models.
         """
         if self.controls:
             return self._fit_with_controls(judgments, clusters)
-        columns = self._counted(judgments)
+        columns = self._judgments_to_fit(judgments)
         halves = _halves(columns)
         if len(halves) > 1:
             return _mean_of_fits([self._fit(half, clusters, where) for where, half in halves])
@@ -117,59 +129,77 @@ class BradleyTerry:
     def _fit_with_controls(
         self, judgments: JudgmentsLike, clusters: Mapping[str, str]
     ) -> BradleyTerryFit:
-        """The fit without controls, and beside it the logits at equal controls."""
+        """Return the logits at equal controls, together with the fit without controls."""
         if hasattr(judgments, "columns"):
             judgments = as_judgments(judgments)
-        given = judgments.to_records() if isinstance(judgments, Judgments) else list(judgments)
-        records = [one for one in given if self.ties != "drop" or one.verdict != "tie"]
-        plain = replace(self, controls=()).fit(records, clusters=clusters)
-        if plain.fits > 1:
+        all_records = (
+            judgments.to_records() if isinstance(judgments, Judgments) else list(judgments)
+        )
+        records = [
+            record for record in all_records if self.ties != "drop" or record.verdict != "tie"
+        ]
+        uncontrolled = replace(self, controls=()).fit(records, clusters=clusters)
+        if uncontrolled.fits > 1:
             raise JudgmentError(
-                "pairs were chosen for what verdicts had said, which goes without controls: they "
-                "would take part of what was chosen for"
+                "controls do not support adaptively chosen pairs, because the choice of pairs "
+                "depends on the verdicts; fit without controls"
             )
         columns = as_judgments(records)
-        values = np.array([[control.of(one) for control in self.controls] for one in records])
+        values = np.array([[control.of(record) for control in self.controls] for record in records])
         names = [control.name for control in self.controls]
-        found = with_controls(_by_cluster(columns, clusters), values, names, self.ridge)
+        controlled = with_controls(
+            _with_clusters_as_queries(columns, clusters), values, names, self.ridge
+        )
         models = len(columns.models)
-        covariance = found.covariance[:models, :models]
-        ends = t_intervals(found.effects, found.covariance[models:, models:], plain.degrees)
+        covariance = controlled.covariance[:models, :models]
+        ends = t_intervals(
+            controlled.effects, controlled.covariance[models:, models:], uncontrolled.degrees
+        )
         effects = tuple(
             ControlEffect(control.name, float(value), (float(low), float(high)), control.caution)
-            for control, value, (low, high) in zip(self.controls, found.effects, ends, strict=True)
+            for control, value, (low, high) in zip(
+                self.controls, controlled.effects, ends, strict=True
+            )
         )
         return replace(
-            plain,
-            logits=found.logits,
+            uncontrolled,
+            logits=controlled.logits,
             covariance=covariance,
-            uncertainty=covariance + plain.uncertainty - plain.covariance,
+            uncertainty=covariance + uncontrolled.uncertainty - uncontrolled.covariance,
             influence=None,
             effects=effects,
-            uncontrolled=plain,
+            uncontrolled=uncontrolled,
         )
 
     def _fit(
         self, columns: Judgments, clusters: Mapping[str, str], where: str = ""
     ) -> BradleyTerryFit:
+        """Return the fit to these judgments; ``where`` begins error messages."""
         wins = estimation.win_matrix(columns.a, columns.b, columns.score, len(columns.models))
         tied = int(np.count_nonzero(columns.score == 0.5))
         self._check(wins, tied, columns, where)
         logits, log_nu = self._solve(wins, np.float64(tied))
         nu = None if log_nu is None else float(log_nu)
         present = np.flatnonzero(np.bincount(columns.query, minlength=len(columns.query_ids)))
-        named = cluster_names((columns.query_ids[i] for i in present.tolist()), clusters)
-        _, code, sizes = np.unique(named, return_inverse=True, return_counts=True)
+        cluster_by_query = cluster_names((columns.query_ids[i] for i in present.tolist()), clusters)
+        _, code, sizes = np.unique(cluster_by_query, return_inverse=True, return_counts=True)
         correction = small_sample(sizes)
-        place = np.zeros(len(columns.query_ids), dtype=np.intp)
-        place[present] = code
-        of_rows = place[columns.query], columns.a, columns.b, columns.score, self.ridge, nu
-        covariance = estimation.sandwich(wins, logits, *of_rows, factors=correction.factors)
+        cluster_code = np.zeros(len(columns.query_ids), dtype=np.intp)
+        cluster_code[present] = code
+        row_arguments = (
+            cluster_code[columns.query],
+            columns.a,
+            columns.b,
+            columns.score,
+            self.ridge,
+            nu,
+        )
+        covariance = estimation.sandwich(wins, logits, *row_arguments, factors=correction.factors)
         groups = estimation.bound_groups(wins)
         information = estimation.information(wins, logits, self.ridge, nu)
         influence = None
         if len(present) * len(wins) <= _DENSE:
-            influence = estimation.influences(wins, logits, columns.query, *of_rows[1:])
+            influence = estimation.influences(wins, logits, columns.query, *row_arguments[1:])
         return BradleyTerryFit(
             models=columns.models,
             logits=logits,
@@ -177,11 +207,11 @@ class BradleyTerry:
             queries=len(present),
             separated=_pick(columns.models, estimation.separated(wins)),
             log_nu=nu,
-            unbound=_pick(columns.models, _outside_the_largest(groups, len(wins))),
+            unbound=_pick(columns.models, _outside_largest_group(groups, len(wins))),
             uncertainty=covariance + estimation.separation_covariance(information, groups),
             query_ids=tuple(columns.query_ids[i] for i in present.tolist()),
-            clusters=tuple(named),
-            degrees=_degrees(named),
+            clusters=tuple(cluster_by_query),
+            degrees=_degrees(cluster_by_query),
             influence=influence,
         )
 
@@ -195,48 +225,69 @@ class BradleyTerry:
         seed: int = 0,
         progress: bool = True,
     ) -> Tournaments:
-        """Logits from many tournaments, each on queries drawn with replacement.
+        """Fit the logits in many tournaments, each on queries drawn with replacement.
 
-        As in the paper (MIRAGE-Bench, arXiv 2410.13716): a tournament draws ``queries`` of the
-        judged queries, "a maximum of 100" there, and every judgment on a query enters as often as
-        the query was drawn. Never are more drawn than were judged: that would be evidence that
-        nobody gave. All tournaments are fitted together.
-        Where a tournament happens to separate or cut off a model, the ridge decides, and
-        :attr:`Tournaments.separated` says so.
+        As in the paper (MIRAGE-Bench, arXiv 2410.13716), a tournament draws ``queries`` of the
+        judged queries ("a maximum of 100" in the paper), and every judgment on a query counts as
+        often as the query was drawn. A tournament never draws more queries than were judged,
+        because that would invent evidence. All tournaments are fitted together. If a tournament
+        happens to separate a model (it won or lost everything) or to disconnect it (it was never
+        compared), only the ridge bounds its logit, and
+        :attr:`Tournaments.separated` marks it.
 
         Args:
-            judgments: as :meth:`fit` takes them.
-            tournaments: how many.
-            queries: drawn in each at most; ``None`` for as many as were judged.
-            clusters: as :meth:`fit` takes them; whole clusters are drawn, and as many queries as
-                these have.
-            seed: of the draws.
-            progress: show a progress bar on stderr, if that is a terminal.
+            judgments: Judgments, as for :meth:`fit`.
+            tournaments: Number of tournaments.
+            queries: Largest number of queries to draw in each; ``None`` for as many as were judged.
+            clusters: Cluster name by query id, as for :meth:`fit`. If it is given, whole clusters
+                are drawn, and as many queries as these have.
+            seed: Random seed.
+            progress: Show a progress bar on stderr, if stderr is a terminal.
+
+        Returns:
+            The tournaments, which print as a table.
 
         Raises:
-            JudgmentError: as :meth:`fit`, for all judgments together; without a ridge, also where
+            JudgmentError: As for :meth:`fit`, for all judgments together; without a ridge, also if
                 a single tournament has no finite logits.
-            SettingError: fewer than one tournament or query.
+            SettingError: There is less than one tournament or query, or the model has controls.
+
+        Example:
+            >>> from mirage import BradleyTerry, Judgments
+            >>> judgments = Judgments.from_arrays(
+            ...     query=["q1", "q2", "q3"],
+            ...     model_a=["x"] * 3,
+            ...     model_b=["y"] * 3,
+            ...     verdict=["a", "a", "b"],
+            ... )
+            >>> BradleyTerry().bootstrap(judgments, tournaments=10, progress=False)
+            Tournaments(10, models=2, queries=3)
         """
         if tournaments < 1 or (queries is not None and queries < 1):
             raise SettingError(
-                f"a bootstrap needs 1 tournament and 1 query or more, not {tournaments}, {queries}"
+                "tournaments and queries must be at least 1, got "
+                f"tournaments={tournaments}, queries={queries}"
             )
         if self.controls:
-            raise SettingError("tournaments are fitted without controls; use fit, or controls=()")
-        counted = self._counted(judgments)
-        parts = [_with_queries_of_rows(part) for _, part in _halves(counted)]
-        drawn = _drawn(parts, clusters, queries, tournaments, seed)
+            raise SettingError("bootstrap does not support controls; use fit, or controls=()")
+        judgments_to_fit = self._judgments_to_fit(judgments)
+        parts = [_without_empty_queries(part) for _, part in _halves(judgments_to_fit)]
+        draws = _draw_counts(parts, clusters, queries, tournaments, seed)
         return _mean_of_tournaments(
             [
-                self._tournaments(part, counts, named, progress)
-                for part, (counts, named) in zip(parts, drawn, strict=True)
+                self._tournaments(part, counts, cluster_names_of_queries, progress)
+                for part, (counts, cluster_names_of_queries) in zip(parts, draws, strict=True)
             ]
         )
 
     def _tournaments(
-        self, columns: Judgments, counts: NDArray[np.int32], named: tuple[str, ...], progress: bool
+        self,
+        columns: Judgments,
+        counts: NDArray[np.int32],
+        clusters: tuple[str, ...],
+        progress: bool,
     ) -> Tournaments:
+        """Return the fits of all tournaments; ``counts`` holds how often each drew each query."""
         tournaments = len(counts)
         sampler = _Sampler.of(columns)
         tied = int(sampler.ties.sum())
@@ -247,11 +298,11 @@ class BradleyTerry:
         models = len(columns.models)
         logits = np.empty((tournaments, models))
         log_nu = None if start_nu is None else np.empty(tournaments)
-        alone = np.empty((tournaments, models), dtype=bool)
-        for rows in _blocks(tournaments, max(1, _CELLS // models**2), progress):
+        separated = np.empty((tournaments, models), dtype=bool)
+        for rows in _row_blocks(tournaments, max(1, _CELLS // models**2), progress):
             wins = sampler.wins(counts[rows])
             ties = counts[rows] @ sampler.ties
-            alone[rows] = estimation.separated(wins)
+            separated[rows] = estimation.separated(wins)
             if self.ridge == 0:
                 for i, matrix in enumerate(wins):
                     where = f"tournament {rows.start + i}: "
@@ -259,65 +310,72 @@ class BradleyTerry:
             logits[rows], nu = self._solve(wins, ties, start)
             if log_nu is not None and nu is not None:
                 log_nu[rows] = nu
-        return Tournaments(columns.models, columns.query_ids, counts, logits, alone, log_nu, named)
+        return Tournaments(
+            columns.models, columns.query_ids, counts, logits, separated, log_nu, clusters
+        )
 
-    def _counted(self, records: JudgmentsLike) -> Judgments:
-        """Return the judgments that the fit uses: without ties if these are dropped."""
+    def _judgments_to_fit(self, records: JudgmentsLike) -> Judgments:
+        """Return the judgments that the fit uses: without ties if ``ties="drop"``.
+
+        Raises:
+            JudgmentError: There are too many models, or all judgments are dropped ties.
+        """
         judgments = as_judgments(records)
         if len(judgments.models) > MOST_MODELS:
             raise JudgmentError(
-                f"the judgments name {len(judgments.models)} models, and at most {MOST_MODELS} can "
+                f"the judgments have {len(judgments.models)} models, and at most {MOST_MODELS} can "
                 "be fitted together, because their covariance has a cell for every two; fit groups "
-                "of models"
+                "of models separately"
             )
         if self.ties != "drop":
             return judgments
-        decided = judgments.score != 0.5
-        if decided.all():
+        untied = judgments.score != 0.5
+        if untied.all():
             return judgments
-        if not decided.any():
+        if not untied.any():
             raise JudgmentError(
                 f"all {len(judgments)} judgments are ties and ties='drop' leaves none; "
                 "use ties='half'"
             )
         return replace(
             judgments,
-            query=judgments.query[decided],
-            a=judgments.a[decided],
-            b=judgments.b[decided],
-            score=judgments.score[decided],
+            query=judgments.query[untied],
+            a=judgments.a[untied],
+            b=judgments.b[untied],
+            score=judgments.score[untied],
         )
 
     def _check(self, wins: Floats, tied: int, judgments: Judgments, where: str = "") -> None:
-        """That the likelihood, with the ridge, has a maximum worth reporting."""
+        """Raise an error if the likelihood, with the ridge, has no maximum worth reporting."""
         pieces = estimation.comparison_pieces(wins)
         if len(pieces) > 1:
-            named = "; ".join(_name(judgments.models, piece) for piece in pieces[:10])
+            groups_text = "; ".join(_format_group(judgments.models, piece) for piece in pieces[:10])
             dropped = " (ties were dropped)" if self.ties == "drop" else ""
             raise JudgmentError(
-                f"{where}the models fall into {len(pieces)} pieces never compared with each "
-                f"other{dropped}: {named}; add judgments between them, or fit each on its own"
+                f"{where}the models fall into {len(pieces)} groups that were never compared with "
+                f"each other{dropped}: {groups_text}; add judgments between them, or fit each "
+                "separately"
             )
         if self.ridge > 0:
             return
         groups = estimation.always_won(wins)
         if groups is not None:
-            winners, losers = (_name(judgments.models, group) for group in groups)
+            winners, losers = (_format_group(judgments.models, group) for group in groups)
             raise JudgmentError(
                 f"{where}{winners} won every comparison with {losers}: without a ridge there are "
                 "no finite logits; set ridge=0.1"
             )
         if self.ties == "davidson" and tied in (0, wins.sum()):
-            every = "all judgments are ties" if tied else "no judgment is a tie"
+            reason = "all judgments are ties" if tied else "no judgment is a tie"
             raise JudgmentError(
-                f"{where}{every}: without a ridge the log of Davidson's tie parameter is infinite; "
-                "set ridge=0.1 or ties='half'"
+                f"{where}{reason}: without a ridge the log of Davidson's tie parameter is "
+                "infinite; set ridge=0.1 or ties='half'"
             )
 
     def _solve(
         self, wins: Floats, tied: Any, start: Floats | None = None
     ) -> tuple[Floats, Floats | None]:
-        """Logits, and log nu where ties have a probability of their own."""
+        """Return the logits, and log nu with Davidson's ties (else ``None``)."""
         if self.ties != "davidson":
             return estimation.fit_bradley_terry(wins, self.ridge, start), None
         return estimation.fit_davidson(wins, tied, self.ridge, start)
@@ -325,13 +383,13 @@ class BradleyTerry:
 
 @dataclass(frozen=True)
 class ControlEffect:
-    """What goes with a control, models being equal: an association, and no cause.
+    """The effect of a control when models are equal: an association, not a cause.
 
     Attributes:
-        name: of the control.
-        value: log-odds of winning for each unit of it.
-        interval: 95 % interval, as those of logits; NaN where there is only one query.
-        caution: why the control may be what makes an answer better; empty where it cannot be.
+        name: Name of the control.
+        value: Log-odds of winning per unit of the control.
+        interval: 95 % interval, computed as for logits; NaN if there is only one query.
+        caution: Why the control may itself make an answer better; empty if it cannot.
     """
 
     name: str
@@ -341,10 +399,10 @@ class ControlEffect:
 
     def __str__(self) -> str:
         low, high = self.interval
-        why = f" Control may take away quality: {self.caution}." if self.caution else ""
+        why = f" The control may remove quality: {self.caution}." if self.caution else ""
         return (
-            f"Controlled for {self.name}, which goes with {self.value:+.2f} log-odds of winning "
-            f"(95 % interval {low:.2f} to {high:.2f}), an association.{why}"
+            f"Controlled for {self.name}, which is associated with {self.value:+.2f} log-odds of "
+            f"winning (95 % interval {low:.2f} to {high:.2f}).{why}"
         )
 
 
@@ -352,35 +410,34 @@ class ControlEffect:
 class BradleyTerryFit:
     """Logits of models, fitted to judgments; prints as a table.
 
-    :meth:`mirage.Ranking.from_judgments` is the next step: a ranking that says where it tells
-    little.
+    Use :meth:`mirage.Ranking.from_judgments` for a ranking that also warns about weak evidence.
 
     Attributes:
-        models: names, in the order of all arrays here.
-        logits: ``(models,)``, natural-log odds that sum to 0.
-        covariance: of the logits, ``(models, models)``: the sandwich with queries as clusters, or
-            what they hang together by (:func:`mirage.arena.estimation.sandwich`). NaN where there
-            is only one of them.
-        queries: number of queries with judgments.
-        separated: models that won or lost every judgment. The ridge alone keeps their logits
-            finite, so the size of these says little.
-        log_nu: log of Davidson's tie parameter; ``None`` unless ``ties="davidson"``.
-        unbound: the separated models, and all others whose distance to the largest group of models
-            the likelihood leaves open (:func:`mirage.arena.estimation.bound_groups`).
-        uncertainty: the covariance, and what is not known of the distances that the likelihood
-            leaves open (:func:`mirage.arena.estimation.separation_covariance`).
-        query_ids: the queries with judgments.
-        clusters: the name of each one's cluster; a query by itself is one.
-        degrees: of freedom of Student's t: one less than there are clusters for each fit, and
-            fewer where these differ in size (:func:`mirage.statistics.clusters.small_sample`). 0,
-            with which nothing is sure, where queries hang together in fewer than
+        models: Model names, in the order of all arrays here.
+        logits: Natural-log odds that sum to 0, ``(models,)``.
+        covariance: Covariance of the logits, ``(models, models)``: the sandwich with queries, or
+            clusters of queries, as clusters (:func:`mirage.arena.estimation.sandwich`). NaN if
+            there is only one cluster.
+        queries: Number of queries with judgments.
+        separated: Models that won or lost every judgment. Only the ridge keeps their logits finite,
+            so the size of these logits has little meaning.
+        log_nu: Log of Davidson's tie parameter; ``None`` unless ``ties="davidson"``.
+        unbound: The separated models, and all others whose distance to the largest group of models
+            the likelihood does not bound (:func:`mirage.arena.estimation.bound_groups`).
+        uncertainty: The covariance plus the uncertainty of the distances that the likelihood does
+            not bound (:func:`mirage.arena.estimation.separation_covariance`).
+        query_ids: Ids of the queries with judgments.
+        clusters: Cluster name of each of these queries; a query without a cluster is its own.
+        degrees: Degrees of freedom of Student's t: the number of clusters minus the number of fits,
+            and fewer if clusters differ in size (:func:`mirage.statistics.clusters.small_sample`).
+            0, with which every order is uncertain, if related queries form fewer than
             :data:`mirage.statistics.clusters.FEWEST` clusters.
-        influence: by how much each query moves the logits, ``(queries, models)``
-            (:func:`mirage.arena.estimation.influences`); ``None`` where these are too many numbers.
-        fits: how many fits, each to queries of its own, the logits are the mean of: two where
-            pairs were chosen adaptively, else one.
-        effects: what each control of the fit does, by association; empty without controls.
-        uncontrolled: the fit without these controls; ``None`` where there are none.
+        influence: How far each query moves the logits, ``(queries, models)``
+            (:func:`mirage.arena.estimation.influences`); ``None`` if the array would be too large.
+        fits: Number of fits to separate queries whose mean the logits are: two if pairs were chosen
+            adaptively, else one.
+        effects: Effect of each control, an association; empty without controls.
+        uncontrolled: The fit without controls; ``None`` if this fit has none.
     """
 
     models: tuple[str, ...]
@@ -412,20 +469,27 @@ class BradleyTerryFit:
         return ranks(self.logits)
 
     def interval(self, *, level: float = 0.95) -> Floats:
-        """Lower and upper end for each logit, ``(models, 2)``; NaN for the unbound models.
+        """Return the lower and upper end of each logit's interval, ``(models, 2)``.
 
-        Student's t with :attr:`degrees` of freedom, the customary allowance for few clusters
-        (Cameron & Miller 2015, A Practitioner's Guide to Cluster-Robust Inference, Journal of Human
-        Resources 50, section VI.D).
+        The interval uses Student's t with :attr:`degrees` of freedom, the customary correction for
+        few clusters (Cameron & Miller 2015, A Practitioner's Guide to Cluster-Robust Inference,
+        Journal of Human Resources 50, section VI.D). It is NaN for the :attr:`unbound` models.
+
+        Args:
+            level: Confidence level.
         """
         ends = t_intervals(self.logits, self.uncertainty, self.degrees, level=level)
         ends[np.isin(self.models, self.unbound)] = np.nan
         return ends
 
     def rank_interval(self, *, level: float = 0.95) -> Ints:
-        """Best and worst rank of each model, ``(models, 2)``.
+        """Return the best and worst rank of each model, ``(models, 2)``.
 
-        By :func:`mirage.statistics.ranks.rank_intervals_by_confidence` with :attr:`confidences`.
+        They come from :func:`mirage.statistics.ranks.rank_intervals_by_confidence` with
+        :attr:`confidences`.
+
+        Args:
+            level: Confidence level.
         """
         return rank_intervals_by_confidence(self.confidences, level=level)
 
@@ -435,44 +499,51 @@ class BradleyTerryFit:
         return confidences_by_t(self.logits, self.uncertainty, self.degrees)
 
     def p_better(self, a: str, b: str) -> float:
-        """Confidence that a's logit is larger than b's: one-sided, from the same t as intervals.
+        """Return the confidence that a's logit is larger than b's.
 
-        With the :attr:`uncertainty`, which counts what is not known of unbound models. 0.5 for a
-        model against itself, NaN where there is only one query.
+        It is one-sided, from the same t distribution as the intervals but with the
+        :attr:`uncertainty`, which includes that of unbound models. It is 0.5 for a model against
+        itself, and NaN if there is only one query.
         """
         return float(self.confidences[_index(self.models, a), _index(self.models, b)])
 
     def draws(self, n: int, *, seed: int = 0) -> Floats:
-        """Logits as they may be, ``(n, models)``: Student's t with the :attr:`uncertainty`.
+        """Draw logits from Student's t with the :attr:`uncertainty`, ``(n, models)``.
 
-        NaN where there are no :attr:`degrees`. Fits to judgments on the same queries, as in several
-        languages, are drawn together: what speaks for a model in one draw is the same queries in
-        each fit (:func:`mirage.statistics.clusters.multipliers`).
+        The draws are NaN if there are no :attr:`degrees` of freedom. Fits to judgments on the same
+        queries, for instance in several languages, share their random numbers. A query that favours
+        a model in one fit's draw then has the same weight in the other fits
+        (:func:`mirage.statistics.clusters.multipliers`).
 
         Args:
-            n: how many.
-            seed: of the draws.
+            n: Number of draws.
+            seed: Random seed.
         """
         if not self.degrees:
             return np.full((n, len(self.models)), np.nan)
         rng = np.random.default_rng(seed)
         scale: Floats = np.sqrt(rng.chisquare(self.degrees, (n, 1)) / self.degrees)
-        errors, rest = np.zeros((n, len(self.logits))), self.uncertainty
+        errors, rest_of_covariance = np.zeros((n, len(self.logits))), self.uncertainty
         if self.influence is not None:
             names, code, sizes = np.unique(self.clusters, return_inverse=True, return_counts=True)
-            moved = np.stack([np.bincount(code, column) for column in self.influence.T], axis=1)
-            moved *= np.sqrt(small_sample(sizes).factors)[:, None]
+            cluster_influence = np.stack(
+                [np.bincount(code, column) for column in self.influence.T], axis=1
+            )
+            cluster_influence *= np.sqrt(small_sample(sizes).factors)[:, None]
             for start in range(0, len(names), _MULTIPLIED):
-                some = slice(start, start + _MULTIPLIED)
-                errors += multipliers(names[some].tolist(), n, seed=seed) @ moved[some]
-            rest = rest - moved.T @ moved  # the ridge's part
-        values, vectors = np.linalg.eigh(rest)
+                block = slice(start, start + _MULTIPLIED)
+                errors += (
+                    multipliers(names[block].tolist(), n, seed=seed) @ cluster_influence[block]
+                )
+            # What remains is due to the ridge and to unbound distances.
+            rest_of_covariance = rest_of_covariance - cluster_influence.T @ cluster_influence
+        values, vectors = np.linalg.eigh(rest_of_covariance)
         normal = rng.standard_normal((n, len(values))) * np.sqrt(np.maximum(values, 0))
         errors += normal @ vectors.T
         return np.asarray(self.logits + errors / scale)
 
     def win_probability(self, a: str, b: str) -> float:
-        """Probability that a is preferred to b on a query, half of ties going to each."""
+        """Return the probability that a is preferred to b on a query; half of ties count for a."""
         pair = [_index(self.models, a), _index(self.models, b)]
         return float(estimation.win_probabilities(self.logits[pair], self.log_nu)[0, 1])
 
@@ -482,7 +553,11 @@ class BradleyTerryFit:
         return estimation.win_probabilities(self.logits, self.log_nu)
 
     def to_pandas(self, *, level: float = 0.95) -> pd.DataFrame:
-        """A frame indexed by model, best first: logit, lower, upper, rank, separated."""
+        """Return a DataFrame indexed by model, best first: logit, lower, upper, rank, separated.
+
+        Args:
+            level: Confidence level of lower and upper.
+        """
         ends = self.interval(level=level)
         columns = {
             "model": self.models,
@@ -501,16 +576,15 @@ class Tournaments:
     """Logits of models in many tournaments, each on its own draw of queries; prints as a table.
 
     Attributes:
-        models: names, in the order of all arrays here.
-        query_ids: the queries that could be drawn: those with judgments that count.
-        counts: how many times each tournament drew each query, int32 ``(tournaments, queries)``.
-        logits: ``(tournaments, models)``, natural-log odds; each row sums to 0.
-        separated: bool ``(tournaments, models)``: in this tournament the model won every
-            judgment, lost every one, or had none. The ridge alone keeps such a logit finite.
-        log_nu: log of Davidson's tie parameter, ``(tournaments,)``; ``None`` unless
+        models: Model names, in the order of all arrays here.
+        query_ids: Queries that could be drawn: those whose judgments are used.
+        counts: How often each tournament drew each query, int32 ``(tournaments, queries)``.
+        logits: Natural-log odds, ``(tournaments, models)``; each row sums to 0.
+        separated: Whether, in this tournament, the model won every judgment, lost every one, or had
+            none; bool ``(tournaments, models)``. Only the ridge keeps such a logit finite.
+        log_nu: Log of Davidson's tie parameter, ``(tournaments,)``; ``None`` unless
             ``ties="davidson"``.
-        clusters: the cluster of each query where whole clusters were drawn; empty where queries
-            were.
+        clusters: Cluster of each query if whole clusters were drawn; empty if queries were.
     """
 
     models: tuple[str, ...]
@@ -548,37 +622,44 @@ class Tournaments:
 
     @property
     def covariance(self) -> Floats:
-        """Covariance of the mean logits, ``(models, models)``; NaN where there is one query.
+        """Covariance of the mean logits, ``(models, models)``; NaN if there is one query.
 
-        That of :func:`mirage.statistics.bootstrap.draws_covariance`: of as many queries as were
-        judged, however many a tournament draws.
+        It is computed by :func:`mirage.statistics.bootstrap.draws_covariance` for the number of
+        judged queries, regardless of how many each tournament draws.
         """
         return draws_covariance(self.logits, self.counts, self.clusters)
 
     @property
     def degrees(self) -> float:
-        """Of freedom: those of :attr:`BradleyTerryFit.degrees`."""
+        """Degrees of freedom, as for :attr:`BradleyTerryFit.degrees`."""
         if self.clusters and len(set(self.clusters)) < FEWEST:
             return 0.0
         return draws_degrees(self.counts, self.clusters)
 
     def interval(self, *, level: float = 0.95) -> Floats:
-        """Lower and upper end for each logit, ``(models, 2)``.
+        """Return the lower and upper end of each logit's interval, ``(models, 2)``.
 
-        Student's t about the mean, with the :attr:`covariance` and :attr:`degrees` of freedom:
-        percentiles of tournaments hold a logit too rarely where queries are few, and too often
-        where fewer are drawn than were judged
-        (``benchmarks/intervals.py``). NaN for models that are separated in half of the tournaments
-        or more, and where there is only one query.
+        The interval is centred on the mean and uses Student's t with the :attr:`covariance` and
+        :attr:`degrees` of freedom. Percentiles of tournaments would cover a logit too rarely if
+        queries are few, and too often if fewer are drawn than were judged
+        (``benchmarks/intervals.py``). The interval is NaN for models that are separated in at least
+        half of the tournaments, and if there is only one query.
+
+        Args:
+            level: Confidence level.
         """
         ends = t_intervals(self.mean, self.covariance, self.degrees, level=level)
         ends[np.isin(self.models, self.unbound)] = np.nan
         return ends
 
     def rank_interval(self, *, level: float = 0.95) -> Ints:
-        """Best and worst rank of each model, ``(models, 2)``.
+        """Return the best and worst rank of each model, ``(models, 2)``.
 
-        By :func:`mirage.statistics.ranks.rank_intervals_by_confidence` with :attr:`confidences`.
+        They come from :func:`mirage.statistics.ranks.rank_intervals_by_confidence` with
+        :attr:`confidences`.
+
+        Args:
+            level: Confidence level.
         """
         return rank_intervals_by_confidence(self.confidences, level=level)
 
@@ -588,34 +669,39 @@ class Tournaments:
         return confidences_by_t(self.mean, self.covariance, self.degrees)
 
     def p_better(self, a: str, b: str) -> float:
-        """Confidence that a's logit is larger than b's: one-sided, from the same t as intervals.
+        """Return the confidence that a's logit is larger than b's.
 
-        0.5 for a model against itself, NaN where there is only one query.
+        It is one-sided, from the same t distribution as the intervals. It is 0.5 for a model
+        against itself, and NaN if there is only one query.
         """
         return float(self.confidences[_index(self.models, a), _index(self.models, b)])
 
     @property
     def unbound(self) -> tuple[str, ...]:
-        """Models that are separated in half of the tournaments or more: these tell no distance."""
+        """Models separated in at least half of the tournaments, whose logits are not reliable."""
         return _pick(self.models, self.separated.mean(axis=0) >= _MOSTLY)
 
     @property
     def win_matrix(self) -> Floats:
         """Probability that each model is preferred to each on a query: ``(models, models)``.
 
-        The mean over the tournaments; half of ties goes to each, and the diagonal is 0.5.
+        It is the mean over the tournaments. Half of ties counts for each model, and the diagonal is
+        0.5.
         """
         total = np.zeros((len(self.models), len(self.models)))
-        for rows in _blocks(len(self), max(1, _CELLS // total.size), progress=False):
+        for rows in _row_blocks(len(self), max(1, _CELLS // total.size), progress=False):
             nu = None if self.log_nu is None else self.log_nu[rows]
             total += estimation.win_probabilities(self.logits[rows], nu).sum(axis=0)
         return total / len(self)
 
     def to_pandas(self, *, level: float = 0.95) -> pd.DataFrame:
-        """A frame indexed by model, best mean logit first.
+        """Return a DataFrame indexed by model, best mean logit first.
 
         Columns: logit (the mean), lower, upper, rank (of the mean), rank_best, rank_worst, and
         separated (share of tournaments).
+
+        Args:
+            level: Confidence level of the intervals.
         """
         ends, rank_ends = self.interval(level=level), self.rank_interval(level=level)
         columns = {
@@ -634,7 +720,7 @@ class Tournaments:
 
 @dataclass(frozen=True, eq=False)
 class _Sampler:
-    """Win matrices of tournaments: from those of the queries, or row by row where these are big."""
+    """Win matrices of tournaments, from those of queries or, if these are large, from rows."""
 
     judgments: Judgments
     by_query: Floats | None
@@ -643,6 +729,7 @@ class _Sampler:
 
     @classmethod
     def of(cls, judgments: Judgments) -> _Sampler:
+        """Return a sampler of these judgments."""
         queries, models = len(judgments.query_ids), len(judgments.models)
         a, b, score = judgments.a, judgments.b, judgments.score
         ties = np.bincount(judgments.query[score == 0.5], minlength=queries)
@@ -652,7 +739,7 @@ class _Sampler:
         return cls(judgments, by_query, by_query.sum(axis=0), ties)
 
     def wins(self, counts: NDArray[np.int32]) -> Floats:
-        """The win matrix of each row of ``counts``: ``(tournaments, models, models)``."""
+        """Return the win matrix of each row of ``counts``: ``(tournaments, models, models)``."""
         models = len(self.judgments.models)
         if self.by_query is not None:
             flat = self.by_query.reshape(len(self.by_query), -1)
@@ -664,9 +751,10 @@ class _Sampler:
 
 
 def _halves(columns: Judgments) -> list[tuple[str, Judgments]]:
-    """The judgments of each half, where pairs of one were chosen by verdicts on the other.
+    """Return the judgments of each half of the queries if pairs were chosen adaptively.
 
-    Queries of neither half were not chosen by any verdict; they go to both halves in turn.
+    Each part comes with a text that begins error messages. Queries of neither half were not chosen
+    by any verdict; they alternate between both halves.
     """
     if columns.halves is None:
         return [("", columns)]
@@ -677,13 +765,16 @@ def _halves(columns: Judgments) -> list[tuple[str, Judgments]]:
     for number, name in enumerate(("first", "second")):
         rows = half[columns.query] == number
         part = {c: getattr(columns, c)[rows] for c in ("query", "a", "b", "score")}
-        where = f"in the {name} half of what was compared adaptively, "
+        where = f"in the {name} half of the adaptive comparison, "
         parts += [(where, replace(columns, halves=None, **part))] if rows.any() else []
     return parts
 
 
 def _degrees(clusters: Sequence[str], fits: int = 1) -> float:
-    """Degrees of freedom of so many fits; none where few clusters hold several queries."""
+    """Return the degrees of freedom of the mean of ``fits`` fits.
+
+    It is 0 if queries share clusters and there are too few clusters.
+    """
     sizes = np.unique(clusters, return_counts=True)[1]
     if len(sizes) < FEWEST and len(sizes) < len(clusters):
         return 0.0
@@ -691,28 +782,32 @@ def _degrees(clusters: Sequence[str], fits: int = 1) -> float:
 
 
 def _mean_of_fits(fits: Sequence[BradleyTerryFit]) -> BradleyTerryFit:
-    """The fit whose logits are the means of these, which have no query in common."""
+    """Return the fit whose logits are the means of these fits, which have no query in common."""
     influences = [fit.influence for fit in fits if fit.influence is not None]
     nus = [fit.log_nu for fit in fits if fit.log_nu is not None]
     clusters = tuple(name for fit in fits for name in fit.clusters)
     influence = np.concatenate(influences) / len(fits) if len(influences) == len(fits) else None
     covariance = np.sum([fit.covariance for fit in fits], axis=0) / len(fits) ** 2
     uncertainty = np.sum([fit.uncertainty for fit in fits], axis=0) / len(fits) ** 2
+    # A cluster with queries in several fits makes their errors correlated.
     if influence is not None and len(set(clusters)) < sum(len(set(fit.clusters)) for fit in fits):
-        together = _gram(clusters, influence)
-        apart = sum(
-            _gram(fit.clusters, part / len(fits))
+        joint_gram = _cluster_gram(clusters, influence)
+        separate_gram = sum(
+            _cluster_gram(fit.clusters, part / len(fits))
             for fit, part in zip(fits, influences, strict=True)
         )
-        covariance, uncertainty = covariance + together - apart, uncertainty + together - apart
+        covariance, uncertainty = (
+            covariance + joint_gram - separate_gram,
+            uncertainty + joint_gram - separate_gram,
+        )
     return BradleyTerryFit(
         models=fits[0].models,
         logits=np.mean([fit.logits for fit in fits], axis=0),
         covariance=covariance,
         queries=sum(fit.queries for fit in fits),
-        separated=_either(fit.separated for fit in fits),
+        separated=_union(fit.separated for fit in fits),
         log_nu=float(np.mean(nus)) if nus else None,
-        unbound=_either(fit.unbound for fit in fits),
+        unbound=_union(fit.unbound for fit in fits),
         uncertainty=uncertainty,
         query_ids=tuple(query_id for fit in fits for query_id in fit.query_ids),
         clusters=clusters,
@@ -722,51 +817,51 @@ def _mean_of_fits(fits: Sequence[BradleyTerryFit]) -> BradleyTerryFit:
     )
 
 
-def _gram(clusters: Sequence[str], influence: Floats) -> Floats:
-    """The sum over clusters of the outer product of what moves the logits with itself."""
+def _cluster_gram(clusters: Sequence[str], influence: Floats) -> Floats:
+    """Return the sum over clusters of the outer product of their influence on the logits."""
     code = np.unique(clusters, return_inverse=True)[1]
-    moved = np.stack([np.bincount(code, column) for column in influence.T], axis=1)
-    return np.asarray(moved.T @ moved)
+    cluster_influence = np.stack([np.bincount(code, column) for column in influence.T], axis=1)
+    return np.asarray(cluster_influence.T @ cluster_influence)
 
 
-def _drawn(
+def _draw_counts(
     parts: Sequence[Judgments],
     clusters: Mapping[str, str],
     queries: int | None,
     tournaments: int,
     seed: int,
 ) -> list[tuple[NDArray[np.int32], tuple[str, ...]]]:
-    """How often tournaments have each query of each part, and the clusters of these, if any.
+    """Return how often tournaments draw each query of each part, with the clusters of the part.
 
-    Parts have no query in common, and share what is drawn at most; a cluster that several of them
-    have is drawn for all of them together.
+    Parts have no query in common, and share the number of queries to draw. A cluster with queries
+    in several parts is drawn for all of them together.
     """
-    most = None if queries is None else max(1, queries // len(parts))
-    named = [
+    queries_per_part = None if queries is None else max(1, queries // len(parts))
+    clusters_by_part = [
         tuple(cluster_names(part.query_ids, clusters))
         if any(id_ in clusters for id_ in part.query_ids)
         else ()
         for part in parts
     ]
-    if len(set().union(*named)) < sum(len(set(names)) for names in named):
-        everyone = [name for names in named for name in names]
-        counts = draw_clusters(everyone, queries, tournaments, seed=seed)
-        ends = np.cumsum([len(names) for names in named])[:-1]
-        return list(zip(np.split(counts, ends, axis=1), named, strict=True))
-    drawn = []
-    for number, (part, names) in enumerate(zip(parts, named, strict=True)):
+    if len(set().union(*clusters_by_part)) < sum(len(set(names)) for names in clusters_by_part):
+        all_clusters = [name for names in clusters_by_part for name in names]
+        counts = draw_clusters(all_clusters, queries, tournaments, seed=seed)
+        ends = np.cumsum([len(names) for names in clusters_by_part])[:-1]
+        return list(zip(np.split(counts, ends, axis=1), clusters_by_part, strict=True))
+    results = []
+    for number, (part, names) in enumerate(zip(parts, clusters_by_part, strict=True)):
         if names:
-            counts = draw_clusters(names, most, tournaments, seed=seed + number)
+            counts = draw_clusters(names, queries_per_part, tournaments, seed=seed + number)
         else:
             judged = len(part.query_ids)
-            size = judged if most is None else min(most, judged)
+            size = judged if queries_per_part is None else min(queries_per_part, judged)
             counts = draw_queries(judged, size, tournaments, seed=seed + number)
-        drawn.append((counts, names))
-    return drawn
+        results.append((counts, names))
+    return results
 
 
 def _mean_of_tournaments(parts: Sequence[Tournaments]) -> Tournaments:
-    """Tournaments whose logits are the means of these, which have no query in common."""
+    """Return tournaments whose logits are the means of these, which have no query in common."""
     if len(parts) == 1:
         return parts[0]
     nus = [part.log_nu for part in parts if part.log_nu is not None]
@@ -783,19 +878,20 @@ def _mean_of_tournaments(parts: Sequence[Tournaments]) -> Tournaments:
     )
 
 
-def _either(names: Iterable[tuple[str, ...]]) -> tuple[str, ...]:
-    return tuple(sorted({name for some in names for name in some}))
+def _union(names: Iterable[tuple[str, ...]]) -> tuple[str, ...]:
+    """Return the sorted union of several groups of names."""
+    return tuple(sorted({name for group in names for name in group}))
 
 
-def _by_cluster(judgments: Judgments, clusters: Mapping[str, str]) -> Judgments:
-    """The same judgments, with clusters in the place of queries."""
+def _with_clusters_as_queries(judgments: Judgments, clusters: Mapping[str, str]) -> Judgments:
+    """Return the same judgments with clusters in place of queries."""
     names, code = np.unique(cluster_names(judgments.query_ids, clusters), return_inverse=True)
     query = code.astype(np.int32)[judgments.query]
     return replace(judgments, query_ids=tuple(names.tolist()), query=query)
 
 
-def _with_queries_of_rows(judgments: Judgments) -> Judgments:
-    """The same judgments, without the queries that have none of them."""
+def _without_empty_queries(judgments: Judgments) -> Judgments:
+    """Return the same judgments without the queries that have no judgment."""
     present, query = np.unique(judgments.query, return_inverse=True)
     if len(present) == len(judgments.query_ids):
         return judgments
@@ -803,7 +899,8 @@ def _with_queries_of_rows(judgments: Judgments) -> Judgments:
     return replace(judgments, query_ids=names, query=query.astype(np.int32), halves=None)
 
 
-def _blocks(length: int, size: int, progress: bool) -> Iterator[slice]:
+def _row_blocks(length: int, size: int, progress: bool) -> Iterator[slice]:
+    """Yield slices of at most ``size`` rows, and show progress."""
     with progress_bar(length, "tournaments", progress) as bar:
         for low in range(0, length, size):
             high = min(low + size, length)
@@ -811,8 +908,8 @@ def _blocks(length: int, size: int, progress: bool) -> Iterator[slice]:
             bar.update(high - low)
 
 
-def _outside_the_largest(groups: Sequence[NDArray[np.intp]], models: int) -> NDArray[np.bool_]:
-    """The models outside of the largest group; all of them where several are as large."""
+def _outside_largest_group(groups: Sequence[NDArray[np.intp]], models: int) -> NDArray[np.bool_]:
+    """Return which models are outside of the largest group; all if several are equally large."""
     outside = np.ones(models, dtype=bool)
     if len(groups) == 1 or len(groups[0]) > len(groups[1]):
         outside[groups[0]] = False
@@ -838,7 +935,7 @@ def _table(
         for i, rank in enumerate(ranks(logits))
     ]
     rows.sort(key=lambda row: (int(row[0]), row[1]))
-    notes = [f"No interval, for some judgments went all one way: {', '.join(unbound)}"]
+    notes = [f"No interval, because all judgments on some pairs went one way: {', '.join(unbound)}"]
     return Table(
         title, RANKED, tuple(rows), (False,) * len(rows), tuple(notes if unbound else ())
     ).filled()
@@ -854,9 +951,9 @@ def _pick(models: Sequence[str], chosen: NDArray[np.bool_]) -> tuple[str, ...]:
     return tuple(models[i] for i in np.flatnonzero(chosen).tolist())
 
 
-def _name(models: Sequence[str], group: NDArray[np.intp], most: int = 8) -> str:
-    """A group of models for a message, such as ``{'x', 'y', ... 12 in all}``."""
-    shown = ", ".join(repr(models[i]) for i in group[:most].tolist())
+def _format_group(models: Sequence[str], group: NDArray[np.intp], limit: int = 8) -> str:
+    """Return a group of models for a message, such as ``{'x', 'y', ... 12 in all}``."""
+    listed = ", ".join(repr(models[i]) for i in group[:limit].tolist())
     if len(group) == 1:
-        return shown
-    return "{" + shown + (f", ... {len(group)} in all" if len(group) > most else "") + "}"
+        return listed
+    return "{" + listed + (f", ... {len(group)} in all" if len(group) > limit else "") + "}"

@@ -1,4 +1,4 @@
-"""What makes a ranking by judgments say little, in words."""
+"""Sentences that warn why a ranking by judgments may say little."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from mirage.statistics.clusters import FEWEST
 __all__ = ["FEW_QUERIES", "cautions"]
 
 FEW_QUERIES = 20
-"""Judged queries below which a ranking says that they are few."""
+"""Number of judged queries below which a ranking warns that they are few."""
 
 
 def cautions(
@@ -22,68 +22,73 @@ def cautions(
     votes: Sequence[Vote] = (),
     skipped: Sequence[Skipped] = (),
 ) -> tuple[str, ...]:
-    """A sentence for each reason why these judgments say little.
+    """Return a sentence for each reason why these judgments say little.
 
     Args:
-        fit: to the judgments.
-        judgments: all of them, ties included.
-        votes: from which they follow, where that is known.
-        skipped: pairs that were not judged.
+        fit: The fit to the judgments.
+        judgments: All judgments, including ties.
+        votes: The votes behind the judgments, if they are known.
+        skipped: Pairs that were not judged.
+
+    Returns:
+        The sentences; empty if there is no such reason.
     """
-    return (*_of_judgments(fit, judgments), *_of_votes(votes, skipped))
+    return (*_judgment_cautions(fit, judgments), *_vote_cautions(votes, skipped))
 
 
-def _of_judgments(fit: BradleyTerryFit, judgments: Judgments) -> Iterator[str]:
+def _judgment_cautions(fit: BradleyTerryFit, judgments: Judgments) -> Iterator[str]:
     if (judgments.score == 0.5).all():
-        yield "Every judgment is a tie: nothing says which model is better."
+        yield "Every judgment is a tie, so nothing shows which model is better."
     if judgments.halves is not None:
         yield (
-            "Pairs were chosen for what verdicts had said, most of them of models near each other: "
-            "how far models apart are from each other rests on the Bradley-Terry model."
+            "Pairs were chosen adaptively, most of them of models with similar logits: distances "
+            "between dissimilar models depend on the Bradley-Terry model."
         )
-    yield from _separation(fit, judgments)
-    together = len(set(fit.clusters))
+    yield from _separation_cautions(fit, judgments)
+    cluster_count = len(set(fit.clusters))
     if fit.queries == 1:
-        yield "All judgments are on one query: nothing says how sure the order is."
+        yield "All judgments are on one query, so the uncertainty of the order is not known."
     elif not fit.degrees:
         yield (
-            f"{fit.queries} queries in {together} clusters: nothing says how sure the order is; it "
-            f"takes {FEWEST} clusters or more."
+            f"{fit.queries} queries in {cluster_count} clusters: the uncertainty of the order is "
+            f"not known; at least {FEWEST} clusters are needed."
         )
-    elif together < FEW_QUERIES:
-        clusters = f" in {together} clusters" if together < fit.queries else ""
+    elif cluster_count < FEW_QUERIES:
+        clusters = f" in {cluster_count} clusters" if cluster_count < fit.queries else ""
         yield (
-            f"{fit.queries} queries{clusters} are few: intervals are wide, and hold only if these "
+            f"{fit.queries} queries{clusters} are few: intervals are wide, and valid only if these "
             "queries are like those that matter."
         )
 
 
-def _separation(fit: BradleyTerryFit, judgments: Judgments) -> Iterator[str]:
+def _separation_cautions(fit: BradleyTerryFit, judgments: Judgments) -> Iterator[str]:
     wins, _ = judgments.results()
     for model in fit.separated:
-        did = "won" if wins[fit.models.index(model)].any() else "lost"
+        verb = "won" if wins[fit.models.index(model)].any() else "lost"
         yield (
-            f"{model} {did} every judgment: how far it is from the others is not known, and its "
+            f"{model} {verb} every judgment: its distance from the others is not known, and its "
             "logit has no interval."
         )
-    others = [model for model in fit.unbound if model not in fit.separated]
-    if others:
+    unbound = [model for model in fit.unbound if model not in fit.separated]
+    if unbound:
         yield (
-            f"{', '.join(others)}: judgments against some of the others went all one way, so the "
-            "distance is not known, and the logit has no interval."
+            f"{', '.join(unbound)}: all judgments against some of the others went the same way, so "
+            "the distance is not known, and the logit has no interval."
         )
 
 
-def _of_votes(votes: Sequence[Vote], skipped: Sequence[Skipped]) -> Iterator[str]:
-    for kind, words in (("invalid", "name no verdict"), ("failed", "failed")):
-        lost = sum(vote.verdict == kind for vote in votes)
-        if lost:
-            yield f"{lost} of {len(votes)} votes {words} and do not count."
+def _vote_cautions(votes: Sequence[Vote], skipped: Sequence[Skipped]) -> Iterator[str]:
+    for kind, predicate in (("invalid", "have no verdict"), ("failed", "failed")):
+        count = sum(vote.verdict == kind for vote in votes)
+        if count:
+            yield f"{count} of {len(votes)} votes {predicate} and do not count."
     if skipped:
-        yield f"{len(skipped)} pairs were not judged; the first: {skipped[0]}."
-    shown = {(vote.query_id, vote.model_a, vote.model_b, vote.judge) for vote in votes}
-    if shown and not any((query, b, a, judge) in shown for query, a, b, judge in shown):
+        yield f"{len(skipped)} pairs were not judged; the first is {skipped[0]}."
+    presentations = {(vote.query_id, vote.model_a, vote.model_b, vote.judge) for vote in votes}
+    if presentations and not any(
+        (query, b, a, judge) in presentations for query, a, b, judge in presentations
+    ):
         yield (
-            "Each pair was shown in one order only: a judge that favours the first response, or "
-            "the second, adds chance to the verdicts; both_orders=True asks twice."
+            "Each pair was shown in one order only, so a judge that favours the first or the "
+            "second response adds noise; use both_orders=True to ask about both orders."
         )

@@ -1,10 +1,10 @@
-"""What verdicts may go by beside quality, as covariates of a Bradley-Terry fit.
+"""Covariates of a Bradley-Terry fit: influences on verdicts other than quality.
 
-Each control is a number for a verdict, in favour of the response of ``model_a``. With controls x
-the log-odds that a wins are ``logit_a - logit_b`` and a coefficient times each x (Li et al. 2024,
-Does Style Matter?, lmsys.org/blog/2024-08-28-style-control, for Chatbot Arena; Dubois et al. 2024,
-Length-Controlled AlpacaEval, arXiv 2404.04475). Lengths and marks are compared as there, by
-difference over sum.
+Each control assigns a number to a verdict; positive values favour the response of ``model_a``. With
+controls x, the log-odds that a wins are ``logit_a - logit_b`` plus a coefficient times each x (Li
+et al. 2024, Does Style Matter?, lmsys.org/blog/2024-08-28-style-control, for Chatbot Arena; Dubois
+et al. 2024, Length-Controlled AlpacaEval, arXiv 2404.04475). As in these papers, lengths and
+formatting marks are compared by difference divided by sum.
 """
 
 from __future__ import annotations
@@ -28,9 +28,10 @@ class Control:
     """A covariate of verdicts.
 
     Attributes:
-        name: of what is controlled for.
-        of: the number for a verdict; its sign turns where the two models are swapped.
-        caution: why it may be what makes an answer better, in words; empty where it cannot be.
+        name: Name of the quantity that is controlled for.
+        of: Function that returns the number for a verdict; its sign changes when the two models are
+            swapped.
+        caution: Why the control may itself make an answer better; empty if it cannot.
     """
 
     name: str
@@ -39,24 +40,43 @@ class Control:
 
 
 def length(dataset: Iterable[Query], runs: Iterable[Run]) -> Control:
-    """Tokens of the answer, without its reason and citations: ``(own - other) / (own + other)``.
+    """Return a control for the length of the answer: ``(own - other) / (own + other)`` in tokens.
+
+    The reason section and citations are not counted.
 
     Args:
-        dataset: the queries that were answered.
-        runs: the responses that were judged, one run a model.
+        dataset: The queries that were answered.
+        runs: The responses that were judged, one run per model.
 
-    Raises:
-        UnknownNameError: from the fit: a verdict is on a query, or a model, that is not there.
+    Returns:
+        A control for :class:`BradleyTerry`. The fit raises ``UnknownNameError`` if a verdict is on
+        a query or model that is not listed here.
+
+    Example:
+        >>> from mirage import BradleyTerry, MirageDataset
+        >>> from mirage.arena.controls import length
+        >>> BradleyTerry(controls=[length(MirageDataset.bundled("en"), [])]).controls[0].name
+        'length'
     """
     return Control(
         "length",
-        _compared(dataset, runs, answer_tokens),
-        "an answer may be longer because it says more of what was asked",
+        _relative_difference(dataset, runs, answer_tokens),
+        "an answer may be longer because it answers the question more fully",
     )
 
 
 def formatting(dataset: Iterable[Query], runs: Iterable[Run]) -> Control:
-    """Markdown's headings, items of lists and bold words, compared as :func:`length` does."""
+    """Return a control for the number of Markdown headings, list items and bold texts.
+
+    The numbers are compared in the same way as lengths in :func:`length`.
+
+    Args:
+        dataset: The queries that were answered.
+        runs: The responses that were judged, one run per model.
+
+    Returns:
+        A control for :class:`BradleyTerry`.
+    """
 
     def marks(run: Run, query: Query) -> int:
         text = (run[query.id].text or "").replace("##Reason:", "").replace("##Answer:", "")
@@ -64,25 +84,51 @@ def formatting(dataset: Iterable[Query], runs: Iterable[Run]) -> Control:
 
     return Control(
         "formatting",
-        _compared(dataset, runs, marks),
+        _relative_difference(dataset, runs, marks),
         "a list or a heading may make an answer easier to read",
     )
 
 
 def position() -> Control:
-    """1 for the response that was shown first, that of ``model_a``.
+    """Return a control that is 1 for the response shown first, that of ``model_a``.
 
-    Where pairs were judged in both orders, verdicts are rid of it without a control.
+    It is not needed if pairs were judged in both orders.
+
+    Example:
+        >>> from mirage.arena.controls import position
+        >>> position().name
+        'position'
     """
     return Control("position", lambda _: 1.0)
 
 
 def same_family(families: Mapping[str, str]) -> Control:
-    """1 where the judge is of the family of ``model_a`` alone, -1 where of that of ``model_b``.
+    """Return a control for judges of a model's own family.
+
+    It is 1 if the judge is of the family of ``model_a`` alone, -1 if of that of ``model_b`` alone,
+    and else 0.
 
     Args:
-        families: the family of each judge and model, by name, as
-            :func:`mirage.arena.self_preference` takes them. Verdicts name their judge.
+        families: Family of each judge and model by name, as for
+            :func:`mirage.arena.self_preference`. Verdicts must name their judge.
+
+    Returns:
+        A control for :class:`BradleyTerry`.
+
+    Example:
+        >>> from mirage.arena.controls import same_family
+        >>> from mirage.models import Judgment
+        >>> control = same_family({"gpt-4o": "openai", "gpt-4o-mini": "openai"})
+        >>> control.of(
+        ...     Judgment(
+        ...         query_id="q1",
+        ...         model_a="llama",
+        ...         model_b="gpt-4o-mini",
+        ...         verdict="a",
+        ...         judge="gpt-4o",
+        ...     )
+        ... )
+        -1.0
     """
 
     def favours(judgment: Judgment) -> float:
@@ -92,18 +138,23 @@ def same_family(families: Mapping[str, str]) -> Control:
         )
         return float(judge == a) - float(judge == b)
 
-    return Control("same family", favours, "a judge may know best what its own family does well")
+    return Control(
+        "same family", favours, "a judge may best recognise what its own family does well"
+    )
 
 
-def _compared(
+def _relative_difference(
     dataset: Iterable[Query], runs: Iterable[Run], count: Callable[[Run, Query], int]
 ) -> Callable[[Judgment], float]:
-    """The difference over the sum of a count of both responses; 0 where both have none."""
+    """Return a function of a judgment: difference of two counts divided by their sum.
+
+    The result is 0 if both responses have a count of 0.
+    """
     queries = {query.id: query for query in dataset}
     by_model = {run.model: run for run in runs}
 
     @cache
-    def counted(model: str, query_id: str) -> int:
+    def count_of(model: str, query_id: str) -> int:
         if query_id not in queries:
             raise UnknownNameError("query of the dataset", query_id, queries)
         if model not in by_model:
@@ -111,8 +162,8 @@ def _compared(
         return count(by_model[model], queries[query_id])
 
     def compare(judgment: Judgment) -> float:
-        own = counted(judgment.model_a, judgment.query_id)
-        other = counted(judgment.model_b, judgment.query_id)
-        return (own - other) / max(own + other, 1)
+        count_a = count_of(judgment.model_a, judgment.query_id)
+        count_b = count_of(judgment.model_b, judgment.query_id)
+        return (count_a - count_b) / max(count_a + count_b, 1)
 
     return compare

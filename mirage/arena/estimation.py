@@ -1,22 +1,22 @@
-"""Bradley-Terry and Davidson on plain arrays: win matrices in, logits and covariances out.
+"""Bradley-Terry and Davidson models on plain arrays, from win matrices to logits and covariances.
 
-``wins[..., i, j]`` is how often model i was preferred to model j, a tie counting one half to each;
-leading axes are tournaments, all fitted at once. Diagonals are 0. Logits are natural-log odds,
-centred so that they sum to 0.
+``wins[..., i, j]`` is how often model i was preferred to model j; a tie counts one half for each.
+Leading axes are tournaments, which are fitted together. Diagonals are 0. Logits are natural-log
+odds, centred so that they sum to 0.
 
-Sources, by the name under which the functions cite them:
+Sources, as cited by the functions:
 
 * Bradley & Terry (1952), Rank Analysis of Incomplete Block Designs: I. The Method of Paired
   Comparisons. Biometrika 39, 324-345.
 * Davidson (1970), On Extending the Bradley-Terry Model to Accommodate Ties in Paired Comparison
   Experiments. JASA 65, 317-328.
 * Ford (1957), Solution of a Ranking Problem from Binary Comparisons. American Mathematical Monthly
-  64, 28-33; Hunter (2004), MM Algorithms for Generalized Bradley-Terry Models. Annals of
-  Statistics 32, 384-406: when the maximum of the likelihood exists.
+  64, 28-33; Hunter (2004), MM Algorithms for Generalized Bradley-Terry Models. Annals of Statistics
+  32, 384-406: when the maximum of the likelihood exists.
 * Sun & Tran-Dinh (2019), Generalized Self-Concordant Functions: A Recipe for Newton-Type Methods.
   Mathematical Programming 178, 145-213.
-* Huber (1967), White (1982), and Liang & Zeger (1986), Longitudinal Data Analysis Using
-  Generalized Linear Models. Biometrika 73, 13-22: the sandwich with clusters.
+* Huber (1967), White (1982), and Liang & Zeger (1986), Longitudinal Data Analysis Using Generalized
+  Linear Models. Biometrika 73, 13-22: the sandwich with clusters.
 """
 
 from __future__ import annotations
@@ -54,17 +54,29 @@ _Derivatives = Callable[[Floats, Ints], tuple[Floats, Floats]]
 
 _STEP = 1e-6  # Newton converges quadratically: after a step this small the error is near 1e-12
 _STEPS = 300
-_OF_TIES = 2 / 9  # information about log nu in a judgment between equals, at nu 1: 1/3 * 2/3
+# Information about log nu in one judgment between equal models, if nu is 1: 1/3 * 2/3.
+_TIE_INFORMATION = 2 / 9
 _BLOCK = 1 << 20  # judgments counted at a time
-_ROWS = 1 << 18  # judgments whose gradients are held at a time
+_ROWS = 1 << 18  # judgments whose gradients are in memory at a time
 
 
 def win_matrix(
     a: _Column, b: _Column, score: _Column, models: int, weights: _Column | None = None
 ) -> Floats:
-    """Wins of each model over each, shape ``(models, models)``, from judgments as columns.
+    """Return how often each model won against each, shape ``(models, models)``.
 
-    ``score`` is what model a got: 1, 0, or 0.5 for a tie. ``weights`` counts each row (once).
+    Args:
+        a: Index of the first model of each judgment.
+        b: Index of the second model of each judgment.
+        score: Score of the first model: 1, 0, or 0.5 for a tie.
+        models: Number of models.
+        weights: Weight of each judgment; 1 by default.
+
+    Example:
+        >>> import numpy as np
+        >>> from mirage.arena.estimation import win_matrix
+        >>> win_matrix(np.array([0, 0]), np.array([1, 1]), np.array([1, 0.5]), 2).tolist()
+        [[0.0, 1.5], [0.5, 0.0]]
     """
     wins = np.zeros(models * models)
     size = max(_BLOCK, models * models)
@@ -81,30 +93,50 @@ def win_matrix(
 def query_win_matrices(
     query: _Column, a: _Column, b: _Column, score: _Column, queries: int, models: int
 ) -> Floats:
-    """The win matrix of each query, shape ``(queries, models, models)``."""
+    """Return the win matrix of each query, shape ``(queries, models, models)``.
+
+    Args:
+        query: Index of the query of each judgment.
+        a: Index of the first model of each judgment.
+        b: Index of the second model of each judgment.
+        score: Score of the first model: 1, 0, or 0.5 for a tie.
+        queries: Number of queries.
+        models: Number of models.
+    """
     row = query.astype(np.intp) * models
     size = queries * models * models
-    got = score.astype(np.float64)
-    wins = np.bincount((row + a) * models + b, weights=got, minlength=size)
-    wins += np.bincount((row + b) * models + a, weights=1 - got, minlength=size)
+    scores = score.astype(np.float64)
+    wins = np.bincount((row + a) * models + b, weights=scores, minlength=size)
+    wins += np.bincount((row + b) * models + a, weights=1 - scores, minlength=size)
     return np.asarray(wins, dtype=np.float64).reshape(queries, models, models)
 
 
 def fit_bradley_terry(wins: Floats, ridge: float = 0.0, start: Floats | None = None) -> Floats:
-    """Logits that maximise the Bradley-Terry likelihood, shape ``(..., models)``.
+    """Return the logits that maximise the Bradley-Terry likelihood, shape ``(..., models)``.
 
-    P(i beats j) = 1 / (1 + exp(logit_j - logit_i)) (Bradley & Terry 1952). ``ridge`` subtracts
-    ``ridge / 8`` times the sum of squared centred logits from the log-likelihood: to each model
-    the information that ``ridge`` tied judgments against a model of logit 0 would give. Without
-    it a model that won or lost everything has no finite logit (Ford 1957; Hunter 2004, section 2).
+    P(i beats j) = 1 / (1 + exp(logit_j - logit_i)) (Bradley & Terry 1952). The ridge subtracts
+    ``ridge / 8`` times the sum of squared centred logits from the log-likelihood. For each model,
+    this adds as much information as ``ridge`` tied judgments against a model of logit 0. Without a
+    ridge, a model that won or lost everything has no finite logit (Ford 1957; Hunter 2004, section
+    2).
 
-    Newton steps are damped by log(1 + d) / d, d being the step's largest change of a difference
-    of logits. The logistic loss is generalised self-concordant with exponent 2 in that measure of
-    a step, and so every step raises the likelihood, from any start (Sun & Tran-Dinh 2019,
-    section 4).
+    Newton steps are damped by log(1 + d) / d, with d the largest change of a difference of logits
+    in the step. The logistic loss is generalised self-concordant with exponent 2 in this measure,
+    so every step raises the likelihood from any start (Sun & Tran-Dinh 2019, section 4).
+
+    Args:
+        wins: Win matrices, ``(..., models, models)``.
+        ridge: Strength of the ridge, in judgments per model.
+        start: Logits at which the fit starts; zeros by default.
 
     Raises:
-        JudgmentError: no convergence, which takes separation and hardly any ridge.
+        JudgmentError: The fit does not converge. This needs separated models and almost no ridge.
+
+    Example:
+        >>> import numpy as np
+        >>> from mirage.arena.estimation import fit_bradley_terry
+        >>> fit_bradley_terry(np.array([[0.0, 3.0], [1.0, 0.0]])).round(2).tolist()
+        [0.55, -0.55]
     """
     models, penalty = wins.shape[-1], ridge / 4
     games, gained, first = _batch(wins, start, models)
@@ -126,22 +158,27 @@ def fit_bradley_terry(wins: Floats, ridge: float = 0.0, start: Floats | None = N
 def fit_davidson(
     wins: Floats, ties: Floats, ridge: float = 0.0, start: Floats | None = None
 ) -> tuple[Floats, Floats]:
-    """Logits, and the log of the tie parameter, that maximise Davidson's (1970) likelihood.
+    """Return the logits and log tie parameter that maximise Davidson's (1970) likelihood.
 
     With strengths pi = exp(logit), P(i beats j) = pi_i / D and P(tie) = nu sqrt(pi_i pi_j) / D,
-    where D = pi_i + pi_j + nu sqrt(pi_i pi_j). ``ties``, shape ``(...)``, is the number of ties
-    among the judgments in ``wins`` (where each is one half to both). Returns logits
-    ``(..., models)`` and log nu ``(...)``. Steps are damped as in :func:`fit_bradley_terry`, the
-    change of log nu being added to d.
+    with D = pi_i + pi_j + nu sqrt(pi_i pi_j). Steps are damped as in :func:`fit_bradley_terry`,
+    with the change of log nu added to d.
 
-    ``ridge`` is as in :func:`fit_bradley_terry`, and likewise gives log nu the information of
-    ``ridge`` judgments (2/9 each, at logits 0 and nu 1). Without a ridge log nu is finite only if
-    some judgments are ties and some are not.
+    Args:
+        wins: Win matrices, ``(..., models, models)``, in which a tie counts one half for both.
+        ties: Number of ties among these judgments, ``(...)``.
+        ridge: As in :func:`fit_bradley_terry`. It also adds to log nu the information of ``ridge``
+            judgments (2/9 each, at logits 0 and nu 1). Without a ridge, log nu is finite only if
+            some judgments are ties and some are not.
+        start: Logits and log nu at which the fit starts; zeros by default.
+
+    Returns:
+        Logits ``(..., models)`` and log nu ``(...)``.
 
     Raises:
-        JudgmentError: no convergence, which takes separation and hardly any ridge.
+        JudgmentError: The fit does not converge. This needs separated models and almost no ridge.
     """
-    models, penalty, tie_penalty = wins.shape[-1], ridge / 4, ridge * _OF_TIES
+    models, penalty, tie_penalty = wins.shape[-1], ridge / 4, ridge * _TIE_INFORMATION
     games, gained, first = _batch(wins, start, models + 1)
     tied = np.asarray(ties, dtype=np.float64).reshape(len(games))
 
@@ -159,10 +196,14 @@ def fit_davidson(
 
 
 def win_probabilities(logits: Floats, log_nu: Floats | float | None = None) -> Floats:
-    """Probability that each model is preferred to each, shape ``(..., models, models)``.
+    """Return the probability that each model is preferred to each, ``(..., models, models)``.
 
-    Under Davidson's model (``log_nu`` given, shape ``(...)``) half the probability of a tie goes
-    to each, so that ``[i, j] + [j, i]`` is 1 in either case. The diagonal is 0.5.
+    Half the probability of a tie goes to each model under Davidson's model (if ``log_nu`` is not
+    ``None``), so ``[i, j] + [j, i]`` is 1 in both models. The diagonal is 0.5.
+
+    Args:
+        logits: Logits, ``(..., models)``.
+        log_nu: Log of Davidson's tie parameter, ``(...)``; ``None`` for Bradley-Terry.
     """
     if log_nu is None:
         difference = logits[..., :, None] - logits[..., None, :]
@@ -172,29 +213,30 @@ def win_probabilities(logits: Floats, log_nu: Floats | float | None = None) -> F
 
 
 def comparison_pieces(wins: Floats) -> list[Ints]:
-    """The connected pieces of the graph that joins models compared with each other, largest first.
+    """Return the connected components of the graph of compared models, largest first.
 
-    Models of different pieces have no logits on a common scale. ``wins`` is one win matrix.
+    Models of different components have no logits on a common scale. ``wins`` is one win matrix.
     """
     return bound_groups(wins + wins.T)
 
 
 def separated(wins: Floats) -> Bools:
-    """Which models won, or lost, every judgment they were in: ``(..., models)``.
+    """Return which models won, or lost, all of their judgments: ``(..., models)``.
 
-    Their likelihood alone puts no bound on their logits. A tie is half a win to both, so a model
-    that tied once is not separated; one without any judgment is.
+    Their likelihood alone does not bound their logits. A tie is half a win for both, so a model
+    that tied once is not separated. A model without any judgment is separated.
     """
-    gained, lost = wins.sum(axis=-1), wins.sum(axis=-2)
-    return np.asarray((gained == 0) | (lost == 0))
+    won, lost = wins.sum(axis=-1), wins.sum(axis=-2)
+    return np.asarray((won == 0) | (lost == 0))
 
 
 def bound_groups(wins: Floats) -> list[Ints]:
-    """Groups of models whose logits the likelihood bounds against each other, largest first.
+    """Return groups of models whose logits the likelihood bounds against each other, largest first.
 
-    In a group every model beat every other, perhaps by way of third ones (a tie is half a win).
-    Where there are several groups, all judgments between two of them went one way, and the
-    distance between the two has no maximum of likelihood (Ford 1957; Hunter 2004, assumption 1).
+    Within a group every model beat every other, directly or through other models (a tie is half a
+    win). If there are several groups, all judgments between two of them went the same way. The
+    distance between the two then has no maximum of likelihood (Ford 1957; Hunter 2004, assumption
+    1).
     """
     from scipy.sparse import csr_array
     from scipy.sparse.csgraph import connected_components
@@ -206,33 +248,42 @@ def bound_groups(wins: Floats) -> list[Ints]:
 
 
 def separation_covariance(information: Floats, groups: list[Ints]) -> Floats:
-    """What is not known of the distances between groups of models: ``(models, models)``.
+    """Return the uncertainty of the distances between groups of models: ``(models, models)``.
 
-    The inverse of the penalised information about moving each of :func:`bound_groups` as a whole;
-    0 where there is one group. A sandwich knows nothing of it: between separated groups residuals
-    are all but 0, whatever the distance.
+    It is the inverse of the penalised information about moving each of :func:`bound_groups` as a
+    whole, and 0 if there is one group. The sandwich does not include this uncertainty: between
+    separated groups residuals are nearly 0, whatever the distance.
+
+    Args:
+        information: Penalised information about the logits.
+        groups: The groups of models.
     """
     models = sum(map(len, groups))
     moves = np.zeros((models, len(groups)))
     for column, group in enumerate(groups):
         moves[group, column] = 1
     moves -= moves.mean(axis=0)
-    known = moves.T @ information[:models, :models] @ moves
-    return np.asarray(moves @ np.linalg.pinv(known, hermitian=True) @ moves.T)
+    group_information = moves.T @ information[:models, :models] @ moves
+    return np.asarray(moves @ np.linalg.pinv(group_information, hermitian=True) @ moves.T)
 
 
 def always_won(wins: Floats) -> tuple[Ints, Ints] | None:
-    """A group of models that won every judgment against all others, and those others.
+    """Return models that won every judgment against all others, and those others.
 
-    ``None`` if there is no such group: then, and only then, does the likelihood of connected
-    judgments have a maximum (Ford 1957; Hunter 2004, assumption 1). ``wins`` is one win matrix.
+    Args:
+        wins: One win matrix.
+
+    Returns:
+        The two groups, or ``None`` if no such groups exist. The likelihood of connected judgments
+        has a maximum exactly if there are none (Ford 1957; Hunter 2004, assumption 1).
     """
     alone = np.flatnonzero(separated(wins))
     start = int(alone[0]) if len(alone) else 0
-    beaten = _reached(wins > 0, start)  # the models outside were never beaten by those inside
+    # Models outside of `beaten` were never beaten by those inside.
+    beaten = _reachable(wins > 0, start)
     if not beaten.all():
         return np.flatnonzero(~beaten), np.flatnonzero(beaten)
-    beaters = _reached(wins.T > 0, start)
+    beaters = _reachable(wins.T > 0, start)
     if not beaters.all():
         return np.flatnonzero(beaters), np.flatnonzero(~beaters)
     return None
@@ -249,18 +300,31 @@ def sandwich(
     log_nu: float | None = None,
     factors: Floats | None = None,
 ) -> Floats:
-    """Covariance of the logits, robust to dependence within a query: ``(models, models)``.
+    """Return the covariance of the logits, robust to dependence within a query.
 
-    The sandwich ``A^-1 B A^-1`` of Huber (1967) and White (1982) with clusters (Liang & Zeger
-    1986): A is the information at ``logits``, B the sum over queries of ``g g'`` with g the
+    It is the sandwich ``A^-1 B A^-1`` of Huber (1967) and White (1982) with clusters (Liang & Zeger
+    1986). A is the information at ``logits``. B is the sum over queries of ``g g'``, with g the
     gradient of one query's judgments, times ``G / (G - 1)`` for G queries. Inverses are taken
-    within logits that sum to 0. The columns are those that gave ``wins``. ``query`` may hold
-    clusters of queries, numbered from 0; ``factors`` are then those of
-    :func:`mirage.statistics.clusters.small_sample`.
+    within logits that sum to 0.
 
-    The ridge enters A, and B with the same weight, as observations of its own would. For ordinary
-    models that changes nothing that matters; it keeps the variance of a separated model, whose
-    residuals are all but 0, from vanishing. NaN throughout where there is only one query.
+    The ridge is added to A, and to B with the same weight, like additional observations. For
+    ordinary models the effect is negligible; it prevents the variance of a separated model, whose
+    residuals are nearly 0, from vanishing.
+
+    Args:
+        wins: Win matrix of the judgments.
+        logits: Fitted logits.
+        query: Query of each judgment, or cluster of queries, numbered from 0.
+        a: Index of the first model of each judgment.
+        b: Index of the second model of each judgment.
+        score: Score of the first model of each judgment.
+        ridge: Strength of the ridge.
+        log_nu: Log of Davidson's tie parameter; ``None`` for Bradley-Terry.
+        factors: If ``query`` holds clusters, the factor of each cluster by
+            :func:`mirage.statistics.clusters.small_sample`; otherwise ``None``.
+
+    Returns:
+        The covariance, ``(models, models)``; NaN throughout if there is only one query.
     """
     bread, expected, tie_probability = _information(wins, logits, ridge, log_nu)
     models = len(logits)
@@ -270,7 +334,7 @@ def sandwich(
     meat = cluster_meat(query, a, b, score, expected, tie_probability, factors)
     meat *= clusters / (clusters - 1) if factors is None else 1.0
     meat[:models, :models] += ridge / 4 * (np.eye(models) - 1 / models)
-    meat[models:, models:] += ridge * _OF_TIES
+    meat[models:, models:] += ridge * _TIE_INFORMATION
     half = np.linalg.solve(bread, meat)
     covariance = np.linalg.solve(bread, half.T)[:models, :models]
     return (covariance + covariance.T) / 2
@@ -286,25 +350,26 @@ def influences(
     ridge: float = 0.0,
     log_nu: float | None = None,
 ) -> Floats:
-    """By how much each query moves the logits, to first order: ``(queries, models)``.
+    """Return how far each query moves the logits, to first order: ``(queries, models)``.
 
-    Row g is ``A^-1 g`` with the terms of :func:`sandwich`, which is the sum of their outer products
-    but for its factor and the ridge. Rows are those of the sorted queries that have judgments.
+    Row g is ``A^-1 g`` with the terms of :func:`sandwich`. Apart from its factor and the ridge, the
+    sandwich is the sum of the outer products of these rows. Rows are those of the sorted queries
+    that have judgments. The arguments are those of :func:`sandwich`.
     """
     bread, expected, tie_probability = _information(wins, logits, ridge, log_nu)
     cluster = np.unique(query, return_inverse=True)[1]
-    places, values = _gradients(a, b, score, expected, tie_probability)
-    gradients = _added(cluster, places, values, len(bread))
+    columns, values = _gradients(a, b, score, expected, tie_probability)
+    gradients = _sum_by_cluster(cluster, columns, values, len(bread))
     return np.asarray(np.linalg.solve(bread, gradients.T)[: len(logits)].T, dtype=np.float64)
 
 
 def information(
     wins: Floats, logits: Floats, ridge: float = 0.0, log_nu: float | None = None
 ) -> Floats:
-    """The penalised information at these logits: ``(models, models)``.
+    """Return the penalised information at these logits: ``(models, models)``.
 
-    With one more row and column, for log nu, where ``log_nu`` is given (Davidson). See
-    :func:`penalised_information` for what it holds along the direction that moves all alike.
+    With ``log_nu`` (Davidson) there is one more row and column for log nu. See
+    :func:`penalised_information` for its value along the direction that moves all logits alike.
     """
     return _information(wins, logits, ridge, log_nu)[0]
 
@@ -312,7 +377,7 @@ def information(
 def _information(
     wins: Floats, logits: Floats, ridge: float, log_nu: float | None
 ) -> tuple[Floats, Floats, Floats | None]:
-    """It, what model i is expected to get against j, and the probability of a tie of the two."""
+    """Return the information, the expected score of i against j, and their tie probability."""
     games = wins + wins.T
     if log_nu is None:
         expected = win_probabilities(logits)
@@ -330,61 +395,73 @@ def cluster_meat(
     tie_probability: Floats | None = None,
     factors: Floats | None = None,
 ) -> Floats:
-    """Sum over queries of the outer product of a query's gradient with itself.
+    """Return the sum over queries of the outer product of a query's gradient with itself.
 
-    ``expected[i, j]`` is what model i is expected to get against j. Shape ``(models, models)``,
-    with one more row and column for log nu where ``tie_probability[i, j]`` is given (Davidson).
-    ``factors`` multiplies the product of each query, by its number. Memory is bounded: some 2^18
-    judgments are worked on at a time.
+    Memory is bounded: about 2^18 judgments are processed at a time.
+
+    Args:
+        query: Query of each judgment.
+        a: Index of the first model of each judgment.
+        b: Index of the second model of each judgment.
+        score: Score of the first model of each judgment.
+        expected: Expected score of model i against j at ``[i, j]``.
+        tie_probability: Probability of a tie of models i and j at ``[i, j]``; ``None`` for
+            Bradley-Terry.
+        factors: Factor of the outer product of each query; 1 by default.
+
+    Returns:
+        Shape ``(models, models)``, with one more row and column for log nu with ``tie_probability``
+        (Davidson).
     """
     size = len(expected) + (tie_probability is not None)
     meat = np.zeros((size, size))
     for rows in _query_blocks(query):
         cluster = np.unique(query[rows], return_inverse=True)[1]
-        places, values = _gradients(a[rows], b[rows], score[rows], expected, tie_probability)
+        columns, values = _gradients(a[rows], b[rows], score[rows], expected, tie_probability)
         if factors is not None:
             values = [np.sqrt(factors)[query[rows]] * value for value in values]
-        meat += _gram(cluster, places, values, size)
+        meat += _gram(cluster, columns, values, size)
     return meat
 
 
 def _gradients(
     a: _Column, b: _Column, score: _Column, expected: Floats, tie_probability: Floats | None
 ) -> tuple[list[Ints], list[Floats]]:
-    """The parameters that judgments pull at, and how strongly, a column for each."""
+    """Return the parameters that each judgment depends on and its gradient, a column for each."""
     first, second = a.astype(np.intp), b.astype(np.intp)
     residual = score - expected[first, second]
-    places, values = [first, second], [residual, -residual]
+    columns, values = [first, second], [residual, -residual]
     if tie_probability is not None:
-        places.append(np.full_like(first, len(expected)))
+        columns.append(np.full_like(first, len(expected)))
         values.append((score == 0.5) - tie_probability[first, second])
-    return places, values
+    return columns, values
 
 
-def _gram(cluster: Ints, places: list[Ints], values: list[Floats], size: int) -> Floats:
-    """G'G for the matrix G, a row a cluster, that adds up ``values`` at ``places``."""
+def _gram(cluster: Ints, columns: list[Ints], values: list[Floats], size: int) -> Floats:
+    """Return G'G for the matrix G of :func:`_sum_by_cluster`."""
     height = int(cluster.max()) + 1
     if height * size <= 32 * len(cluster):
-        dense = _added(cluster, places, values, size)
+        dense = _sum_by_cluster(cluster, columns, values, size)
         return np.asarray(dense.T @ dense)
-    from scipy.sparse import csr_array  # few models a query: G is nearly all zeros
+    # With few models per query, G is nearly all zeros.
+    from scipy.sparse import csr_array
 
-    rows = np.tile(cluster, len(places))
-    entries = (np.concatenate(values), (rows, np.concatenate(places)))
+    rows = np.tile(cluster, len(columns))
+    entries = (np.concatenate(values), (rows, np.concatenate(columns)))
     sparse = csr_array(entries, shape=(height, size))
     return np.asarray((sparse.T @ sparse).toarray())
 
 
-def _added(cluster: Ints, places: list[Ints], values: list[Floats], size: int) -> Floats:
-    """The matrix, a row a cluster, that adds up ``values`` at ``places``."""
+def _sum_by_cluster(cluster: Ints, columns: list[Ints], values: list[Floats], size: int) -> Floats:
+    """Return a matrix with one row per cluster that sums ``values`` at ``columns``."""
     flat = np.zeros((int(cluster.max()) + 1) * size)
-    for place, value in zip(places, values, strict=True):
-        flat += np.bincount(cluster * size + place, value, len(flat))
+    for column, value in zip(columns, values, strict=True):
+        flat += np.bincount(cluster * size + column, value, len(flat))
     return flat.reshape(-1, size)
 
 
 def _query_blocks(query: _Column) -> Iterator[slice | Ints]:
-    """Rows in blocks that keep each query's rows together."""
+    """Yield the rows in blocks that keep each query's rows together."""
     ordered = bool(np.all(query[1:] >= query[:-1]))
     order = None if ordered else np.argsort(query, kind="stable")
     key = query if order is None else query[order]
@@ -394,8 +471,8 @@ def _query_blocks(query: _Column) -> Iterator[slice | Ints]:
         yield slice(low, high) if order is None else order[low:high]
 
 
-def _reached(edges: Bools, start: int) -> Bools:
-    """Return which nodes a walk along ``edges[from, to]`` reaches from ``start``."""
+def _reachable(edges: Bools, start: int) -> Bools:
+    """Return which nodes can be reached from ``start`` along ``edges[from, to]``."""
     from scipy.sparse import csr_array
     from scipy.sparse.csgraph import breadth_first_order
 
@@ -406,7 +483,7 @@ def _reached(edges: Bools, start: int) -> Bools:
 
 
 def _batch(wins: Floats, start: Floats | None, params: int) -> tuple[Floats, Floats, Floats]:
-    """Comparisons of each two models, wins of each, and where to start, a row a tournament."""
+    """Return comparisons of each two models, wins of each, and the start, per tournament."""
     flat = np.ascontiguousarray(wins, dtype=np.float64).reshape(-1, *wins.shape[-2:])
     first = np.zeros((len(flat), params))
     first[:] = 0 if start is None else start
@@ -414,10 +491,15 @@ def _batch(wins: Floats, start: Floats | None, params: int) -> tuple[Floats, Flo
 
 
 def penalised_information(curvature: Floats, penalty: float) -> Floats:
-    """The information about logits from each pair's curvature: ``(..., models, models)``.
+    """Return the information about logits from each pair's curvature: ``(..., models, models)``.
 
-    It has no inverse along the direction that moves all logits alike. A multiple of the matrix of
-    ones fills that in, and leaves solutions alone because gradients sum to 0.
+    The information has no inverse along the direction that moves all logits alike. A multiple of
+    the matrix of ones makes it invertible. Solutions do not change, because gradients sum to 0.
+
+    Args:
+        curvature: Negative second derivative of the log-likelihood for each pair, with zeros on the
+            diagonal.
+        penalty: Penalty added to the diagonal.
     """
     models = curvature.shape[-1]
     total = curvature.sum(axis=-1) + penalty
@@ -428,7 +510,7 @@ def penalised_information(curvature: Floats, penalty: float) -> Floats:
 
 
 def _davidson_probabilities(logits: Floats, log_nu: Floats) -> tuple[Floats, Floats]:
-    """Win of i over j, and tie of i and j, each ``(..., models, models)``."""
+    """Return the probabilities that i beats j and that they tie, each ``(..., models, models)``."""
     root = np.exp(logits / 2)
     win = np.square(root)[..., :, None] * np.ones(logits.shape[-1])
     tie = root[..., :, None] * root[..., None, :] * np.exp(log_nu)[..., None, None]
@@ -437,6 +519,7 @@ def _davidson_probabilities(logits: Floats, log_nu: Floats) -> tuple[Floats, Flo
 
 
 def _davidson_information(games: Floats, win: Floats, tie: Floats, ridge: float) -> Floats:
+    """Return the penalised information about logits and log nu."""
     models = games.shape[-1]
     lose = win.swapaxes(-1, -2)
     information = np.empty((len(games), models + 1, models + 1))
@@ -445,12 +528,25 @@ def _davidson_information(games: Floats, win: Floats, tie: Floats, ridge: float)
     information[:, :models, :models] = penalised_information(curvature, ridge / 4)
     information[:, :models, models] = information[:, models, :models] = cross
     spread = (games * tie * (1 - tie)).sum(axis=(-1, -2)) / 2
-    information[:, models, models] = spread + ridge * _OF_TIES
+    information[:, models, models] = spread + ridge * _TIE_INFORMATION
     return information
 
 
 def newton(derivatives: _Derivatives, params: Floats, models: int) -> Floats:
-    """Maximise all rows of ``params`` at once; the first ``models`` columns are logits."""
+    """Maximise all rows of ``params`` at once; the first ``models`` columns are logits.
+
+    Args:
+        derivatives: Function that returns the gradient and the information of rows of parameters,
+            given the rows and their indices.
+        params: Start of each row; it is changed in place.
+        models: Number of models.
+
+    Returns:
+        The parameters at the maximum.
+
+    Raises:
+        JudgmentError: Some row does not converge.
+    """
     live = np.arange(len(params))
     for _ in range(_STEPS):
         gradient, information = derivatives(params[live], live)
@@ -467,5 +563,5 @@ def newton(derivatives: _Derivatives, params: Floats, models: int) -> Floats:
             return params
     raise JudgmentError(
         f"the logits of {len(live)} of {len(params)} fits do not converge: some models won or lost "
-        "every comparison and nothing holds them; set a ridge, 0.1 say"
+        "every comparison, so their logits are unbounded; set a ridge, such as 0.1"
     )

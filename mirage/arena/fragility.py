@@ -1,4 +1,4 @@
-"""How few queries, or verdicts, the rank of a model hangs on."""
+"""Fragility of ranks: how few queries or verdicts the rank of a model depends on."""
 
 from __future__ import annotations
 
@@ -19,22 +19,22 @@ from mirage.statistics.ranks import ranks
 
 __all__ = ["Fragility", "Removal", "fragility"]
 
-_PLACES = 3  # how far apart in the ranking models are that may change places
-_ROUNDS = 5  # of finding removals at logits that are ever nearer to those at which places change
-_AROUND = 2  # removals of so many more and fewer are tried, too
-_TRIES = 1 << 22  # numbers in the informations of the removals that are tried one by one
-_AT_ONCE = 1 << 20  # and of those that are fitted at a time
+_PLACES = 3  # largest difference in rank of two models whose order is tested
+_ROUNDS = 5  # times that influences are recomputed near the logits at which the order changes
+_AROUND = 2  # sizes tried above and below the estimated size of a removal
+_TRIES = 1 << 22  # array elements of all removals that the exhaustive search may try
+_AT_ONCE = 1 << 20  # array elements of the removals that are fitted together
 
 
 @dataclass(frozen=True)
 class Removal:
-    """What was dropped, and what became of a model's rank.
+    """Queries or judgments that were dropped, and the rank of a model without them.
 
     Attributes:
-        dropped: ids of queries, or rows of judgments.
-        of: how many queries or judgments there are.
-        rank: of the model, without them.
-        first: who is first, without them.
+        dropped: Ids of the dropped queries, or row numbers of the dropped judgments.
+        of: Total number of queries or judgments.
+        rank: Rank of the model without them.
+        first: Name of the model in first place without them.
     """
 
     dropped: tuple[str, ...] | tuple[int, ...]
@@ -45,14 +45,14 @@ class Removal:
 
 @dataclass(frozen=True)
 class Fragility:
-    """On how little the rank of a model hangs.
+    """The smallest removals that change the rank of a model.
 
     Attributes:
-        model: its name.
-        rank: with all judgments.
-        queries: the fewest queries without which it has another rank; ``None`` where no removal
-            of up to half of them was found that changes it.
-        verdicts: likewise, the fewest judgments.
+        model: Name of the model.
+        rank: Its rank with all judgments.
+        queries: The fewest queries whose removal changes the rank; ``None`` if no removal of up to
+            half of the queries was found that does.
+        verdicts: Likewise for judgments.
     """
 
     model: str
@@ -62,21 +62,21 @@ class Fragility:
 
     def __str__(self) -> str:
         parts = [
-            f"without {len(removal.dropped)} of {removal.of} {kind} {self._outcome(removal)}"
+            f"without {len(removal.dropped)} of {removal.of} {kind} {self._outcome_text(removal)}"
             for kind, removal in (
-                (f"queries{_shown(self.queries)}", self.queries),
+                (f"queries{_example_queries(self.queries)}", self.queries),
                 ("verdicts", self.verdicts),
             )
             if removal is not None
         ]
         if not parts:
-            parts = ["no half of the queries, or of the verdicts, was found to change that"]
-        return f"{self.model} is {_place(self.rank)}; {'; '.join(parts)}."
+            parts = ["no removal of up to half of the queries or verdicts was found to change that"]
+        return f"{self.model} is {_rank_text(self.rank)}; {'; '.join(parts)}."
 
-    def _outcome(self, removal: Removal) -> str:
+    def _outcome_text(self, removal: Removal) -> str:
         if self.rank == 1:
             return f"{removal.first} is"
-        return f"it is {_place(removal.rank)}"
+        return f"it is {_rank_text(removal.rank)}"
 
 
 def fragility(
@@ -85,62 +85,73 @@ def fragility(
     models: Collection[str] | None = None,
     bradley_terry: BradleyTerry | None = None,
 ) -> tuple[Fragility, ...]:
-    """How few queries, and how few verdicts, each model's rank hangs on.
+    """Find how few queries, and how few verdicts, each model's rank depends on.
 
-    Dropping a handful of verdicts can change who is first (Huang, Shen, Wei & Broderick 2025,
-    Dropping Just a Handful of Preferences Can Change Top Large Language Model Rankings, arXiv
-    2508.11847). As there, what is dropped is found by its influence on the difference of two
-    logits, to first order (Broderick, Giordano & Meager 2020, An Automatic Finite-Sample
-    Robustness Metric, arXiv 2011.14999), and then by fitting what is left. Here influences are
-    taken again at the logits without what was dropped, near which the two change places, until
-    that leads to the same removal; and where there are few removals of a size, all are tried.
+    Dropping a handful of verdicts can change which model is first (Huang, Shen, Wei & Broderick
+    2025, Dropping Just a Handful of Preferences Can Change Top Large Language Model Rankings, arXiv
+    2508.11847). As in that paper, removals are proposed by their influence on the difference of two
+    logits, to first order (Broderick, Giordano & Meager 2020, An Automatic Finite-Sample Robustness
+    Metric, arXiv 2011.14999), and then checked by a new fit. This function also recomputes the
+    influences at the logits after the removal, until the removal no longer changes. If there are
+    few removals of a size, it tries all of them.
 
-    Every removal that is named changes the rank, by a fit to what is left, which holds the models
-    together. That there is none smaller is sure where all were tried, as in small arenas;
-    ``benchmarks/fragility.py`` compares with all removals. 19 models on 100 queries take a second.
-    The time grows with the fourth power of the number of models, and with the third power if
-    ``models`` names only a few of them.
+    Each returned removal changes the rank in a new fit to the remaining judgments, which still
+    connect all models. If all removals were tried, as in small arenas, none smaller exists;
+    ``benchmarks/fragility.py`` compares with an exhaustive search. 19 models on 100 queries take
+    about a second. The time grows with the fourth power of the number of models, and with the third
+    power if ``models`` lists only a few of them.
 
     Args:
-        judgments: as :meth:`BradleyTerry.fit` takes them.
+        judgments: Judgments, as for :meth:`BradleyTerry.fit`.
         models: Names of the models whose fragility is computed; all by default.
-        bradley_terry: how they are fitted, ``BradleyTerry()`` by default.
+        bradley_terry: The model to fit; ``BradleyTerry()`` by default.
 
     Returns:
-        One per model, in the order of :attr:`Judgments.models`.
+        One result per model, in the order of :attr:`Judgments.models`.
 
     Raises:
-        JudgmentError: as :meth:`BradleyTerry.fit`; or pairs were chosen adaptively.
-        SettingError: the fit has controls.
-        UnknownNameError: a name in ``models`` was not judged.
+        JudgmentError: As for :meth:`BradleyTerry.fit`; or pairs were chosen adaptively.
+        SettingError: The Bradley-Terry model has controls.
+        UnknownNameError: A name in ``models`` has no judgments.
+
+    Example:
+        >>> from mirage.arena import Judgments, fragility
+        >>> judgments = Judgments.from_arrays(
+        ...     query=["q1", "q2", "q3", "q4", "q5"],
+        ...     model_a=["x"] * 5,
+        ...     model_b=["y"] * 5,
+        ...     score=[1, 1, 1, 0, 0],
+        ... )
+        >>> fragility(judgments)[0].verdicts.dropped
+        (0, 1)
     """
     model = BradleyTerry() if bradley_terry is None else bradley_terry
     if model.controls:
-        raise SettingError("removals are fitted without controls; leave them out here")
-    columns = model._counted(judgments)
+        raise SettingError("fragility does not support controls; pass a BradleyTerry without them")
+    columns = model._judgments_to_fit(judgments)
     if columns.halves is not None:
         raise JudgmentError(
-            "pairs were chosen for what verdicts had said: without some of these, others would "
-            "have been judged, and nothing says what ranks would be then"
+            "fragility does not support adaptively chosen pairs: without some verdicts, other "
+            "pairs would have been chosen, and their verdicts are not known"
         )
     wins = estimation.win_matrix(columns.a, columns.b, columns.score, len(columns.models))
     model._check(wins, int(np.count_nonzero(columns.score == 0.5)), columns)
-    selected = _selected(columns.models, models)
-    queries = _searched(_Units.of_queries(columns), model, columns, selected)
-    verdicts = _searched(_Units.of_verdicts(columns), model, columns, selected)
+    selected_models = _model_indices(columns.models, models)
+    query_search = _run_search(_Units.of_queries(columns), model, columns, selected_models)
+    verdict_search = _run_search(_Units.of_verdicts(columns), model, columns, selected_models)
     return tuple(
         Fragility(
             columns.models[index],
-            int(queries.rank[index]),
-            queries.removal(row, lambda kinds: _queries(columns, kinds)),
-            verdicts.removal(row, lambda kinds: _rows(columns, kinds)),
+            int(query_search.rank[index]),
+            query_search.removal(row, lambda kinds: _dropped_queries(columns, kinds)),
+            verdict_search.removal(row, lambda kinds: _dropped_rows(columns, kinds)),
         )
-        for row, index in enumerate(selected.tolist())
+        for row, index in enumerate(selected_models.tolist())
     )
 
 
-def _selected(names: Sequence[str], models: Collection[str] | None) -> Ints:
-    """Return the sorted indices in ``names`` of the models whose fragility is wanted."""
+def _model_indices(names: Sequence[str], models: Collection[str] | None) -> Ints:
+    """Return the sorted indices in ``names`` of the models whose fragility is computed."""
     if models is None:
         return np.arange(len(names))
     for name in models:
@@ -151,9 +162,12 @@ def _selected(names: Sequence[str], models: Collection[str] | None) -> Ints:
 
 @dataclass(frozen=True, eq=False)
 class _Units:
-    """What may be dropped: so many of each kind, with the wins and ties of one such.
+    """Droppable units (queries or verdicts), grouped into kinds of interchangeable units.
 
-    ``wins`` is a sparse matrix ``(kinds, models * models)`` of win matrices.
+    Attributes:
+        wins: Win matrix of one unit of each kind, sparse, ``(kinds, models * models)``.
+        ties: Number of ties in one unit of each kind.
+        counts: Number of units of each kind.
     """
 
     wins: Any
@@ -162,7 +176,7 @@ class _Units:
 
     @classmethod
     def of_queries(cls, columns: Judgments) -> _Units:
-        """Queries, each of a kind of its own."""
+        """Return queries as units, each of its own kind."""
         queries = len(columns.query_ids)
         ties = np.bincount(columns.query[columns.score == 0.5], minlength=queries)
         wins = _win_rows(columns, columns.query, queries)
@@ -170,25 +184,32 @@ class _Units:
 
     @classmethod
     def of_verdicts(cls, columns: Judgments) -> _Units:
-        """Verdicts; those with the same models and outcome are of one kind."""
-        _, first, counts = np.unique(_kinds(columns), return_index=True, return_counts=True)
-        one_each = replace(
+        """Return verdicts as units; those with the same models and outcome are of one kind."""
+        _, first, counts = np.unique(_outcome_kinds(columns), return_index=True, return_counts=True)
+        examples = replace(
             columns, a=columns.a[first], b=columns.b[first], score=columns.score[first]
         )
-        wins = _win_rows(one_each, np.arange(len(first)), len(first))
-        return cls(wins, (one_each.score == 0.5).astype(np.float64), counts)
+        wins = _win_rows(examples, np.arange(len(first)), len(first))
+        return cls(wins, (examples.score == 0.5).astype(np.float64), counts)
 
-    def left(self, dropped: Ints) -> tuple[Floats, Floats]:
-        """Win matrices, and numbers of ties, without what each row of ``dropped`` counts."""
+    def remaining(self, dropped: Ints) -> tuple[Floats, Floats]:
+        """Return win matrices and numbers of ties without the units in each row of ``dropped``."""
         models = math.isqrt(self.wins.shape[1])
-        kept = (self.counts - dropped).astype(np.float64)
-        return np.asarray(kept @ self.wins).reshape(-1, models, models), kept @ self.ties
+        counts = (self.counts - dropped).astype(np.float64)
+        return np.asarray(counts @ self.wins).reshape(-1, models, models), counts @ self.ties
 
     def influence(self, direction: Floats, expected: Floats) -> Floats:
-        """How far one of each kind moves a contrast of logits, to first order: ``(..., kinds)``.
+        """Return how far one unit of each kind moves a contrast of logits, to first order.
 
-        ``direction (..., models)`` is the inverse information times the contrast. A judgment of
-        a and b moves it by ``(score - expected[a, b]) (direction[a] - direction[b])``.
+        A judgment of a and b moves it by ``(score - expected[a, b]) (direction[a] -
+        direction[b])``.
+
+        Args:
+            direction: Inverse information times the contrast, ``(..., models)``.
+            expected: Expected score of each model against each.
+
+        Returns:
+            Shape ``(..., kinds)``.
         """
         steps = direction[:, :, None] - direction[:, None, :]
         moves = (expected.swapaxes(1, 2) * steps).reshape(len(steps), -1)
@@ -196,9 +217,10 @@ class _Units:
 
 
 class _Search:
-    """The smallest removal tried so far that changes the rank of each selected model.
+    """A search for the smallest removal that changes the rank of each selected model.
 
-    ``size``, ``dropped`` and ``after`` have one row per model of ``selected``.
+    ``size``, ``dropped`` and ``after`` describe the smallest removal so far, with one row per model
+    of ``selected``.
     """
 
     def __init__(
@@ -206,7 +228,7 @@ class _Search:
     ) -> None:
         self.units, self.model, self.columns = units, model, columns
         self.selected = selected
-        wins, ties = units.left(np.zeros((1, len(units.counts)), dtype=np.intp))
+        wins, ties = units.remaining(np.zeros((1, len(units.counts)), dtype=np.intp))
         logits, log_nu = model._solve(wins, ties)
         self.wins, self.ties = wins[0], ties[0]
         self.start = (logits if log_nu is None else np.column_stack([logits, log_nu]))[0]
@@ -216,37 +238,47 @@ class _Search:
         self.after = np.tile(self.logits, (len(selected), 1))
 
     def try_out(self, dropped: Ints, start: Floats) -> Floats:
-        """Logits by what each of these removals leaves; the smallest that change ranks are kept.
+        """Fit without these removals, and record the smallest ones that change a rank.
 
-        ``start`` is where the fits start: logits, and log nu where ties have one.
+        Args:
+            dropped: Number of dropped units of each kind, one row per removal.
+            start: Values at which the fits start: logits, and log nu with Davidson's ties.
+
+        Returns:
+            The fitted values, in the same form as ``start``.
         """
-        wins, ties = self.units.left(dropped)
-        if self.model.ridge == 0:  # there are no logits for what falls into pieces
-            whole = np.array([*map(self._holds, wins, ties)], dtype=bool)
-            wins[~whole], ties[~whole] = self.wins, self.ties
+        wins, ties = self.units.remaining(dropped)
+        if self.model.ridge == 0:
+            # Disconnected models have no logits without a ridge, so all judgments stand in.
+            valid = np.array([*map(self._is_valid, wins, ties)], dtype=bool)
+            wins[~valid], ties[~valid] = self.wins, self.ties
         logits, log_nu = self.model._solve(wins, ties, start)
         changed, sizes = ranks(logits) != self.rank, dropped.sum(axis=1)
         for i, index in enumerate(self.selected.tolist()):
-            better = np.flatnonzero(changed[:, index] & (sizes < self.size[i]))
-            for row in better[np.argsort(sizes[better], kind="stable")].tolist():
-                if self._holds(wins[row], ties[row]):
+            smaller = np.flatnonzero(changed[:, index] & (sizes < self.size[i]))
+            for row in smaller[np.argsort(sizes[smaller], kind="stable")].tolist():
+                if self._is_valid(wins[row], ties[row]):
                     self.size[i], self.dropped[i] = sizes[row], dropped[row]
                     self.after[i] = logits[row]
                     break
         return logits if log_nu is None else np.column_stack([logits, log_nu])
 
     def removal(
-        self, i: int, named: Callable[[Ints], tuple[str, ...] | tuple[int, ...]]
+        self, i: int, list_units: Callable[[Ints], tuple[str, ...] | tuple[int, ...]]
     ) -> Removal | None:
-        """Return the smallest removal for row ``i`` of ``selected``, ``None`` if there is none."""
+        """Return the smallest removal for row ``i`` of ``selected``, or ``None`` if there is none.
+
+        ``list_units`` turns the dropped units into ids or rows.
+        """
         if not self.dropped[i].any():
             return None
         first = self.columns.models[int(self.after[i].argmax())]
         rank = int(ranks(self.after[i])[self.selected[i]])
-        of = int(self.units.counts.sum())
-        return Removal(named(self.dropped[i]), of, rank, first)
+        total = int(self.units.counts.sum())
+        return Removal(list_units(self.dropped[i]), total, rank, first)
 
-    def _holds(self, wins: Floats, ties: float) -> bool:
+    def _is_valid(self, wins: Floats, ties: float) -> bool:
+        """Return whether the fit to these wins has finite logits on a common scale."""
         try:
             self.model._check(wins, int(ties), self.columns)
         except JudgmentError:
@@ -254,7 +286,8 @@ class _Search:
         return True
 
 
-def _searched(units: _Units, model: BradleyTerry, columns: Judgments, selected: Ints) -> _Search:
+def _run_search(units: _Units, model: BradleyTerry, columns: Judgments, selected: Ints) -> _Search:
+    """Return the finished search for one sort of unit."""
     search = _Search(units, model, columns, selected)
     _follow_influence(search)
     _try_all_smaller(search)
@@ -262,7 +295,7 @@ def _searched(units: _Units, model: BradleyTerry, columns: Judgments, selected: 
 
 
 def _follow_influence(search: _Search) -> None:
-    """For neighbours in the ranking, drop what has most influence on their difference."""
+    """Try to swap neighbours in the ranking by dropping the units with the largest influence."""
     units, model = search.units, search.model
     order = np.argsort(-search.logits, kind="stable")
     pairs = np.array([*_neighbours(len(order))])
@@ -270,35 +303,39 @@ def _follow_influence(search: _Search) -> None:
     upper, lower = pairs.T
     contrast = np.eye(len(order))[order[upper]] - np.eye(len(order))[order[lower]]
     dropped = np.zeros((len(contrast), len(units.counts)), dtype=np.intp)
-    at = np.tile(search.start, (len(contrast), 1))
+    params = np.tile(search.start, (len(contrast), 1))
     for _ in range(_ROUNDS):
-        influence = _influences(units, model, dropped, at, contrast)
-        # What the difference would be with everything, as seen from here.
-        gap = (contrast * at[:, : len(order)]).sum(axis=1) + (dropped * influence).sum(axis=1)
+        influence = _influences(units, model, dropped, params, contrast)
+        # The difference with all judgments, extrapolated from the current parameters.
+        gap = (contrast * params[:, : len(order)]).sum(axis=1) + (dropped * influence).sum(axis=1)
         largest = np.argsort(-influence, axis=1, kind="stable")
         sizes = _sizes(influence, largest, units.counts, gap)
-        before, dropped = dropped, _first(largest, units.counts, sizes)
-        at = search.try_out(dropped, at)
-        moved = (before != dropped).any(axis=1)
-        if not moved.any():
+        previous, dropped = dropped, _largest_units(largest, units.counts, sizes)
+        params = search.try_out(dropped, params)
+        changed = (previous != dropped).any(axis=1)
+        if not changed.any():
             break
-    for more in range(-_AROUND, _AROUND + 1):
-        search.try_out(_first(largest, units.counts, sizes + more), at)
+    for extra in range(-_AROUND, _AROUND + 1):
+        search.try_out(_largest_units(largest, units.counts, sizes + extra), params)
 
 
 def _neighbours(models: int) -> Iterator[tuple[int, int]]:
+    """Yield pairs of positions in the ranking that are at most ``_PLACES`` apart."""
     for i in range(models):
         for j in range(i + 1, min(i + _PLACES + 1, models)):
             yield i, j
 
 
 def _influences(
-    units: _Units, model: BradleyTerry, dropped: Ints, at: Floats, contrast: Floats
+    units: _Units, model: BradleyTerry, dropped: Ints, params: Floats, contrast: Floats
 ) -> Floats:
-    """How far one of each kind moves each contrast, without what a row says is dropped."""
+    """Return how far one unit of each kind moves each contrast, after removing ``dropped``."""
     models = contrast.shape[1]
-    logits, nus = at[:, :models], [*at[:, models]] if at.shape[1] > models else [None] * len(at)
-    wins, _ = units.left(dropped)
+    logits, nus = (
+        params[:, :models],
+        [*params[:, models]] if params.shape[1] > models else [None] * len(params),
+    )
+    wins, _ = units.remaining(dropped)
     information = np.array(
         [
             estimation.information(w, x, model.ridge, nu)[:models, :models]
@@ -306,47 +343,59 @@ def _influences(
         ]
     )
     direction = np.linalg.solve(information, contrast[:, :, None])[:, :, 0]
-    log_nu = at[:, models] if at.shape[1] > models else None
+    log_nu = params[:, models] if params.shape[1] > models else None
     return units.influence(direction, estimation.win_probabilities(logits, log_nu))
 
 
 def _sizes(influence: Floats, largest: Ints, counts: Ints, gap: Floats) -> Ints:
-    """How many units, of most influence first, together have more than ``gap``; 0 if none do."""
-    most = np.maximum(np.take_along_axis(influence, largest, axis=1), 0)
-    many = counts[largest]
-    together = (most * many).cumsum(axis=1)
-    kind = (together <= gap[:, None]).sum(axis=1)  # the first that is not needed in full
-    at = np.minimum(kind, len(counts) - 1)[:, None]
-    last, some, by_then, so_far = (
-        np.take_along_axis(x, at, axis=1)[:, 0] for x in (most, many, together, many.cumsum(axis=1))
+    """Return how many units, largest influence first, together exceed ``gap``; 0 if none do."""
+    largest_influence = np.maximum(np.take_along_axis(influence, largest, axis=1), 0)
+    unit_counts = counts[largest]
+    total_influence = (largest_influence * unit_counts).cumsum(axis=1)
+    # Number of kinds needed in full; of the next kind only a part is needed.
+    full_kinds = (total_influence <= gap[:, None]).sum(axis=1)
+    last_kind = np.minimum(full_kinds, len(counts) - 1)[:, None]
+    last_influence, last_count, total_by_then, units_by_then = (
+        np.take_along_axis(x, last_kind, axis=1)[:, 0]
+        for x in (largest_influence, unit_counts, total_influence, unit_counts.cumsum(axis=1))
     )
-    part = np.floor((gap - (by_then - last * some)) / np.where(last > 0, last, 1)) + 1
-    enough = (kind < len(counts)) & (last > 0)
-    sizes = np.where(enough, so_far - some + np.clip(part, 0, some), 0)
+    units_of_last_kind = (
+        np.floor(
+            (gap - (total_by_then - last_influence * last_count))
+            / np.where(last_influence > 0, last_influence, 1)
+        )
+        + 1
+    )
+    enough = (full_kinds < len(counts)) & (last_influence > 0)
+    sizes = np.where(
+        enough, units_by_then - last_count + np.clip(units_of_last_kind, 0, last_count), 0
+    )
     return np.asarray(sizes, dtype=np.intp)
 
 
-def _first(largest: Ints, counts: Ints, sizes: Ints) -> Ints:
-    """So many units of those that come first in each row, by kind."""
-    many = counts[largest]
-    taken = np.clip(sizes[:, None] - (many.cumsum(axis=1) - many), 0, many)
+def _largest_units(largest: Ints, counts: Ints, sizes: Ints) -> Ints:
+    """Return the first ``sizes`` units in each row of ``largest``, counted by kind."""
+    unit_counts = counts[largest]
+    dropped_counts = np.clip(
+        sizes[:, None] - (unit_counts.cumsum(axis=1) - unit_counts), 0, unit_counts
+    )
     dropped = np.zeros(largest.shape, dtype=np.intp)
-    np.put_along_axis(dropped, largest, taken, axis=1)
+    np.put_along_axis(dropped, largest, dropped_counts, axis=1)
     return dropped
 
 
 def _try_all_smaller(search: _Search) -> None:
-    """All removals of one unit, of two, and so on, as far as they are few."""
+    """Try all removals of one unit, of two, and so on, as long as there are few."""
     kinds, counts = len(search.units.counts), search.units.counts
-    each = len(search.rank) ** 3
+    cost = len(search.rank) ** 3
     budget = _TRIES
     size = 1
     while size < search.size.max():
-        budget -= math.comb(kinds + size - 1, size) * each
+        budget -= math.comb(kinds + size - 1, size) * cost
         if budget < 0:
             break
-        some = combinations_with_replacement(range(kinds), size)
-        while chunk := list(islice(some, max(1, _AT_ONCE // max(each, kinds)))):
+        combinations = combinations_with_replacement(range(kinds), size)
+        while chunk := list(islice(combinations, max(1, _AT_ONCE // max(cost, kinds)))):
             dropped = np.zeros((len(chunk), kinds), dtype=np.intp)
             np.add.at(dropped, (np.arange(len(chunk))[:, None], np.array(chunk)), 1)
             dropped = dropped[(dropped <= counts).all(axis=1)]
@@ -355,42 +404,44 @@ def _try_all_smaller(search: _Search) -> None:
 
 
 def _win_rows(columns: Judgments, row: Any, rows: int) -> Any:
-    """Win matrices of judgments, added up by ``row``: sparse, ``(rows, models * models)``."""
+    """Return sparse win matrices of judgments, summed by ``row``: ``(rows, models * models)``."""
     from scipy.sparse import csr_array
 
     models = len(columns.models)
-    a, b, got = columns.a.astype(np.intp), columns.b.astype(np.intp), columns.score.astype(float)
+    a, b, scores = columns.a.astype(np.intp), columns.b.astype(np.intp), columns.score.astype(float)
     cells = np.concatenate([a * models + b, b * models + a])
-    entries = np.concatenate([got, 1 - got])
+    entries = np.concatenate([scores, 1 - scores])
     return csr_array((entries, (np.concatenate([row, row]), cells)), shape=(rows, models**2))
 
 
-def _kinds(columns: Judgments) -> Ints:
-    """A number for what two models were compared, and what came of it."""
+def _outcome_kinds(columns: Judgments) -> Ints:
+    """Return a number for the pair of models and the outcome of each judgment."""
     a, b = columns.a.astype(np.intp), columns.b.astype(np.intp)
-    got = np.where(a < b, columns.score, 1 - columns.score)
+    scores = np.where(a < b, columns.score, 1 - columns.score)
     pair = np.minimum(a, b) * len(columns.models) + np.maximum(a, b)
-    return np.asarray(3 * pair + 2 * got, dtype=np.intp)
+    return np.asarray(3 * pair + 2 * scores, dtype=np.intp)
 
 
-def _rows(columns: Judgments, dropped: Ints) -> tuple[int, ...]:
-    """Rows of judgments of which ``dropped`` says how many there are of each kind."""
-    kind = np.unique(_kinds(columns), return_inverse=True)[1]
+def _dropped_rows(columns: Judgments, dropped: Ints) -> tuple[int, ...]:
+    """Return rows of judgments, ``dropped[k]`` of kind k."""
+    kind = np.unique(_outcome_kinds(columns), return_inverse=True)[1]
     rows = [np.flatnonzero(kind == k)[: dropped[k]] for k in np.flatnonzero(dropped)]
     return tuple(np.sort(np.concatenate(rows)).tolist()) if rows else ()
 
 
-def _queries(columns: Judgments, dropped: Ints) -> tuple[str, ...]:
+def _dropped_queries(columns: Judgments, dropped: Ints) -> tuple[str, ...]:
+    """Return the ids of the dropped queries."""
     return tuple(columns.query_ids[query] for query in np.flatnonzero(dropped).tolist())
 
 
-def _shown(removal: Removal | None, most: int = 5) -> str:
-    """The first of the queries, for a line of text."""
+def _example_queries(removal: Removal | None, limit: int = 5) -> str:
+    """Return the first of the dropped queries, as text in parentheses."""
     if removal is None:
         return ""
-    more = ", ..." if len(removal.dropped) > most else ""
-    return f" ({', '.join(map(str, removal.dropped[:most]))}{more})"
+    more = ", ..." if len(removal.dropped) > limit else ""
+    return f" ({', '.join(map(str, removal.dropped[:limit]))}{more})"
 
 
-def _place(rank: int) -> str:
+def _rank_text(rank: int) -> str:
+    """Return a rank as text, such as ``first`` or ``at rank 2``."""
     return "first" if rank == 1 else f"at rank {rank}"

@@ -1,7 +1,7 @@
-"""An LLM, or several, as judges of pairs of responses (MIRAGE-Bench, arXiv 2410.13716).
+"""LLMs as judges of pairs of responses (MIRAGE-Bench, arXiv 2410.13716).
 
-What a judge is asked, and how its answer is read, stands in :mod:`mirage.arena._prompt`; which
-pairs are worth asking about, in :mod:`mirage.arena.adaptive`.
+The prompt and the parser of verdicts are in :mod:`mirage.arena._prompt`. The adaptive choice of
+pairs is in :mod:`mirage.arena.adaptive`.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Protocol, get_args
 from mirage._base.journal import Journal
 from mirage._base.logs import logger
 from mirage._base.progress import progress_bar
-from mirage.arena._voting import Voting, place, shown
+from mirage.arena._voting import Voting, shown_pairs, vote_order
 from mirage.arena.adaptive import AdaptivePairs
 from mirage.arena.pairs import Contest, Pair, Skipped
 from mirage.arena.verdicts import Judged, Votes, judgments_of
@@ -33,7 +33,7 @@ _LOG = logger("mirage.arena")
 
 
 class PairJudge(Protocol):
-    """Anything with this method judges pairs of responses: people, a rule, a model of your own."""
+    """Anything with this method that judges pairs of responses: people, a rule, or a model."""
 
     def judge(
         self,
@@ -44,42 +44,45 @@ class PairJudge(Protocol):
         out: str | Path | None = None,
         progress: bool = True,
     ) -> Judged:
-        """Verdicts on these pairs of responses in ``runs``; see :meth:`PairwiseJudge.judge`."""
+        """Return verdicts on these pairs of responses in ``runs``.
+
+        The arguments are those of :meth:`PairwiseJudge.judge`.
+        """
 
 
 class PairwiseJudge:
-    """Asks LLMs which of two responses to a query is better.
+    """One or several LLMs that judge which of two responses to a query is better.
 
-    A judge sees the question, its passages and the two responses, and not whose they are. It has
-    to end its answer with a verdict. Where it does not, it is asked again, five times at most;
-    after that its vote is invalid, which is not a tie. Where a call fails for good, its vote is
-    failed.
+    A judge sees the question, its passages and the two responses, but not the names of the models.
+    It has to end its answer with a verdict. If it does not, it is asked again, at most five times;
+    after that its vote is invalid, which is different from a tie. If a call fails permanently, its
+    vote is failed.
 
-    :meth:`compare` has pairs of runs judged that are drawn at random, :meth:`compare_adaptively`
-    those that tell most about the order of the models, and :meth:`judge` those that you name.
+    :meth:`compare` judges pairs of runs on randomly drawn queries, :meth:`compare_adaptively`
+    judges the pairs that are most informative about the order of the models, and :meth:`judge`
+    judges the pairs that you list.
 
-    All three may be given ``out``, a JSON Lines file of :class:`~mirage.Vote` that grows as judges
-    answer, and is in a fixed order at the end. Votes in it are not asked for again, unless they
-    failed, or the responses, the prompt or the judge's parameters have changed since. Votes on
-    other queries and pairs, or of other judges, stay in it. So do those before such a change, at
-    its beginning, where :func:`read_votes` leaves them out and a judge that is as it was finds
-    them.
+    All three accept ``out``, a JSON Lines file of :class:`~mirage.Vote`. Votes are appended as
+    judges answer, and are put in a fixed order at the end. Votes in the file are not requested
+    again, unless they failed, or the responses, the prompt or the judge's parameters have changed
+    since. Votes on other queries and pairs, or of other judges, stay in the file. Votes from before
+    such a change also stay, at its beginning: :func:`read_votes` ignores them, but they are reused
+    if the change is reverted.
 
     Args:
-        judges: one LLM or a jury of several, which have different model names.
-        both_orders: ask about each pair twice, with either response first. Where a judge then
-            does not prefer the same response twice, its verdict is a tie; where one of its two
-            votes is invalid or failed, it has none. Otherwise a draw decides which response comes
+        judges: One LLM, or a jury of several with different model names.
+        both_orders: Ask about each pair twice, with either response first. If a judge then does not
+            prefer the same response twice, its verdict is a tie. If one of its two votes is invalid
+            or failed, it has no verdict. By default, a random draw decides which response comes
             first.
-        votes: what a jury brings: ``"majority"`` is one judgment on each pair and query, the
-            verdict of more than half of the judges that have one, or else a tie; ``"all"`` is a
-            judgment for every judge.
-        agreement: how far these judges were measured to agree with people, such as
-            :meth:`mirage.metaeval.JudgeResult.agreement`; it comes on top of what is
-            published of them.
+        votes: How the votes of a jury are combined: ``"majority"`` gives one judgment per pair and
+            query, the verdict of more than half of the judges that have one, or else a tie;
+            ``"all"`` gives one judgment per judge.
+        agreement: Measured agreement of these judges with people, such as
+            :meth:`mirage.metaeval.JudgeResult.agreement`, in addition to published measurements.
 
     Raises:
-        JudgmentError: no judge, or two of one model name.
+        JudgmentError: There is no judge, or two judges have the same model name.
     """
 
     def __init__(
@@ -96,13 +99,13 @@ class PairwiseJudge:
         self._agreement = tuple(agreement)
         if not self.judges or not all(isinstance(judge, LLM) for judge in self.judges):
             raise JudgmentError(
-                f"judges are one LLM or several, such as LLM('gpt-4o'), and not {judges!r}"
+                f"judges must be one or several LLMs, such as LLM('gpt-4o'), got {judges!r}"
             )
         name, count = Counter(judge.model for judge in self.judges).most_common(1)[0]
         if count > 1:
             raise JudgmentError(
-                f"two judges are named {name!r}, and their votes could not be told apart; "
-                "give each judge another model"
+                f"two judges are named {name!r}, so their votes cannot be distinguished; "
+                "use a different model for each judge"
             )
         if votes not in get_args(Votes):
             raise UnknownNameError("way to count votes", votes, get_args(Votes))
@@ -113,7 +116,7 @@ class PairwiseJudge:
 
     @property
     def agreement(self) -> tuple[HumanAgreement, ...]:
-        """How far these judges agree with people, as measured or published."""
+        """Measured and published agreement of these judges with people."""
         published = [entry for judge in self.judges for entry in known_agreement(judge.model)]
         return (*self._agreement, *published)
 
@@ -131,31 +134,33 @@ class PairwiseJudge:
     ) -> Judged:
         """Have every pair of runs judged on a sample of queries.
 
-        A pair is skipped on a query that one of the two does not answer, or where it failed; the
-        result says which, and why. Votes that fail do not keep the others from being cast.
-
-        With the same seed, the same pairs are judged in the same order of responses, whatever
-        else is judged with them.
+        A pair is skipped on a query if one of the two models has no response or failed; the result
+        lists these pairs with the reason. Failed votes do not stop the other votes. With the same
+        seed, the same pairs are judged in the same order of responses, regardless of other runs.
 
         Args:
-            dataset: the queries.
-            runs: two runs or more, of different models, on this dataset.
-            queries: how many queries to draw, without replacement; all where there are fewer.
-            pairs: the share of the drawn queries on which each pair is judged, above 0 and up to
-                1. It is drawn for each pair by itself, and is one query at least, so that no
-                model loses touch with the others.
-            seed: of all that is drawn: queries, pairs, and which response comes first.
-            out: a file of votes that grows; see the class.
-            executor: whose workers ask, in place of this process, which writes; budget, cache and
-                ``concurrency`` of a judge are for all machines together.
-            progress: show a progress bar on stderr, if that is a terminal.
+            dataset: The queries.
+            runs: At least two runs of different models on this dataset.
+            queries: Number of queries to draw without replacement; all if there are fewer.
+            pairs: Share of the drawn queries on which each pair of models is judged, above 0 and at
+                most 1. Queries are drawn separately for each pair, and at least one is drawn, so
+                that all models stay connected.
+            seed: Random seed for queries, pairs, and which response comes first.
+            out: File to which votes are appended; see the class.
+            executor: Executor whose workers call the judges, while this process writes the file.
+                Budget, cache and ``concurrency`` of a judge apply to all machines together. By
+                default this process calls the judges.
+            progress: Show a progress bar on stderr, if stderr is a terminal.
+
+        Returns:
+            Votes, judgments and skipped pairs.
 
         Raises:
-            JudgmentError: runs that cannot be compared on this dataset.
-            NoJudgmentError: not one judgment came of it; says the first reason.
-            SettingError: fewer than one query, or no such share.
+            JudgmentError: The runs cannot be compared on this dataset.
+            NoJudgmentError: No judgment was obtained; the message gives the first reason.
+            SettingError: ``queries`` is below 1, or ``pairs`` is not a share above 0.
             DatasetError: ``out`` is not a file of votes, or another process writes it.
-            LLMError: there is no key for OpenAI.
+            LLMError: There is no key for OpenAI.
         """
         contest = Contest(dataset, runs)
         return self._ask_all(contest, *contest.draw(queries, pairs, seed), out, executor, progress)
@@ -172,17 +177,22 @@ class PairwiseJudge:
     ) -> Judged:
         """Have these pairs judged.
 
-        ``dataset``, ``runs``, ``out``, ``executor``, ``progress`` and errors are those of
-        :meth:`compare`.
-
         Args:
-            pairs: ``(query_id, model_a, model_b)``, of which the response of ``model_a`` is shown
-                first. One that stands there twice is judged once, and one that cannot be judged
+            dataset: The queries, as for :meth:`compare`.
+            runs: The runs, as for :meth:`compare`.
+            pairs: Tuples ``(query_id, model_a, model_b)``; the response of ``model_a`` is shown
+                first. A pair that is listed twice is judged once, and a pair that cannot be judged
                 (see :meth:`compare`) is skipped.
+            out: File of votes, as for :meth:`compare`.
+            executor: Executor, as for :meth:`compare`.
+            progress: Show a progress bar, as for :meth:`compare`.
+
+        Returns:
+            Votes, judgments and skipped pairs.
 
         Raises:
-            JudgmentError: also where a model is to be compared with itself.
-            UnknownNameError: a pair is on a query or model that is not among these.
+            JudgmentError: As for :meth:`compare`, or a model is compared with itself.
+            UnknownNameError: A pair has a query or model that is not in the dataset or runs.
         """
         contest = Contest(dataset, runs)
         return self._ask_all(contest, *contest.sort_out(pairs), out, executor, progress)
@@ -201,43 +211,49 @@ class PairwiseJudge:
         executor: Executor | None = None,
         progress: bool = True,
     ) -> Judged:
-        """Have those pairs judged, batch after batch, that tell most about the order of the models.
+        """Have those pairs judged that are most informative about the order of the models.
 
-        The order is that of the ranking which :meth:`compare` would give with these ``queries``
-        and this ``seed``, and every pair; :class:`AdaptivePairs` says how pairs are chosen. With
-        the same seed and verdicts the same pairs are judged, also where ``out`` holds votes of a
-        run that was cut short: it goes on as if it had not been. Votes that had failed are asked
-        for again then. Votes and judgments say to which half of the queries they belong, which
-        :meth:`BradleyTerry.fit` needs for logits that are not stretched: keep them as they are.
+        The order is that of the ranking that :meth:`compare` would give with these ``queries``,
+        this ``seed`` and every pair. Pairs are chosen in batches by :class:`AdaptivePairs`. With
+        the same seed and verdicts, the same pairs are judged, even if ``out`` holds votes of an
+        interrupted run: the run then continues as if it had not been interrupted, and failed votes
+        are requested again. Votes and judgments record the half of the queries to which they
+        belong. :meth:`BradleyTerry.fit` needs the halves for unbiased logits, so do not remove
+        them.
 
-        Where every vote fails on as many pairs in a row as there are models, nobody answers any
-        more, or a budget is spent: that ends it, with what was judged.
-
-        ``dataset``, ``runs``, ``out``, ``executor``, ``progress`` and errors are those of
-        :meth:`compare`.
+        If every vote fails on as many consecutive pairs as there are models, the comparison ends
+        with the judgments so far. This happens if a service is down or the budget is spent.
 
         Args:
-            judgments: how many pairs to put to the judges, at most.
-            target: stop once :attr:`AdaptivePairs.expected_tau` has reached this, Kendall's tau
-                with the ranking by all pairs; by default all judgments are made.
-            batch: pairs that are judged at once; as many as models by default. Even ten times as
-                many lose little.
-            queries: how many queries to draw, as :meth:`compare` draws them.
-            seed: of all that is drawn: queries, the choice among equals, and which response comes
+            dataset: The queries, as for :meth:`compare`.
+            runs: The runs, as for :meth:`compare`.
+            judgments: Largest number of pairs to judge.
+            target: Stop when :attr:`AdaptivePairs.expected_tau`, Kendall's tau with the ranking by
+                all pairs, reaches this value; by default all judgments are made.
+            batch: Number of pairs that are judged together; by default the number of models. A
+                batch ten times as large costs little accuracy.
+            queries: Number of queries to draw, as for :meth:`compare`.
+            seed: Random seed for queries, the choice between equal pairs, and which response comes
                 first.
+            out: File of votes, as for :meth:`compare`.
+            executor: Executor, as for :meth:`compare`.
+            progress: Show a progress bar, as for :meth:`compare`.
+
+        Returns:
+            Votes, judgments and skipped pairs.
 
         Raises:
-            SettingError: fewer than one judgment or query, an empty batch, or a target that is no
-                tau above 0.
+            SettingError: ``judgments``, ``queries`` or ``batch`` is below 1, or ``target`` is not
+                above 0 and at most 1.
         """
         contest = Contest(dataset, runs)
         size = len(contest.runs) if batch is None else batch
         _check_sizes(judgments, size)
         if target is not None and not 0 < target <= 1:
-            raise SettingError(f"target={target} is to be above 0 and up to 1, as 0.95 is")
+            raise SettingError(f"target must be above 0 and at most 1, such as 0.95, got {target}")
         possible, skipped = contest.draw(queries, 1.0, seed)
         total = min(judgments, len(possible))
-        with self._voting(contest, total, skipped, out, executor, progress) as voting:
+        with self._open_voting(contest, total, skipped, out, executor, progress) as voting:
             query_ids = sorted({pair.query_id for pair in possible})
             adaptive = AdaptivePairs(
                 list(contest.runs),
@@ -246,10 +262,11 @@ class PairwiseJudge:
                 clusters=clusters_of(contest.dataset),
                 seed=seed,
             )
-            if total < len(possible) or target is not None:  # else nothing is chosen
+            # If all pairs are judged, nothing is chosen by verdicts and no halves are needed.
+            if total < len(possible) or target is not None:
                 voting.halves = adaptive.halves
             chosen = _ask_adaptively(voting, adaptive, total, target, size)
-        return self._judged(voting, chosen, skipped)
+        return self._to_judged(voting, chosen, skipped)
 
     def estimate(
         self,
@@ -261,38 +278,51 @@ class PairwiseJudge:
         judgments: int | None = None,
         seed: int = 0,
     ) -> Estimate:
-        """What :meth:`compare` with these arguments will ask for; nothing is sent.
+        """Estimate the calls and cost of :meth:`compare` with these arguments; nothing is sent.
 
-        With ``judgments``, what :meth:`compare_adaptively` will ask for at most: so many pairs of
-        average length, as which ones are chosen depends on the verdicts.
+        With ``judgments``, estimate an upper bound for :meth:`compare_adaptively`: that many pairs
+        of average length, because the choice of pairs depends on the verdicts.
+
+        Args:
+            dataset: The queries.
+            runs: The runs.
+            queries: Number of queries to draw.
+            pairs: Share of the drawn queries on which each pair of models is judged.
+            judgments: Largest number of pairs to judge adaptively; ``None`` for :meth:`compare`.
+            seed: Random seed.
 
         Raises:
-            JudgmentError: runs that cannot be compared on this dataset.
-            SettingError: as both.
+            JudgmentError: The runs cannot be compared on this dataset.
+            SettingError: As for :meth:`compare` or :meth:`compare_adaptively`.
         """
         if judgments is not None:
             _check_sizes(judgments, 1)
             pairs = 1.0
         contest = Contest(dataset, runs)
         drawn, _ = contest.draw(queries, pairs, seed)
-        orders = shown(drawn, self.both_orders)
+        orders = shown_pairs(drawn, self.both_orders)
         estimates = [estimate(judge, map(contest.question, orders)) for judge in self.judges]
         if judgments is not None:
-            most = min(judgments, len(drawn)) * (2 if self.both_orders else 1)
-            estimates = [entry.at_most(most) for entry in estimates]
+            most_calls = min(judgments, len(drawn)) * (2 if self.both_orders else 1)
+            estimates = [entry.at_most(most_calls) for entry in estimates]
         return sum_estimates(estimates)
 
     def estimate_pairs(
         self, dataset: MirageDataset, runs: Iterable[Run], pairs: Iterable[Pair]
     ) -> Estimate:
-        """What :meth:`judge` with these arguments will ask for; nothing is sent.
+        """Estimate the calls and cost of :meth:`judge` with these arguments; nothing is sent.
+
+        Args:
+            dataset: The queries.
+            runs: The runs.
+            pairs: The pairs to judge.
 
         Raises:
-            JudgmentError: runs that cannot be compared on this dataset.
-            UnknownNameError: a pair is on a query or model that is not among these.
+            JudgmentError: The runs cannot be compared on this dataset.
+            UnknownNameError: A pair has a query or model that is not in the dataset or runs.
         """
         contest = Contest(dataset, runs)
-        orders = shown(contest.sort_out(pairs)[0], self.both_orders)
+        orders = shown_pairs(contest.sort_out(pairs)[0], self.both_orders)
         return sum_estimates(
             estimate(judge, map(contest.question, orders)) for judge in self.judges
         )
@@ -306,12 +336,13 @@ class PairwiseJudge:
         executor: Executor | None,
         progress: bool,
     ) -> Judged:
-        with self._voting(contest, len(pairs), skipped, out, executor, progress) as voting:
+        """Return the verdicts on all these pairs."""
+        with self._open_voting(contest, len(pairs), skipped, out, executor, progress) as voting:
             voting.ask(pairs)
-        return self._judged(voting, pairs, skipped)
+        return self._to_judged(voting, pairs, skipped)
 
     @contextmanager
-    def _voting(
+    def _open_voting(
         self,
         contest: Contest,
         pairs: int,
@@ -320,9 +351,9 @@ class PairwiseJudge:
         executor: Executor | None,
         progress: bool,
     ) -> Iterator[Voting]:
-        """Votes on so many pairs, in a file that is put in order when they are cast."""
+        """Open the file of votes for this many pairs, and put it in order at the end."""
         if not pairs:
-            first = f"; the first: {skipped[0]}" if skipped else ""
+            first = f"; the first skipped pair is {skipped[0]}" if skipped else ""
             raise JudgmentError(f"no pair can be judged{first}")
         total = pairs * len(self.judges) * (2 if self.both_orders else 1)
         with Journal(out, Vote) as journal, progress_bar(total, "votes", progress) as bar:
@@ -330,12 +361,13 @@ class PairwiseJudge:
             yield voting
             voting.finish()
 
-    def _judged(
+    def _to_judged(
         self, voting: Voting, pairs: Sequence[Pair], skipped: tuple[Skipped, ...]
     ) -> Judged:
+        """Return the votes on these pairs with their judgments, and log missing votes."""
         votes = voting.votes_on(pairs)
         judgments = judgments_of(votes, self.votes)
-        judged = Judged(tuple(sorted(votes, key=place)), judgments, skipped)
+        judged = Judged(tuple(sorted(votes, key=vote_order)), judgments, skipped)
         _report(judged)
         return judged
 
@@ -343,30 +375,30 @@ class PairwiseJudge:
 def _check_sizes(judgments: int, batch: int) -> None:
     if judgments < 1 or batch < 1:
         raise SettingError(
-            f"ask for 1 judgment or more, 1 or more at once, not {judgments}, {batch}"
+            f"judgments and batch must be at least 1, got judgments={judgments}, batch={batch}"
         )
 
 
 def _ask_adaptively(
-    voting: Voting, adaptive: AdaptivePairs, most: int, target: float | None, batch: int
+    voting: Voting, adaptive: AdaptivePairs, limit: int, target: float | None, batch: int
 ) -> list[Pair]:
-    """Have pairs judged until that is enough; those that were."""
+    """Have pairs judged until there are enough, and return the judged pairs."""
     chosen: list[Pair] = []
-    undecided: list[Pair] = []  # to no judgment on them, as yet
-    late: list[Pair] = []  # a vote on them failed at an earlier time
-    unanswered = 0  # pairs in a row on which every vote failed
-    while len(chosen) < most and (target is None or adaptive.expected_tau < target):
-        pairs = adaptive.next(min(batch, most - len(chosen)))
-        # What an earlier run went by is gone by again, so that it comes to the same pairs. Only
-        # where that run ended are votes asked for that had failed in it.
+    undecided: list[Pair] = []  # pairs without a judgment so far
+    to_retry: list[Pair] = []  # pairs on which a vote failed in an earlier run
+    unanswered = 0  # consecutive pairs on which every vote failed
+    while len(chosen) < limit and (target is None or adaptive.expected_tau < target):
+        pairs = adaptive.next(min(batch, limit - len(chosen)))
+        # Replay the votes of an interrupted run unchanged, so that the same pairs are chosen.
+        # Its failed votes are requested again only after the replay.
         if voting.recall(pairs):
-            late += [pair for pair in pairs if any(map(_failed, voting.votes_on([pair])))]
+            to_retry += [pair for pair in pairs if any(map(_failed, voting.votes_on([pair])))]
             unanswered = 0
         else:
-            voting.ask([*pairs, *late])
-            late = []
-            answered = not all(map(_failed, voting.votes_on(pairs)))
-            unanswered = 0 if answered else unanswered + len(pairs)
+            voting.ask([*pairs, *to_retry])
+            to_retry = []
+            any_answer = not all(map(_failed, voting.votes_on(pairs)))
+            unanswered = 0 if any_answer else unanswered + len(pairs)
         chosen += pairs
         undecided += pairs
         judgments = judgments_of(voting.votes_on(undecided))
@@ -375,7 +407,7 @@ def _ask_adaptively(
         undecided = [pair for pair in undecided if pair not in decided]
         if unanswered >= len(adaptive.models):
             break
-    voting.ask(late)
+    voting.ask(to_retry)
     return chosen
 
 
@@ -384,16 +416,18 @@ def _failed(vote: Vote) -> bool:
 
 
 def _report(judged: Judged) -> None:
-    """Log what is missing, once; and refuse to go on with nothing at all."""
-    for lost, kind in ((judged.failed, "failed"), (judged.invalid, "are invalid")):
-        if lost:
-            of = len(judged.votes)
-            _LOG.warning("%d of %d votes %s; the first: %s", len(lost), of, kind, lost[0].error)
+    """Log failed, invalid and skipped votes once; raise an error if there is no judgment."""
+    for votes, kind in ((judged.failed, "failed"), (judged.invalid, "are invalid")):
+        if votes:
+            total = len(judged.votes)
+            _LOG.warning(
+                "%d of %d votes %s; the first error: %s", len(votes), total, kind, votes[0].error
+            )
     if judged.skipped:
         _LOG.warning("%d pairs skipped; the first: %s", len(judged.skipped), judged.skipped[0])
     if not judged.judgments:
         first = (*judged.failed, *judged.invalid)[0]
         raise NoJudgmentError(
-            f"no judgment came of {len(judged.votes)} votes; the first, of {first.judge!r} on "
-            f"query {first.query_id!r}: {first.error}"
+            f"no judgment was obtained from {len(judged.votes)} votes; the first, of "
+            f"{first.judge!r} on query {first.query_id!r}: {first.error}"
         )

@@ -1,4 +1,4 @@
-"""Votes and judgments from JSON Lines."""
+"""Readers of votes and judgments from JSON Lines."""
 
 from __future__ import annotations
 
@@ -15,68 +15,77 @@ from mirage.models import Judgment, Vote
 __all__ = ["read_judged", "read_votes"]
 
 _LOG = logger("mirage.arena")
-_LOST = ("invalid", "failed")
+_WITHOUT_VERDICT = ("invalid", "failed")
 
 
 def read_votes(path: str | Path) -> list[Vote]:
-    """The votes in a file, as :meth:`PairwiseJudge.compare` writes them.
+    """Read the votes in a file that :meth:`PairwiseJudge.compare` wrote.
 
-    Where a judge was asked about a pair again in other words, with other parameters or on other
-    responses, the last vote counts, and the earlier ones are left out.
+    If a judge voted on a pair several times, with different prompts, parameters or responses, only
+    the last vote is kept.
+
+    Args:
+        path: JSON Lines file of :class:`~mirage.Vote`.
 
     Raises:
-        DatasetError: names the line and field that is wrong.
+        DatasetError: The file is wrong; the message gives the line and the field.
     """
-    return _last([validated(Vote, row, where) for where, row in read_rows(Path(path))])
+    return _drop_superseded([validated(Vote, row, where) for where, row in read_rows(Path(path))])
 
 
 def read_judged(path: str | Path, *, judge: str | None = None, votes: Votes = "majority") -> Judged:
-    """The judgments in a file of judgments, or a file of votes with those that follow from it.
+    """Read judgments from a file of judgments, or from a file of votes.
 
-    Votes that are invalid or failed count for nothing, which a warning says. Of votes that a judge
-    cast on a pair in other words, the last counts, as :func:`read_votes` has it.
+    Votes that are invalid or failed are not counted, and a warning is logged. If a judge voted on a
+    pair again with another prompt, the last vote counts, as for :func:`read_votes`.
 
     Args:
-        path: JSON Lines of :class:`~mirage.Judgment` or of :class:`~mirage.Vote`.
-        judge: count this judge alone.
-        votes: what several judges bring, as :class:`PairwiseJudge` says; of votes alone.
+        path: JSON Lines file of :class:`~mirage.Judgment` or of :class:`~mirage.Vote`.
+        judge: Name of the only judge to count; all by default.
+        votes: How the votes of several judges are combined, as for :class:`PairwiseJudge`. It is
+            ignored for a file of judgments.
 
     Raises:
-        DatasetError: the file holds neither, or names the line and field that is wrong.
-        UnknownNameError: no such judge, or no such way to count votes.
-        JudgmentError: nothing is left, or a judge voted twice on the same two responses.
+        DatasetError: The file holds neither votes nor judgments, or a line is wrong; the message
+            gives the line and the field.
+        UnknownNameError: There is no such judge, or no such way to combine votes.
+        JudgmentError: Nothing is left, or a judge voted twice on the same two responses.
     """
     if votes not in get_args(Votes):
         raise UnknownNameError("way to count votes", votes, get_args(Votes))
     rows = list(read_rows(Path(path)))
     if not rows:
-        raise DatasetError(f"{path}: no judgment in this file")
+        raise DatasetError(f"{path}: the file has no judgments")
     if judge is not None:
         judges = sorted({str(row.get("judge", "")) for _, row in rows})
         rows = [(where, row) for where, row in rows if row.get("judge", "") == judge]
         if not rows:
             raise UnknownNameError(f"judge in {path}", judge, judges)
-    if not any("asked" in row or row.get("verdict") in _LOST for _, row in rows):
+    if not any("asked" in row or row.get("verdict") in _WITHOUT_VERDICT for _, row in rows):
         return Judged((), tuple(validated(Judgment, row, where) for where, row in rows))
-    cast = tuple(_last([validated(Vote, row, where) for where, row in rows]))
-    lost = {_question(vote) for vote in cast if vote.verdict in _LOST}
-    count = sum(_question(vote) in lost for vote in cast)
+    valid_votes = tuple(_drop_superseded([validated(Vote, row, where) for where, row in rows]))
+    lost_questions = {
+        _question_key(vote) for vote in valid_votes if vote.verdict in _WITHOUT_VERDICT
+    }
+    count = sum(_question_key(vote) in lost_questions for vote in valid_votes)
     if count:
-        _LOG.warning("%d of %d votes left out: invalid or failed", count, len(cast))
-    tabulate(cast)  # refuses votes that stand there twice, and where none has a verdict
-    return Judged(cast, judgments_of(cast, votes))
+        _LOG.warning("%d of %d votes left out: invalid or failed", count, len(valid_votes))
+    tabulate(valid_votes)  # raises an error on duplicate votes, and if none has a verdict
+    return Judged(valid_votes, judgments_of(valid_votes, votes))
 
 
-def _last(votes: list[Vote]) -> list[Vote]:
-    """Without the votes that a later one in other words stands for."""
-    asked = {(_question(vote), vote.model_a): vote.asked for vote in votes}
-    last = [vote for vote in votes if vote.asked == asked[_question(vote), vote.model_a]]
+def _drop_superseded(votes: list[Vote]) -> list[Vote]:
+    """Return the votes without those that a later vote on another prompt replaces."""
+    last_prompt = {(_question_key(vote), vote.model_a): vote.asked for vote in votes}
+    last = [vote for vote in votes if vote.asked == last_prompt[_question_key(vote), vote.model_a]]
     if len(last) < len(votes):
         count = len(votes) - len(last)
-        _LOG.warning("%d earlier votes left out: the judge was asked again in other words", count)
+        _LOG.warning(
+            "%d earlier votes left out: the judge was asked again with a new prompt", count
+        )
     return last
 
 
-def _question(vote: Vote) -> tuple[str, str, frozenset[str]]:
-    """What a judge's votes in both orders share: where one names no verdict, neither counts."""
+def _question_key(vote: Vote) -> tuple[str, str, frozenset[str]]:
+    """Return what a judge's votes in both orders share; if one has no verdict, neither counts."""
     return vote.judge, vote.query_id, frozenset((vote.model_a, vote.model_b))

@@ -1,4 +1,4 @@
-"""Many judgments as columns."""
+"""Large numbers of judgments, stored as columns."""
 
 from __future__ import annotations
 
@@ -20,23 +20,37 @@ __all__ = ["Judgments", "JudgmentsLike", "as_judgments"]
 
 _SCORES: dict[str, float] = {"a": 1.0, "b": 0.0, "tie": 0.5}
 _VERDICTS: dict[float, Verdict] = {1.0: "a", 0.0: "b", 0.5: "tie"}
-_HALVES: tuple[Half, ...] = ("first", "second", "")  # the last of them is -1
-_CHUNK = 1 << 18  # labels turned into Python objects at a time: what keeps long columns lean
+_HALVES: tuple[Half, ...] = ("first", "second", "")  # by code: 0, 1, and -1 for the last
+_CHUNK = 1 << 18  # labels turned into Python objects at a time, to save memory
 
 
 @dataclass(frozen=True, eq=False)
 class Judgments:
-    """Judgments as numpy columns, a row each.
+    """Judgments as numpy columns, one row per judgment.
 
-    ``query``, ``a`` and ``b`` (int32) index into ``query_ids`` and ``models``; ``score`` (float32)
-    is what model a got: 1 for a win, 0 for a loss, 0.5 for a tie. Rows take 16 bytes each.
+    Create them with :meth:`from_records`, :meth:`from_arrays` or :meth:`from_pandas`, which check
+    their input; the constructor does not. These three sort ``query_ids`` and ``models``, so the
+    same judgments in another order give the same tournaments. Each row takes 16 bytes.
 
-    Make them with :meth:`from_records`, :meth:`from_arrays` or :meth:`from_pandas`, which check
-    their input; the constructor itself trusts its arguments. Those three sort ``query_ids`` and
-    ``models``, so that the same judgments in another order give the same tournaments.
+    Attributes:
+        query_ids: Sorted query ids.
+        models: Sorted model names.
+        query: Index into ``query_ids`` of each judgment.
+        a: Index into ``models`` of the first model.
+        b: Index into ``models`` of the second model.
+        score: Score of model a: 1 for a win, 0 for a loss, 0.5 for a tie.
+        halves: Half of each query if pairs were chosen adaptively, else ``None``: 0 and 1 are the
+            halves of :class:`mirage.arena.AdaptivePairs`, -1 is a query in neither.
 
-    ``halves`` (int8, by query) is there where pairs were chosen for what other verdicts had said:
-    0 and 1 are the halves of :class:`mirage.arena.AdaptivePairs`, -1 is a query of neither.
+    Example:
+        >>> from mirage import Judgments
+        >>> judgments = Judgments.from_arrays(
+        ...     query=["q1", "q2"], model_a=["x", "y"], model_b=["y", "x"], verdict=["a", "tie"]
+        ... )
+        >>> judgments.models
+        ('x', 'y')
+        >>> len(judgments)
+        2
     """
 
     query_ids: tuple[str, ...]
@@ -52,24 +66,32 @@ class Judgments:
 
     @classmethod
     def from_records(cls, records: Iterable[Judgment]) -> Self:
-        """The columns of these judgments; their ``judge`` is not kept.
+        """Return these judgments as columns; their ``judge`` is dropped.
+
+        Args:
+            records: The judgments.
 
         Raises:
-            JudgmentError: there is none, or something else is among them.
+            JudgmentError: There are no judgments, or another object is among them.
         """
         rows = []
         halves: dict[str, Half] = {}
-        for number, j in enumerate(records):
-            if not isinstance(j, Judgment):
+        for number, judgment in enumerate(records):
+            if not isinstance(judgment, Judgment):
                 raise JudgmentError(
-                    f"judgment {number} is of type {type(j).__name__}: give Judgment records, a "
-                    "pandas frame, or Judgments, whose from_arrays takes columns"
+                    f"judgment {number} is of type {type(judgment).__name__}: pass Judgment "
+                    "records, a pandas DataFrame, or the Judgments of Judgments.from_arrays"
                 )
-            rows.append((j.query_id, j.model_a, j.model_b, _SCORES[j.verdict]))
-            if j.half and halves.setdefault(j.query_id, j.half) != j.half:
+            rows.append(
+                (judgment.query_id, judgment.model_a, judgment.model_b, _SCORES[judgment.verdict])
+            )
+            if (
+                judgment.half
+                and halves.setdefault(judgment.query_id, judgment.half) != judgment.half
+            ):
                 raise JudgmentError(
-                    f"judgment {number}: query {j.query_id!r} is in both halves, so these are two "
-                    "adaptive comparisons; fit each by itself"
+                    f"judgment {number}: query {judgment.query_id!r} is in both halves, so these "
+                    "are two adaptive comparisons; fit each separately"
                 )
         columns = np.array(rows, dtype=object).reshape(-1, 4).T
         query, a, b = map(_factorize, columns[:3])
@@ -85,33 +107,41 @@ class Judgments:
         score: ArrayLike | None = None,
         verdict: ArrayLike | None = None,
     ) -> Self:
-        """The columns of these arrays, each of shape ``(judgments,)``.
+        """Return judgments from arrays, each of shape ``(judgments,)``.
 
-        Labels of ``query``, ``model_a`` and ``model_b`` may be of any dtype (text, integers,
-        objects) and become text. Either ``score`` says what model a got (1, 0 or 0.5 for a tie) or
-        ``verdict`` says ``"a"``, ``"b"`` or ``"tie"``.
+        Args:
+            query: Query ids. Labels may be of any dtype (text, integers, objects) and become text.
+            model_a: Name of the first model of each judgment.
+            model_b: Name of the second model of each judgment.
+            score: Score of the first model: 1, 0, or 0.5 for a tie.
+            verdict: ``"a"``, ``"b"`` or ``"tie"``. Pass either this or ``score``.
 
         Raises:
-            JudgmentError: no rows, arrays of different lengths, a missing label, a score or
-                verdict that is none, or a model against itself; the message names the row,
-                counting from 0.
+            JudgmentError: There are no rows, arrays differ in length, a label is missing, a score
+                or verdict is not valid, or a model is compared with itself. The message gives the
+                row, counting from 0.
         """
         if (score is None) == (verdict is None):
-            raise JudgmentError("judgments need either score= or verdict=, and not both")
+            raise JudgmentError("judgments need either score= or verdict=, but not both")
         scores = _verdict_scores(_factorize(verdict)) if score is None else _check_scores(score)
         return cls._build(_factorize(query), _factorize(model_a), _factorize(model_b), scores)
 
     @classmethod
     def from_pandas(cls, frame: pd.DataFrame) -> Self:
-        """The columns ``query_id``, ``model_a``, ``model_b`` and ``verdict`` of a frame.
+        """Return judgments from columns ``query_id``, ``model_a``, ``model_b`` and ``verdict``.
+
+        Args:
+            frame: A pandas DataFrame with these columns.
 
         Raises:
-            JudgmentError: as :meth:`from_arrays`, or a column is missing.
+            JudgmentError: As for :meth:`from_arrays`, or a column is missing.
         """
         names = ("query_id", "model_a", "model_b", "verdict")
         absent = [name for name in names if name not in frame.columns]
         if absent:
-            raise JudgmentError(f"the frame of judgments lacks {absent}; it needs {list(names)}")
+            raise JudgmentError(
+                f"the DataFrame of judgments lacks {absent}; it needs the columns {list(names)}"
+            )
         coded = []
         for name in names:
             codes, labels = frame[name].factorize()
@@ -121,7 +151,11 @@ class Judgments:
         return cls._build(query, a, b, _verdict_scores(verdict))
 
     def to_pandas(self) -> pd.DataFrame:
-        """A frame of categorical columns query_id, model_a, model_b, verdict (needs pandas)."""
+        """Return a DataFrame of categorical columns: query_id, model_a, model_b, verdict.
+
+        Raises:
+            MissingPackageError: pandas is not installed.
+        """
         with needing("pandas", "frames"):
             import pandas as pd
 
@@ -139,7 +173,7 @@ class Judgments:
         )
 
     def to_records(self) -> list[Judgment]:
-        """One record a row, in the order of the rows, with an empty ``judge``."""
+        """Return one record per row, in the order of the rows, with an empty ``judge``."""
         columns = self.query, self.a, self.b, self.score
         rows = zip(*(column.tolist() for column in columns), strict=True)
         return [
@@ -154,7 +188,7 @@ class Judgments:
         ]
 
     def results(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """How often each model was preferred to each, and tied with it: ``(models, models)``."""
+        """Return how often each model beat each, and tied with it, each ``(models, models)``."""
         models = len(self.models)
         cells = self.a.astype(np.intp) * models + self.b
         won, lost, tied = (
@@ -164,14 +198,20 @@ class Judgments:
         return won + lost.T, tied + tied.T
 
     def _in_halves(self, halves: Mapping[str, Half]) -> Self:
+        """Return the same judgments with the half of each query."""
         if not halves:
             return self
         half = {"first": 0, "second": 1}
-        places = [half.get(halves.get(query_id, ""), -1) for query_id in self.query_ids]
-        return replace(self, halves=np.array(places, dtype=np.int8))
+        codes = [half.get(halves.get(query_id, ""), -1) for query_id in self.query_ids]
+        return replace(self, halves=np.array(codes, dtype=np.int8))
 
     @classmethod
     def _build(cls, query: _Labels, a: _Labels, b: _Labels, score: NDArray[np.float32]) -> Self:
+        """Return checked judgments from coded columns.
+
+        Raises:
+            JudgmentError: As for :meth:`from_arrays`.
+        """
         columns = {"query": query, "model_a": a, "model_b": b}
         lengths = {name: len(column.codes) for name, column in columns.items()}
         lengths["score or verdict"] = len(score)
@@ -196,14 +236,18 @@ class Judgments:
 
 
 JudgmentsLike = Union[Judgments, Iterable[Judgment], "pd.DataFrame"]
-"""Judgments as columns, as records, or as a pandas frame."""
+"""Judgments as columns, as records, or as a pandas DataFrame."""
 
 
 def as_judgments(judgments: JudgmentsLike) -> Judgments:
-    """Judgments as columns, whether they are that already, records or a frame.
+    """Return judgments as columns, from columns, records or a pandas DataFrame.
+
+    Args:
+        judgments: The judgments.
 
     Raises:
-        JudgmentError: there is none, something else is among them, or the frame lacks a column.
+        JudgmentError: There are no judgments, another object is among them, or the DataFrame lacks
+            a column.
     """
     if isinstance(judgments, Judgments):
         return judgments
@@ -213,23 +257,30 @@ def as_judgments(judgments: JudgmentsLike) -> Judgments:
 
 
 class _Labels(NamedTuple):
-    """A column as codes into texts, in no particular order; an empty text is a missing label."""
+    """A column as codes into unsorted texts; an empty text is a missing label."""
 
     codes: NDArray[np.int32]
     texts: list[str]
 
 
 def _factorize(values: ArrayLike | None) -> _Labels:
+    """Return a column of labels as codes.
+
+    Raises:
+        JudgmentError: The column does not have one dimension.
+    """
     column = np.asarray(values)
     if column.ndim != 1:
-        raise JudgmentError(f"a column of judgments has one dimension, not shape {column.shape}")
+        raise JudgmentError(
+            f"a column of judgments must have one dimension, got shape {column.shape}"
+        )
     if column.dtype.kind in "iu" and len(column):
         return _factorize_integers(column)
     return _factorize_objects(column)
 
 
 def _factorize_integers(column: NDArray[Any]) -> _Labels:
-    """By a look-up table where the labels lie close together, else by sorting."""
+    """Return integer labels as codes, by a lookup table if they are close together."""
     low, high = int(column.min()), int(column.max())
     if high - low > 4 * len(column) + 1024 or high > np.iinfo(np.int64).max:
         labels, codes = np.unique(column, return_inverse=True)
@@ -243,58 +294,68 @@ def _factorize_integers(column: NDArray[Any]) -> _Labels:
 
 
 def _factorize_objects(column: NDArray[Any]) -> _Labels:
-    """By a dictionary, chunk by chunk: numpy would sort the whole column of texts."""
-    seen: defaultdict[Hashable, int] = defaultdict()
-    seen.default_factory = seen.__len__
+    """Return labels as codes by a dictionary, chunk by chunk, because sorting texts is slow."""
+    code_of_label: defaultdict[Hashable, int] = defaultdict()
+    code_of_label.default_factory = code_of_label.__len__
     codes = np.empty(len(column), dtype=np.int32)
     for start in range(0, len(column), _CHUNK):
         chunk = column[start : start + _CHUNK].tolist()
         codes[start : start + len(chunk)] = np.fromiter(
-            map(seen.__getitem__, chunk), dtype=np.int32, count=len(chunk)
+            map(code_of_label.__getitem__, chunk), dtype=np.int32, count=len(chunk)
         )
-    return _Labels(codes, [_text(label) for label in seen])
+    return _Labels(codes, [_text(label) for label in code_of_label])
 
 
 def _text(label: object) -> str:
-    """A label as text; empty where it is missing (None, NaN, pandas.NA)."""
+    """Return a label as text; empty if it is missing (None, NaN, pandas.NA)."""
     if isinstance(label, bytes):
         return label.decode()
     if label is None or type(label).__name__ in ("NAType", "NaTType"):
         return ""
-    return "" if label != label else str(label)
+    return "" if label != label else str(label)  # only NaN differs from itself
 
 
 def _first_row(column: _Labels, codes: list[int]) -> int | None:
-    """The first row that holds one of these codes."""
+    """Return the first row with one of these codes, or ``None``."""
     rows = np.flatnonzero(np.isin(column.codes, codes)).tolist() if codes else []
     return int(rows[0]) if rows else None
 
 
 def _sort_labels(*columns: _Labels) -> tuple[list[NDArray[np.int32]], tuple[str, ...]]:
-    """The columns as codes into one sorted tuple of texts, which they share."""
+    """Return columns as codes into one sorted tuple of texts, which they share."""
     shared = tuple(sorted({text for column in columns for text in column.texts if text}))
-    place = {text: code for code, text in enumerate(shared)}
-    tables = [np.array([place.get(t, -1) for t in c.texts], dtype=np.int32) for c in columns]
+    code_of_text = {text: code for code, text in enumerate(shared)}
+    tables = [np.array([code_of_text.get(t, -1) for t in c.texts], dtype=np.int32) for c in columns]
     return [table[c.codes] for table, c in zip(tables, columns, strict=True)], shared
 
 
 def _check_scores(values: ArrayLike) -> NDArray[np.float32]:
+    """Return scores as float32.
+
+    Raises:
+        JudgmentError: A score is not 0, 0.5 or 1.
+    """
     scores = np.asarray(values)
     if scores.ndim != 1 or scores.dtype.kind not in "biuf":
         raise JudgmentError(
-            f"scores are a column of numbers, not shape {scores.shape} of dtype {scores.dtype}"
+            f"scores must be a column of numbers, got shape {scores.shape} of dtype {scores.dtype}"
         )
     bad = np.flatnonzero((scores != 0) & (scores != 0.5) & (scores != 1))
     if len(bad):
         row = int(bad[0])
-        raise JudgmentError(f"row {row}: score {scores[row]} is none of 0, 0.5 (a tie) and 1")
+        raise JudgmentError(f"row {row}: score {scores[row]} is not 0, 0.5 (a tie) or 1")
     return scores.astype(np.float32)
 
 
 def _verdict_scores(column: _Labels) -> NDArray[np.float32]:
+    """Return the score of each verdict.
+
+    Raises:
+        JudgmentError: A verdict is not ``"a"``, ``"b"`` or ``"tie"``.
+    """
     row = _first_row(column, [i for i, text in enumerate(column.texts) if text not in _SCORES])
     if row is not None:
         text = column.texts[column.codes[row]]
-        raise JudgmentError(f"row {row}: verdict {text!r} is none of 'a', 'b' and 'tie'")
+        raise JudgmentError(f"row {row}: verdict {text!r} is not 'a', 'b' or 'tie'")
     table = np.array([_SCORES.get(text, np.nan) for text in column.texts], dtype=np.float32)
     return table[column.codes]

@@ -1,4 +1,4 @@
-"""What a judge is to compare: pairs of models on queries, and what nobody can compare."""
+"""Pairs of models on queries for a judge, and the pairs that cannot be judged."""
 
 from __future__ import annotations
 
@@ -22,7 +22,10 @@ __all__ = ["Contest", "Pair", "Skipped"]
 class Pair(NamedTuple):
     """One question for a judge: which of two models' responses to a query is better.
 
-    The response of ``model_a`` is shown first.
+    Attributes:
+        query_id: Id of the query.
+        model_a: Model whose response is shown first.
+        model_b: Model whose response is shown second.
     """
 
     query_id: str
@@ -31,13 +34,13 @@ class Pair(NamedTuple):
 
     @property
     def swapped(self) -> Pair:
-        """The same with the other response first."""
+        """The same pair with the other response first."""
         return Pair(self.query_id, self.model_b, self.model_a)
 
 
 @dataclass(frozen=True)
 class Skipped:
-    """A pair of models that was not judged on a query, and why."""
+    """A pair of models that was not judged on a query, with the reason."""
 
     query_id: str
     model_a: str
@@ -51,61 +54,81 @@ class Skipped:
 
 
 class Contest:
-    """Runs that can be compared: two or more, of different models, on one dataset.
+    """At least two runs of different models on one dataset, checked to be comparable.
 
     Its errors are those of :meth:`PairwiseJudge.compare` and :meth:`PairwiseJudge.judge`.
     """
 
     def __init__(self, dataset: MirageDataset, runs: Iterable[Run]) -> None:
         self.dataset = dataset
-        in_order = sorted(runs, key=lambda run: run.model)
-        self.runs: dict[str, Run] = {run.model: run for run in in_order}
+        sorted_runs = sorted(runs, key=lambda run: run.model)
+        self.runs: dict[str, Run] = {run.model: run for run in sorted_runs}
         self._query_ids = frozenset(dataset.query_ids)
-        self._check(in_order)
+        self._check(sorted_runs)
 
     def draw(self, queries: int, share: float, seed: int) -> tuple[list[Pair], tuple[Skipped, ...]]:
-        """The pairs to judge, and those that cannot be, both ordered by query and models."""
+        """Return the pairs to judge and those that cannot be judged, by query and models.
+
+        Args:
+            queries: Number of queries to draw.
+            share: Share of these queries on which each pair of models is judged.
+            seed: Random seed.
+
+        Raises:
+            SettingError: ``queries`` is below 1, or ``share`` is not above 0 and at most 1.
+        """
         if queries < 1 or not 0 < share <= 1:
             raise SettingError(
-                f"judge 1 query or more and a share of pairs above 0 and up to 1, not {queries}, "
-                f"{share}"
+                "queries must be at least 1 and the share of pairs above 0 and at most 1, got "
+                f"queries={queries}, pairs={share}"
             )
         sample = self.dataset.sample(min(queries, len(self.dataset)), seed=seed).query_ids
         count = max(1, round(share * len(sample)))
         pairs: list[Pair] = []
         for a, b in combinations(self.runs, 2):
-            in_order = sorted(sample, key=lambda id_: _draw(seed, "pairs", id_, a, b))
-            pairs += [Pair(id_, a, b) for id_ in in_order[:count]]
+            shuffled = sorted(sample, key=lambda id_: _draw(seed, "pairs", id_, a, b))
+            pairs += [Pair(id_, a, b) for id_ in shuffled[:count]]
         possible, skipped = self.sort_out(sorted(pairs))
         swaps = [_draw(seed, "order", *pair)[0] % 2 for pair in possible]
-        either = zip(possible, swaps, strict=True)
-        return [pair.swapped if swap else pair for pair, swap in either], skipped
+        pairs_and_swaps = zip(possible, swaps, strict=True)
+        return [pair.swapped if swap else pair for pair, swap in pairs_and_swaps], skipped
 
     def sort_out(self, pairs: Iterable[Pair]) -> tuple[list[Pair], tuple[Skipped, ...]]:
-        """Of these pairs those that can be judged, each once, and those that cannot be."""
+        """Split pairs into those that can be judged, each once, and those that cannot.
+
+        Args:
+            pairs: Pairs, or tuples with the same fields.
+
+        Raises:
+            UnknownNameError: A pair has an unknown query or model.
+            JudgmentError: A model is compared with itself.
+        """
         possible, skipped = [], []
         for pair in dict.fromkeys(Pair(*pair) for pair in pairs):
             self._check_names(pair)
-            gap = self._gap(pair.model_a, pair.query_id) or self._gap(pair.model_b, pair.query_id)
-            if gap:
-                skipped.append(Skipped(*pair, gap))
+            reason = self._missing_reason(pair.model_a, pair.query_id) or self._missing_reason(
+                pair.model_b, pair.query_id
+            )
+            if reason:
+                skipped.append(Skipped(*pair, reason))
             else:
                 possible.append(pair)
         return possible, tuple(skipped)
 
     def question(self, pair: Pair) -> Question[Verdict]:
-        """What a judge is asked about a pair that can be judged."""
+        """Return the question for a judge about a pair that can be judged."""
         a, b = (self.runs[model][pair.query_id] for model in (pair.model_a, pair.model_b))
         return judge_question(self.dataset[pair.query_id], a, b)
 
-    def _gap(self, model: str, query_id: str) -> str:
-        """Why a model has no response that can be judged; empty where it has one."""
+    def _missing_reason(self, model: str, query_id: str) -> str:
+        """Return why a model has no response that can be judged; empty if it has one."""
         response = self.runs[model].get(query_id)
         if response is None:
             return f"model {model!r} has no response"
         return "" if response.error is None else f"model {model!r} failed: {response.error}"
 
     def _check_names(self, pair: Pair) -> None:
+        """Raise an error if a pair has an unknown name or compares a model with itself."""
         if pair.query_id not in self._query_ids:
             raise UnknownNameError("query", pair.query_id, self.dataset.query_ids)
         for model in (pair.model_a, pair.model_b):
@@ -117,11 +140,12 @@ class Contest:
             )
 
     def _check(self, runs: list[Run]) -> None:
+        """Raise an error if the runs cannot be compared."""
         if len(runs) < 2:
-            raise JudgmentError(f"there is nothing to compare in {len(runs)} run; give two or more")
+            raise JudgmentError(f"a comparison needs at least two runs, got {len(runs)}")
         model, count = Counter(run.model for run in runs).most_common(1)[0]
         if count > 1:
-            raise JudgmentError(f"two runs are of model {model!r}; give each its own name")
+            raise JudgmentError(f"two runs are of model {model!r}; give each run its own name")
         name, language = self.dataset.name, self.dataset.language
         for run in runs:
             if run.language != language:
@@ -133,10 +157,10 @@ class Contest:
             if unknown is not None:
                 raise JudgmentError(
                     f"run of model {run.model!r} answers query {unknown!r}, which {name} does "
-                    "not have; judge it on the dataset that it was made from"
+                    "not have; judge it on the dataset whose queries it answers"
                 )
 
 
-def _draw(*what: object) -> bytes:
-    """Something random that depends on nothing but this."""
-    return hashlib.sha256(json.dumps(what).encode()).digest()
+def _draw(*key: object) -> bytes:
+    """Return pseudo-random bytes that depend only on the arguments."""
+    return hashlib.sha256(json.dumps(key).encode()).digest()

@@ -1,8 +1,8 @@
-"""A model's place among others whose logits are known, from verdicts on some pairs with them.
+"""Placement of a model among models with known logits, from verdicts on some pairs with them.
 
-Pairs that nobody judged count by their predicted verdicts, in a way that holds whatever these are
-worth (:mod:`mirage.statistics.prediction_powered`). Arrays are ``(queries, anchors)``; queries
-that hang together are one cluster (:mod:`mirage.statistics.clusters`).
+Pairs without a verdict contribute their predicted verdicts. The interval is valid regardless of the
+quality of the predictions (:mod:`mirage.statistics.prediction_powered`). Arrays have shape
+``(queries, anchors)``; related queries are one cluster (:mod:`mirage.statistics.clusters`).
 """
 
 from __future__ import annotations
@@ -28,17 +28,18 @@ __all__ = [
     "sample",
 ]
 
-_RIDGE = 0.1  # of BradleyTerry(), where verdicts all went one way
-_WALKS = 200_000
+_RIDGE = 0.1  # the ridge of BradleyTerry(), used if all verdicts went one way
+_WALKS = 200_000  # simulated random walks
 
 
 class Sample(NamedTuple):
-    """Pairs for a judge: places in the arrays, in the order to ask, and each pair's probability.
+    """Pairs for a judge as array indices, in the order to ask, and the sampling probabilities.
 
     Attributes:
-        query: of each pair, ``(pairs,)``.
-        anchor: of each pair, ``(pairs,)``.
-        probability: that a pair is among them, ``(queries, anchors)``; 0 where it cannot be judged.
+        query: Query index of each pair, ``(pairs,)``.
+        anchor: Anchor index of each pair, ``(pairs,)``.
+        probability: Probability that a pair is sampled, ``(queries, anchors)``; 0 if it cannot be
+            judged.
     """
 
     query: Ints
@@ -47,48 +48,48 @@ class Sample(NamedTuple):
 
 
 def sample(possible: Bools, pairs: int, *, seed: int = 0) -> Sample:
-    """Pairs at random, spread over queries: all queries once before one of them twice.
+    """Sample pairs at random, using all queries once before any query twice.
 
-    With the same seed a longer sample begins with the shorter one.
+    With the same seed, a longer sample begins with the shorter one.
 
     Args:
-        possible: whether a pair can be judged, ``(queries, anchors)``.
-        pairs: how many; all where there are fewer.
-        seed: of the draw.
+        possible: Whether a pair can be judged, ``(queries, anchors)``.
+        pairs: Number of pairs; all if there are fewer.
+        seed: Random seed.
     """
     rng = np.random.default_rng(seed)
-    within, among = rng.random(possible.shape), rng.random(possible.shape)
-    turn = np.argsort(np.argsort(np.where(possible, within, 2.0), axis=1), axis=1)
-    # ``among`` is drawn anew for each turn, so that no query is always the first.
+    order_in_query, order_in_turn = rng.random(possible.shape), rng.random(possible.shape)
+    turn = np.argsort(np.argsort(np.where(possible, order_in_query, 2.0), axis=1), axis=1)
+    # ``order_in_turn`` is drawn separately per turn, so that no query is always first.
     query, anchor = np.nonzero(possible)
-    lot = among[query, turn[query, anchor]]
-    order = np.lexsort((lot, turn[query, anchor]))[:pairs]
+    random_order = order_in_turn[query, turn[query, anchor]]
+    order = np.lexsort((random_order, turn[query, anchor]))[:pairs]
     return Sample(query[order], anchor[order], _probability(possible, len(order)))
 
 
 def _probability(possible: Bools, pairs: int) -> Floats:
-    """That each pair is among so many of :func:`sample`."""
+    """Return the probability that each pair is in a sample of this size from :func:`sample`."""
     count = possible.sum(axis=1)
-    asked = np.zeros(len(count))
-    left = pairs
+    expected_pairs = np.zeros(len(count))
+    remaining = pairs
     for turn in range(possible.shape[1]):
-        here = count > turn
-        size = int(np.count_nonzero(here))
-        if not left or not size:
+        eligible = count > turn
+        size = int(np.count_nonzero(eligible))
+        if not remaining or not size:
             break
-        asked += here * min(1.0, left / size)
-        left -= min(left, size)
-    return np.asarray(possible * (asked / np.maximum(count, 1))[:, None])
+        expected_pairs += eligible * min(1.0, remaining / size)
+        remaining -= min(remaining, size)
+    return np.asarray(possible * (expected_pairs / np.maximum(count, 1))[:, None])
 
 
 class Anchors(NamedTuple):
     """Models with known logits.
 
     Attributes:
-        logits: ``(anchors,)``, natural-log odds.
-        influence: how far each cluster of queries moves each logit, ``(clusters, anchors)``: what
-            is uncertain of the logits because queries were drawn. 0 where that is not known.
-        covariance: what is uncertain of them besides, ``(anchors, anchors)``.
+        logits: Natural-log odds, ``(anchors,)``.
+        influence: How far each cluster of queries moves each logit, ``(clusters, anchors)``: the
+            uncertainty of the logits because queries are a sample. 0 if it is not known.
+        covariance: Covariance of the remaining uncertainty of the logits, ``(anchors, anchors)``.
     """
 
     logits: Floats
@@ -97,22 +98,23 @@ class Anchors(NamedTuple):
 
 
 class Placement(NamedTuple):
-    """Where a model stands among anchors.
+    """The logit of a model among anchors, with its uncertainty.
 
     Attributes:
-        logit: on the anchors' scale.
-        interval: lower and upper end; NaN with fewer than
-            :data:`~mirage.statistics.prediction_powered.FEWEST` judged clusters of queries, and
-            where verdicts leave an end open, as they do of a model that won everything.
-        errors: how far the verdicts of each cluster move the logit, ``(clusters,)``.
-        leverage: how far each anchor's logit moves it, ``(anchors,)``.
-        open_variance: of the logit where verdicts all went one way, else 0.
-        judgments: pairs that were judged.
-        queries: that they are on.
-        clusters: of these queries.
-        degrees: of freedom, by :func:`mirage.statistics.clusters.small_sample`.
-        tuning: how much predictions count, 0 to 1.
-        worth: how many judgments alone would say as much; NaN where that cannot be told.
+        logit: Logit on the anchors' scale.
+        interval: Lower and upper end. NaN with fewer than
+            :data:`~mirage.statistics.prediction_powered.FEWEST` judged clusters of queries, or if
+            the verdicts do not bound an end, as for a model that won everything.
+        errors: How far the verdicts of each cluster move the logit, ``(clusters,)``.
+        leverage: How far each anchor's logit moves it, ``(anchors,)``.
+        open_variance: Variance of the logit if all verdicts went one way, else 0.
+        judgments: Number of judged pairs.
+        queries: Number of queries of these pairs.
+        clusters: Number of clusters of these queries.
+        degrees: Degrees of freedom, by :func:`mirage.statistics.clusters.small_sample`.
+        tuning: Weight of the predictions, 0 to 1.
+        worth: Number of judgments that would give the same precision without predictions; NaN if it
+            is not known.
     """
 
     logit: float
@@ -137,26 +139,30 @@ def place(
     cluster: Ints | None = None,
     level: float = 0.95,
 ) -> Placement:
-    """Place a model by what it got against anchors in some pairs, and by predictions for all.
+    """Place a model by its scores against anchors in some pairs, and by predictions for all pairs.
 
-    The logit is that at which the Bradley-Terry model expects what the model got: verdicts weighted
-    by inverse probability, moved by predictions (:func:`power_tuned
-    <mirage.statistics.prediction_powered.power_tuned>`). Without predictions this is the fit to
-    the verdicts alone, and where every pair was judged predictions have no part. The interval is
-    the set of logits whose expectation Student's t does not refuse, with the small-sample
-    correction of clusters and standard errors ``n / (n - 1)`` times as large for n judged clusters
-    of one size, as by the jackknife;
-    ``benchmarks/few_judgments.py`` shows how often it holds the truth.
+    The logit is the one at which the Bradley-Terry model expects the model's total score. That
+    score is the sum of verdicts weighted by inverse probability, adjusted by predictions
+    (:func:`power_tuned <mirage.statistics.prediction_powered.power_tuned>`). Without predictions,
+    this is the fit to the verdicts alone. If every pair was judged, predictions have no effect.
+
+    The interval is the set of logits whose expected score a t test does not reject, with the
+    small-sample correction of clusters. As with the jackknife, standard errors are multiplied by
+    ``n / (n - 1)`` for n judged clusters of equal size. ``benchmarks/few_judgments.py`` measures
+    the coverage.
 
     Args:
-        verdicts: what the model got against an anchor on a query: 1, 0.5 for a tie, 0; NaN where
-            the pair was not judged.
-        predicted: the same as predicted, by anything, 0 to 1; NaN where nobody can judge the pair,
-            for one of the two has no response.
-        probability: that a pair was to be judged, as :func:`sample` gives it.
-        anchors: whom the model was compared with.
-        cluster: of each query, counted from 0; by default each is one by itself.
-        level: of the interval.
+        verdicts: Score of the model against an anchor on a query: 1, 0.5 for a tie, 0; NaN if the
+            pair was not judged.
+        predicted: Predicted scores, 0 to 1, from any source; NaN if the pair cannot be judged
+            because one of the two has no response.
+        probability: Probability that a pair is sampled, as returned by :func:`sample`.
+        anchors: The models with which the model was compared.
+        cluster: Cluster of each query, counted from 0; by default each query is its own cluster.
+        level: Confidence level of the interval.
+
+    Returns:
+        The placement of the model.
     """
     check_level(level)
     judged = ~np.isnan(verdicts)
@@ -168,71 +174,87 @@ def place(
     sizes = by_cluster(judged.any(axis=1))
     weight = np.where(judged, 1 / np.where(judged, probability, 1.0), 0.0)
     weight *= np.count_nonzero(~np.isnan(predicted)) / max(weight.sum(), 1e-12)
-    games, got = weight.sum(axis=0), float(np.where(judged, weight * verdicts, 0).sum())
+    weights_per_anchor, total_score = (
+        weight.sum(axis=0),
+        float(np.where(judged, weight * verdicts, 0).sum()),
+    )
     score = np.where(judged, verdicts, 0.0)
 
     def contributions(logit: float) -> Floats:
         return by_cluster((weight * (score - _expected(logit, anchors))).sum(axis=1))
 
-    if not 0 < got < games.sum() or np.count_nonzero(sizes) < 2:
-        return _open(judged, score, anchors, sizes)
-    alone = _logit(got, games, anchors)
+    # Without a win, without a loss, or with a single cluster, the verdicts alone bound no logit.
+    if not 0 < total_score < weights_per_anchor.sum() or np.count_nonzero(sizes) < 2:
+        return _one_sided_placement(judged, score, anchors, sizes)
+    logit_without_predictions = _solve_logit(total_score, weights_per_anchor, anchors)
     centred = predicted - np.nanmean(predicted, axis=0)
     control = np.where(np.isnan(predicted), 0.0, (1 - weight) * centred).sum(axis=1)
-    tuned = power_tuned(contributions(alone), by_cluster(control))
-    moved = got + float(tuned.moves.sum())
-    if not 0 < moved < games.sum():
-        return _open(judged, score, anchors, sizes)
-    logit = _logit(moved, games, anchors)
-    slope = games * _expected(logit, anchors) * (1 - _expected(logit, anchors))
-    own = contributions(logit) + tuned.moves
-    small, few = small_sample(sizes[sizes > 0]), _inflation(sizes)
-    error = _total_error(own, slope, anchors, few)
-    before = _total_error(contributions(alone), slope, anchors, few)
+    tuned = power_tuned(contributions(logit_without_predictions), by_cluster(control))
+    adjusted_score = total_score + float(tuned.moves.sum())
+    if not 0 < adjusted_score < weights_per_anchor.sum():
+        return _one_sided_placement(judged, score, anchors, sizes)
+    logit = _solve_logit(adjusted_score, weights_per_anchor, anchors)
+    slope = weights_per_anchor * _expected(logit, anchors) * (1 - _expected(logit, anchors))
+    cluster_errors = contributions(logit) + tuned.moves
+    correction, inflation = small_sample(sizes[sizes > 0]), _inflation(sizes)
+    error = _total_error(cluster_errors, slope, anchors, inflation)
+    error_without_predictions = _total_error(
+        contributions(logit_without_predictions), slope, anchors, inflation
+    )
     return Placement(
         logit,
-        _interval(moved, error, games, anchors, small, level),
-        few * own / slope.sum(),
+        _interval(adjusted_score, error, weights_per_anchor, anchors, correction, level),
+        inflation * cluster_errors / slope.sum(),
         slope / slope.sum(),
         0.0,
         int(np.count_nonzero(judged)),
         int(sizes.sum()),
         int(np.count_nonzero(sizes)),
-        small.degrees,
+        correction.degrees,
         tuned.tuning,
-        float(np.count_nonzero(judged) * (before / error) ** 2) if error > 0 else np.nan,
+        float(np.count_nonzero(judged) * (error_without_predictions / error) ** 2)
+        if error > 0
+        else np.nan,
     )
 
 
 def joint_covariance(anchors: Anchors, placed: list[Placement]) -> Floats:
-    """Of the logits of anchors and placed models together, in this order."""
+    """Return the covariance of the logits of anchors and placed models, in this order.
+
+    Args:
+        anchors: The anchors.
+        placed: Placements of models among these anchors.
+    """
     count = len(anchors.logits)
-    lever = np.vstack([np.eye(count), *(one.leverage for one in placed)])
-    own = np.stack([np.zeros(len(anchors.influence))] * count + [one.errors for one in placed], 1)
-    moves = own + anchors.influence @ lever.T
-    covariance = moves.T @ moves + lever @ anchors.covariance @ lever.T
-    covariance[range(count, len(lever)), range(count, len(lever))] += [
-        one.open_variance for one in placed
+    leverage = np.vstack([np.eye(count), *(placement.leverage for placement in placed)])
+    errors = np.stack(
+        [np.zeros(len(anchors.influence))] * count + [placement.errors for placement in placed], 1
+    )
+    moves = errors + anchors.influence @ leverage.T
+    covariance = moves.T @ moves + leverage @ anchors.covariance @ leverage.T
+    covariance[range(count, len(leverage)), range(count, len(leverage))] += [
+        placement.open_variance for placement in placed
     ]
     return np.asarray(covariance)
 
 
 def _expected(logit: float, anchors: Anchors) -> Floats:
+    """Return the expected score against each anchor at a logit."""
     return np.asarray(0.5 + 0.5 * np.tanh((logit - anchors.logits) / 2))
 
 
-def _logit(got: float, games: Floats, anchors: Anchors) -> float:
-    """At which so much is expected; infinite where no logit is."""
+def _solve_logit(total_score: float, games: Floats, anchors: Anchors) -> float:
+    """Return the logit with this expected total score; infinite if there is none."""
     from scipy.optimize import brentq
 
-    if not 0 < got < games.sum():
-        return float(np.inf if got > 0 else -np.inf)
+    if not 0 < total_score < games.sum():
+        return float(np.inf if total_score > 0 else -np.inf)
     low, high = anchors.logits.min() - 40.0, anchors.logits.max() + 40.0
-    return float(brentq(lambda x: float(games @ _expected(x, anchors)) - got, low, high))
+    return float(brentq(lambda x: float(games @ _expected(x, anchors)) - total_score, low, high))
 
 
 def _inflation(sizes: Floats) -> Floats:
-    """The factor on what each cluster adds, from the number of its queries that were judged."""
+    """Return the small-sample factor on the error of each cluster, from its judged queries."""
     judged = sizes > 0
     clusters = int(np.count_nonzero(judged))
     square = np.full(len(sizes), clusters / (clusters - 1))
@@ -240,30 +262,47 @@ def _inflation(sizes: Floats) -> Floats:
     return np.asarray(np.sqrt(square * clusters / (clusters - 1)))
 
 
-def _total_error(own: Floats, slope: Floats, anchors: Anchors, few: Floats) -> float:
-    """Standard error of what the model got less what is expected of it."""
-    each = few * (own + anchors.influence @ slope)
-    return float(np.sqrt((each**2).sum() + slope @ anchors.covariance @ slope))
+def _total_error(
+    cluster_errors: Floats, slope: Floats, anchors: Anchors, inflation: Floats
+) -> float:
+    """Return the standard error of the model's score minus its expectation."""
+    errors = inflation * (cluster_errors + anchors.influence @ slope)
+    return float(np.sqrt((errors**2).sum() + slope @ anchors.covariance @ slope))
 
 
 def _interval(
-    got: float, error: float, games: Floats, anchors: Anchors, small: SmallSample, level: float
+    total_score: float,
+    error: float,
+    games: Floats,
+    anchors: Anchors,
+    correction: SmallSample,
+    level: float,
 ) -> Interval:
+    """Return the interval of the logit; NaN with few clusters or an infinite end."""
     from scipy.special import stdtrit
 
-    reach = float(stdtrit(small.degrees, (1 + level) / 2)) * error
-    ends = _logit(got - reach, games, anchors), _logit(got + reach, games, anchors)
-    return ends if len(small.factors) >= FEWEST and np.isfinite(ends).all() else NO_INTERVAL
+    reach = float(stdtrit(correction.degrees, (1 + level) / 2)) * error
+    ends = (
+        _solve_logit(total_score - reach, games, anchors),
+        _solve_logit(total_score + reach, games, anchors),
+    )
+    return ends if len(correction.factors) >= FEWEST and np.isfinite(ends).all() else NO_INTERVAL
 
 
-def _open(judged: Bools, score: Floats, anchors: Anchors, sizes: Floats) -> Placement:
-    """Verdicts that say on which side the model stands, and not how far: the ridge decides."""
-    games, got = judged.sum(axis=0).astype(np.float64), float(score.sum())
+def _one_sided_placement(
+    judged: Bools, score: Floats, anchors: Anchors, sizes: Floats
+) -> Placement:
+    """Place a model whose verdicts all went one way; only the ridge bounds its logit."""
+    games, total_score = judged.sum(axis=0).astype(np.float64), float(score.sum())
     middle = float(anchors.logits.mean())
-    held = Anchors(np.append(anchors.logits, middle), anchors.influence, anchors.covariance)
+    anchors_with_ridge = Anchors(
+        np.append(anchors.logits, middle), anchors.influence, anchors.covariance
+    )
     games = np.append(games, _RIDGE)
-    logit = _logit(got + _RIDGE / 2, games, held)
-    slope = games * _expected(logit, held) * (1 - _expected(logit, held))
+    logit = _solve_logit(total_score + _RIDGE / 2, games, anchors_with_ridge)
+    slope = (
+        games * _expected(logit, anchors_with_ridge) * (1 - _expected(logit, anchors_with_ridge))
+    )
     return Placement(
         logit,
         NO_INTERVAL,
@@ -280,16 +319,16 @@ def _open(judged: Bools, score: Floats, anchors: Anchors, sizes: Floats) -> Plac
 
 
 def level_of_looks(level: float, looks: Sequence[int]) -> float:
-    """The level of each of several intervals that all of them together hold the truth at ``level``.
+    """Return the level of each of several intervals, so that together they have level ``level``.
 
-    Who looks several times whether to stop needs wider intervals at every look: by a constant
-    factor (Pocock 1977, Group Sequential Methods in the Design and Analysis of Clinical Trials,
-    Biometrika 64, 191-199), for information that grows as the numbers of judgments do. The factor
-    is from 200,000 random walks, and right to about 0.5 %.
+    Deciding several times whether to stop needs wider intervals at every look. Here they are wider
+    by a constant factor (Pocock 1977, Group Sequential Methods in the Design and Analysis of
+    Clinical Trials, Biometrika 64, 191-199), for information that grows in proportion to the number
+    of judgments. The factor comes from 200,000 random walks and is accurate to about 0.5 %.
 
     Args:
-        level: of all together.
-        looks: the judgments at each look, rising.
+        level: Joint confidence level of all intervals.
+        looks: Number of judgments at each look, increasing.
     """
     from scipy.special import ndtr
 

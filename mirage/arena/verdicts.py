@@ -1,4 +1,4 @@
-"""From the votes of judges to verdicts on pairs."""
+"""Judgments on pairs from the votes of judges."""
 
 from __future__ import annotations
 
@@ -13,17 +13,19 @@ from mirage.models import Judgment, Verdict, Vote
 __all__ = ["Judged", "Votes", "judgments_of"]
 
 Votes = Literal["majority", "all"]
-"""What a jury brings on a pair: one judgment, or one of every judge."""
+"""How votes are combined: one judgment per pair, or one per pair and judge."""
 
 
 @dataclass(frozen=True, repr=False)
 class Judged:
-    """What judges said; iterates over the judgments, so that ``BradleyTerry`` takes it as it is.
+    """Votes of judges and the judgments that follow.
+
+    It iterates over the judgments, so ``BradleyTerry`` accepts it directly.
 
     Attributes:
-        votes: what each judge said about each pair, in each order in which it was shown it.
-        judgments: what follows from the votes.
-        skipped: pairs that were not judged on a query.
+        votes: Vote of each judge on each pair, in each order that it saw.
+        judgments: Judgments that follow from the votes.
+        skipped: Pairs that were not judged on a query.
     """
 
     votes: tuple[Vote, ...]
@@ -32,12 +34,12 @@ class Judged:
 
     @property
     def invalid(self) -> tuple[Vote, ...]:
-        """The votes in which a judge named no verdict, with what it wrote instead."""
+        """Votes whose output held no verdict; ``error`` holds the output."""
         return tuple(vote for vote in self.votes if vote.verdict == "invalid")
 
     @property
     def failed(self) -> tuple[Vote, ...]:
-        """The votes that a judge was asked for and did not cast, with the reasons."""
+        """Votes whose call failed; ``error`` holds the reason."""
         return tuple(vote for vote in self.votes if vote.verdict == "failed")
 
     def __iter__(self) -> Iterator[Judgment]:
@@ -51,7 +53,7 @@ class Judged:
         return f"Judged({counts})"
 
     def describe(self) -> dict[str, int]:
-        """How many there are of each."""
+        """Return the number of judgments, ties, votes, invalid and failed votes, and skips."""
         return {
             "judgments": len(self.judgments),
             "ties": sum(judgment.verdict == "tie" for judgment in self.judgments),
@@ -63,48 +65,59 @@ class Judged:
 
 
 def judgments_of(votes: Iterable[Vote], how: Votes = "majority") -> tuple[Judgment, ...]:
-    """The judgments that follow from votes, as :class:`PairwiseJudge` counts them.
+    """Return the judgments that follow from votes, as :class:`PairwiseJudge` counts them.
 
-    A judge that was asked about two responses in both orders has one verdict on them: a tie where
-    its two votes differ, and none where one of them is invalid or failed.
+    A judge that saw two responses in both orders has one verdict on them. It is a tie if its two
+    votes differ, and there is none if one of them is invalid or failed.
 
     Args:
-        votes: of one judge or several, at most one of each on two responses in each order. Pairs
-            come in the order of their first votes, each with the model that was shown first there
-            as ``model_a``.
-        how: what several judges bring: see :class:`PairwiseJudge`.
+        votes: Votes of one or several judges, at most one per judge on two responses in each order.
+            Pairs keep the order of their first votes, and the model that was shown first there
+            becomes ``model_a``.
+        how: How the votes of several judges are combined; see :class:`PairwiseJudge`.
+
+    Example:
+        >>> from mirage.arena import judgments_of
+        >>> from mirage.models import Vote
+        >>> votes = [
+        ...     Vote(query_id="q1", model_a="x", model_b="y", judge=judge, verdict=verdict)
+        ...     for judge, verdict in (("j1", "a"), ("j2", "a"), ("j3", "b"))
+        ... ]
+        >>> judgments_of(votes)[0].verdict
+        'a'
     """
     by_pair: dict[tuple[str, frozenset[str]], dict[str, list[Vote]]] = {}
-    judges: dict[str, None] = {}  # a set in order
+    judges: dict[str, None] = {}  # an ordered set
     for vote in votes:
         pair = by_pair.setdefault((vote.query_id, frozenset((vote.model_a, vote.model_b))), {})
         pair.setdefault(vote.judge, []).append(vote)
         judges[vote.judge] = None
-    everyone = f"majority of {', '.join(judges)}"
+    majority_name = f"majority of {', '.join(judges)}"
     judgments = []
     for (query_id, _), by_judge in by_pair.items():
         first = next(iter(by_judge.values()))[0]
         verdicts = {
             judge: verdict
-            for judge, own in by_judge.items()
-            if (verdict := _verdict(own, first.model_a)) is not None
+            for judge, judge_votes in by_judge.items()
+            if (verdict := _verdict(judge_votes, first.model_a)) is not None
         }
         if how == "majority" and len(judges) > 1 and verdicts:
-            verdicts = {everyone: _majority(verdicts.values())}
-        on = {"query_id": query_id, "model_a": first.model_a, "model_b": first.model_b}
+            verdicts = {majority_name: _majority(verdicts.values())}
+        names = {"query_id": query_id, "model_a": first.model_a, "model_b": first.model_b}
         judgments += [
-            Judgment(**on, verdict=v, judge=name, half=first.half) for name, v in verdicts.items()
+            Judgment(**names, verdict=v, judge=name, half=first.half)
+            for name, v in verdicts.items()
         ]
     return tuple(judgments)
 
 
-# What a vote means for the pair; invalid and failed ones mean nothing.
+# Verdict on the pair for each vote; invalid and failed votes have none.
 _AS_SHOWN: dict[str, Verdict] = {"a": "a", "b": "b", "tie": "tie"}
 _SWAPPED: dict[str, Verdict] = {"a": "b", "b": "a", "tie": "tie"}
 
 
 def _verdict(votes: Iterable[Vote], model_a: str) -> Verdict | None:
-    """One judge's verdict on a pair, ``None`` where a vote for it is invalid or failed."""
+    """Return one judge's verdict on a pair, ``None`` if one of its votes is invalid or failed."""
     verdicts = {
         (_AS_SHOWN if vote.model_a == model_a else _SWAPPED).get(vote.verdict) for vote in votes
     }
@@ -114,6 +127,7 @@ def _verdict(votes: Iterable[Vote], model_a: str) -> Verdict | None:
 
 
 def _majority(verdicts: Iterable[Verdict]) -> Verdict:
+    """Return the verdict of more than half of the judges, or else a tie."""
     counts = Counter(verdicts)
     verdict, count = counts.most_common(1)[0]
     return verdict if 2 * count > counts.total() else "tie"

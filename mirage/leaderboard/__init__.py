@@ -1,4 +1,4 @@
-"""Leaderboards: where a model stands among models that were ranked before."""
+"""Leaderboards, which rank a model among models that were ranked before."""
 
 from __future__ import annotations
 

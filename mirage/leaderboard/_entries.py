@@ -1,4 +1,4 @@
-"""What a ranking has of a model, and what it says of it."""
+"""Entries and notes of a leaderboard's ranking."""
 
 from __future__ import annotations
 
@@ -26,18 +26,34 @@ from mirage.statistics.ranks import (
 if TYPE_CHECKING:
     from mirage.features import FeatureTable
 
-__all__ = ["EQUAL", "Scored", "agreement_of", "judged_entry", "ranking_of", "title_of", "undecided"]
+__all__ = [
+    "EQUAL",
+    "ScoredModel",
+    "build_ranking",
+    "feature_agreement",
+    "judged_entry",
+    "ranking_title",
+    "undecided_notes",
+]
 
 FEW_SYSTEMS = 30
-"""Systems learnt from below which a ranking says what a board of so many can tell apart."""
+"""Number of training systems below which a ranking notes which differences it can detect."""
 
 EQUAL = 10.0**-DECIMALS
-"""Logits that are no farther apart are equal."""
+"""Logits that differ by at most this are equal."""
 
 
 @dataclass(frozen=True)
-class Scored:
-    """A model with its logit, before it is known who else is in the ranking."""
+class ScoredModel:
+    """A model with its logit, before its rank is known.
+
+    The fields are those of :class:`mirage.ranking.Entry`, and:
+
+    Attributes:
+        draws: Draws of the logit, paired with those of the other models.
+        assumed: Features without a value, which are set to the training mean.
+        unbound: Whether the judgments do not bound the logit.
+    """
 
     model: str
     logit: float
@@ -52,27 +68,27 @@ class Scored:
     unbound: bool = False
 
 
-def judged_entry(run: Run, table: FeatureTable, told: _judged.Told) -> Entry:
-    """A model that a judge placed; its rank is not known yet."""
+def judged_entry(run: Run, table: FeatureTable, judged: _judged.JudgedPlacement) -> Entry:
+    """Return the entry of a model that a judge placed; its rank is set later."""
     failures = {response.query_id: response.error or "" for response in run.failed}
     return Entry(
         1,
         run.model,
-        told.placement.logit,
-        told.placement.interval,
+        judged.placement.logit,
+        judged.placement.interval,
         features=dict(zip(table.features, table.mean().tolist(), strict=True)),
         answered=len(run) - len(failures),
         failures=failures,
     )
 
 
-def title_of(dataset: MirageDataset) -> str:
-    """The title of a ranking on it."""
+def ranking_title(dataset: MirageDataset) -> str:
+    """Return the title of a ranking on this dataset."""
     return f"{dataset.name}: {Language.of(dataset.language).name}, {len(dataset)} queries"
 
 
-def ranking_of(
-    scored: Sequence[Scored],
+def build_ranking(
+    scored: Sequence[ScoredModel],
     dataset: MirageDataset,
     evidence: Evidence,
     agreement: Iterable[HumanAgreement],
@@ -80,92 +96,111 @@ def ranking_of(
     *,
     about: str,
 ) -> Ranking:
-    """The ranking of these models, the best first.
+    """Return the ranking of these models, best first.
+
+    Args:
+        scored: The models, including anchors.
+        dataset: The queries.
+        evidence: Data behind the ranking.
+        agreement: Agreement of the judge and the features with people.
+        notes: Lines below the table.
+        about: Line about the anchors and the meaning of a rank.
 
     Raises:
-        DatasetError: there is none.
+        DatasetError: There is no model.
     """
     if not scored:
-        raise DatasetError("nothing to rank: there is no model, and the leaderboard has no anchors")
-    places = ranks(np.array([one.logit for one in scored]))
-    confidence = confidences_by_draws(np.stack([one.draws for one in scored], axis=1))
-    between = rank_intervals_by_confidence(confidence).tolist()
+        raise DatasetError("there is no model to rank, and the leaderboard has no anchors")
+    rank_numbers = ranks(np.array([system.logit for system in scored]))
+    confidence = confidences_by_draws(np.stack([system.draws for system in scored], axis=1))
+    rank_ends = rank_intervals_by_confidence(confidence).tolist()
     entries = [
         Entry(
             rank=int(rank),
-            model=one.model,
-            logit=one.logit,
-            interval=one.interval,
-            rank_interval=None if one.unbound else (best, worst),
-            features=one.features,
-            anchor=one.anchor,
-            answered=one.answered,
-            failures=one.failures,
-            unfamiliar=one.unfamiliar,
+            model=system.model,
+            logit=system.logit,
+            interval=system.interval,
+            rank_interval=None if system.unbound else (best, worst),
+            features=system.features,
+            anchor=system.anchor,
+            answered=system.answered,
+            failures=system.failures,
+            unfamiliar=system.unfamiliar,
         )
-        for one, rank, (best, worst) in zip(scored, places, between, strict=True)
+        for system, rank, (best, worst) in zip(scored, rank_numbers, rank_ends, strict=True)
     ]
     return Ranking(
         entries,
         language=dataset.language,
-        title=title_of(dataset),
-        draws={one.model: one.draws for one in scored},
-        notes=(*notes, *(note for one in scored for note in _notes(one))),
+        title=ranking_title(dataset),
+        draws={system.model: system.draws for system in scored},
+        notes=(*notes, *(note for system in scored for note in _notes(system))),
         about=about,
         evidence=evidence,
         agreement=agreement,
     )
 
 
-def undecided(scored: Sequence[Scored], anchors: Sequence[Scored], systems: int) -> Iterator[str]:
-    """What the surrogate cannot tell, of a board that learnt from so many systems."""
+def undecided_notes(
+    scored: Sequence[ScoredModel], anchors: Sequence[ScoredModel], systems: int
+) -> Iterator[str]:
+    """Yield notes on orders that the surrogate cannot decide.
+
+    Args:
+        scored: The ranked models.
+        anchors: The anchors of the leaderboard.
+        systems: Number of systems from which the surrogate learned.
+    """
     logits = [anchor.logit for anchor in anchors]
     if scored and len(logits) > 1 and systems < FEW_SYSTEMS:
         gaps = np.abs(np.subtract.outer(logits, logits))[np.triu_indices(len(logits), 1)]
-        least = _told_apart(scored, anchors)
+        least = _detectable_difference(scored, anchors)
         yield (
-            f"having learnt from {systems} systems, this board tells one that was not judged from "
-            f"another only where their logits are some {least:.1f} or more apart, as those of "
-            f"{np.count_nonzero(gaps > least)} of the {len(gaps)} pairs of its systems are"
+            f"with {systems} training systems, this board detects a difference between a system "
+            f"that was not judged and another only if their logits differ by about {least:.1f} or "
+            f"more, like those of {np.count_nonzero(gaps > least)} of the {len(gaps)} pairs of its "
+            "systems"
         )
-    for one in scored:
-        low, high = one.interval
+    for system in scored:
+        low, high = system.interval
         if logits and low <= min(logits) and max(logits) <= high:
             yield (
-                f"the interval of {one.model} holds the logits of all {len(logits)} systems of "
-                "this board: they are too few, or their features tell too little, to say where it "
-                "stands; have it judged, or more systems"
+                f"the interval of {system.model} contains the logits of all {len(logits)} systems "
+                "of this board: there are too few systems, or their features are not informative "
+                "enough, to rank it; have it judged, or add systems"
             )
 
 
-def _told_apart(scored: Sequence[Scored], anchors: Sequence[Scored]) -> float:
-    """How far the logit of a scored model has to be from an anchor's, in the median, for a
-    rank interval to tell them apart: half the middle 95 % of the draws of their difference."""
-    between = np.stack([one.draws - anchor.draws for one in scored for anchor in anchors])
-    low, high = np.quantile(between, [0.025, 0.975], axis=1)
+def _detectable_difference(scored: Sequence[ScoredModel], anchors: Sequence[ScoredModel]) -> float:
+    """Return the difference in logits from which a rank interval separates a model and an anchor.
+
+    It is half the middle 95 % of the draws of their difference, as the median over all pairs.
+    """
+    differences = np.stack([system.draws - anchor.draws for system in scored for anchor in anchors])
+    low, high = np.quantile(differences, [0.025, 0.975], axis=1)
     return float(np.median(high - low) / 2)
 
 
-def _notes(scored: Scored) -> Iterator[str]:
-    """What makes the place of a model say less than it seems to."""
+def _notes(scored: ScoredModel) -> Iterator[str]:
+    """Yield notes on reasons why the rank of a model is less reliable than it seems."""
     if scored.failures:
         yield (
-            f"a query that {scored.model} failed on counts in its logit as the worst that a system "
-            "of this board had on it, so that not to answer never helps"
+            f"each query that {scored.model} failed on counts as the worst result that a system of "
+            "this board had on it, so that a failure never improves the logit"
         )
     if scored.unfamiliar:
         yield (
-            f"{scored.model} is unlike any system that this board knows ({scored.unfamiliar}): its "
-            "interval is wider, and its rank says little"
+            f"{scored.model} is unlike every system that this board learned from "
+            f"({scored.unfamiliar}): its interval is wider, and its rank is not reliable"
         )
     for name in scored.assumed:
         yield (
-            f"{scored.model} has {name} on no query; it is taken at the mean of the systems that "
-            "the board learnt from"
+            f"{scored.model} has no value of {name} on any query; the mean of the systems that the "
+            "board learned from is used instead"
         )
 
 
-def agreement_of(features: Iterable[str], language: str) -> Iterator[HumanAgreement]:
-    """How far people agree with those features of which that is known in a language."""
+def feature_agreement(features: Iterable[str], language: str) -> Iterator[HumanAgreement]:
+    """Yield the known agreement of these features with people in a language."""
     for name in features:
         yield from known_agreement(name, language)

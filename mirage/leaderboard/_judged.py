@@ -1,4 +1,4 @@
-"""A model's place among anchors by a few verdicts of a judge, which the surrogate carries."""
+"""Placement of a model among anchors by a few verdicts and the surrogate's predictions."""
 
 from __future__ import annotations
 
@@ -31,28 +31,28 @@ from mirage.statistics.prediction_powered import FEWEST
 from mirage.statistics.ranks import confidences_by_draws, p_better_by_t
 
 __all__ = [
-    "Field",
-    "Plan",
-    "Told",
-    "ask",
-    "confidence",
-    "draws_of",
-    "field_by_draws",
-    "field_by_fit",
+    "AnchorSet",
+    "JudgedPlacement",
+    "JudgingPlan",
+    "anchors_from_draws",
+    "anchors_from_fit",
+    "joint_confidence",
+    "joint_draws",
+    "make_plan",
     "pairs_for",
-    "plan",
+    "place_by_judge",
 ]
 
 DRAWS = 1000
-"""Of the logits of judged anchors."""
+"""Number of draws of the logits of judged anchors."""
 
 LOOKS = 8
-"""How often, at most, a rule looks whether to stop."""
+"""Largest number of times that a stopping rule is checked."""
 
 
 @dataclass(frozen=True)
-class Plan:
-    """How many judgments to ask for, and when to stop before; see :meth:`Leaderboard.rank`."""
+class JudgingPlan:
+    """Number of judgments to request, and when to stop earlier; see :meth:`Leaderboard.rank`."""
 
     judge: PairJudge
     judgments: int | None
@@ -64,47 +64,53 @@ class Plan:
 
     def __post_init__(self) -> None:
         if self.judgments is not None and self.judgments < 1:
-            raise SettingError(f"ask for 1 judgment or more, not {self.judgments}")
+            raise SettingError(f"judgments must be at least 1, got {self.judgments}")
         if self.until_width is not None and not self.until_width > 0:
-            raise SettingError(f"until_width={self.until_width} is to be above 0, in logits")
+            raise SettingError(f"until_width must be above 0 (in logits), got {self.until_width}")
 
     @property
     def stops(self) -> bool:
-        """Whether there is a rule to stop by."""
+        """Whether there is a stopping rule."""
         return self.until_width is not None or self.until_against is not None
 
 
-def plan(
+def make_plan(
     judge: PairJudge | None,
     judgments: int | None,
     until_width: float | None,
     until_against: str | None,
     out: str | Path | None,
     seed: int,
-) -> Plan | None:
-    """What to ask a judge; ``None`` where nothing is to be asked."""
+) -> JudgingPlan | None:
+    """Return the plan for a judge, or ``None`` if ``judgments`` is 0.
+
+    Raises:
+        SettingError: The settings contradict each other.
+    """
     stops = until_width is not None or until_against is not None
     if judgments == 0:
         if stops or out is not None:
-            raise SettingError("a rule to stop, or out=, goes with judge= and judgments= above 0")
+            raise SettingError(
+                "until_width=, until_against= and out= need judge= and judgments= above 0"
+            )
         return None
     if judge is None:
-        raise SettingError(f"judgments={judgments} takes a judge: give judge=PairwiseJudge(...)")
-    return Plan(judge, judgments, until_width, until_against, out, seed)
+        raise SettingError(f"judgments={judgments} needs a judge: pass judge=PairwiseJudge(...)")
+    return JudgingPlan(judge, judgments, until_width, until_against, out, seed)
 
 
-class Field(NamedTuple):
-    """The anchors as a leaderboard has them.
+class AnchorSet(NamedTuple):
+    """The anchors of a leaderboard.
 
     Attributes:
-        runs: their responses, by the names that the ranking shows.
-        anchors: their logits, and what is uncertain of them; a row a cluster of ``clusters``.
-        query_ids: of the dataset first, and others on which anchors were judged.
-        cluster: of each of these queries, its place in ``clusters``.
-        clusters: their names.
-        confidence: that each is better than each.
-        degrees: of freedom behind that; infinite where draws say it.
-        draws: logits as they may be, ``(draws, anchors)``; NaN where nothing says how sure.
+        runs: Their responses, by the names that the ranking shows.
+        anchors: Their logits with the uncertainty; ``influence`` has a row per cluster.
+        query_ids: Queries of the dataset, followed by other queries on which anchors were judged.
+        cluster: Index into ``clusters`` of each query.
+        clusters: Cluster names.
+        confidence: Confidence that each anchor is better than each.
+        degrees: Degrees of freedom of the confidence; infinite if it comes from draws.
+        draws: Draws of the logits, ``(draws, anchors)``; NaN if the uncertainty is not known.
     """
 
     runs: Mapping[str, Run]
@@ -118,14 +124,14 @@ class Field(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Told:
-    """What came of asking.
+class JudgedPlacement:
+    """The result of judging a model against anchors.
 
     Attributes:
-        placement: of the model.
-        judged: votes and verdicts.
-        widened: how much wider than otherwise its interval is, for looking several times.
-        notes: what to say of it.
+        placement: Placement of the model.
+        judged: Votes and verdicts.
+        widened: Factor by which the interval is wider because of several checks for stopping.
+        notes: Notes on the placement for the ranking.
     """
 
     placement: Placement
@@ -137,131 +143,163 @@ class Told:
 # The anchors --------------------------------------------------------------------------------------
 
 
-def field_by_fit(runs: Mapping[str, Run], dataset: MirageDataset, fit: BradleyTerryFit) -> Field:
-    """Anchors that were judged: their logits are uncertain by the same queries."""
+def anchors_from_fit(
+    runs: Mapping[str, Run], dataset: MirageDataset, fit: BradleyTerryFit
+) -> AnchorSet:
+    """Return judged anchors, whose logits are uncertain because queries are a sample."""
     query_ids = tuple(dict.fromkeys((*dataset.query_ids, *fit.query_ids)))
-    cluster, names = _clusters(dataset, query_ids)
+    cluster, names = _cluster_codes(dataset, query_ids)
     rows = np.zeros((len(query_ids), len(fit.models)))
-    besides = fit.uncertainty
+    remaining_covariance = fit.uncertainty
     if fit.influence is not None:
-        places = _places(query_ids)
-        rows[[places[query_id] for query_id in fit.query_ids]] = fit.influence
-        besides = fit.uncertainty - fit.covariance
+        row_of_query = _positions(query_ids)
+        rows[[row_of_query[query_id] for query_id in fit.query_ids]] = fit.influence
+        remaining_covariance = fit.uncertainty - fit.covariance
     columns = [fit.models.index(name) for name in runs]
     anchors = Anchors(
         fit.logits[columns],
         cluster_sums(cluster, rows[:, columns]),
-        np.nan_to_num(besides[np.ix_(columns, columns)]),
+        np.nan_to_num(remaining_covariance[np.ix_(columns, columns)]),
     )
-    certain = fit.confidences[np.ix_(columns, columns)]
+    confidence = fit.confidences[np.ix_(columns, columns)]
     draws = fit.draws(DRAWS)[:, columns]
-    return Field(runs, anchors, query_ids, cluster, names, certain, fit.degrees, draws)
+    return AnchorSet(runs, anchors, query_ids, cluster, names, confidence, fit.degrees, draws)
 
 
-def field_by_draws(
+def anchors_from_draws(
     runs: Mapping[str, Run], dataset: MirageDataset, logits: Floats, draws: Floats
-) -> Field:
-    """Anchors whose logits come with draws, ``(draws, anchors)``, in the order of the runs."""
+) -> AnchorSet:
+    """Return anchors with draws of their logits, ``(draws, anchors)``, in the order of the runs."""
     query_ids = dataset.query_ids
-    cluster, names = _clusters(dataset, query_ids)
+    cluster, names = _cluster_codes(dataset, query_ids)
     influence = np.zeros((len(names), len(logits)))
     covariance = np.atleast_2d(np.cov(draws.T)) if len(draws) > 1 else np.zeros((len(logits),) * 2)
-    anchors, certain = Anchors(logits, influence, covariance), confidences_by_draws(draws)
-    return Field(runs, anchors, query_ids, cluster, names, certain, np.inf, draws)
+    anchors, confidence = Anchors(logits, influence, covariance), confidences_by_draws(draws)
+    return AnchorSet(runs, anchors, query_ids, cluster, names, confidence, np.inf, draws)
 
 
-def _clusters(dataset: MirageDataset, query_ids: Sequence[str]) -> tuple[Ints, tuple[str, ...]]:
-    """The cluster of each query, and the names of these."""
-    known = clusters_of(dataset)
-    names = dict.fromkeys(cluster_names(query_ids, known))
-    return cluster_codes(query_ids, known), tuple(names)
+def _cluster_codes(
+    dataset: MirageDataset, query_ids: Sequence[str]
+) -> tuple[Ints, tuple[str, ...]]:
+    """Return the cluster of each query, and the cluster names."""
+    clusters = clusters_of(dataset)
+    names = dict.fromkeys(cluster_names(query_ids, clusters))
+    return cluster_codes(query_ids, clusters), tuple(names)
 
 
-# Asking -------------------------------------------------------------------------------------------
+# Judging ------------------------------------------------------------------------------------------
 
 
 def pairs_for(
     dataset: MirageDataset, run: Run, runs: Mapping[str, Run], judgments: int | None, seed: int
 ) -> tuple[list[Pair], Sample, tuple[Skipped, ...]]:
-    """The pairs to put to a judge, in the order to ask, and those that nobody can judge."""
+    """Return the pairs for a judge in the order to ask, their sample, and the skipped pairs.
+
+    Args:
+        dataset: The queries.
+        run: Run of the model.
+        runs: Runs of the anchors by name.
+        judgments: Number of pairs; ``None`` for all.
+        seed: Random seed.
+    """
     contest = Contest(dataset, [run, *runs.values()])
-    everyone = [Pair(id_, run.model, name) for id_ in dataset.query_ids for name in runs]
-    possible, skipped = contest.sort_out(everyone)
-    grid = np.zeros((len(dataset), len(runs)), dtype=bool)
-    rows, columns = _places(dataset.query_ids), _places(runs)
+    all_pairs = [Pair(id_, run.model, name) for id_ in dataset.query_ids for name in runs]
+    possible, skipped = contest.sort_out(all_pairs)
+    can_be_judged = np.zeros((len(dataset), len(runs)), dtype=bool)
+    rows, columns = _positions(dataset.query_ids), _positions(runs)
     for pair in possible:
-        grid[rows[pair.query_id], columns[pair.model_b]] = True
-    drawn = sample(grid, grid.size if judgments is None else judgments, seed=seed)
-    swaps = np.random.default_rng([seed, 1]).random(grid.shape) < 0.5
+        can_be_judged[rows[pair.query_id], columns[pair.model_b]] = True
+    pair_sample = sample(
+        can_be_judged, can_be_judged.size if judgments is None else judgments, seed=seed
+    )
+    swaps = np.random.default_rng([seed, 1]).random(can_be_judged.shape) < 0.5
     names = list(runs)
     pairs = []
-    for query, anchor in zip(drawn.query.tolist(), drawn.anchor.tolist(), strict=True):
+    for query, anchor in zip(pair_sample.query.tolist(), pair_sample.anchor.tolist(), strict=True):
         pair = Pair(dataset.query_ids[query], run.model, names[anchor])
         pairs.append(pair.swapped if swaps[query, anchor] else pair)
-    return pairs, drawn, skipped
+    return pairs, pair_sample, skipped
 
 
-def ask(
-    plan: Plan,
+def place_by_judge(
+    plan: JudgingPlan,
     dataset: MirageDataset,
     run: Run,
-    field: Field,
+    anchor_set: AnchorSet,
     predicted: Floats,
     *,
     progress: bool = True,
-) -> Told:
-    """Have pairs judged, and place the model; errors are those of the judge."""
-    pairs, _, skipped = pairs_for(dataset, run, field.runs, plan.judgments, plan.seed)
-    rows, columns = _places(field.query_ids), _places(field.runs)
-    # Nobody is asked about a query that the model failed on: not to answer loses to any answer.
+) -> JudgedPlacement:
+    """Have pairs judged and place the model; errors are those of the judge.
+
+    Args:
+        plan: Number of judgments and stopping rules.
+        dataset: The queries.
+        run: Run of the model.
+        anchor_set: The anchors.
+        predicted: Predicted scores of the model, ``(queries, anchors)``; NaN if not known.
+        progress: Show a progress bar.
+    """
+    pairs, _, skipped = pairs_for(dataset, run, anchor_set.runs, plan.judgments, plan.seed)
+    rows, columns = _positions(anchor_set.query_ids), _positions(anchor_set.runs)
+    # A query that the model failed on is not judged: a failure loses to any answer.
     lost = np.zeros(predicted.shape, dtype=bool)
-    gone = np.isnan(predicted)
-    failed = {id_ for id_ in dataset.query_ids if not _answers(run, id_)}
+    unusable = np.isnan(predicted)
+    failed_ids = {id_ for id_ in dataset.query_ids if not _answers(run, id_)}
     for query_id, _, anchor, _ in map(astuple, skipped):
-        known = query_id in failed and _answers(field.runs[anchor], query_id)
-        (lost if known else gone)[rows[query_id], columns[anchor]] = True
-    predicted = np.where(gone, np.nan, np.where(lost, 0.0, predicted))
-    looks = _looks(len(pairs)) if plan.stops else [len(pairs)]
+        model_failed = query_id in failed_ids and _answers(anchor_set.runs[anchor], query_id)
+        (lost if model_failed else unusable)[rows[query_id], columns[anchor]] = True
+    predicted = np.where(unusable, np.nan, np.where(lost, 0.0, predicted))
+    looks = _look_sizes(len(pairs)) if plan.stops else [len(pairs)]
     level = level_of_looks(plan.level, looks)
-    said = Judged((), (), skipped)
+    judged = Judged((), (), skipped)
     placement = None
     for start, end in zip([0, *looks], looks, strict=False):
         more = plan.judge.judge(
             dataset,
-            [run, *field.runs.values()],
+            [run, *anchor_set.runs.values()],
             pairs[start:end],
             out=plan.out,
             progress=progress,
         )
-        said = Judged((*said.votes, *more.votes), (*said.judgments, *more.judgments), said.skipped)
-        _, drawn, _ = pairs_for(dataset, run, field.runs, end, plan.seed)
-        verdicts = np.where(lost, 0.0, _verdicts(said, run.model, rows, columns))
-        chance = np.zeros(verdicts.shape)
-        came = np.count_nonzero(~np.isnan(verdicts) & ~lost) / end  # some votes fail
-        chance[: len(dataset)] = drawn.probability * came
-        chance[lost] = 1.0
-        placement = place(
-            verdicts, predicted, chance, field.anchors, cluster=field.cluster, level=level
+        judged = Judged(
+            (*judged.votes, *more.votes), (*judged.judgments, *more.judgments), judged.skipped
         )
-        if plan.stops and _enough(plan, placement, field, level):
+        _, pair_sample, _ = pairs_for(dataset, run, anchor_set.runs, end, plan.seed)
+        verdicts = np.where(lost, 0.0, _verdicts(judged, run.model, rows, columns))
+        probability = np.zeros(verdicts.shape)
+        # Some votes fail, which lowers the probability that a pair has a verdict.
+        vote_rate = np.count_nonzero(~np.isnan(verdicts) & ~lost) / end
+        probability[: len(dataset)] = pair_sample.probability * vote_rate
+        probability[lost] = 1.0
+        placement = place(
+            verdicts,
+            predicted,
+            probability,
+            anchor_set.anchors,
+            cluster=anchor_set.cluster,
+            level=level,
+        )
+        if plan.stops and _can_stop(plan, placement, anchor_set, level):
             break
     assert placement is not None
-    widened = _t(level, placement.degrees) / _t(plan.level, placement.degrees)
-    asked = placement.judgments - int(np.count_nonzero(lost)), end
-    return Told(
+    widened = _t_quantile(level, placement.degrees) / _t_quantile(plan.level, placement.degrees)
+    judgment_counts = placement.judgments - int(np.count_nonzero(lost)), end
+    return JudgedPlacement(
         placement,
-        said,
+        judged,
         widened,
-        tuple(_notes(run.model, placement, asked, len(looks), len(failed))),
+        tuple(_notes(run.model, placement, judgment_counts, len(looks), len(failed_ids))),
     )
 
 
-def _places(names: Iterable[str]) -> dict[str, int]:
-    return {name: place for place, name in enumerate(names)}
+def _positions(names: Iterable[str]) -> dict[str, int]:
+    """Return the index of each name."""
+    return {name: position for position, name in enumerate(names)}
 
 
-def _looks(pairs: int) -> list[int]:
-    """After how many pairs to look whether to stop; not before there could be an interval."""
+def _look_sizes(pairs: int) -> list[int]:
+    """Return the numbers of pairs after which to check for stopping, once an interval can exist."""
     step = max(FEWEST, -(-pairs // LOOKS))
     return [*range(step, pairs, step), pairs]
 
@@ -269,102 +307,126 @@ def _looks(pairs: int) -> list[int]:
 def _verdicts(
     judged: Judged, model: str, rows: Mapping[str, int], columns: Mapping[str, int]
 ) -> Floats:
-    """What the model got, the mean where several judges said it; NaN where none did."""
+    """Return the model's score per pair, the mean over judges; NaN without a verdict."""
     total, count = np.zeros((2, len(rows), len(columns)))
     for judgment in judged:
-        ahead = judgment.model_a == model
-        other = judgment.model_b if ahead else judgment.model_a
-        score = 0.5 if judgment.verdict == "tie" else float((judgment.verdict == "a") == ahead)
+        is_model_a = judgment.model_a == model
+        other = judgment.model_b if is_model_a else judgment.model_a
+        score = 0.5 if judgment.verdict == "tie" else float((judgment.verdict == "a") == is_model_a)
         total[rows[judgment.query_id], columns[other]] += score
         count[rows[judgment.query_id], columns[other]] += 1
     return np.where(count > 0, total / np.maximum(count, 1), np.nan)
 
 
-def _enough(plan: Plan, placement: Placement, field: Field, level: float) -> bool:
+def _can_stop(plan: JudgingPlan, placement: Placement, anchor_set: AnchorSet, level: float) -> bool:
+    """Return whether a stopping rule is met."""
     low, high = placement.interval
     if plan.until_width is not None and high - low <= plan.until_width:
         return True
     if plan.until_against is None or placement.clusters < FEWEST:
         return False
-    other = list(field.runs).index(plan.until_against)
-    sure = confidence(field, [Told(placement, Judged((), ()), 1.0)])[-1, other]
-    return bool(max(sure, 1 - sure) > (1 + level) / 2)
+    other = list(anchor_set.runs).index(plan.until_against)
+    p_better = joint_confidence(anchor_set, [JudgedPlacement(placement, Judged((), ()), 1.0)])[
+        -1, other
+    ]
+    return bool(max(p_better, 1 - p_better) > (1 + level) / 2)
 
 
-def _t(level: float, degrees: float) -> float:
+def _t_quantile(level: float, degrees: float) -> float:
+    """Return the quantile of Student's t for a two-sided interval."""
     from scipy.special import stdtrit
 
     return float(stdtrit(max(degrees, 1), (1 + level) / 2))
 
 
 def _answers(run: Run, query_id: str) -> bool:
+    """Return whether the run has a response without an error to the query."""
     response = run.get(query_id)
     return response is not None and response.error is None
 
 
 def _notes(
-    model: str, placement: Placement, asked: tuple[int, int], looks: int, failed: int
+    model: str, placement: Placement, judgment_counts: tuple[int, int], looks: int, failed: int
 ) -> Iterator[str]:
-    came, wanted = asked
-    more = f" (of {wanted} that were asked for)" if came < wanted else ""
+    """Yield notes on the placement of a model."""
+    received, requested = judgment_counts
+    more = f" (of {requested} requested)" if received < requested else ""
     worth = f"; with predictions worth {placement.worth:.0f}" if placement.tuning > 0 else ""
     yield (
-        f"{model} is placed by {came} judgments{more} on {placement.queries - failed} "
+        f"{model} is placed by {received} judgments{more} on {placement.queries - failed} "
         f"queries{worth}"
     )
     if failed:
-        yield f"{model}: {failed} queries without an answer are lost to every anchor"
+        yield f"{model}: {failed} queries without an answer count as lost to every anchor"
     if looks > 1:
-        yield f"{model}: the interval is wider for {looks} looks at whether to stop"
+        yield (
+            f"{model}: the interval is wider because the stopping rule is checked up to {looks} "
+            "times"
+        )
     if placement.clusters < FEWEST:
-        what = "clusters of " * (placement.clusters < placement.queries)
-        yield f"{model}: fewer than {FEWEST} judged {what}queries give no interval"
+        unit = "clusters of " * (placement.clusters < placement.queries)
+        yield f"{model}: no interval, because fewer than {FEWEST} {unit}queries were judged"
     elif placement.open_variance:
         yield (
-            f"{model}: judgments went all one way, so how far it is from the others is not known, "
+            f"{model}: all judgments went one way, so its distance from the others is not known, "
             "and its logit has no interval"
         )
 
 
-# What follows -------------------------------------------------------------------------------------
+# Results ------------------------------------------------------------------------------------------
 
 
-def confidence(field: Field, told: Sequence[Told]) -> Floats:
-    """That each anchor and placed model, in this order, is better than each."""
-    count, placed = len(field.anchors.logits), [_widened(one) for one in told]
-    logits = np.array([*field.anchors.logits, *(one.logit for one in placed)])
-    covariance = joint_covariance(field.anchors, placed)
-    own = np.diag(covariance)
-    errors = np.sqrt(np.maximum(own[:, None] + own - 2 * covariance, 0))
-    least = np.array([field.degrees] * count + [one.degrees for one in placed], dtype=np.float64)
-    degrees = np.minimum(least[:, None], least)
+def joint_confidence(anchor_set: AnchorSet, judged_placements: Sequence[JudgedPlacement]) -> Floats:
+    """Return the confidence that each model is better than each: anchors, then placed models."""
+    count, placed = (
+        len(anchor_set.anchors.logits),
+        [_widened_placement(placement) for placement in judged_placements],
+    )
+    logits = np.array([*anchor_set.anchors.logits, *(placement.logit for placement in placed)])
+    covariance = joint_covariance(anchor_set.anchors, placed)
+    variances = np.diag(covariance)
+    errors = np.sqrt(np.maximum(variances[:, None] + variances - 2 * covariance, 0))
+    degrees_by_model = np.array(
+        [anchor_set.degrees] * count + [placement.degrees for placement in placed], dtype=np.float64
+    )
+    degrees = np.minimum(degrees_by_model[:, None], degrees_by_model)
     p = p_better_by_t(logits[:, None] - logits, errors, degrees)
-    p[:count, :count] = field.confidence
+    p[:count, :count] = anchor_set.confidence
     np.fill_diagonal(p, 0.5)
     return p
 
 
-def draws_of(field: Field, told: Sequence[Told], *, seed: int = 0) -> Floats:
-    """Logits of anchors and placed models as they may be, ``(draws, models)``.
+def joint_draws(
+    anchor_set: AnchorSet, judged_placements: Sequence[JudgedPlacement], *, seed: int = 0
+) -> Floats:
+    """Draw logits of anchors and placed models jointly, ``(draws, models)``.
 
-    Those on the same queries, as in several languages, belong together: by
-    :func:`mirage.statistics.clusters.multipliers`, as :meth:`mirage.arena.BradleyTerryFit.draws`.
+    Draws on the same queries, for instance in several languages, share their random numbers
+    (:func:`mirage.statistics.clusters.multipliers`), as in
+    :meth:`mirage.arena.BradleyTerryFit.draws`.
+
+    Args:
+        anchor_set: The anchors.
+        judged_placements: The placed models.
+        seed: Random seed.
     """
-    moved = field.draws - field.anchors.logits
-    columns = [field.draws]
-    lots = multipliers(field.clusters, len(moved), seed=seed)
-    for number, one in enumerate(map(_widened, told)):
+    anchor_errors = anchor_set.draws - anchor_set.anchors.logits
+    columns = [anchor_set.draws]
+    cluster_multipliers = multipliers(anchor_set.clusters, len(anchor_errors), seed=seed)
+    for number, placement in enumerate(map(_widened_placement, judged_placements)):
         rng = np.random.default_rng([seed, number])
-        scale = np.sqrt(rng.chisquare(max(one.degrees, 1), len(moved)) / max(one.degrees, 1))
-        besides = rng.standard_normal(len(moved)) * np.sqrt(one.open_variance)
-        own = (lots @ one.errors + besides) / scale
-        columns.append((one.logit + moved @ one.leverage + own)[:, None])
+        scale = np.sqrt(
+            rng.chisquare(max(placement.degrees, 1), len(anchor_errors)) / max(placement.degrees, 1)
+        )
+        open_errors = rng.standard_normal(len(anchor_errors)) * np.sqrt(placement.open_variance)
+        own_errors = (cluster_multipliers @ placement.errors + open_errors) / scale
+        columns.append((placement.logit + anchor_errors @ placement.leverage + own_errors)[:, None])
     return np.concatenate(columns, axis=1)
 
 
-def _widened(one: Told) -> Placement:
-    """The placement with the errors that its interval has, which may be wider for looks."""
-    return one.placement._replace(
-        errors=one.placement.errors * one.widened,
-        open_variance=one.placement.open_variance * one.widened**2,
+def _widened_placement(judged: JudgedPlacement) -> Placement:
+    """Return the placement with errors that match its interval, which several checks widen."""
+    return judged.placement._replace(
+        errors=judged.placement.errors * judged.widened,
+        open_variance=judged.placement.open_variance * judged.widened**2,
     )

@@ -1,4 +1,4 @@
-"""What the MIRAGE-Bench paper publishes (arXiv 2410.13716, Tables 7 and 8, Figure 4)."""
+"""Results published in the MIRAGE-Bench paper (arXiv 2410.13716, Tables 7 and 8, Figure 4)."""
 
 from __future__ import annotations
 
@@ -16,18 +16,20 @@ __all__ = ["published_ranking"]
 
 
 def published_ranking(language: str) -> Ranking:
-    """The paper's ranking of 19 LLMs in a language; see :meth:`mirage.Leaderboard.published`."""
+    """Return the paper's ranking of 19 LLMs; see :meth:`mirage.Leaderboard.published`."""
     code = Language.of(language).code
     source = resources.files("mirage") / "data" / "published" / "mirage_bench.json"
     figures = json.loads(source.read_text(encoding="utf-8"))
     models, columns = figures["models"], figures["languages"][code]
     logits = columns.get("logit", [math.nan] * len(models))
     offsets = columns.get("ci95", [(math.nan, math.nan)] * len(models))
-    # The paper's ranks contradict its logits here and there, so they serve only without logits.
-    places = ranks(np.array(logits)).tolist() if "logit" in columns else columns["judge_rank"]
+    # Some of the paper's ranks contradict its logits, so they are used only without logits.
+    rank_numbers = ranks(np.array(logits)).tolist() if "logit" in columns else columns["judge_rank"]
     entries = [  # the paper prints ends as distances from the logit, all to three decimals
         Entry(rank, model, logit, (round(logit + low, 3), round(logit + high, 3)), anchor=True)
-        for model, logit, (low, high), rank in zip(models, logits, offsets, places, strict=True)
+        for model, logit, (low, high), rank in zip(
+            models, logits, offsets, rank_numbers, strict=True
+        )
     ]
     errata = figures["errata"]
     return Ranking(

@@ -1,4 +1,4 @@
-"""The features that a board of real systems is learnt from where none are named."""
+"""Default features of a leaderboard of real systems."""
 
 from __future__ import annotations
 
@@ -8,11 +8,14 @@ from mirage.features import FeatureSuite
 __all__ = ["offline_suite"]
 
 TASTES = ("reference_recall", "answer_char3", "answer_length")
-"""What judges are swayed by; in the judging of the bundled boards no taste had a part."""
+"""Features that influence judges beside quality; the bundled boards were judged without them."""
 
 
 def offline_suite(dataset: MirageDataset) -> FeatureSuite:
-    """The features of a dataset that need no model: the offline ones, wording and length."""
+    """Return the offline features, wording and length that this dataset supports.
+
+    None of them needs a model.
+    """
     suite = FeatureSuite.offline(dataset.language)
     for name in TASTES:
         suite += name

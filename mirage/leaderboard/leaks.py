@@ -1,11 +1,11 @@
-"""How far a system climbs that knows what is measured, and knows no answer.
+"""Audit of how high systems can rank that optimise the features without answering.
 
-Near-perfect scores have been reached in shared tasks by systems that knew how they would be
-measured (Dietz et al. 2026, arXiv 2601.13227), and a null model has won most comparisons of a
-leaderboard (Zheng et al. 2024, arXiv 2410.07137). The optimisers here see what a system sees,
-question and passages, and write for the features: they cite everything, repeat the question, copy
-passages, list every name and number. None of them reads anything. What climbs above half of a
-board's own systems, and is not said to be unlike them, is a leak.
+Systems that knew how they would be measured reached near-perfect scores in shared tasks (Dietz et
+al. 2026, arXiv 2601.13227), and a null model won most comparisons of a leaderboard (Zheng et al.
+2024, arXiv 2410.07137). The optimisers here get the same input as a system, question and passages,
+and write text that raises features: they cite everything, repeat the question, copy passages, or
+list every name and number. None of them interprets the question. An optimiser is a leak if it ranks
+above half of a board's own systems and the board does not flag it as unlike them.
 """
 
 from __future__ import annotations
@@ -27,21 +27,23 @@ from mirage.text import split_sentences, tokenize
 __all__ = ["OPTIMISERS", "Leak", "LeakAudit", "leak_audit"]
 
 NAME = "optimiser/"
+"""Prefix of the optimisers' names in a ranking."""
 
 MOST = 25
-"""Words of a list of keywords."""
+"""Number of words in a list of keywords."""
 
 
 class Leak(NamedTuple):
-    """Where one optimiser stands.
+    """The rank of one optimiser.
 
     Attributes:
-        optimiser: its name; what it does is the docstring of its function in :data:`OPTIMISERS`.
-        rank: among the board's own systems, it alone beside them.
-        logit: that the board gives it.
-        interval: lower and upper end for the logit.
-        above: the share of the board's own systems that it stands above.
-        unfamiliar: how the board says that it is unlike them; empty where it says nothing.
+        optimiser: Its name; the docstring of its function in :data:`OPTIMISERS` describes it.
+        rank: Rank among the board's own systems, without the other optimisers.
+        logit: Logit on the board.
+        interval: Lower and upper end of the logit's interval.
+        above: Share of the board's own systems with a lower logit.
+        unfamiliar: How the board describes the difference to its own systems; empty if it flags
+            none.
     """
 
     optimiser: str
@@ -53,18 +55,18 @@ class Leak(NamedTuple):
 
     @property
     def leaks(self) -> bool:
-        """Whether it stands above half of the board's own systems and is not said to be unlike."""
+        """Whether it ranks above half of the board's own systems and is not flagged as unlike."""
         return self.above > 0.5 and not self.unfamiliar
 
 
 @dataclass(frozen=True, eq=False)
 class LeakAudit(Printed, Rows[Leak]):
-    """How far optimisers climb on a board, the highest first; prints as a table.
+    """Ranks of optimisers on a board, highest first; prints as a table.
 
     Attributes:
-        rows: the optimisers.
-        language: of the board.
-        median: the logit of the middle one of the board's own systems.
+        rows: One row per optimiser.
+        language: Language of the board.
+        median: Median logit of the board's own systems.
     """
 
     language: str
@@ -72,7 +74,7 @@ class LeakAudit(Printed, Rows[Leak]):
 
     @property
     def leaks(self) -> tuple[Leak, ...]:
-        """The optimisers that stand above half of the board's own systems, unnoticed."""
+        """The optimisers that rank above half of the board's own systems without being flagged."""
         return tuple(row for row in self if row.leaks)
 
     def _tables(self) -> tuple[Table]:
@@ -89,8 +91,8 @@ class LeakAudit(Printed, Rows[Leak]):
             for row in self
         )
         header = ("optimiser", "rank", "logit", "95 % interval", "above", "unlike", "")
-        note = f"The middle one of the board's own systems has the logit {self.median:.2f}."
-        title = f"Systems that know what is measured, and no answer ({self.language})"
+        note = f"The median logit of the board's own systems is {self.median:.2f}."
+        title = f"Systems that optimise the features without answering ({self.language})"
         return (Table(title, header, cells, notes=(note,), name=0).filled(),)
 
 
@@ -101,62 +103,68 @@ def leak_audit(
     n_jobs: int = 1,
     progress: bool = True,
 ) -> LeakAudit:
-    """Rank systems on a board that know what it measures, and no answer.
+    """Rank optimisers on a board: systems that raise the features without answering.
 
     Args:
-        board: a bundled one, or one of your own.
-        optimisers: functions from a query to a response, by name; by default :data:`OPTIMISERS`.
-        n_jobs: processes that compute features, as in joblib.
-        progress: show bars.
+        board: A bundled leaderboard, or one of your own.
+        optimisers: Functions from a query to a response, by name; :data:`OPTIMISERS` by default.
+        n_jobs: Number of processes that compute features, as in joblib.
+        progress: Show progress bars on stderr, if stderr is a terminal.
+
+    Returns:
+        The ranks of the optimisers, which print as a table.
 
     Raises:
-        FeatureError: a feature of the board cannot be computed on what they write.
-        SettingError: the board is judged by something that has to be asked.
+        FeatureError: A feature of the board cannot be computed on the optimisers' texts.
+        SettingError: The ranking needs a judge.
     """
     chosen = OPTIMISERS if optimisers is None else optimisers
     systems = {NAME + name: function for name, function in chosen.items()}
     ranking = board.rank_all(systems, n_jobs=n_jobs, progress=progress)
-    own = [entry.logit for entry in ranking if entry.model not in systems]
+    board_logits = [entry.logit for entry in ranking if entry.model not in systems]
     rows = [
         Leak(
             entry.model.removeprefix(NAME),
-            1 + sum(logit > entry.logit for logit in own),
+            1 + sum(logit > entry.logit for logit in board_logits),
             entry.logit,
             entry.interval,
-            sum(logit < entry.logit for logit in own) / len(own),
+            sum(logit < entry.logit for logit in board_logits) / len(board_logits),
             entry.unfamiliar,
         )
         for entry in ranking
         if entry.model in systems
     ]
     rows.sort(key=lambda row: (-row.logit, row.optimiser))
-    return LeakAudit(tuple(rows), board.dataset.language, median(own))
+    return LeakAudit(tuple(rows), board.dataset.language, median(board_logits))
 
 
-# What optimisers write ----------------------------------------------------------------------------
+# Optimisers ---------------------------------------------------------------------------------------
 
 
 def _response(text: str) -> str:
+    """Return the text as a response with both sections."""
     return f"##Reason: {text}\n##Answer: {text}"
 
 
-def _cited(passages: Sequence[Passage]) -> str:
+def _citations(passages: Sequence[Passage]) -> str:
+    """Return a citation of each passage."""
     return " ".join(f"[{passage.id}]" for passage in passages)
 
 
-def _all_cited(query: Query, text: str) -> str:
-    return _response(f"{text} {_cited(query.passages)}")
+def _response_citing_all(query: Query, text: str) -> str:
+    """Return the text as a response that cites every passage."""
+    return _response(f"{text} {_citations(query.passages)}")
 
 
 def _sentences(query: Query) -> Iterator[tuple[str, str]]:
-    """Each sentence of the passages, and the passage's id."""
+    """Yield each sentence of the passages with the passage's id."""
     for passage in query.passages:
         for sentence in split_sentences(passage.text, query.language):
             yield sentence, passage.id
 
 
-def _nearest(query: Query) -> list[tuple[str, str]]:
-    """The sentences by how many words of the question they have."""
+def _sentences_by_overlap(query: Query) -> list[tuple[str, str]]:
+    """Return the sentences of the passages, those with most words of the question first."""
     words = set(tokenize(query.text, query.language))
     return sorted(
         _sentences(query),
@@ -165,80 +173,83 @@ def _nearest(query: Query) -> list[tuple[str, str]]:
 
 
 def _numbers(query: Query) -> list[str]:
-    found = (n for p in query.passages for n in re.findall(r"\d[\d.,]*\d|\d", p.text))
-    return list(dict.fromkeys(found))
+    """Return the distinct numbers in the passages."""
+    matches = (n for p in query.passages for n in re.findall(r"\d[\d.,]*\d|\d", p.text))
+    return list(dict.fromkeys(matches))
 
 
 def null(query: Query) -> str:  # noqa: ARG001 - it reads nothing
-    """Both sections, empty."""
+    """Return both sections, empty."""
     return _response("")
 
 
 def echo(query: Query) -> str:
-    """The question, citing every passage."""
-    return _all_cited(query, query.text)
+    """Return the question, citing every passage."""
+    return _response_citing_all(query, query.text)
 
 
 def first_passage(query: Query) -> str:
-    """The first passage, whole."""
+    """Return the first passage in full."""
     return _response("".join(f"{p.text} [{p.id}]" for p in query.passages[:1]))
 
 
 def everything(query: Query) -> str:
-    """Every passage, whole, each cited."""
+    """Return every passage in full, each cited."""
     return _response(" ".join(f"{p.text} [{p.id}]" for p in query.passages))
 
 
 def splice(query: Query) -> str:
-    """The first sentence of each passage."""
+    """Return the first sentence of each passage."""
     starts = (split_sentences(p.text, query.language)[:1] for p in query.passages)
     parts = zip(starts, query.passages, strict=True)
     return _response(" ".join(f"{text} [{p.id}]" for texts, p in parts for text in texts))
 
 
 def nearest_sentence(query: Query) -> str:
-    """The sentence that has most of the question's words."""
-    return _response(" ".join(f"{text} [{id_}]" for text, id_ in _nearest(query)[:1]))
+    """Return the sentence with most of the question's words."""
+    return _response(" ".join(f"{text} [{id_}]" for text, id_ in _sentences_by_overlap(query)[:1]))
 
 
 def nearest_sentences(query: Query) -> str:
-    """The three sentences that have most of the question's words."""
-    return _response(" ".join(f"{text} [{id_}]" for text, id_ in _nearest(query)[:3]))
+    """Return the three sentences with most of the question's words."""
+    return _response(" ".join(f"{text} [{id_}]" for text, id_ in _sentences_by_overlap(query)[:3]))
 
 
 def keywords(query: Query) -> str:
-    """The words that most passages have."""
+    """Return the words that occur in most passages."""
     words = Counter(w for p in query.passages for w in set(tokenize(p.text, query.language)))
-    return _all_cited(query, " ".join(sorted(words, key=lambda w: (-words[w], w))[:MOST]))
+    return _response_citing_all(query, " ".join(sorted(words, key=lambda w: (-words[w], w))[:MOST]))
 
 
 def numbers(query: Query) -> str:
-    """Every number of the passages."""
-    return _all_cited(query, ", ".join(_numbers(query)))
+    """Return every number in the passages."""
+    return _response_citing_all(query, ", ".join(_numbers(query)))
 
 
 def titles(query: Query) -> str:
-    """The title of every passage."""
-    return _all_cited(query, ", ".join(p.title for p in query.passages if p.title))
+    """Return the title of every passage."""
+    return _response_citing_all(query, ", ".join(p.title for p in query.passages if p.title))
 
 
 def sentences_with_numbers(query: Query) -> str:
-    """Every sentence that has a number."""
-    return _all_cited(query, " ".join(s for s, _ in _sentences(query) if re.search(r"\d", s)))
+    """Return every sentence that contains a number."""
+    return _response_citing_all(
+        query, " ".join(s for s, _ in _sentences(query) if re.search(r"\d", s))
+    )
 
 
 def hedge(query: Query) -> str:
-    """The nearest sentence, every number, every title and the question, in one."""
-    text = " ".join(sentence for sentence, _ in _nearest(query)[:1])
+    """Return the nearest sentence, every number, every title and the question."""
+    text = " ".join(sentence for sentence, _ in _sentences_by_overlap(query)[:1])
     names = ", ".join(p.title for p in query.passages if p.title)
-    return _all_cited(query, f"{text} {', '.join(_numbers(query))} {names} {query.text}")
+    return _response_citing_all(query, f"{text} {', '.join(_numbers(query))} {names} {query.text}")
 
 
 def shuffled(query: Query) -> str:
-    """Six sentences of the passages, at random."""
+    """Return six sentences of the passages in random order."""
     texts = [sentence for sentence, _ in _sentences(query)]
     random.Random(query.id).shuffle(texts)
-    return _all_cited(query, " ".join(texts[:6]))
+    return _response_citing_all(query, " ".join(texts[:6]))
 
 
 OPTIMISERS: Mapping[str, Callable[[Query], str]] = {
@@ -259,4 +270,4 @@ OPTIMISERS: Mapping[str, Callable[[Query], str]] = {
         shuffled,
     )
 }
-"""Systems that write for the features, by name."""
+"""Systems that optimise the features without answering, by name."""

@@ -1,7 +1,7 @@
-"""The benchmark's own arena, from the hub, and the surrogate that is trained on it.
+"""The arena of MIRAGE-Bench, read from the hub, and the surrogate trained on it.
 
-Its models are those that the judge compared (19 LLMs, by GPT-4o), and what is learnt are their
-logits in 200 tournaments of 100 queries (MIRAGE-Bench, arXiv 2410.13716).
+Its models are those that the judge compared (19 LLMs, by GPT-4o). The surrogate learns their logits
+in 200 tournaments of 100 queries (MIRAGE-Bench, arXiv 2410.13716).
 """
 
 from __future__ import annotations
@@ -44,10 +44,10 @@ __all__ = ["Benchmark", "Surrogate", "load", "published_tables", "surrogate"]
 
 TOURNAMENTS, QUERIES_DRAWN = 200, 100
 HELD_OUT, SPLITS = 2, 20
-"""The validation that goes into the provenance: models held out at a time, and how often."""
+"""Validation in the provenance: number of models held out at a time, and number of splits."""
 
 PAPER = "forest"
-"""The paper's estimator, which every other one is shown beside."""
+"""The paper's estimator, to which every other estimator is compared."""
 
 ARTIFACT, PROVENANCE = "surrogate.npz", "provenance.json"
 
@@ -55,16 +55,16 @@ _LOG = logger("mirage.hub")
 
 
 class Benchmark(NamedTuple):
-    """One language of MIRAGE-Bench.
+    """The data of MIRAGE-Bench in one language.
 
     Attributes:
-        dataset: its queries, with GPT-4's outputs as references.
-        runs: the recorded outputs by model; two models more than were judged.
-        tables: the published feature values by model, under this library's names; NaN where the
-            data has none.
-        counted: the same, with 0 where the data has none of a response, as the paper counts.
-        judgments: the verdicts of one judge.
-        revisions: what was read, by dataset: a commit hash, or the SHA-256 of files on disk.
+        dataset: Its queries, with GPT-4's outputs as references.
+        runs: Recorded outputs by model, including two models that were not judged.
+        tables: Published feature values by model, under this library's names; NaN if the data has
+            no value.
+        counted: The same, with 0 if the data has no value of a response, as the paper counts.
+        judgments: Verdicts of one judge.
+        revisions: Revision of each dataset: a commit hash, or the SHA-256 of files on disk.
     """
 
     dataset: MirageDataset
@@ -76,7 +76,7 @@ class Benchmark(NamedTuple):
 
 
 class Surrogate(NamedTuple):
-    """What a leaderboard of the benchmark consists of; ``provenance`` says where it comes from."""
+    """The parts of a leaderboard of the benchmark; ``provenance`` records their sources."""
 
     dataset: MirageDataset
     suite: FeatureSuite
@@ -95,18 +95,18 @@ def load(
     """Read one language of the benchmark from the hub, or from copies of it.
 
     Args:
-        language: one of the 18.
-        path: a folder with copies of the datasets, to read in place of the hub.
-        revisions: commit hashes by name of the dataset; by default what the first download found.
-        judge: whose judgments; by default GPT-4o's.
-        as_in_paper: without ties, and with the last of several verdicts on a pair alone; see
+        language: One of the 18 languages.
+        path: Folder with copies of the datasets, to read instead of the hub.
+        revisions: Commit hashes by name of the dataset; by default those of the first download.
+        judge: The judge whose judgments are read; GPT-4o by default.
+        as_in_paper: Drop ties, and keep only the last of several verdicts on a pair; see
             :func:`mirage.sources.hub.read_judgments`.
 
     Raises:
-        DatasetError: the hub cannot be reached (says what to run where it can), or a file is not
-            as it should be (names the row).
-        UnknownNameError: no such language, dataset or judge.
-        MissingPackageError: the extra ``hub`` is not installed.
+        DatasetError: The hub cannot be reached (the message gives a command for a machine that
+            can), or a file is wrong (the message gives the row).
+        UnknownNameError: There is no such language, dataset or judge.
+        MissingPackageError: The extra ``hub`` is not installed.
     """
     splits = _splits(language, path, revisions)
     return _read(splits, Language.of(language).code, judge, as_in_paper)
@@ -115,31 +115,31 @@ def load(
 def published_tables(
     outputs: hub.Outputs, language: str, *, absent_is_0: bool = False
 ) -> dict[str, FeatureTable]:
-    """The feature values of the published data by model.
+    """Return the published feature values by model.
 
-    Columns that are no feature of this library are left out, such as the probability that a passage
-    contradicts.
+    Columns that are not features of this library are left out, such as the probability that a
+    passage contradicts the answer.
 
     Args:
-        outputs: what was read.
+        outputs: Outputs read from the hub.
         language: ISO 639-1 code.
-        absent_is_0: count a value that the data lacks of a response as 0, as the benchmark's own
-            code does, for instance where a model cited nothing. Otherwise it is NaN.
+        absent_is_0: Count a missing value of a response as 0, as the benchmark's own code does, for
+            instance if a model cited nothing. Otherwise it is NaN.
 
     Raises:
-        FeatureError: two columns are one feature.
+        FeatureError: Two columns are the same feature.
     """
-    places = [j for j, name in enumerate(outputs.features) if _is_known(name)]
-    names = tuple(canonical_name(outputs.features[j]) for j in places)
+    columns = [column for column, name in enumerate(outputs.features) if _is_library_name(name)]
+    names = tuple(canonical_name(outputs.features[column]) for column in columns)
     tables = {}
-    for model, every in zip(outputs.runs, outputs.values, strict=True):
-        values = every[:, places]
+    for model, published_values in zip(outputs.runs, outputs.values, strict=True):
+        values = published_values[:, columns]
         if absent_is_0:
             answered = [outputs.runs[model].get(id_) is not None for id_ in outputs.query_ids]
             values = np.where(np.isnan(values) & np.array(answered)[:, None], 0.0, values)
         missing = np.argwhere(np.isnan(values)).tolist()
-        why = "the published data has no value"
-        reasons = {(outputs.query_ids[i], names[j]): why for i, j in missing}
+        reason = "the published data has no value"
+        reasons = {(outputs.query_ids[i], names[column]): reason for i, column in missing}
         tables[model] = FeatureTable(model, language, outputs.query_ids, names, values, reasons)
     return tables
 
@@ -157,14 +157,26 @@ def surrogate(
     n_jobs: int = 1,
     progress: bool = False,
 ) -> Surrogate:
-    """The surrogate trained on the benchmark; see :meth:`mirage.Leaderboard.from_hub`.
+    """Return the surrogate trained on the benchmark; see :meth:`mirage.Leaderboard.from_hub`.
 
-    It is kept in the folder ``hub`` of the library's cache, beside a ``provenance.json``, and read
-    from there as long as it would be made from the same: revisions, judge, features, estimator,
-    seed and version of this library. Features that are not the library's own by name (a function,
-    or one with a model behind it) are computed in every call, to see whether they still say the
-    same. The paper's forest is made of the same and kept likewise, so that the provenance says how
-    well both predict models that were held out.
+    It is stored in the folder ``hub`` of the library's cache with a ``provenance.json``. Later
+    calls read it from there if its inputs are the same: revisions, judge, features, estimator, seed
+    and version of this library. Features that this library does not define by name (a function, or
+    a feature with a model) are computed in every call, to check that their values are unchanged.
+    The paper's forest is trained on the same inputs and stored likewise, so the provenance compares
+    how well both predict held-out models.
+
+    Args:
+        suite: The features; by default those of :func:`offline_suite`.
+        language: One of the 18 languages.
+        path: Folder with copies of the datasets, to read instead of the hub.
+        revisions: Commit hashes by name of the dataset; by default those of the first download.
+        judge: The judge whose judgments are used; GPT-4o by default.
+        published: Features whose values are taken from the published data.
+        estimator: Estimator of :class:`~mirage.SurrogateRanker`.
+        seed: Random seed of tournaments and surrogate.
+        n_jobs: Number of processes, as in joblib.
+        progress: Show progress bars on stderr, if stderr is a terminal.
     """
     code = Language.of(language).code
     published = tuple(map(canonical_name, published))
@@ -175,7 +187,7 @@ def surrogate(
         if name not in suite.names:
             raise UnknownNameError("feature of the suite", name, suite.names)
     bench, tables = None, None
-    if not all(_is_ours(item) for item in suite if item.name not in published):
+    if not all(_is_library_feature(item) for item in suite if item.name not in published):
         bench = _read(splits, code, judge)
         tables = _tables(bench, suite, published, n_jobs, progress)
     inputs = {
@@ -192,38 +204,45 @@ def surrogate(
         "mirage": version("mirage-rag"),
     }
     folder = _folder(code, inputs)
-    kept = _kept(folder)
-    if kept is None:
+    cached = _read_cached(folder)
+    if cached is None:
         bench = bench or _read(splits, code, judge)
         tables = tables or _tables(bench, suite, published, n_jobs, progress)
-        beside = {}
+        other_validations = {}
         if estimator != PAPER:
-            for_paper = inputs | {"estimator": PAPER}
-            other = _folder(code, for_paper)
-            _, of_paper = _kept(other) or _made(other, for_paper, bench.judgments, tables, n_jobs)
-            beside = {PAPER: of_paper["validation"]}
-        kept = _made(folder, inputs, bench.judgments, tables, n_jobs, beside)
-    ranker, provenance = kept
+            paper_inputs = inputs | {"estimator": PAPER}
+            paper_folder = _folder(code, paper_inputs)
+            _, paper_provenance = _read_cached(paper_folder) or _fit_and_store(
+                paper_folder, paper_inputs, bench.judgments, tables, n_jobs
+            )
+            other_validations = {PAPER: paper_provenance["validation"]}
+        cached = _fit_and_store(folder, inputs, bench.judgments, tables, n_jobs, other_validations)
+    ranker, provenance = cached
     dataset = bench.dataset if bench else _dataset(splits, code)
-    return Surrogate(_only(dataset, ranker.data[code].query_ids), suite, ranker, provenance)
+    return Surrogate(
+        _select_queries(dataset, ranker.data[code].query_ids), suite, ranker, provenance
+    )
 
 
 # The benchmark ------------------------------------------------------------------------------------
 
 
-def _is_known(name: str) -> bool:
+def _is_library_name(name: str) -> bool:
+    """Return whether a published column is a feature of this library."""
     return canonical_name(name).partition("@")[0] in DEFINITIONS
 
 
 def _splits(
     language: str, path: str | Path | None, revisions: Mapping[str, str] | None
 ) -> dict[str, hub.Split]:
+    """Return the files of each dataset of the benchmark."""
     return {name: hub.find(name, language, path=path, revisions=revisions) for name in hub.DATASETS}
 
 
 def _read(
     splits: Mapping[str, hub.Split], code: str, judge: str | None, as_in_paper: bool = False
 ) -> Benchmark:
+    """Return the benchmark's data from these files."""
     outputs = hub.read_outputs(splits[hub.OUTPUTS], code)
     return Benchmark(
         _dataset(splits, code, outputs.runs),
@@ -238,23 +257,29 @@ def _read(
 def _dataset(
     splits: Mapping[str, hub.Split], code: str, runs: Mapping[str, Run] | None = None
 ) -> MirageDataset:
+    """Return the queries of the benchmark."""
     runs = runs or hub.read_outputs(splits[hub.OUTPUTS], code).runs
     queries = hub.read_queries(splits[hub.QUERIES], code, runs)
     return MirageDataset(queries, name=f"mirage-bench-{code}")
 
 
-def _only(dataset: MirageDataset, query_ids: Collection[str]) -> MirageDataset:
+def _select_queries(dataset: MirageDataset, query_ids: Collection[str]) -> MirageDataset:
+    """Return the dataset with only these queries.
+
+    Raises:
+        UnknownNameError: The dataset does not have one of the queries.
+    """
     for query_id in query_ids:
-        dataset[query_id]  # raises, if there is none
-    kept = set(query_ids)
-    return MirageDataset((query for query in dataset if query.id in kept), name=dataset.name)
+        dataset[query_id]  # raises an error if there is no such query
+    wanted = set(query_ids)
+    return MirageDataset((query for query in dataset if query.id in wanted), name=dataset.name)
 
 
 # Features -----------------------------------------------------------------------------------------
 
 
-def _is_ours(item: Feature) -> bool:
-    """Whether the version of this library tells what a feature computes."""
+def _is_library_feature(item: Feature) -> bool:
+    """Return whether this library's version determines the feature's values."""
     try:
         return feature(item.name) is item
     except MirageError:
@@ -264,9 +289,9 @@ def _is_ours(item: Feature) -> bool:
 def _tables(
     bench: Benchmark, suite: FeatureSuite, published: Collection[str], n_jobs: int, progress: bool
 ) -> list[FeatureTable]:
-    """The features of each judged model on the judged queries."""
+    """Return the features of each judged model on the judged queries."""
     judgments = Judgments.from_records(bench.judgments)
-    dataset = _only(bench.dataset, judgments.query_ids)
+    dataset = _select_queries(bench.dataset, judgments.query_ids)
     computed = [item for item in suite if item.name not in published]
     tables = []
     for model in judgments.models:
@@ -276,16 +301,16 @@ def _tables(
         if computed:
             responses = (r for r in bench.runs[model] if r.query_id in dataset.query_ids)
             run = Run(model=model, language=dataset.language, responses=tuple(responses))
-            some = FeatureSuite(computed, suite.language)
-            parts.append(some.score(dataset, run, n_jobs=n_jobs, progress=progress))
+            sub_suite = FeatureSuite(computed, suite.language)
+            parts.append(sub_suite.score(dataset, run, n_jobs=n_jobs, progress=progress))
         if published:
             parts.append(bench.counted[model].select(dataset.query_ids).columns(tuple(published)))
-        tables.append(_beside(parts).columns(suite.names))
+        tables.append(_join_columns(parts).columns(suite.names))
     return tables
 
 
-def _beside(tables: Sequence[FeatureTable]) -> FeatureTable:
-    """One table with the columns of several of the same model and queries."""
+def _join_columns(tables: Sequence[FeatureTable]) -> FeatureTable:
+    """Return one table with the columns of several tables of the same model and queries."""
     first = tables[0]
     return FeatureTable(
         first.model,
@@ -293,11 +318,12 @@ def _beside(tables: Sequence[FeatureTable]) -> FeatureTable:
         first.query_ids,
         tuple(name for table in tables for name in table.features),
         np.hstack([table.values for table in tables]),
-        {key: why for table in tables for key, why in table.reasons.items()},
+        {key: reason for table in tables for key, reason in table.reasons.items()},
     )
 
 
 def _digest(tables: Sequence[FeatureTable]) -> str:
+    """Return a hash of the values of these tables."""
     digest = hashlib.sha256()
     for table in tables:
         digest.update(np.ascontiguousarray(table.values).tobytes())
@@ -308,29 +334,34 @@ def _digest(tables: Sequence[FeatureTable]) -> str:
 
 
 def _folder(code: str, inputs: Mapping[str, Any]) -> Path:
+    """Return the cache folder for these inputs."""
     key = hashlib.sha256(json.dumps(inputs, sort_keys=True).encode()).hexdigest()
     return default_cache_path().parent / "hub" / f"{code}-{key[:16]}"
 
 
-def _kept(folder: Path) -> tuple[SurrogateRanker, dict[str, Any]] | None:
+def _read_cached(folder: Path) -> tuple[SurrogateRanker, dict[str, Any]] | None:
+    """Return the cached surrogate and its provenance, or ``None`` if there is none."""
     if not folder.is_dir():
         return None
     try:
         provenance: dict[str, Any] = json.loads((folder / PROVENANCE).read_text("utf-8"))
         return SurrogateRanker.restored(read_arrays(folder / ARTIFACT)), provenance
     except (ArtifactError, OSError, ValueError) as error:
-        _LOG.warning("%s: cannot be used, and is made again (%s)", folder, error)
+        _LOG.warning(
+            "%s: the cached surrogate cannot be read; training it again (%s)", folder, error
+        )
         return None
 
 
-def _made(
+def _fit_and_store(
     folder: Path,
     inputs: Mapping[str, Any],
     records: Sequence[Judgment],
     tables: Sequence[FeatureTable],
     n_jobs: int,
-    beside: Mapping[str, Any] = MappingProxyType({}),
+    other_validations: Mapping[str, Any] = MappingProxyType({}),
 ) -> tuple[SurrogateRanker, dict[str, Any]]:
+    """Train a surrogate, validate it, store both in the cache, and return them."""
     judgments = Judgments.from_records(records)
     tournaments = BradleyTerry().bootstrap(
         judgments, tournaments=TOURNAMENTS, queries=QUERIES_DRAWN, seed=inputs["seed"]
@@ -353,7 +384,7 @@ def _made(
             "r2_in_paper": validation.r2_in_paper[code],
             "tau": validation.tau[code],
             "coverage": validation.coverage[code],
-            **beside,
+            **other_validations,
         },
         "versions": {
             "python": platform.python_version(),
@@ -363,18 +394,19 @@ def _made(
     try:
         _store(folder, ranker, provenance)
     except (OSError, MirageError) as error:
-        _LOG.warning("%s: the surrogate cannot be kept (%s)", folder, error)
-    # From the artifact, which has fewer digits: so later calls will say the same.
-    return _kept(folder) or (ranker, provenance)
+        _LOG.warning("%s: the surrogate cannot be stored (%s)", folder, error)
+    # The stored file has fewer digits, so read it back for the same results as in later calls.
+    return _read_cached(folder) or (ranker, provenance)
 
 
 def _store(folder: Path, ranker: SurrogateRanker, provenance: Mapping[str, Any]) -> None:
+    """Write the surrogate to the cache folder, replacing an unreadable one."""
     folder.parent.mkdir(parents=True, exist_ok=True)
     with TemporaryDirectory(prefix=".new-", dir=folder.parent) as temporary:
-        new = Path(temporary) / folder.name
-        new.mkdir()
-        ranker.save(new / ARTIFACT)
+        new_folder = Path(temporary) / folder.name
+        new_folder.mkdir()
+        ranker.save(new_folder / ARTIFACT)
         text = json.dumps(provenance, indent=1, ensure_ascii=False)
-        write_text(new / PROVENANCE, text + "\n")
-        shutil.rmtree(folder, ignore_errors=True)  # one that could not be read
-        new.rename(folder)
+        write_text(new_folder / PROVENANCE, text + "\n")
+        shutil.rmtree(folder, ignore_errors=True)  # remove a folder that could not be read
+        new_folder.rename(folder)

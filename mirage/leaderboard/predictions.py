@@ -1,7 +1,7 @@
-"""What a judge will say of a model's response and an anchor's, as far as features tell.
+"""Predictions of a judge's verdicts on responses of a model and of anchors, from features.
 
-Nothing depends on these predictions but how many judgments are needed: see
-:mod:`mirage.arena.placement`. Arrays are ``(queries, anchors)``, what the model gets, 0 to 1.
+The predictions affect only how many judgments are needed: see :mod:`mirage.arena.placement`. Arrays
+have shape ``(queries, anchors)`` and hold the expected score of the model, 0 to 1.
 """
 
 from __future__ import annotations
@@ -19,16 +19,24 @@ from mirage.surrogate.ranker import SurrogateRanker
 __all__ = ["from_logits", "from_verdicts"]
 
 _PENALTY = 1e-3
-"""Of the squared weights of standardised features, in units of verdicts."""
+"""Penalty on the squared weights of standardised features, in units of verdicts."""
 
 
 def from_logits(
     ranker: SurrogateRanker, own: FeatureTable, anchors: Sequence[FeatureTable]
 ) -> Floats:
-    """By a surrogate that was taught logits: each response scored as if all were like it."""
+    """Predict scores by a surrogate of logits.
+
+    Each response is scored as if all responses of its model had the same features.
+
+    Args:
+        ranker: The surrogate.
+        own: Features of the model.
+        anchors: Features of each anchor.
+    """
     score = ranker.scores(own)
-    others = np.stack([ranker.scores(table) for table in anchors], axis=1)
-    return _chance(score[:, None] - others)
+    anchor_scores = np.stack([ranker.scores(table) for table in anchors], axis=1)
+    return _chance(score[:, None] - anchor_scores)
 
 
 def from_verdicts(
@@ -38,72 +46,79 @@ def from_verdicts(
     *,
     form: bool = True,
 ) -> Floats:
-    """By the verdicts on the anchors: on each query, and on responses with other features.
+    """Predict from the verdicts on the anchors, on the same query and on similar responses.
 
-    Each anchor in turn stands for a model that nobody knows. What it got against another is
-    learnt, by logistic regression, from how their features differ and from what the other got
-    against the rest on this query, over its mean. No verdict on the model has a part in it.
-    Without ``form`` features alone are learnt from.
+    Each anchor in turn takes the role of an unknown model. Its scores against another anchor are
+    learned, by logistic regression, from the difference of their features and from the other
+    anchor's form. The form is the other anchor's score against the rest on this query, compared
+    with its mean. No verdict on the model itself is used.
+
+    Args:
+        own: Features of the model.
+        anchors: Features of each anchor.
+        judgments: Judgments on the anchors.
+        form: Whether to use the form in addition to features.
     """
     queries = own.query_ids
     tables = [table.select(queries) for table in anchors]
-    mine = own.columns(tables[0].features).select(queries)
-    rows = np.stack([mine.values, *(table.values for table in tables)])
-    scaled = _standardised(rows)
+    model_table = own.columns(tables[0].features).select(queries)
+    rows = np.stack([model_table.values, *(table.values for table in tables)])
+    scaled = _standardise(rows)
     names = [table.model for table in tables]
-    got = _got(judgments, names, queries)
+    anchor_scores = _mean_scores(judgments, names, queries)
     X, y = [], []
-    for one in range(len(tables)):
-        rest = [j for j in range(len(tables)) if j != one]
-        known_form = _form(got[np.ix_(rest, rest)]) * form
-        for place, other in enumerate(rest):
-            X.append(np.column_stack([scaled[1 + one] - scaled[1 + other], known_form[place]]))
-            y.append(got[one, other])
+    for held_out in range(len(tables)):
+        remaining = [j for j in range(len(tables)) if j != held_out]
+        deviations = _score_deviations(anchor_scores[np.ix_(remaining, remaining)]) * form
+        for row, other in enumerate(remaining):
+            X.append(np.column_stack([scaled[1 + held_out] - scaled[1 + other], deviations[row]]))
+            y.append(anchor_scores[held_out, other])
     design, scores = np.concatenate(X), np.concatenate(y)
-    known = ~np.isnan(scores)
-    ridge = np.full(design.shape[1], _PENALTY * np.count_nonzero(known))
-    weights = logistic_weights(design[known], scores[known], ridge)
-    known_form = _form(got) * form
+    has_score = ~np.isnan(scores)
+    ridge = np.full(design.shape[1], _PENALTY * np.count_nonzero(has_score))
+    weights = logistic_weights(design[has_score], scores[has_score], ridge)
+    deviations = _score_deviations(anchor_scores) * form
     return np.stack(
         [
-            _chance(np.column_stack([scaled[0] - scaled[1 + j], known_form[j]]) @ weights)
+            _chance(np.column_stack([scaled[0] - scaled[1 + j], deviations[j]]) @ weights)
             for j in range(len(tables))
         ],
         axis=1,
     )
 
 
-def _standardised(rows: Floats) -> Floats:
-    """Features ``(models, queries, features)`` on one scale; what is missing is at the mean."""
+def _standardise(rows: Floats) -> Floats:
+    """Return features ``(models, queries, features)`` on one scale; missing ones are 0."""
     centre = np.nanmean(rows, axis=(0, 1))
     spread = np.nanstd(rows, axis=(0, 1))
     scaled = (rows - centre) / np.where(spread > 0, spread, 1.0)
     return np.asarray(np.nan_to_num(scaled))
 
 
-def _got(judgments: Judgments, names: Sequence[str], query_ids: Sequence[str]) -> Floats:
-    """``[i, j, query]``: what model i got against j, the mean of several; NaN where unknown."""
+def _mean_scores(judgments: Judgments, names: Sequence[str], query_ids: Sequence[str]) -> Floats:
+    """Return the mean score of model i against j at ``[i, j, query]``; NaN without a verdict."""
     model = np.array([names.index(n) if n in names else -1 for n in judgments.models])
-    place = {query: row for row, query in enumerate(query_ids)}
-    query = np.array([place.get(q, -1) for q in judgments.query_ids])[judgments.query]
+    row_of_query = {query: row for row, query in enumerate(query_ids)}
+    query = np.array([row_of_query.get(q, -1) for q in judgments.query_ids])[judgments.query]
     a, b = model[judgments.a], model[judgments.b]
-    known = (a >= 0) & (b >= 0) & (query >= 0)
+    in_table = (a >= 0) & (b >= 0) & (query >= 0)
     total, count = np.zeros((2, len(names), len(names), len(query_ids)))
     for first, second, score in ((a, b, judgments.score), (b, a, 1 - judgments.score)):
-        cells = first[known], second[known], query[known]
-        np.add.at(total, cells, score[known])
+        cells = first[in_table], second[in_table], query[in_table]
+        np.add.at(total, cells, score[in_table])
         np.add.at(count, cells, 1)
     return np.where(count > 0, total / np.maximum(count, 1), np.nan)
 
 
-def _form(got: Floats) -> Floats:
-    """How far each model got more on a query than it mostly does: ``(models, queries)``."""
-    known = ~np.isnan(got)
-    mean = np.where(known, got, 0).sum(axis=1) / np.maximum(known.sum(axis=1), 1)
-    judged = known.any(axis=1)
+def _score_deviations(scores: Floats) -> Floats:
+    """Return each model's score on a query minus its usual score: ``(models, queries)``."""
+    has_score = ~np.isnan(scores)
+    mean = np.where(has_score, scores, 0).sum(axis=1) / np.maximum(has_score.sum(axis=1), 1)
+    judged = has_score.any(axis=1)
     usual = (mean * judged).sum(axis=1) / np.maximum(judged.sum(axis=1), 1)
     return np.asarray(np.where(judged, mean - usual[:, None], 0.0))
 
 
 def _chance(logits: Floats) -> Floats:
+    """Return the probability of winning for a difference in logits."""
     return np.asarray(0.5 + 0.5 * np.tanh(logits / 2))

@@ -1,4 +1,4 @@
-"""A dataset, runs and judges to play with."""
+"""A dataset, runs and judges for tests."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def make_dataset(queries: int) -> MirageDataset:
 
 
 def make_run(model: str, dataset: MirageDataset, **texts: str) -> Run:
-    """A response to every query, ``MODEL on QUERY`` unless ``texts`` has another."""
+    """Return a run with a response to every query, ``MODEL on QUERY`` unless given in ``texts``."""
     return Run(
         model=model,
         language=dataset.language,
@@ -44,13 +44,13 @@ def make_runs(dataset: MirageDataset, models: str = "xyz") -> list[Run]:
 
 
 def responses(request: Mapping[str, Any]) -> tuple[str, str]:
-    """The two responses that a request to a judge shows."""
+    """Return the two responses in a request to a judge."""
     texts = dict(marked(last_user_text(request))[0])
     return texts["response-a"], texts["response-b"]
 
 
 def judge_by(choose: Callable[[str, str], str]) -> Answer:
-    """A server that names the verdict which ``choose`` makes of the two responses."""
+    """Return a server's answer function that gives the verdict of ``choose``."""
     return lambda request: f"They differ.\n\n[[{choose(*responses(request))}]]"
 
 

@@ -13,13 +13,13 @@ from mirage.errors import JudgmentError, SettingError, UnknownNameError
 from mirage.models import Judgment
 from mirage.sources import nomiracl
 
-MODELS = tuple(f"m{place:02d}" for place in range(12))
-QUERIES = tuple(f"q{place:02d}" for place in range(60))
+MODELS = tuple(f"m{number:02d}" for number in range(12))
+QUERIES = tuple(f"q{number:02d}" for number in range(60))
 LOGITS = dict(zip(MODELS, np.random.default_rng(5).normal(scale=1.2, size=12), strict=True))
 
 
 class Judge:
-    """Knows a verdict for every pair on every query, and writes down what it is asked."""
+    """A judge with a verdict for every pair on every query that records the requested pairs."""
 
     def __init__(self, verdicts):
         self.verdicts = verdicts
@@ -43,8 +43,8 @@ class Judge:
         return [(q, *sorted((a, b))) for batch in self.asked for q, a, b in batch]
 
 
-def drawn(seed=0, models=MODELS, queries=QUERIES, logits=LOGITS, ties=0.0, silent=0.0):
-    """A judge that prefers by the logits alone, with a share of ties and of no verdict."""
+def draw_judge(seed=0, models=MODELS, queries=QUERIES, logits=LOGITS, ties=0.0, silent=0.0):
+    """Return a judge whose preferences follow the logits, with shares of ties and no verdicts."""
     rng = np.random.default_rng([7, seed])
     verdicts = {}
     for query_id in queries:
@@ -56,21 +56,21 @@ def drawn(seed=0, models=MODELS, queries=QUERIES, logits=LOGITS, ties=0.0, silen
 
 
 def compare_adaptively(
-    judge, models, queries, budget, *, target=None, batch=None, known=(), seed=0
+    judge, models, queries, budget, *, target=None, batch=None, known_judgments=(), seed=0
 ):
-    """Judgments by a function of pairs."""
-    pairs = AdaptivePairs(models, queries, known=known, seed=seed)
+    """Return the judgments of an adaptive comparison by a function of pairs."""
+    pairs = AdaptivePairs(models, queries, known=known_judgments, seed=seed)
     while budget > 0 and (target is None or pairs.expected_tau < target):
-        asked = pairs.next(min(batch or len(models), budget))
-        if not asked:
+        batch_pairs = pairs.next(min(batch or len(models), budget))
+        if not batch_pairs:
             break
-        pairs.update(judge(asked))
-        budget -= len(asked)
+        pairs.update(judge(batch_pairs))
+        budget -= len(batch_pairs)
     return pairs.judgments
 
 
-def everything(judge):
-    """The logits of the exhaustive ranking."""
+def exhaustive_logits(judge):
+    """Return the logits of the exhaustive ranking."""
     records = [judge.verdict(*cell) for cell in judge.verdicts]
     fit = BradleyTerry().fit(Judgments.from_records(filter(None, records)))
     return dict(zip(fit.models, fit.logits, strict=True))
@@ -84,7 +84,7 @@ def tau(judgments, exhaustive):
 def random_judgments(judge, count, seed=0):
     cells = list(judge.verdicts)
     chosen = np.random.default_rng([11, seed]).permutation(len(cells))[:count]
-    return Judgments.from_records(judge.verdict(*cells[place]) for place in chosen)
+    return Judgments.from_records(judge.verdict(*cells[index]) for index in chosen)
 
 
 def adaptive_judgments(judge, count, seed=0):
@@ -92,7 +92,7 @@ def adaptive_judgments(judge, count, seed=0):
 
 
 def test_the_same_seed_asks_the_same_pairs():
-    judges = [drawn() for _ in range(3)]
+    judges = [draw_judge() for _ in range(3)]
     for judge, seed in zip(judges, (3, 3, 4), strict=True):
         adaptive_judgments(judge, 200, seed)
     assert judges[0].asked == judges[1].asked
@@ -101,25 +101,25 @@ def test_the_same_seed_asks_the_same_pairs():
 
 @pytest.mark.parametrize(("budget", "batch", "sizes"), [(30, None, [12, 12, 6]), (9, 4, [4, 4, 1])])
 def test_the_budget_is_the_number_of_pairs_asked(budget, batch, sizes):
-    judge = drawn()
+    judge = draw_judge()
     judgments = compare_adaptively(judge, MODELS, QUERIES, budget, batch=batch)
-    assert [len(asked) for asked in judge.asked] == sizes
+    assert [len(batch_pairs) for batch_pairs in judge.asked] == sizes
     assert len(judgments) == budget
 
 
 def test_no_pair_is_asked_on_a_query_twice_and_all_are_asked_in_the_end():
     models, queries = MODELS[:5], QUERIES[:7]
-    judge = drawn(models=models, queries=queries)
+    judge = draw_judge(models=models, queries=queries)
     judgments = compare_adaptively(judge, models, queries, budget=1000, batch=9)
     assert len(judge.cells) == len(set(judge.cells)) == len(judgments) == 10 * 7
-    assert tau(judgments, everything(judge)) == pytest.approx(1)
+    assert tau(judgments, exhaustive_logits(judge)) == pytest.approx(1)
     pairs = AdaptivePairs(models, queries, known=judgments.to_records())
     assert pairs.next() == []
     assert pairs.expected_tau == 1
 
 
 def test_the_first_pairs_connect_all_models():
-    judge = drawn()
+    judge = draw_judge()
     judgments = adaptive_judgments(judge, 4 * len(MODELS))  # twice as many in each half
     assert judgments.models == MODELS
     BradleyTerry().fit(judgments)  # raises where the models fall into pieces
@@ -128,41 +128,49 @@ def test_the_first_pairs_connect_all_models():
 def test_pairs_with_the_judge_count_as_answered():
     pairs = AdaptivePairs(MODELS, QUERIES)
     waiting = [pairs.next(11), pairs.next(11), pairs.next(11)]
-    asked = [(pairs.halves[q], frozenset((a, b))) for batch in waiting for q, a, b in batch]
-    assert len(set(asked)) == 33  # though nothing was learnt in between, no pair comes back
-    assert [half for half, _ in asked].count("first") in (16, 17)
+    pending_pairs = [(pairs.halves[q], frozenset((a, b))) for batch in waiting for q, a, b in batch]
+    assert len(set(pending_pairs)) == 33  # though nothing was learnt in between, no pair comes back
+    assert [half for half, _ in pending_pairs].count("first") in (16, 17)
 
 
-def test_what_a_judgment_promises_is_the_slope_of_its_definition():
-    judge = drawn()
+def test_the_gain_of_a_judgment_is_the_derivative_of_its_definition():
+    judge = draw_judge()
     pairs = AdaptivePairs(MODELS[:5], QUERIES[:8])
     pairs.update(judge(pairs.next(25)))
     # What is chosen on the first half goes by the verdicts on the second.
-    wins, worth, apart = pairs._wins[0], pairs._worth[1], pairs._apart[1]
-    covariance = adaptive._covariance(wins, worth)
-    missing = covariance - adaptive._covariance(wins, worth, pairs._open[0] + pairs._left[0])
+    wins, information, differences = (
+        pairs._wins[0],
+        pairs._information[1],
+        pairs._logit_differences[1],
+    )
+    covariance = adaptive._covariance(wins, information)
+    missing = covariance - adaptive._covariance(
+        wins, information, pairs._pending[0] + pairs._unasked[0]
+    )
     contrasts = np.eye(5)[:, None] - np.eye(5)
     variance = np.einsum("ijk,kl,ijl->ij", contrasts, missing, contrasts) + np.eye(5)
-    weights = norm.pdf(apart / np.sqrt(variance)) / variance
+    weights = norm.pdf(differences / np.sqrt(variance)) / variance
 
-    def total(information):
-        spread = np.linalg.inv(information)
+    def total(matrix):
+        spread = np.linalg.inv(matrix)
         return (weights * np.einsum("ijk,kl,ijl->ij", contrasts, spread, contrasts)).sum()
 
-    known, step = np.linalg.inv(covariance), 1e-5
+    base_information, step = np.linalg.inv(covariance), 1e-5
     gains, slopes = pairs._gains(0, covariance, missing), []
     for a, b in combinations(range(5), 2):
-        judgment = step * worth[a, b] * np.outer(contrasts[a, b], contrasts[a, b])
+        judgment = step * information[a, b] * np.outer(contrasts[a, b], contrasts[a, b])
         slopes.append(
-            (total(known - judgment) - total(known + judgment)) / (2 * step) / gains[a, b]
+            (total(base_information - judgment) - total(base_information + judgment))
+            / (2 * step)
+            / gains[a, b]
         )
     assert slopes == pytest.approx(slopes[:1] * 10, rel=1e-5)  # but for a factor
 
 
-def test_a_model_meets_new_queries_before_it_meets_one_again():
+def test_a_model_is_compared_on_new_queries_first():
     pairs = AdaptivePairs(MODELS, QUERIES)
-    shown = [(model, query_id) for query_id, *both in pairs.next(300) for model in both]
-    counts = np.unique(shown, axis=0, return_counts=True)[1]
+    models_on_queries = [(model, query_id) for query_id, *both in pairs.next(300) for model in both]
+    counts = np.unique(models_on_queries, axis=0, return_counts=True)[1]
     assert counts.max() <= 2  # 600 places for 720 models and queries
     assert np.mean(counts == 1) > 0.9
 
@@ -174,8 +182,8 @@ def test_either_model_is_shown_first():
 
 
 def wrong_orders(judge, count, seeds):
-    """The mean share of pairs in the wrong order after so many judgments, ours and random."""
-    exhaustive = everything(judge)
+    """Return the mean share of pairs in the wrong order, for adaptive and for random pairs."""
+    exhaustive = exhaustive_logits(judge)
     models, queries = sorted(exhaustive), sorted({query_id for query_id, _, _ in judge.verdicts})
     taus = [
         (
@@ -189,27 +197,27 @@ def wrong_orders(judge, count, seeds):
 
 def test_fewer_than_half_as_many_wrong_orders_as_random_pairs():
     logits = dict(zip(MODELS, np.linspace(-4, 4, len(MODELS)), strict=True))
-    judges = [drawn(seed, logits=logits) for seed in range(8)]
+    judges = [draw_judge(seed, logits=logits) for seed in range(8)]
     ours, random = np.mean([wrong_orders(judge, 240, seeds=1) for judge in judges], axis=0)
     assert ours < random / 2
 
 
 def test_fewer_wrong_orders_than_random_pairs_on_recorded_outputs(data_dir):
-    found = []
+    shares = []
     for language in ("ar", "de", "es", "fa", "sw"):
         records = nomiracl.load(data_dir / "nomiracl", language).judgments
         judge = Judge({(j.query_id, j.model_a, j.model_b): j.verdict for j in records})
-        found.append(wrong_orders(judge, 900, seeds=1))
-    ours, random = np.mean(found, axis=0)
+        shares.append(wrong_orders(judge, 900, seeds=1))
+    ours, random = np.mean(shares, axis=0)
     assert ours < 0.75 * random
 
 
 @pytest.mark.parametrize("ties", [0.0, 0.5])
-def test_the_expected_tau_is_the_true_one_in_the_mean(ties):
+def test_the_expected_tau_is_correct_on_average(ties):
     expected, true = [], []
     for seed in range(10):
-        judge = drawn(seed, ties=ties)
-        exhaustive = everything(judge)
+        judge = draw_judge(seed, ties=ties)
+        exhaustive = exhaustive_logits(judge)
         pairs = AdaptivePairs(MODELS, QUERIES, seed=seed)
         assert pairs.expected_tau == 0
         for _ in range(4):
@@ -222,8 +230,8 @@ def test_the_expected_tau_is_the_true_one_in_the_mean(ties):
     assert gap.min() > -0.1
 
 
-def test_it_stops_when_the_tau_that_is_wanted_can_be_expected():
-    judge = drawn()
+def test_it_stops_when_the_target_tau_is_expected():
+    judge = draw_judge()
     judgments = compare_adaptively(judge, MODELS, QUERIES, 3000, target=0.9)
     assert len(judgments) < 1500
     pairs = AdaptivePairs(MODELS, QUERIES, known=judgments.to_records())
@@ -232,57 +240,57 @@ def test_it_stops_when_the_tau_that_is_wanted_can_be_expected():
     assert before.expected_tau < 0.9
 
 
-def test_a_judge_that_often_comes_to_no_verdict():
-    judge = drawn(silent=0.3)
+def test_a_judge_that_often_reaches_no_verdict():
+    judge = draw_judge(silent=0.3)
     judgments = adaptive_judgments(judge, 600)
     assert len(judge.cells) == len(set(judge.cells)) == 600
     assert 350 < len(judgments) < 490
-    assert tau(judgments, everything(judge)) > 0.8
+    assert tau(judgments, exhaustive_logits(judge)) > 0.8
 
 
-def test_a_pair_without_a_verdict_is_not_waited_for():
+def test_a_pair_without_a_verdict_does_not_block_the_next():
     pairs = AdaptivePairs(MODELS[:2], QUERIES[:3])
-    judge = drawn()
+    judge = draw_judge()
     (pair,) = pairs.next(1)
     pairs.update([None])
     assert pairs.expected_tau == 0
-    others = pairs.next(5)
-    assert len(others) == 2
-    assert pair not in others
-    pairs.update(judge(others))
+    more_pairs = pairs.next(5)
+    assert len(more_pairs) == 2
+    assert pair not in more_pairs
+    pairs.update(judge(more_pairs))
     assert pairs.expected_tau == 1  # nothing else can be known
     pairs.update([judge.verdict(*pair)])  # though it may come late
     assert len(pairs.judgments) == 3
 
 
 def test_a_new_model_joins_an_old_arena():
-    judge = drawn()
+    judge = draw_judge()
     new = MODELS[4]
-    known = [judge.verdict(*cell) for cell in judge.verdicts if new not in cell[1:]]
-    pairs = AdaptivePairs(MODELS, QUERIES, known=known)
+    earlier_judgments = [judge.verdict(*cell) for cell in judge.verdicts if new not in cell[1:]]
+    pairs = AdaptivePairs(MODELS, QUERIES, known=earlier_judgments)
     assert all(new in pair[1:] for pair in pairs.next())
-    judgments = compare_adaptively(judge, MODELS, QUERIES, 240, known=known)
-    assert len(judgments) == len(known) + 240
-    assert all(new in pair[1:] for asked in judge.asked for pair in asked)
-    assert tau(judgments, everything(judge)) > 0.95
-    placed = adaptive_judgments(drawn(), 240)
-    assert tau(judgments, everything(judge)) > tau(placed, everything(judge))
+    judgments = compare_adaptively(judge, MODELS, QUERIES, 240, known_judgments=earlier_judgments)
+    assert len(judgments) == len(earlier_judgments) + 240
+    assert all(new in pair[1:] for batch_pairs in judge.asked for pair in batch_pairs)
+    assert tau(judgments, exhaustive_logits(judge)) > 0.95
+    placed = adaptive_judgments(draw_judge(), 240)
+    assert tau(judgments, exhaustive_logits(judge)) > tau(placed, exhaustive_logits(judge))
 
 
-def test_a_judgment_may_name_the_models_in_the_other_order():
-    one, two = (AdaptivePairs(MODELS[:3], QUERIES, seed=2) for _ in range(2))
-    judge = drawn()
-    asked = one.next()
-    assert asked == two.next()
-    one.update(judge(asked))
-    two.update(judge([Pair(query_id, b, a) for query_id, a, b in asked]))
-    turned = two.judgments
-    assert one.next() == two.next()
-    assert one.judgments.score.tolist() != turned.score.tolist()
+def test_a_judgment_may_list_the_models_in_the_other_order():
+    first, second = (AdaptivePairs(MODELS[:3], QUERIES, seed=2) for _ in range(2))
+    judge = draw_judge()
+    batch_pairs = first.next()
+    assert batch_pairs == second.next()
+    first.update(judge(batch_pairs))
+    second.update(judge([Pair(query_id, b, a) for query_id, a, b in batch_pairs]))
+    turned = second.judgments
+    assert first.next() == second.next()
+    assert first.judgments.score.tolist() != turned.score.tolist()
 
 
 def test_all_ties():
-    judge = drawn(ties=1.0)
+    judge = draw_judge(ties=1.0)
     judgments = adaptive_judgments(judge, 300)
     assert set(judgments.score.tolist()) == {0.5}
 
@@ -290,52 +298,52 @@ def test_all_ties():
 @pytest.mark.parametrize(
     ("models", "queries", "message"),
     [
-        (["x"], ["q"], "2 models and 1 query or more, not 1 and 1"),
-        (["x", "y"], [], "2 models and 1 query or more, not 2 and 0"),
-        (["x", "y", "x"], ["q"], "model 'x' is there twice"),
-        (["x", "y"], ["q", "q"], "query 'q' is there twice"),
+        (["x"], ["q"], "models=1, queries=1"),
+        (["x", "y"], [], "models=2, queries=0"),
+        (["x", "y", "x"], ["q"], "model 'x' is listed twice"),
+        (["x", "y"], ["q", "q"], "query 'q' is listed twice"),
     ],
 )
-def test_what_is_no_arena(models, queries, message):
+def test_bad_models_or_queries_are_an_error(models, queries, message):
     with pytest.raises(JudgmentError, match=message):
         AdaptivePairs(models, queries)
 
 
-def test_a_batch_is_not_empty():
-    with pytest.raises(SettingError, match="1 pair or more, not 0"):
+def test_an_empty_batch_is_an_error():
+    with pytest.raises(SettingError, match="n must be at least 1, got 0"):
         AdaptivePairs(MODELS, QUERIES).next(0)
 
 
-def test_known_twice():
-    judgment = drawn().verdict(QUERIES[0], MODELS[0], MODELS[1])
+def test_a_pair_that_is_known_twice_is_an_error():
+    judgment = draw_judge().verdict(QUERIES[0], MODELS[0], MODELS[1])
     with pytest.raises(JudgmentError, match=r"'m00' against 'm01' on query 'q00' is known twice"):
         AdaptivePairs(MODELS, QUERIES, known=[judgment, judgment])
 
 
-def test_judgments_that_were_not_asked_for_leave_everything_as_it_was():
+def test_unrequested_judgments_change_nothing():
     pairs, untouched = (AdaptivePairs(MODELS, QUERIES) for _ in range(2))
-    judge = drawn()
-    asked = pairs.next(3)
-    assert asked == untouched.next(3)
-    free = next(cell for cell in judge.verdicts if tuple(cell) not in {tuple(p) for p in asked})
-    for wrong, message in ((free, "was not asked for"), (asked[0], "has its judgment already")):
+    judge = draw_judge()
+    requested = pairs.next(3)
+    assert requested == untouched.next(3)
+    free = next(cell for cell in judge.verdicts if tuple(cell) not in {tuple(p) for p in requested})
+    for wrong, message in ((free, "was not requested"), (requested[0], "has its judgment already")):
         with pytest.raises(JudgmentError, match=message):
-            pairs.update([*judge(asked), judge.verdict(*wrong)])
+            pairs.update([*judge(requested), judge.verdict(*wrong)])
     stranger = Judgment(query_id=QUERIES[0], model_a=MODELS[0], model_b="m99", verdict="a")
     with pytest.raises(UnknownNameError, match="unknown model of this arena 'm99'"):
-        pairs.update([*judge(asked), stranger])
+        pairs.update([*judge(requested), stranger])
     elsewhere = Judgment(query_id="q99", model_a=MODELS[0], model_b=MODELS[1], verdict="a")
     with pytest.raises(UnknownNameError, match="unknown query of this arena 'q99'"):
         pairs.update([elsewhere])
     with pytest.raises(JudgmentError, match="there are no judgments"):
         _ = pairs.judgments
-    pairs.update(judge(asked))
-    untouched.update(judge(asked))
+    pairs.update(judge(requested))
+    untouched.update(judge(requested))
     assert pairs.next() == untouched.next()
 
 
-def test_logits_are_the_means_of_fits_to_halves_that_do_not_choose_for_themselves():
-    judgments = adaptive_judgments(drawn(ties=0.2), 300)
+def test_logits_are_the_means_of_fits_to_both_halves():
+    judgments = adaptive_judgments(draw_judge(ties=0.2), 300)
     fit = BradleyTerry().fit(judgments)
     assert (fit.fits, fit.queries) == (2, len(QUERIES))
     alone = []
@@ -357,7 +365,7 @@ def test_logits_are_the_means_of_fits_to_halves_that_do_not_choose_for_themselve
 
 
 def test_records_keep_the_halves():
-    judgments = adaptive_judgments(drawn(), 200)
+    judgments = adaptive_judgments(draw_judge(), 200)
     records = judgments.to_records()
     assert {record.half for record in records} == {"first", "second"}
     assert Judgments.from_records(records).halves.tolist() == judgments.halves.tolist()
@@ -367,19 +375,17 @@ def test_records_keep_the_halves():
         Judgments.from_records(twice)
 
 
-def test_where_everything_was_asked_nothing_was_chosen():
+def test_there_are_no_halves_when_all_pairs_were_judged():
     models, queries = MODELS[:4], QUERIES[:6]
-    judge = drawn(models=models, queries=queries)
+    judge = draw_judge(models=models, queries=queries)
     judgments = compare_adaptively(judge, models, queries, 10**6)
     assert judgments.halves is None
     assert len(judgments) == 36
 
 
-def test_a_half_that_falls_apart_is_named():
-    with pytest.raises(
-        JudgmentError, match="half of what was compared adaptively, the models fall"
-    ):
-        BradleyTerry().fit(adaptive_judgments(drawn(), 14))
+def test_the_error_on_a_disconnected_half_names_the_half():
+    with pytest.raises(JudgmentError, match="half of the adaptive comparison, the models fall"):
+        BradleyTerry().fit(adaptive_judgments(draw_judge(), 14))
 
 
 def test_logits_are_not_stretched():
@@ -387,9 +393,14 @@ def test_logits_are_not_stretched():
     logits -= logits.mean()
     slopes = {"halves": [], "all": []}
     for seed in range(12):
-        judge = drawn(seed, logits=dict(zip(MODELS, logits, strict=True)))
+        judge = draw_judge(seed, logits=dict(zip(MODELS, logits, strict=True)))
         judgments = adaptive_judgments(judge, 600, seed)
-        for name, given in (("halves", judgments), ("all", replace(judgments, halves=None))):
-            slopes[name].append(BradleyTerry().fit(given).logits @ logits / (logits @ logits))
+        for name, used_judgments in (
+            ("halves", judgments),
+            ("all", replace(judgments, halves=None)),
+        ):
+            slopes[name].append(
+                BradleyTerry().fit(used_judgments).logits @ logits / (logits @ logits)
+            )
     assert np.mean(slopes["halves"]) == pytest.approx(1, abs=0.12)
     assert np.mean(slopes["halves"]) < np.mean(slopes["all"]) - 0.05

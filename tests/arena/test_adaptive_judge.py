@@ -1,4 +1,4 @@
-"""An LLM that judges the pairs that tell most, by way of a real server."""
+"""LLM judges that compare pairs adaptively, through a real server."""
 
 from itertools import count
 
@@ -33,7 +33,7 @@ def expected_tau(judged):
     return adaptive.expected_tau
 
 
-def test_so_many_pairs_are_asked_each_once(server):
+def test_each_pair_is_judged_once_up_to_the_budget(server):
     server.answer = judge_by(first_in_alphabet)
     judged = compare(PairwiseJudge(llm(server)), judgments=42)
     assert len(server.requests) == len(judged) == len(pairs_of(judged.votes)) == 42
@@ -50,7 +50,7 @@ def test_all_pairs_are_those_of_a_plain_comparison(server):
     assert len(judged) == 7 * 10
 
 
-def test_the_seed_decides_and_nothing_else(server):
+def test_the_comparison_depends_on_the_seed_alone(server):
     server.answer = judge_by(first_in_alphabet)
     judge = PairwiseJudge(llm(server))
     first, again, other = (compare(judge, judgments=30, seed=seed) for seed in (0, 0, 1))
@@ -60,7 +60,7 @@ def test_the_seed_decides_and_nothing_else(server):
 
 @pytest.mark.parametrize("jury", [1, 2])
 @pytest.mark.parametrize("both_orders", [False, True])
-def test_the_estimate_beforehand_is_kept(server, jury, both_orders):
+def test_the_estimate_is_an_upper_bound(server, jury, both_orders):
     server.answer = judge_by(first_in_alphabet)
     judges = [llm(server, f"judge-{n}", max_tokens=50) for n in range(jury)]
     judge = PairwiseJudge(judges, both_orders=both_orders)
@@ -76,7 +76,7 @@ def test_the_estimate_beforehand_is_kept(server, jury, both_orders):
     assert estimate.prompt_tokens == pytest.approx(share * everything.prompt_tokens, abs=jury)
 
 
-def test_it_stops_at_the_tau_that_is_wanted(server):
+def test_it_stops_at_the_target_tau(server):
     server.answer = judge_by(first_in_alphabet)
     judge = PairwiseJudge(llm(server))
     judged = compare(judge, judgments=200, target=0.9)
@@ -85,7 +85,7 @@ def test_it_stops_at_the_tau_that_is_wanted(server):
     assert expected_tau(compare(judge, judgments=len(judged) - 5)) < 0.9  # a batch less
 
 
-def test_votes_that_there_are_already_are_not_asked_for(server, tmp_path):
+def test_existing_votes_are_not_requested_again(server, tmp_path):
     server.answer = judge_by(first_in_alphabet)
     judge, out = PairwiseJudge(llm(server), both_orders=True), tmp_path / "votes.jsonl"
     compare(judge, judgments=20, out=out)
@@ -97,7 +97,7 @@ def test_votes_that_there_are_already_are_not_asked_for(server, tmp_path):
     assert judged.votes == compare(judge, judgments=30).votes
 
 
-def test_failed_votes_are_asked_for_again_where_an_earlier_run_ended(server, tmp_path):
+def test_failed_votes_are_requested_again_after_resuming(server, tmp_path):
     judge, out = PairwiseJudge(llm(server)), tmp_path / "votes.jsonl"
     answer, number = judge_by(first_in_alphabet), count()
     server.answer = lambda request: Reply(status=400) if next(number) % 3 else answer(request)
@@ -113,23 +113,23 @@ def test_failed_votes_are_asked_for_again_where_an_earlier_run_ended(server, tmp
     assert pairs_of(votes) == pairs_of(judged.votes)
 
 
-@pytest.mark.parametrize(("batch", "asked"), [(None, 5), (1, 5), (2, 6), (7, 7)])
-def test_an_endpoint_that_is_gone_is_not_asked_for_ever(server, batch, asked):
+@pytest.mark.parametrize(("batch", "votes"), [(None, 5), (1, 5), (2, 6), (7, 7)])
+def test_an_unreachable_endpoint_ends_the_comparison(server, batch, votes):
     server.answer = lambda _: Reply(status=400)
     # As many pairs as models, in however many batches.
-    with pytest.raises(JudgmentError, match=f"no judgment came of {asked} votes"):
+    with pytest.raises(JudgmentError, match=f"no judgment was obtained from {votes} votes"):
         compare(PairwiseJudge(llm(server)), judgments=50, batch=batch)
-    assert len(server.requests) == asked
+    assert len(server.requests) == votes
 
 
-def test_a_budget_that_is_spent_ends_it(server):
+def test_a_spent_budget_ends_the_comparison(server):
     server.answer = judge_by(first_in_alphabet)
     judged = compare(PairwiseJudge(llm(server, budget=Budget(calls=23))), judgments=200)
     assert len(server.requests) == len(judged) == 23
     assert len(judged.failed) <= 2 * 5
 
 
-def test_what_a_model_did_not_answer_is_no_pair(server):
+def test_pairs_without_a_response_are_skipped(server):
     server.answer = judge_by(first_in_alphabet)
     lacking = Run(model="v", language="sw", responses=RUNS[0].responses[:4])
     judged = compare(PairwiseJudge(llm(server)), [lacking, *RUNS[1:]], judgments=1000)
@@ -149,7 +149,7 @@ def test_what_a_model_did_not_answer_is_no_pair(server):
         {"judgments": 10, "target": 0},
     ],
 )
-def test_settings_that_make_no_sense(server, settings):
+def test_invalid_settings_are_an_error(server, settings):
     with pytest.raises(SettingError):
         compare(PairwiseJudge(llm(server)), **settings)
     assert server.requests == []
@@ -163,6 +163,8 @@ def test_nothing_to_judge(server):
     )
     runs = [nothing, make_run("w", DATASET)]
     judge = PairwiseJudge(llm(server))
-    with pytest.raises(JudgmentError, match="no pair can be judged; the first: 'v' against 'w'"):
+    with pytest.raises(
+        JudgmentError, match="no pair can be judged; the first skipped pair is 'v' against 'w'"
+    ):
         compare(judge, runs, judgments=10)
     assert judge.estimate(DATASET, runs, judgments=10).calls == 0

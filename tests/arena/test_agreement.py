@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.metrics import cohen_kappa_score
-from votes import other_order, renamed, vote
+from votes import other_order, rename_models, vote
 
 from mirage.arena import judge_agreement
 from mirage.errors import JudgmentError
@@ -14,7 +14,7 @@ properties = settings(max_examples=50, deadline=None)
 
 
 def draw_votes(seed, judges=3, queries=30, models="xyz", skill=1.0):
-    """Judges that see the same quality through noise of their own, orders at random."""
+    """Return votes of judges that see the same quality with independent noise, in random orders."""
     rng = np.random.default_rng(seed)
     votes = []
     for query in range(queries):
@@ -23,20 +23,20 @@ def draw_votes(seed, judges=3, queries=30, models="xyz", skill=1.0):
             for i in range(len(models)):
                 for j in range(i):
                     x, y = rng.permutation([i, j])
-                    seen = quality[x] - quality[y] + rng.logistic()
-                    verdict = "tie" if abs(seen) < 0.3 else "a" if seen > 0 else "b"
+                    utility = quality[x] - quality[y] + rng.logistic()
+                    verdict = "tie" if abs(utility) < 0.3 else "a" if utility > 0 else "b"
                     votes.append(vote(f"q{query}", models[x], models[y], f"judge{judge}", verdict))
     return votes
 
 
 def opinions(votes, judge):
-    """The judge's verdicts as a sorted reader would list them: x beats y, y beats x, or a tie."""
-    found = {}
+    """Return the judge's verdicts as (better, worse, query), or as ties, regardless of order."""
+    verdicts_by_item = {}
     for v in votes:
         if v.judge == judge:
             v = v if v.model_a < v.model_b else other_order(v)
-            found[v.query_id, v.model_a, v.model_b] = v.verdict
-    return found
+            verdicts_by_item[v.query_id, v.model_a, v.model_b] = v.verdict
+    return verdicts_by_item
 
 
 def both_ways(verdicts):
@@ -93,7 +93,7 @@ def test_a_judge_asked_in_both_orders_has_one_verdict():
     assert (result.items, result.agreement, result.value) == (2, 1.0, 1.0)
 
 
-def test_what_not_all_judged_is_counted():
+def test_items_judged_by_some_judges_only_are_counted():
     votes = draw_votes(2, judges=3, queries=10)
     dropped = [v for v in votes if not (v.judge == "judge2" and v.query_id == "q3")]
     spoilt = vote("q3", "x", "y", "judge2", "failed")
@@ -111,17 +111,17 @@ def test_judges_that_never_meet():
     apart = [v for v in votes if v.judge == "judge2" and v.query_id >= "q3"]
     result = judge_agreement(half + apart)
     assert np.isnan(result.value)
-    assert "undefined, for nothing was judged by all" in str(result)
+    assert "undefined, because nothing was judged by all" in str(result)
     met = {pair.judges: pair.items for pair in result.pairs}
     assert met == {
         ("judge0", "judge1"): 9,
         ("judge0", "judge2"): 0,
         ("judge1", "judge2"): 0,
     }
-    assert str(result.pairs[1]).endswith("judge2: undefined, for they judged nothing in common")
-    with pytest.raises(JudgmentError, match=r"'judge0', 'judge2' have none in common"):
+    assert str(result.pairs[1]).endswith("judge2: undefined, because they judged nothing in common")
+    with pytest.raises(JudgmentError, match=r"'judge0', 'judge2' have no item in common"):
         judge_agreement([v for v in half + apart if v.judge != "judge1"])
-    with pytest.raises(JudgmentError, match="two judges or more"):
+    with pytest.raises(JudgmentError, match="at least two judges"):
         judge_agreement([v for v in votes if v.judge == "judge0"])
 
 
@@ -130,8 +130,8 @@ def test_kappa_of_nothing_but_ties_is_undefined():
     result = judge_agreement(votes)
     assert np.isnan([result.value, *result.interval, result.pairs[0].value]).all()
     assert result.agreement == 1
-    for shown in (str(result), str(result.pairs[0])):
-        assert "undefined, for every verdict is a tie; the same verdict on 100.0% of 5" in shown
+    for text in (str(result), str(result.pairs[0])):
+        assert "undefined, because every verdict is a tie; the same verdict on 100.0% of 5" in text
 
 
 def test_one_query_gives_no_interval():
@@ -158,7 +158,7 @@ def test_judges_that_agree_only_by_chance():
 
 @st.composite
 def ballots(draw):
-    """Votes of two or three judges on a few queries, some missing, in one order or both."""
+    """Draw votes of two or three judges on a few queries, some missing, in one order or both."""
     places = [
         (f"q{q}", a, b, f"judge{j}")
         for q in range(3)
@@ -169,11 +169,11 @@ def ballots(draw):
     ]
     chosen = draw(st.lists(st.sampled_from(places), min_size=4, max_size=30, unique=True))
     verdict = st.sampled_from(["a", "b", "tie", "invalid"])
-    return [vote(*place, draw(verdict)) for place in chosen]
+    return [vote(*arguments, draw(verdict)) for arguments in chosen]
 
 
 def summary(result):
-    """The numbers about all judges, and about each two of them by name."""
+    """Return the numbers about all judges, and about each two of them by name."""
     whole = (result.value, *result.interval, result.agreement, result.items, result.partly_judged)
     pairs = {
         frozenset(pair.judges): (pair.value, *pair.interval, pair.agreement, pair.items)
@@ -182,11 +182,11 @@ def summary(result):
     return whole, pairs
 
 
-def assert_same(one, two):
-    assert summary(one)[0] == pytest.approx(summary(two)[0], abs=1e-12, nan_ok=True)
-    assert summary(one)[1].keys() == summary(two)[1].keys()
-    for judges, numbers in summary(one)[1].items():
-        assert numbers == pytest.approx(summary(two)[1][judges], abs=1e-12, nan_ok=True)
+def assert_same(first, second):
+    assert summary(first)[0] == pytest.approx(summary(second)[0], abs=1e-12, nan_ok=True)
+    assert summary(first)[1].keys() == summary(second)[1].keys()
+    for judges, numbers in summary(first)[1].items():
+        assert numbers == pytest.approx(summary(second)[1][judges], abs=1e-12, nan_ok=True)
 
 
 @properties
@@ -199,8 +199,8 @@ def test_only_opinions_matter(votes, random):
     shuffled = random.sample(votes, len(votes))
     assert repr(judge_agreement(shuffled, draws=20)) == repr(result)
     assert_same(judge_agreement([other_order(v) for v in votes], draws=20), result)
-    others = [renamed(v, {"x": "z", "y": "x", "z": "y"}) for v in votes]
-    assert_same(judge_agreement(others, draws=20), result)
+    renamed_votes = [rename_models(v, {"x": "z", "y": "x", "z": "y"}) for v in votes]
+    assert_same(judge_agreement(renamed_votes, draws=20), result)
 
 
 @properties

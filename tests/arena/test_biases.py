@@ -4,7 +4,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from judging import make_dataset, make_runs
 from sklearn.linear_model import LogisticRegression
-from votes import other_order, renamed, vote
+from votes import other_order, rename_models, vote
 
 from mirage.arena import PairwiseJudge, biases, judge_agreement
 from mirage.arena.biases import position_bias, self_preference, verbosity_bias
@@ -22,7 +22,7 @@ def expit(x):
 
 @st.composite
 def ballots(draw):
-    """Votes of two judges on three models and a few queries, in one order or in both."""
+    """Draw votes of two judges on three models and a few queries, in one order or in both."""
     places = [
         (f"q{q}", a, b, judge)
         for q in range(3)
@@ -33,14 +33,14 @@ def ballots(draw):
     ]
     chosen = draw(st.lists(st.sampled_from(places), min_size=6, max_size=36, unique=True))
     verdict = st.sampled_from(["a", "b", "tie", "failed"])
-    return [vote(*place, draw(verdict)) for place in chosen]
+    return [vote(*arguments, draw(verdict)) for arguments in chosen]
 
 
 # position
 
 
 def ask_both_orders(judge, queries=40, models="wxyz", seed=0):
-    """The votes of ``judge(rng) -> verdict``, which looks at positions only, on all pairs."""
+    """Return votes of ``judge(rng) -> verdict``, which ignores the responses, on all pairs."""
     rng = np.random.default_rng(seed)
     return [
         vote(f"q{query}", a, b, "judge", judge(rng))
@@ -68,7 +68,7 @@ def test_a_server_that_always_says_a(server):
     judged = judge.compare(dataset, make_runs(dataset), progress=False)
     result = position_bias(judged.votes)
     assert (result.value, result.pairs) == (1.0, 9)
-    with pytest.raises(JudgmentError, match=r"such as `judged\.votes`, and not a Judgment"):
+    with pytest.raises(JudgmentError, match=r"such as `judged\.votes`, got a Judgment"):
         position_bias(judged)
 
 
@@ -95,7 +95,7 @@ def test_a_known_lean_is_found(lean, queries):
     assert result.consistent == pytest.approx(2 * chance * (1 - chance), abs=0.12)
 
 
-def test_queries_are_what_is_drawn():
+def test_the_bootstrap_draws_queries():
     # Every verdict of a query is the same: its 12 pairs are worth one, and not 12.
     by_query = {f"q{q}": "ab"[q % 2] for q in range(20)}
     votes = [
@@ -115,7 +115,7 @@ def test_queries_are_what_is_drawn():
     assert np.isnan(position_bias([v for v in fewer if v.query_id != "q0"]).interval).all()
 
 
-def test_votes_in_one_order_say_nothing_of_position():
+def test_votes_in_one_order_are_not_used_for_position_bias():
     votes = ask_both_orders(lambda _: "a", queries=4, models="xy")
     one_order = vote("q9", "x", "y", "judge", "a")
     spoilt = vote("q9", "y", "x", "judge", "invalid")
@@ -123,8 +123,9 @@ def test_votes_in_one_order_say_nothing_of_position():
     result = position_bias([*votes, one_order, spoilt, other_judge])
     assert (result.pairs, result.queries, result.one_order, result.left_out) == (4, 4, 2, 1)
     assert str(result) == (
-        "position bias: 1.000 (no interval: too few queries, or all say the same); of 4 pairs of "
-        "responses to 4 queries the first won both orders in 100.0%, the second in 0.0%, "
+        "position bias: 1.000 (no interval: too few queries, or all have the same result); of "
+        "4 pairs of responses to 4 queries the first won both orders in 100.0%, the second in "
+        "0.0%, "
         "and 0.0% are consistent; 1 invalid or failed votes left out"
     )
     with pytest.raises(JudgmentError, match="both_orders=True"):
@@ -135,13 +136,13 @@ def test_a_tie_in_one_order_favours_no_position():
     votes = [vote("q0", "x", "y", "judge", "a"), vote("q0", "y", "x", "judge", "tie")]
     result = position_bias(votes)
     assert (result.first, result.second, result.consistent, result.value) == (0, 0, 0, 0)
-    assert "(no interval: too few queries, or all say the same)" in str(result)
+    assert "(no interval: too few queries, or all have the same result)" in str(result)
 
 
-def test_votes_that_cannot_be_used():
-    with pytest.raises(JudgmentError, match="of 1 votes, all are invalid or failed"):
+def test_unusable_votes_are_an_error():
+    with pytest.raises(JudgmentError, match="all 1 votes are invalid or failed"):
         position_bias([vote("q0", "x", "y", "judge", "failed")])
-    with pytest.raises(JudgmentError, match="of 0 votes"):
+    with pytest.raises(JudgmentError, match="all 0 votes"):
         position_bias([])
     twice = [vote("q0", "y", "x", "judge", "a"), vote("q0", "y", "x", "judge", "b")]
     with pytest.raises(JudgmentError, match=r"'judge' voted twice on query 'q0' .* 'y' before"):
@@ -155,7 +156,7 @@ def test_votes_that_cannot_be_used():
 
 @properties
 @given(ballots(), st.randoms(use_true_random=False))
-def test_position_bias_of_votes_made_otherwise(votes, random):
+def test_position_bias_is_invariant_to_order_and_names(votes, random):
     try:
         result = position_bias(votes, draws=20)
     except JudgmentError:
@@ -167,15 +168,15 @@ def test_position_bias_of_votes_made_otherwise(votes, random):
     assert mirrored.consistent == result.consistent
     ends = [-end for end in reversed(result.interval)]
     assert mirrored.interval == pytest.approx(ends, nan_ok=True)
-    others = [renamed(v, {"x": "z", "y": "x", "z": "y"}) for v in votes]
-    assert repr(position_bias(others, draws=20)) == repr(result)
+    renamed_votes = [rename_models(v, {"x": "z", "y": "x", "z": "y"}) for v in votes]
+    assert repr(position_bias(renamed_votes, draws=20)) == repr(result)
 
 
 # verbosity
 
 
 def answers(lengths, model):
-    """A run whose answers have these numbers of words, beside what does not count."""
+    """Return a run whose answers have these numbers of words, plus parts that do not count."""
     return Run(
         model=model,
         language="en",
@@ -193,7 +194,7 @@ QUERIES = [Query(id=f"q{query}", language="en", text="?") for query in range(80)
 
 
 def arena(bias, seed, queries=40, models=4, ties=0.1, judges=("judge",)):
-    """Votes by a judge with a known verbosity bias, and the runs; and votes and runs as columns."""
+    """Return votes of a judge with a known verbosity bias and the runs, also as columns."""
     rng = np.random.default_rng(seed)
     names = [f"m{model}" for model in range(models)]
     usual = rng.uniform(15, 45, models)
@@ -216,7 +217,7 @@ def arena(bias, seed, queries=40, models=4, ties=0.1, judges=("judge",)):
 
 
 def sklearn_bias(rows, strength=biases._PENALTY, weights=None):
-    """The same by scikit-learn's logistic regression, a tie being half a row of either label."""
+    """Return the bias by scikit-learn's logistic regression; a tie is half a row of each label."""
     _, a, b, longer, score = rows.T
     models = np.eye(int(max(a.max(), b.max())) + 1)
     design = np.column_stack([models[a.astype(int)] - models[b.astype(int)], longer])
@@ -257,7 +258,7 @@ def test_a_known_bias_is_recovered(bias, queries):
     assert abs(values.mean() - bias) < 3 * values.std() / np.sqrt(60)
 
 
-def test_a_good_model_that_writes_much_is_no_verbosity_bias():
+def test_a_good_model_with_long_answers_is_not_verbosity_bias():
     # m0 is the best and writes most, and the judge does not look at length.
     rng = np.random.default_rng(0)
     length = rng.lognormal(np.log([60, 30, 15]), 0.3, (80, 3)).astype(int) + 1
@@ -286,7 +287,7 @@ def test_where_the_longer_always_wins_the_bias_is_large_and_finite():
     assert result.odds_twice_as_long == pytest.approx(np.exp(result.value / 3))
 
 
-def test_what_only_the_ridge_settles_is_open():
+def test_the_interval_includes_the_uncertainty_that_the_ridge_hides():
     # Hardly more votes on differing lengths than the check asks for: anything may be.
     votes = [vote(f"q{q}", "x", "y", "judge", "ab"[q % 2]) for q in range(8)]
     result = verbosity_bias(
@@ -296,7 +297,7 @@ def test_what_only_the_ridge_settles_is_open():
     assert result.interval[1] > 5
 
 
-def test_ties_alone_leave_what_the_prior_leaves():
+def test_with_ties_alone_the_interval_is_that_of_the_prior():
     # All votes are ties: without any query they say 0, but how surely do they say it? The log-odds
     # are l * bias, l being 1/7 or -1/7, and so 40 ties have the information 40 * l^2 / 4.
     votes = [vote(f"q{q}", "x", "y", "judge", "tie") for q in range(40)]
@@ -308,18 +309,20 @@ def test_ties_alone_leave_what_the_prior_leaves():
     assert result.interval == pytest.approx((-2.0227 * spread, 2.0227 * spread), rel=1e-4)
 
 
-def test_citations_are_no_part_of_the_length():
+def test_citations_do_not_count_as_length():
     # Only the query tells that [Nile] cites a passage and that [sic] does not.
     votes, runs, _ = arena(1.5, seed=4, queries=12)
     passages = (Passage(id="Nile", text="x"), Passage(id="the Blue Nile", text="y"))
     queries = [query.model_copy(update={"passages": passages}) for query in QUERIES]
 
-    def ended(ending, shown=None):
+    def ended(ending, passage_ids=None):
         return [
             run.model_copy(
                 update={
                     "responses": tuple(
-                        answer.model_copy(update={"text": f"{answer.text}{ending}", "shown": shown})
+                        answer.model_copy(
+                            update={"text": f"{answer.text}{ending}", "shown": passage_ids}
+                        )
                         for answer in run.responses
                     )
                 }
@@ -329,12 +332,12 @@ def test_citations_are_no_part_of_the_length():
 
     bare = verbosity_bias(votes, QUERIES, runs)
     assert verbosity_bias(votes, queries, ended(" [Nile][the Blue Nile]")) == bare
-    assert verbosity_bias(votes, QUERIES, ended(" [Nile]", shown=("Nile",))) == bare
+    assert verbosity_bias(votes, QUERIES, ended(" [Nile]", passage_ids=("Nile",))) == bare
     assert verbosity_bias(votes, queries, ended(" [sic]")) != bare
-    assert verbosity_bias(votes, queries, ended(" [Nile]", shown=("Volga",))) != bare
+    assert verbosity_bias(votes, queries, ended(" [Nile]", passage_ids=("Volga",))) != bare
 
 
-def test_what_verbosity_bias_says_of_itself():
+def test_verbosity_bias_as_text():
     votes, runs, _ = arena(1.5, seed=3)
     spoilt = votes[0].model_copy(update={"verdict": "failed", "error": "no"})
     result = verbosity_bias([spoilt, *votes[1:]], QUERIES, runs, level=0.9)
@@ -346,12 +349,12 @@ def test_what_verbosity_bias_says_of_itself():
     )
 
 
-def test_lengths_that_tell_nothing():
+def test_uninformative_lengths_are_an_error():
     always = [answers([20] * 9, "x"), answers([10] * 9, "y")]
     votes = [vote(f"q{q}", "x", "y", "judge", "ab"[q % 2]) for q in range(9)]
-    with pytest.raises(JudgmentError, match="the 9 votes cannot tell length from quality"):
+    with pytest.raises(JudgmentError, match="the 9 votes cannot separate length from quality"):
         verbosity_bias(votes, QUERIES, always)
-    with pytest.raises(JudgmentError, match="cannot tell length from quality"):
+    with pytest.raises(JudgmentError, match="cannot separate length from quality"):
         verbosity_bias(votes, QUERIES, [answers([0] * 9, "x"), answers([0] * 9, "y")])
     varied = [answers(range(9), "x"), answers([4] * 9, "y")]
     assert verbosity_bias(votes, QUERIES, varied).votes == 9
@@ -360,7 +363,7 @@ def test_lengths_that_tell_nothing():
         verbosity_bias(one_wins, QUERIES, varied)
 
 
-def test_runs_that_are_not_those_judged():
+def test_wrong_runs_are_an_error():
     votes, runs, _ = arena(0, seed=0, queries=3)
     with pytest.raises(UnknownNameError, match="unknown model among the runs 'm1'"):
         verbosity_bias(votes, QUERIES, [run for run in runs if run.model != "m1"])
@@ -380,7 +383,7 @@ def test_runs_that_are_not_those_judged():
 
 @properties
 @given(ballots(), st.randoms(use_true_random=False))
-def test_verbosity_bias_of_votes_made_otherwise(votes, random):
+def test_verbosity_bias_is_invariant_to_order_and_names(votes, random):
     lengths = {"x": [3, 9, 27], "y": [10, 2, 10], "z": [4, 8, 2]}
     runs = [answers(length, model) for model, length in lengths.items()]
     try:
@@ -394,7 +397,7 @@ def test_verbosity_bias_of_votes_made_otherwise(votes, random):
     assert (seen_otherwise.value, *seen_otherwise.interval) == numbers
     names = {"x": "z", "y": "x", "z": "y"}
     other_runs = [run.model_copy(update={"model": names[run.model]}) for run in runs]
-    other = verbosity_bias([renamed(v, names) for v in votes], QUERIES, other_runs)
+    other = verbosity_bias([rename_models(v, names) for v in votes], QUERIES, other_runs)
     assert (other.value, *other.interval) == numbers
 
 
@@ -435,16 +438,17 @@ def test_self_preference_by_hand():
     assert (first.pairs, first.queries, first.left_out) == (2, 2, 1)
     assert np.isnan(first.interval).all()
     assert np.isnan([second.value, second.own, *second.interval]).all()
-    assert str(second).endswith("undefined, for no neutral judge judged the same responses")
+    assert str(second).endswith("undefined, because no neutral judge judged the same responses")
     assert str(first) == (
-        "self-preference of gpt-4o for openai: 0.500 (no interval: too few queries, or all say "
-        "the same); mean score 0.750, from neutral judges 0.250, on 2 pairs of responses to 2 "
+        "self-preference of gpt-4o for openai: 0.500 (no interval: too few queries, or all "
+        "have the same result); mean score 0.750, from neutral judges 0.250, on 2 pairs of "
+        "responses to 2 "
         "queries; 1 invalid or failed votes left out"
     )
 
 
 def judged(lean, seed, queries=50):
-    """Three judges on three models; "own" adds ``lean`` to the log-odds of the model "own"."""
+    """Return votes of three judges; "own" adds ``lean`` to the log-odds of the model "own"."""
     rng = np.random.default_rng(seed)
     models = ["own", "x", "y"]
     votes = []
@@ -472,23 +476,23 @@ def test_a_known_preference_is_found(lean):
     assert (result.pairs, result.queries) == (100, 50)
 
 
-def test_preferences_that_cannot_be_seen():
+def test_preferences_without_neutral_judges_are_an_error():
     votes = judged(0, seed=0, queries=4)
     alone = [v for v in votes if v.judge == "own"]
-    with pytest.raises(JudgmentError, match="all votes are of 'own'"):
+    with pytest.raises(JudgmentError, match="all votes are from 'own'"):
         self_preference(alone, {})
-    with pytest.raises(JudgmentError, match=r"'one' of 'one', 'two' of 'two': name the families"):
+    with pytest.raises(JudgmentError, match=r"'one' \('one'\), 'two' \('two'\); list the families"):
         self_preference([v for v in votes if v.judge != "own"], {})
-    with pytest.raises(JudgmentError, match="judged by none that is of neither"):
+    with pytest.raises(JudgmentError, match="no neutral judge"):
         self_preference(votes, dict.fromkeys(["own", "one", "two"], "all"))
     apart = [v for v in votes if (v.judge == "own") == (v.query_id < "q2")]
-    with pytest.raises(JudgmentError, match="judged by none that is of neither"):
+    with pytest.raises(JudgmentError, match="no neutral judge"):
         self_preference(apart, {})
 
 
 @properties
 @given(ballots(), st.randoms(use_true_random=False))
-def test_self_preference_of_votes_made_otherwise(votes, random):
+def test_self_preference_is_invariant_to_order_and_names(votes, random):
     families = {"one": "f", "x": "f", "two": "g", "y": "g", "z": "h"}
     try:
         results = self_preference(votes, families, draws=20)
@@ -501,9 +505,9 @@ def test_self_preference_of_votes_made_otherwise(votes, random):
     assert repr(seen_otherwise) == repr(results)
     names = {"x": "z", "y": "x", "z": "y"}
     other_families = {names.get(name, name): family for name, family in families.items()}
-    others = [renamed(v, names) for v in votes]
+    renamed_votes = [rename_models(v, names) for v in votes]
     for result, other in zip(
-        results, self_preference(others, other_families, draws=20), strict=True
+        results, self_preference(renamed_votes, other_families, draws=20), strict=True
     ):
         numbers = pytest.approx((result.value, *result.interval), abs=1e-12, nan_ok=True)
         assert (other.value, *other.interval) == numbers
@@ -513,7 +517,7 @@ def test_self_preference_of_votes_made_otherwise(votes, random):
 
 
 def copied(votes, copies):
-    """The same votes so many times, on other queries; and of which query each is a copy."""
+    """Return copies of the votes on other queries, and the original query of each copy."""
     more = [
         vote.model_copy(update={"query_id": f"{vote.query_id}.{copy}"})
         for vote in votes
@@ -526,7 +530,7 @@ def noisy(rng):
     return rng.choice(["a", "a", "b", "tie"])
 
 
-def test_copies_of_queries_in_their_clusters_make_no_bias_surer():
+def test_clustered_copies_of_queries_do_not_narrow_intervals():
     votes = ask_both_orders(noisy, queries=20, models="xyz")
     families = {"judge": "u", "x": "u"}
     for measure in (
@@ -546,7 +550,7 @@ def test_copies_of_queries_in_their_clusters_make_no_bias_surer():
 
 
 def thirds_of(votes):
-    """Another judge, who is torn where a model stands first that comes later in the alphabet."""
+    """Return votes of another judge, tied if a later model in the alphabet comes first."""
     return [
         vote.model_copy(
             update={
@@ -558,7 +562,7 @@ def thirds_of(votes):
     ]
 
 
-def test_copies_of_queries_in_their_clusters_make_no_verbosity_bias_surer():
+def test_clustered_copies_of_queries_do_not_narrow_verbosity_intervals():
     votes, runs, _ = arena(1.0, seed=3, queries=15)
     dataset = QUERIES[:15]
     more, cluster = copied(votes, 3)
@@ -581,7 +585,7 @@ def test_copies_of_queries_in_their_clusters_make_no_verbosity_bias_surer():
     # Three times the votes: the ridge counts for less, and nothing else.
     assert together.value == pytest.approx(once.value, rel=0.05)
     assert np.ptp(together.interval) == pytest.approx(np.ptp(once.interval), rel=0.05)
-    named = [q.model_copy(update={"cluster": cluster[q.id]}) for q in queries]
-    assert verbosity_bias(more, named, answers) == together
+    clustered_queries = [q.model_copy(update={"cluster": cluster[q.id]}) for q in queries]
+    assert verbosity_bias(more, clustered_queries, answers) == together
     apart = verbosity_bias(more, queries, answers)
     assert np.ptp(apart.interval) < 0.7 * np.ptp(together.interval)

@@ -21,7 +21,7 @@ ALL_TIES = ("half", "drop", "davidson")
 
 
 def draw(logits, queries, seed, ties=0.0, copies=1):
-    """All pairs judged on each query by these logits, each verdict ``copies`` times."""
+    """Return judgments of all pairs on each query by these logits, each copied ``copies`` times."""
     rng = np.random.default_rng(seed)
     i, j = np.triu_indices(len(logits), 1)
     chance = 1 / (1 + np.exp(logits[j] - logits[i]))
@@ -40,7 +40,7 @@ def make(query, a, b, score):
 
 
 def by_hand(*rows):
-    """Judgments from words such as ``"x>y"`` and ``"x=y"``, a query each."""
+    """Return judgments from texts such as ``"x>y"`` and ``"x=y"``, one query each."""
     parsed = [(w[0], w[2], 0.5 if w[1] == "=" else 1.0) for w in rows]
     a, b, score = zip(*parsed, strict=True)
     return Judgments.from_arrays(query=range(len(rows)), model_a=a, model_b=b, score=score)
@@ -92,7 +92,7 @@ def test_equals_evalica_with_ties_as_halves():
 
 
 def davidson_likelihood(params, rows):
-    """Davidson's (1970) log-likelihood, term by term as in his equation for the probabilities."""
+    """Return Davidson's (1970) log-likelihood, term by term as in his equations."""
     strength, nu, total = np.exp(params[:-1]), np.exp(params[-1]), 0.0
     for _, a, b, score in rows:
         middle = nu * np.sqrt(strength[a] * strength[b])
@@ -116,7 +116,7 @@ def test_davidson_maximises_its_likelihood():
 
 
 def davidson_sandwich(judgments, fit, ridge):
-    """The sandwich from its definition: likelihoods differentiated numerically, query by query."""
+    """Return the sandwich by its definition, with likelihoods differentiated numerically."""
     params = np.append(fit.logits, fit.log_nu)
     models = len(fit.logits)
 
@@ -155,7 +155,7 @@ def test_sandwich_equals_its_definition(ties, ridge):
 
 
 def plain_sandwich(judgments, fit, ridge):
-    """The sandwich of plain Bradley-Terry with explicit loops over judgments."""
+    """Return the sandwich of plain Bradley-Terry, with explicit loops over judgments."""
     models = len(fit.logits)
     prior = ridge / 4 * (np.eye(models) - 1 / models)
     bread, gradients = prior.copy(), np.zeros((len(judgments.query_ids), models))
@@ -180,7 +180,7 @@ def test_sandwich_is_near_the_bootstrap(ties):
     assert deviation == pytest.approx(bootstrap, rel=0.15)
 
 
-def test_intervals_cover_though_verdicts_within_a_query_repeat():
+def test_intervals_cover_when_verdicts_within_a_query_repeat():
     # Each verdict three times: an interval that took them for independent would be sqrt(3) too
     # narrow, and would cover in 74 % of cases.
     inside = []
@@ -198,8 +198,8 @@ def test_intervals_of_tournaments_hold_however_many_queries_are_drawn(queries, d
             draw(LOGITS, queries, seed), queries=drawn, tournaments=100, seed=seed, progress=False
         )
         ends = boot.interval()
-        shown = ~np.isnan(ends[:, 0])
-        inside.extend(((ends[:, 0] <= LOGITS) & (ends[:, 1] >= LOGITS))[shown])
+        has_interval = ~np.isnan(ends[:, 0])
+        inside.extend(((ends[:, 0] <= LOGITS) & (ends[:, 1] >= LOGITS))[has_interval])
         wrong.append(boot.p_better("m003", "m002") > 0.95)
     assert 0.93 < np.mean(inside) < 0.98
     assert np.mean(wrong) < 0.05
@@ -222,7 +222,7 @@ def test_one_query_gives_no_spread():
 
 
 @pytest.mark.parametrize("ties", ALL_TIES)
-def test_blocks_change_nothing(monkeypatch, ties):
+def test_the_block_size_changes_nothing(monkeypatch, ties):
     judgments = draw(LOGITS, 30, seed=5, ties=0.2)
     rng = np.random.default_rng(0)
     order = rng.permutation(len(judgments))
@@ -321,10 +321,10 @@ def test_sums_and_probabilities(arena, ties):
     assert fit.win_probability(a, b) == pytest.approx(fit.win_matrix[0, 1])
     assert fit.p_better(a, b) + fit.p_better(b, a) == pytest.approx(1)
     lower, upper = fit.interval().T
-    shown = ~np.isin(fit.models, fit.unbound)
-    assert (lower[shown] <= fit.logits[shown]).all()
-    assert (fit.logits[shown] <= upper[shown]).all()
-    assert np.isnan(lower[~shown]).all()
+    bound = ~np.isin(fit.models, fit.unbound)
+    assert (lower[bound] <= fit.logits[bound]).all()
+    assert (fit.logits[bound] <= upper[bound]).all()
+    assert np.isnan(lower[~bound]).all()
 
 
 @properties
@@ -389,7 +389,7 @@ def test_two_models_by_hand():
     assert BradleyTerry(ridge=0).fit(lost).logits == pytest.approx([0, 0], abs=1e-12)
 
 
-def test_default_ridge_is_small_where_it_should_be():
+def test_the_default_ridge_hardly_moves_ordinary_models():
     plain, default = BradleyTerry(ridge=0).fit(TIED), BradleyTerry().fit(TIED)
     assert default.logits == pytest.approx(plain.logits, rel=2e-3)  # 240 judgments a model
     wins = np.zeros((19, 19))
@@ -400,7 +400,7 @@ def test_default_ridge_is_small_where_it_should_be():
     assert 8.5 < logits[0] < 9.5
 
 
-def test_groups_of_which_one_always_wins():
+def test_a_group_that_always_beats_another():
     judgments = by_hand("w>x", "x>w", "y>z", "z>y", "w>y", "x>z")
     with pytest.raises(JudgmentError, match=r"{'w', 'x'} won every comparison with {'y', 'z'}"):
         BradleyTerry(ridge=0).fit(judgments)
@@ -410,15 +410,15 @@ def test_groups_of_which_one_always_wins():
 
 
 @pytest.mark.parametrize("ridge", [0, 0.1])
-def test_pieces_never_compared(ridge):
+def test_groups_that_were_never_compared_are_an_error(ridge):
     judgments = by_hand("v>w", "w>v", "x>y", "y>x", "y>z", "z>x")
     model = BradleyTerry(ridge=ridge)
     for call in (model.fit, model.bootstrap):
-        with pytest.raises(JudgmentError, match=r"2 pieces .*{'x', 'y', 'z'}; {'v', 'w'}"):
+        with pytest.raises(JudgmentError, match=r"2 groups .*{'x', 'y', 'z'}; {'v', 'w'}"):
             call(judgments)
 
 
-def test_dropped_ties_can_leave_pieces_or_nothing():
+def test_dropped_ties_can_leave_disconnected_models_or_nothing():
     model = BradleyTerry(ties="drop")
     with pytest.raises(JudgmentError, match="ties were dropped"):
         model.fit(by_hand("x>y", "y>x", "y=z"))
@@ -426,7 +426,7 @@ def test_dropped_ties_can_leave_pieces_or_nothing():
         model.fit(by_hand("x=y", "y=z"))
 
 
-def test_davidson_at_its_ends():
+def test_davidson_with_all_ties_or_none():
     all_ties, no_ties = by_hand("x=y", "y=z"), by_hand("x>y", "y>x", "y>z", "z>y", "z>x", "x>z")
     for judgments, message in ((all_ties, "all judgments are"), (no_ties, "no judgment is a tie")):
         with pytest.raises(JudgmentError, match=message):
@@ -436,13 +436,13 @@ def test_davidson_at_its_ends():
         assert abs(fit.log_nu) > 3
 
 
-def test_tournaments_that_happen_to_fall_apart():
+def test_disconnected_tournaments():
     judgments = by_hand("x>y", "y>x", "y>z", "z>y", "x>z", "z>x")
     boot = BradleyTerry().bootstrap(judgments, tournaments=50, queries=1)
     assert np.isfinite(boot.logits).all()
     assert boot.separated.all()  # one judgment: a winner, a loser, and one who never met anybody
     assert np.sort(boot.logits, axis=1)[:, 1] == pytest.approx(np.zeros(50), abs=1e-9)
-    with pytest.raises(JudgmentError, match=r"tournament 0: .*2 pieces"):
+    with pytest.raises(JudgmentError, match=r"tournament 0: .*2 groups"):
         BradleyTerry(ridge=0).bootstrap(judgments, tournaments=50, queries=1)
 
 
@@ -473,7 +473,7 @@ def test_bad_arguments():
         with pytest.raises(SettingError, match="ridge"):
             BradleyTerry(ridge=ridge)
     for wrong in ({"tournaments": 0}, {"queries": 0}):
-        with pytest.raises(SettingError, match="1 tournament and 1 query or more"):
+        with pytest.raises(SettingError, match="tournaments and queries must be at least 1"):
             BradleyTerry().bootstrap(TIED, **wrong)
     fit, boot = BradleyTerry().fit(TIED), BradleyTerry().bootstrap(TIED, tournaments=2)
     for result in (fit, boot):
@@ -538,7 +538,7 @@ def test_fit_report():
     assert not frame.separated.any()
 
 
-def test_progress_says_nothing_off_a_terminal(capsys):
+def test_progress_prints_nothing_without_a_terminal(capsys):
     BradleyTerry().bootstrap(TIED, tournaments=3, progress=True)
     captured = capsys.readouterr()
     assert captured.out + captured.err == ""
@@ -547,7 +547,7 @@ def test_progress_says_nothing_off_a_terminal(capsys):
 # the paper's figures
 
 
-def test_published_logits_are_found_again(data_dir):
+def test_published_logits_are_recovered(data_dir):
     """100 queries drawn from each language's published logits, in 50 draws (seeds 0 to 49).
 
     With every pair compared equally often any estimator orders the models by total wins, so a

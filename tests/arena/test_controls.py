@@ -1,4 +1,4 @@
-"""Controls: the likelihood by another optimiser, biased judges, and what a ranking says of them."""
+"""Controls: the likelihood by another optimiser, biased judges, and notes of a ranking."""
 
 import json
 
@@ -16,7 +16,7 @@ NAMES = "abcdef"
 
 
 def biased(queries=60, effect=1.5, seed=0, models=6):
-    """Judgments by a judge that likes what is first, and a covariate that worse models have."""
+    """Return judgments of a judge that favours the first response and a control of worse models."""
     rng = np.random.default_rng(seed)
     logits = np.linspace(0.8, -0.8, models)
     rows, values = [], {}
@@ -35,7 +35,7 @@ def biased(queries=60, effect=1.5, seed=0, models=6):
     )
 
 
-def test_it_is_the_maximum_of_the_likelihood():
+def test_the_fit_maximises_the_likelihood():
     rows, wordy = biased(queries=8, models=3)
     fit = BradleyTerry(controls=[wordy, position()]).fit(rows)
     a, b = (
@@ -59,7 +59,7 @@ def test_it_is_the_maximum_of_the_likelihood():
     assert fit.uncontrolled.logits == pytest.approx(BradleyTerry().fit(rows).logits)
 
 
-def test_a_control_that_says_nothing_changes_next_to_nothing():
+def test_an_irrelevant_control_changes_almost_nothing():
     rows, _ = biased(effect=0.0)
     rng = np.random.default_rng(1)
     noise = {row: rng.normal() for row in rows}
@@ -69,15 +69,15 @@ def test_a_control_that_says_nothing_changes_next_to_nothing():
     assert low < 0 < high
 
 
-def test_a_biased_judge_and_what_the_ranking_says():
+def test_controls_correct_a_biased_judge():
     rows, wordy = biased(queries=200)
     ranking = Ranking.from_judgments(rows, bradley_terry=BradleyTerry(controls=[wordy, position()]))
     assert ranking.models == tuple(NAMES)
     plain = Ranking.from_judgments(rows)
     assert plain.models != tuple(NAMES)
     assert ranking["a"].uncontrolled == plain["a"].logit
-    assert ranking.notes[0].startswith("Controlled for wordiness, which goes with +1.")
-    assert "an association. Control may take away quality: it may help." in ranking.notes[0]
+    assert ranking.notes[0].startswith("Controlled for wordiness, which is associated with +1.")
+    assert "The control may remove quality: it may help." in ranking.notes[0]
     assert "quality" not in ranking.notes[1]
     assert "uncontrolled" in str(ranking)
     assert "uncontrolled" not in str(plain)
@@ -100,7 +100,7 @@ def texts():
     return [query], runs
 
 
-def test_what_controls_count_by_hand():
+def test_controls_by_hand():
     dataset, runs = texts()
     verdict = Judgment(query_id="q0", model_a="a", model_b="b", verdict="a", judge="a-judge")
     assert length(dataset, runs).of(verdict) == pytest.approx((3 - 1) / (3 + 1))
@@ -115,20 +115,20 @@ def test_what_controls_count_by_hand():
         length(dataset, runs).of(verdict.model_copy(update={"model_a": "z"}))
 
 
-def test_what_cannot_be_told_from_quality_is_an_error():
+def test_a_control_that_follows_from_models_is_an_error():
     rows, _ = biased(queries=5)
-    own = same_family({"a": "x", "j": "x"})  # one judge: it is as models are
-    with pytest.raises(JudgmentError, match="cannot tell same family from quality"):
-        BradleyTerry(controls=[own]).fit(rows)
+    family_control = same_family({"a": "x", "j": "x"})  # with one judge it follows from the models
+    with pytest.raises(JudgmentError, match="cannot separate same family from quality"):
+        BradleyTerry(controls=[family_control]).fit(rows)
 
 
-def test_where_controls_do_not_go():
+def test_unsupported_uses_of_controls_are_errors():
     rows, wordy = biased(queries=5)
     with pytest.raises(SettingError, match="davidson"):
         BradleyTerry(ties="davidson", controls=[wordy])
     model = BradleyTerry(controls=[position()])
-    with pytest.raises(SettingError, match="without controls"):
+    with pytest.raises(SettingError, match="not support controls"):
         model.bootstrap(rows)
-    with pytest.raises(SettingError, match="without controls"):
+    with pytest.raises(SettingError, match="not support controls"):
         fragility(rows, bradley_terry=model)
     assert model.fit(Judgments.from_records(rows)).effects[0].value > 0

@@ -1,4 +1,4 @@
-"""Penalised estimates, against scipy's optimum of the likelihood as it is written down."""
+"""Penalised estimates, compared with scipy's optimum of the likelihood."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""On how little ranks hang: by hand, against all removals, and where a judged rank is shown."""
+"""Fragility of ranks: by hand, compared with all removals, and as shown in rankings."""
 
 import json
 import re
@@ -19,8 +19,8 @@ from mirage.statistics.ranks import ranks
 NAMES = np.array(list("abcdefghijklmnopqrs"))
 
 
-def drawn(models, queries, seed, share=1.0, ties=0.2):
-    """Pairs on queries, each judged with a chance of ``share``; a is the best."""
+def draw_judgments(models, queries, seed, share=1.0, ties=0.2):
+    """Return judgments of pairs, each judged with probability ``share``; a is the best model."""
     rng = np.random.default_rng(seed)
     logits = np.linspace(1, -1, models)
     a, b = np.triu_indices(models, 1)
@@ -33,29 +33,29 @@ def drawn(models, queries, seed, share=1.0, ties=0.2):
 
 
 def without(judgments, dropped):
-    kept = ~np.isin(np.arange(len(judgments)), dropped)
-    columns = {name: getattr(judgments, name)[kept] for name in ("query", "a", "b", "score")}
+    remaining = ~np.isin(np.arange(len(judgments)), dropped)
+    columns = {name: getattr(judgments, name)[remaining] for name in ("query", "a", "b", "score")}
     return replace(judgments, **columns)
 
 
 def rows_of(judgments, query_ids):
-    named = [judgments.query_ids.index(query_id) for query_id in query_ids]
-    return np.flatnonzero(np.isin(judgments.query, named))
+    numbers = [judgments.query_ids.index(query_id) for query_id in query_ids]
+    return np.flatnonzero(np.isin(judgments.query, numbers))
 
 
-def smallest(judgments, model, groups, most):
-    """The size of the smallest removal of groups of rows that changes each rank; 0 if none does."""
+def smallest_removals(judgments, model, groups, most):
+    """Return the size of the smallest removal that changes each rank; 0 if none does."""
     before = ranks(model.fit(judgments).logits)
-    found = np.zeros(len(before), dtype=int)
+    smallest_sizes = np.zeros(len(before), dtype=int)
     for size in range(1, most + 1):
-        for some in combinations(groups, size):
+        for combination in combinations(groups, size):
             try:
-                fit = model.fit(without(judgments, np.concatenate(some)))
+                fit = model.fit(without(judgments, np.concatenate(combination)))
             except JudgmentError:  # nothing holds the models together any more
                 continue
             changed = ranks(fit.logits) != before
-            found = np.where((found == 0) & changed, size, found)
-    return found
+            smallest_sizes = np.where((smallest_sizes == 0) & changed, size, smallest_sizes)
+    return smallest_sizes
 
 
 def sizes(removals, most):
@@ -77,7 +77,8 @@ def test_two_models_by_hand():
     assert set(y.verdicts.dropped) < set(range(6))
     assert (
         str(x)
-        == "x is first; no half of the queries, or of the verdicts, was found to change that."
+        == "x is first; no removal of up to half of the queries or verdicts was found to change "
+        "that."
     )
     assert re.fullmatch(
         r"y is at rank 2; without 4 of 8 queries \(\d, \d, \d, \d\) it is first; "
@@ -97,40 +98,42 @@ def test_two_models_by_hand():
     ids=["half", "drop", "davidson", "no ridge"],
 )
 @pytest.mark.parametrize(("models", "queries", "share"), [(3, 6, 1.0), (4, 7, 0.6)])
-def test_none_is_smaller_of_all_removals(model, models, queries, share):
-    judgments = drawn(models, queries, seed=3, share=share)
-    found = fragility(judgments, bradley_terry=model)
-    counted = model._counted(judgments)
-    by_query = [np.flatnonzero(counted.query == q) for q in range(queries)]
-    expected = smallest(counted, model, by_query, queries // 2)
-    assert sizes([one.queries for one in found], queries // 2) == expected.tolist()
-    expected = smallest(counted, model, np.arange(len(counted))[:, None], 2)
-    assert sizes([one.verdicts for one in found], 2) == expected.tolist()
+def test_no_removal_is_smaller_in_an_exhaustive_search(model, models, queries, share):
+    judgments = draw_judgments(models, queries, seed=3, share=share)
+    results = fragility(judgments, bradley_terry=model)
+    judgments_to_fit = model._judgments_to_fit(judgments)
+    by_query = [np.flatnonzero(judgments_to_fit.query == q) for q in range(queries)]
+    expected = smallest_removals(judgments_to_fit, model, by_query, queries // 2)
+    assert sizes([result.queries for result in results], queries // 2) == expected.tolist()
+    expected = smallest_removals(
+        judgments_to_fit, model, np.arange(len(judgments_to_fit))[:, None], 2
+    )
+    assert sizes([result.verdicts for result in results], 2) == expected.tolist()
 
 
 @settings(max_examples=15, deadline=None)
 @given(st.integers(0, 10**6), st.integers(3, 8), st.integers(2, 30), st.sampled_from([0.5, 1.0]))
-def test_what_is_named_changes_the_rank(seed, models, queries, share):
-    judgments = drawn(models, queries, seed, share)
+def test_each_removal_changes_the_rank(seed, models, queries, share):
+    judgments = draw_judgments(models, queries, seed, share)
     try:
         fit = BradleyTerry().fit(judgments)
     except JudgmentError:
         return
-    for i, one in enumerate(fragility(judgments)):
-        assert one.rank == fit.ranks[i]
+    for i, result in enumerate(fragility(judgments)):
+        assert result.rank == fit.ranks[i]
         for removal, rows in (
-            (one.queries, one.queries and rows_of(judgments, one.queries.dropped)),
-            (one.verdicts, one.verdicts and one.verdicts.dropped),
+            (result.queries, result.queries and rows_of(judgments, result.queries.dropped)),
+            (result.verdicts, result.verdicts and result.verdicts.dropped),
         ):
             if removal is not None:
-                left = BradleyTerry().fit(without(judgments, rows))
-                assert left.ranks[i] == removal.rank != one.rank
-                assert left.ranks[left.models.index(removal.first)] == 1
+                remaining_fit = BradleyTerry().fit(without(judgments, rows))
+                assert remaining_fit.ranks[i] == removal.rank != result.rank
+                assert remaining_fit.ranks[remaining_fit.models.index(removal.first)] == 1
                 assert len(removal.dropped) <= removal.of // 2
 
 
-def test_a_ranking_says_on_how_little_its_first_place_hangs():
-    judgments = drawn(4, 30, seed=5)
+def test_a_ranking_notes_the_fragility_of_first_place():
+    judgments = draw_judgments(4, 30, seed=5)
     ranking = Ranking.from_judgments(judgments)
     first = ranking.models[0]
     removal = ranking.fragility[first].verdicts
@@ -151,7 +154,7 @@ def test_a_ranking_says_on_how_little_its_first_place_hangs():
     assert not Ranking.from_judgments(judgments, tournaments=20, progress=False).fragility
 
 
-def test_where_nobody_is_ahead_nothing_is_said_of_a_first_place():
+def test_equal_models_have_no_note_on_first_place():
     ties = Judgments.from_arrays(
         query=range(6), model_a=list("aabaab"), model_b=list("bccbcc"), score=[0.5] * 6
     )

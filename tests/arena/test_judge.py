@@ -25,7 +25,7 @@ def llm(server, model="judge", **settings):
 
 
 def compare(server, runs=RUNS, dataset=DATASET, judge=None, **settings):
-    """Votes by the judge given, or by a plain one."""
+    """Return votes of the judge, by default a plain one."""
     judge = judge or PairwiseJudge(llm(server))
     return judge.compare(dataset, runs, progress=False, **settings)
 
@@ -35,7 +35,7 @@ def read_votes(path):
 
 
 def winners(judged):
-    """Who won which pair on which query; None for a tie."""
+    """Return the winner of each pair on each query; None for a tie."""
     return {
         (j.query_id, frozenset((j.model_a, j.model_b))): {"a": j.model_a, "b": j.model_b}.get(
             j.verdict
@@ -107,7 +107,7 @@ def test_a_judge_that_always_says_a_is_tied_by_both_orders(server):
     assert [judgment.verdict for judgment in judged] == ["tie"] * 12
 
 
-def test_both_orders_keep_a_verdict_that_stands(server):
+def test_both_orders_keep_a_consistent_verdict(server):
     server.answer = judge_by(first_in_alphabet)
     both = compare(server, judge=PairwiseJudge(llm(server), both_orders=True))
     assert winners(both) == winners(compare(server))
@@ -131,12 +131,12 @@ def test_queries_are_drawn_by_seed_without_replacement(server):
     assert len(compare(server, runs, dataset, queries=100)) == 30
 
 
-def test_a_share_of_pairs_leaves_every_pair_some(server):
+def test_a_share_of_pairs_keeps_queries_for_every_pair(server):
     server.answer = lambda _: "They differ.\n[[C]]"
     dataset = make_dataset(10)
     runs = make_runs(dataset, "vwxyz")
 
-    def asked(judged):
+    def judged_pairs(judged):
         return {(v.query_id, v.model_a, v.model_b) for v in judged.votes}
 
     part = compare(server, runs, dataset, pairs=0.3)
@@ -146,11 +146,11 @@ def test_a_share_of_pairs_leaves_every_pair_some(server):
     # Each pair has queries of its own: of 120 ways to draw three, hardly two pairs have the same.
     by_pair = [{v.query_id for v in part.votes if {v.model_a, v.model_b} == pair} for pair in pairs]
     assert len(set(map(frozenset, by_pair))) > 5
-    assert asked(part) < asked(compare(server, runs, dataset))
+    assert judged_pairs(part) < judged_pairs(compare(server, runs, dataset))
     nearest = compare(server, runs, dataset, pairs=0.27)  # 2.7 of ten queries are three
-    assert asked(nearest) == asked(part)
+    assert judged_pairs(nearest) == judged_pairs(part)
     # A run more or less changes nothing for the others.
-    assert asked(compare(server, runs[:3], dataset, pairs=0.3)) < asked(part)
+    assert judged_pairs(compare(server, runs[:3], dataset, pairs=0.3)) < judged_pairs(part)
     few = compare(server, runs, dataset, pairs=0.001)
     assert len(few) == 10
     BradleyTerry().fit(few)
@@ -159,7 +159,7 @@ def test_a_share_of_pairs_leaves_every_pair_some(server):
 # Verdicts that do not come ------------------------------------------------------------------------
 
 
-def test_an_answer_without_a_verdict_is_asked_again_and_never_a_tie(server, caplog):
+def test_an_answer_without_a_verdict_is_requested_again_and_is_not_a_tie(server, caplog):
     server.answer = lambda request: (
         'I would say "[[C]]"?' if "y on q1" in last_user_text(request) else "[[A]]"
     )
@@ -169,18 +169,18 @@ def test_an_answer_without_a_verdict_is_asked_again_and_never_a_tie(server, capl
     assert len(judged) == 3
     assert vote.query_id == "q1"
     assert 'I would say "[[C]]"?' in vote.error
-    asked = [last_user_text(r) for r in server.requests if "y on q1" in last_user_text(r)]
-    assert len(asked) == 6
-    for again in asked[1:]:
-        assert again.startswith(asked[0])
-        assert "[[C]]" in again.removeprefix(asked[0])
-        assert "I would say" not in again
+    prompts = [last_user_text(r) for r in server.requests if "y on q1" in last_user_text(r)]
+    assert len(prompts) == 6
+    for prompt in prompts[1:]:
+        assert prompt.startswith(prompts[0])
+        assert "[[C]]" in prompt.removeprefix(prompts[0])
+        assert "I would say" not in prompt
     assert [record.getMessage() for record in caplog.records] == [
-        f"1 of 4 votes are invalid; the first: {vote.error}"
+        f"1 of 4 votes are invalid; the first error: {vote.error}"
     ]
 
 
-def test_a_verdict_that_comes_later_counts(server):
+def test_a_verdict_in_a_later_answer_counts(server):
     server.answer = lambda _: "[[B]]" if len(server.requests) == 4 else "Hard to tell."
     judged = compare(server, make_runs(DATASET[:1], "xy"), DATASET[:1])
     assert [vote.verdict for vote in judged.votes] == ["b"]
@@ -196,7 +196,7 @@ def test_a_long_answer_is_shown_short(server):
     assert len(vote.error) < 400
 
 
-def test_a_verdict_at_which_the_answer_was_cut_off_is_none(server):
+def test_a_verdict_in_a_truncated_answer_does_not_count(server):
     server.answer = lambda request: Reply(
         "It also writes\n[[A]]",
         finish_reason="length" if "on q0" in last_user_text(request) else "stop",
@@ -209,7 +209,7 @@ def test_a_verdict_at_which_the_answer_was_cut_off_is_none(server):
 def test_an_invalid_vote_in_one_order_leaves_no_judgment(server):
     server.answer = lambda request: "[[A]]" if responses(request)[0] < "y" else "?"
     runs = make_runs(DATASET, "xy")
-    with pytest.raises(JudgmentError, match="no judgment came of 8 votes"):
+    with pytest.raises(JudgmentError, match="no judgment was obtained from 8 votes"):
         compare(server, runs, judge=PairwiseJudge(llm(server), both_orders=True))
 
 
@@ -231,10 +231,10 @@ def test_a_failed_call_is_a_failed_vote_and_the_rest_is_complete(server, caplog)
     (record,) = caplog.records
     assert record.name == "mirage.arena"
     assert record.levelno == logging.WARNING
-    assert record.getMessage().startswith("2 of 12 votes failed; the first: judge at http")
+    assert record.getMessage().startswith("2 of 12 votes failed; the first error: judge at http")
 
 
-def test_odd_text_from_everywhere_is_no_obstacle(server, tmp_path):
+def test_unusual_characters_are_accepted(server, tmp_path):
     body = json.dumps({"error": {"message": "\ud800 odd"}}).encode()
     server.answer = lambda request: (
         Reply(status=400, body=body) if "on q1" in last_user_text(request) else "\u2028\x85[[A]]"
@@ -246,7 +246,7 @@ def test_odd_text_from_everywhere_is_no_obstacle(server, tmp_path):
     assert compare(server, runs, out=tmp_path / "votes.jsonl").votes == judged.votes
 
 
-def test_the_key_is_nowhere(server, tmp_path, caplog):
+def test_the_api_key_is_never_shown_or_stored(server, tmp_path, caplog):
     server.answer = lambda request: (
         Reply(f"bad key {server.headers[-1]['authorization']}", status=401)
         if "on q1" in last_user_text(request)
@@ -256,9 +256,9 @@ def test_the_key_is_nowhere(server, tmp_path, caplog):
     judged = compare(server, judge=judge, out=tmp_path / "votes.jsonl")
     assert judged.failed
     written = b"".join(path.read_bytes() for path in tmp_path.iterdir() if path.is_file())
-    told = f"{judge!r}{judged!r}{judged.votes}{caplog.text}".encode()
+    output = f"{judge!r}{judged!r}{judged.votes}{caplog.text}".encode()
     assert b"sk-canary" in json.dumps(server.headers).encode()
-    assert b"canary" not in written + told
+    assert b"canary" not in written + output
 
 
 def test_an_endpoint_without_its_key_is_an_error():
@@ -269,7 +269,7 @@ def test_an_endpoint_without_its_key_is_an_error():
 # Pairs that cannot be judged ----------------------------------------------------------------------
 
 
-def test_what_does_not_exist_is_skipped_and_named(server, caplog):
+def test_missing_responses_are_skipped_with_a_reason(server, caplog):
     server.answer = judge_by(first_in_alphabet)
     gaps = (
         Response(query_id="q0", text="z on q0"),
@@ -304,14 +304,14 @@ def test_nothing_to_judge_is_an_error_before_any_call(server, tmp_path):
 @pytest.mark.parametrize(
     ("runs", "settings", "message"),
     [
-        ([], {}, "nothing to compare in 0 run"),
-        (RUNS[:1], {}, "nothing to compare in 1 run"),
+        ([], {}, "at least two runs, got 0"),
+        (RUNS[:1], {}, "at least two runs, got 1"),
         ([RUNS[0], RUNS[0]], {}, "two runs are of model 'x'"),
         ([RUNS[0], RUNS[1].model_copy(update={"language": "en"})], {}, "is in 'en'.*is in 'sw'"),
         (make_runs(make_dataset(5)), {}, "answers query 'q4', which dataset does not"),
-        (RUNS, {"queries": 0}, "1 query or more"),
-        (RUNS, {"pairs": 0}, "a share of pairs above 0"),
-        (RUNS, {"pairs": 1.5}, "up to 1, not 100, 1.5"),
+        (RUNS, {"queries": 0}, "queries must be at least 1"),
+        (RUNS, {"pairs": 0}, "share of pairs above 0"),
+        (RUNS, {"pairs": 1.5}, "queries=100, pairs=1.5"),
         (RUNS, {"pairs": float("nan")}, "nan"),
     ],
 )
@@ -325,8 +325,8 @@ def test_runs_that_cannot_be_compared(server, runs, settings, message):
     assert server.requests == []
 
 
-def test_judges_that_make_no_sense(server):
-    with pytest.raises(JudgmentError, match="one LLM or several"):
+def test_invalid_judges_are_an_error(server):
+    with pytest.raises(JudgmentError, match="one or several LLMs"):
         PairwiseJudge([])
     with pytest.raises(JudgmentError, match="'gpt-4o'"):
         PairwiseJudge("gpt-4o")
@@ -340,7 +340,7 @@ def test_judges_that_make_no_sense(server):
 
 
 def play_jury(server, **opinions):
-    """Each judge has an opinion: a rule, or a text."""
+    """Return a jury whose judges each follow a rule or return a text."""
 
     def answer(request):
         opinion = opinions[request["model"]]
@@ -374,7 +374,7 @@ def test_half_of_a_jury_is_no_majority(server):
     assert {j.verdict for j in compare(server, judge=PairwiseJudge(jury))} == {"tie"}
 
 
-def test_votes_that_name_nothing_do_not_count(server):
+def test_votes_without_a_verdict_do_not_count(server):
     jury = play_jury(server, one=first_in_alphabet, two="?", three="?")
     judged = compare(server, judge=PairwiseJudge(jury))
     assert all(winner == min(pair) for (_, pair), winner in winners(judged).items())
@@ -391,14 +391,14 @@ def test_all_votes_of_a_jury(server):
 
 
 def test_a_jury_of_one_is_that_judge(server):
-    (one,) = play_jury(server, one=first_in_alphabet)
+    (judge,) = play_jury(server, one=first_in_alphabet)
     assert (
-        compare(server, judge=PairwiseJudge([one])).judgments
-        == compare(server, judge=PairwiseJudge(one, votes="all")).judgments
+        compare(server, judge=PairwiseJudge([judge])).judgments
+        == compare(server, judge=PairwiseJudge(judge, votes="all")).judgments
     )
 
 
-def test_a_judge_that_fails_does_not_sink_the_jury(server):
+def test_a_failing_judge_does_not_stop_the_jury(server):
     server.answer = lambda request: (
         Reply("no such model", status=404) if request["model"] == "two" else "[[A]]"
     )
@@ -420,7 +420,7 @@ def test_the_file_holds_the_votes_in_a_fixed_order(server, tmp_path):
     assert re.fullmatch("[0-9a-f]{16}", judged.votes[0].asked)
 
 
-def test_two_runs_are_the_same_to_the_byte(server, tmp_path):
+def test_two_runs_write_identical_files(server, tmp_path):
     def answer(request):
         text = judge_by(first_in_alphabet)(request)
         return Reply(text, delay=random.random() / 50)  # answers overtake each other
@@ -435,7 +435,7 @@ def test_two_runs_are_the_same_to_the_byte(server, tmp_path):
     assert reversed_runs.judgments == judged[0].judgments
 
 
-def test_nothing_is_asked_twice(server, tmp_path):
+def test_stored_votes_are_not_requested_again(server, tmp_path):
     server.answer = judge_by(first_in_alphabet)
     first = compare(server, out=tmp_path / "votes")
     before = (tmp_path / "votes").read_bytes()
@@ -455,12 +455,12 @@ def test_failed_votes_are_asked_for_again_and_invalid_ones_are_not(server, tmp_p
     server.answer = answer
     first = compare(server, out=tmp_path / "votes")
     assert (len(first), len(first.failed), len(first.invalid)) == (6, 3, 3)
-    done = len(server.requests)
+    request_count = len(server.requests)
     server.answer = lambda _: "[[A]]"
     second = compare(server, out=tmp_path / "votes")
-    asked = server.requests[done:]
-    assert len(asked) == 3
-    assert all("on q0" in last_user_text(request) for request in asked)
+    new_requests = server.requests[request_count:]
+    assert len(new_requests) == 3
+    assert all("on q0" in last_user_text(request) for request in new_requests)
     assert (len(second), len(second.failed), len(second.invalid)) == (9, 0, 3)
     assert tuple(read_votes(tmp_path / "votes")) == second.votes
 
@@ -478,7 +478,7 @@ def test_a_changed_response_is_judged_anew_and_replaces_the_old_vote(server, tmp
     assert len(set(first.votes) & set(second.votes)) == 10
 
 
-def test_other_parameters_are_another_question(server, tmp_path):
+def test_votes_with_other_parameters_are_requested_again(server, tmp_path):
     server.answer = judge_by(first_in_alphabet)
     compare(server, out=tmp_path / "votes")
     warm = PairwiseJudge(llm(server, temperature=0.7))
@@ -488,7 +488,7 @@ def test_other_parameters_are_another_question(server, tmp_path):
     assert len(read_votes(tmp_path / "votes")) == 24
 
 
-def test_votes_by_other_parameters_stay_and_are_found_again(server, tmp_path):
+def test_votes_with_other_parameters_stay_and_are_reused(server, tmp_path):
     server.answer = judge_by(first_in_alphabet)
     dataset = make_dataset(4)
     runs, out = make_runs(dataset), tmp_path / "votes.jsonl"
@@ -527,7 +527,7 @@ def test_votes_on_other_things_stay_in_the_file(server, tmp_path):
     assert len(judged.votes) == 12
 
 
-def test_a_line_cut_short_is_asked_for_again(server, tmp_path):
+def test_a_truncated_line_is_requested_again(server, tmp_path):
     server.answer = judge_by(first_in_alphabet)
     out = tmp_path / "votes"
     compare(server, out=out)
@@ -538,7 +538,7 @@ def test_a_line_cut_short_is_asked_for_again(server, tmp_path):
     assert len(server.requests) == 13
 
 
-def test_a_file_of_something_else_is_refused(server, tmp_path):
+def test_a_file_of_another_kind_is_an_error(server, tmp_path):
     (tmp_path / "run.jsonl").write_text('{"query_id": "q0", "text": "hello"}\n')
     with pytest.raises(DatasetError, match=r"run.jsonl, line 1"):
         compare(server, out=tmp_path / "run.jsonl")
@@ -570,17 +570,17 @@ def test_a_budget_of_calls_is_kept_and_so_is_every_answer(server, tmp_path):
     assert judged.failed == ()
 
 
-def test_a_budget_of_nothing_judges_nothing(server):
+def test_a_budget_of_0_calls_is_an_error(server):
     with pytest.raises(JudgmentError, match="budget of 0 calls is spent"):
         compare(server, judge=PairwiseJudge(llm(server, budget=Budget(calls=0))))
     assert server.requests == []
 
 
-def test_an_estimate_counts_what_will_be_asked(server, tmp_path):
+def test_an_estimate_counts_the_calls(server, tmp_path):
     server.answer = judge_by(first_in_alphabet)
     price = Price(input=2.0, output=10.0)
-    asked = llm(server, cache=tmp_path / "cache", price=price, max_tokens=50)
-    judge = PairwiseJudge(asked, both_orders=True)
+    llm_judge = llm(server, cache=tmp_path / "cache", price=price, max_tokens=50)
+    judge = PairwiseJudge(llm_judge, both_orders=True)
     estimate = judge.estimate(DATASET, RUNS, queries=3)
     assert server.requests == []
     assert (estimate.calls, estimate.cached) == (18, 0)
@@ -590,18 +590,23 @@ def test_an_estimate_counts_what_will_be_asked(server, tmp_path):
     sent = sum(len(last_user_text(request).encode()) for request in server.requests)
     assert sent / 4 <= estimate.prompt_tokens <= sent / 4 + 18
     assert estimate.cost == pytest.approx(estimate.prompt_tokens * 2e-6 + 900 * 1e-5)
-    assert asked.usage.cost <= estimate.cost
+    assert llm_judge.usage.cost <= estimate.cost
 
     rest = judge.estimate(DATASET, RUNS)
     assert rest.cached + rest.calls == 24
     assert rest.cached == 3 * 6
     compare(server, judge=judge)
     assert len(server.requests) == 18 + rest.calls
-    done = judge.estimate(DATASET, RUNS)
-    assert (done.calls, done.cached, done.prompt_tokens, done.cost) == (0, 24, 0, 0.0)
+    final_estimate = judge.estimate(DATASET, RUNS)
+    assert (
+        final_estimate.calls,
+        final_estimate.cached,
+        final_estimate.prompt_tokens,
+        final_estimate.cost,
+    ) == (0, 24, 0, 0.0)
 
 
-def test_an_estimate_reads_well(server):
+def test_an_estimate_as_text(server):
     judge = PairwiseJudge(llm(server, price=Price(input=2.5, output=10.0)))
     estimate = judge.estimate(DATASET, RUNS)
     tokens = f"{estimate.prompt_tokens:,}"
@@ -612,7 +617,7 @@ def test_an_estimate_reads_well(server):
     )
 
 
-def test_an_estimate_does_not_guess(server):
+def test_an_estimate_without_a_price_has_no_cost(server):
     unpriced = PairwiseJudge(llm(server)).estimate(DATASET, RUNS)
     assert unpriced.cost is None
     assert "a cost that is not known" in str(unpriced)
@@ -640,7 +645,7 @@ def test_nothing_is_printed(server, capsys):
     assert capsys.readouterr() == ("", "")
 
 
-def test_judges_of_different_endpoints_have_their_own_pace(server):
+def test_judges_of_different_endpoints_run_concurrently(server):
     server.answer = lambda _: Reply("[[A]]", delay=0.02)
     with ChatServer(lambda _: Reply("[[B]]", delay=0.01)) as second:
         jury = [llm(server, "one", concurrency=2), llm(second, "two", concurrency=3)]

@@ -24,16 +24,16 @@ TOKEN = re.compile(r"\[\[([ABC])\]\]")
 
 
 def content_verdict(texts):
-    """Whose response says CORRECT."""
+    """Return the verdict for the response that contains CORRECT."""
     a, b = ("CORRECT" in texts[name] for name in ("response-a", "response-b"))
     return "A" if a > b else "B" if b > a else "C"
 
 
 class Gullible:
-    """Obeys everything that stands outside of the marks and is not ours, the last of it most.
+    """A judge that obeys all text outside of the marks that is not part of the prompt.
 
-    What is ours it learns from prompts about harmless responses. Where nobody gives it orders, it
-    goes by what stands inside.
+    It learns the prompt from requests about harmless responses, and obeys the last order. Without
+    orders it judges by the text inside the marks.
     """
 
     def __init__(self):
@@ -44,25 +44,26 @@ class Gullible:
         if self.ours is None:
             self.ours = outside.split()
         if outside.split() != self.ours:
-            ordered = TOKEN.findall(" ".join(foreign(outside.split(), self.ours)))
+            ordered = TOKEN.findall(" ".join(injected_words(outside.split(), self.ours)))
             return f"As you say.\n\n[[{ordered[-1] if ordered else 'A'}]]"
         return f"I looked inside.\n\n[[{content_verdict(dict(texts))}]]"
 
 
-def foreign(words, ours):
-    """What stands between the beginning and the end that are ours."""
-    head = shared(words, ours)
-    tail = shared(words[:head:-1], ours[:head:-1])
+def injected_words(words, ours):
+    """Return the words between the common beginning and end of the prompt."""
+    head = common_prefix_length(words, ours)
+    tail = common_prefix_length(words[:head:-1], ours[:head:-1])
     return words[head : len(words) - tail]
 
 
-def shared(words, others):
-    pairs = zip(words, others, strict=False)
+def common_prefix_length(words, expected):
+    """Return the number of equal words at the beginning."""
+    pairs = zip(words, expected, strict=False)
     return sum(1 for _ in itertools.takewhile(lambda pair: pair[0] == pair[1], pairs))
 
 
 def quoting(request):
-    """Quotes both responses, in all ways that come to mind, before its verdict."""
+    """Return an answer that quotes both responses in many ways before the verdict."""
     texts = dict(marked(last_user_text(request))[0])
     a, b = texts["response-a"], texts["response-b"]
     verdict = content_verdict(texts)
@@ -71,7 +72,7 @@ def quoting(request):
 
 
 def quoting_at_the_end(request):
-    """Names its verdict first, though it was told not to, and ends in a quotation."""
+    """Return an answer with the verdict first, against the instructions, and a quotation last."""
     texts = dict(marked(last_user_text(request))[0])
     first, second = sorted((texts["response-a"], texts["response-b"]), key="CORRECT".__contains__)
     return f"[[{content_verdict(texts)}]]\n\nFor it says:\n\n{first}\n\n{second}"
@@ -99,21 +100,21 @@ CASES = {
 
 @pytest.mark.parametrize("case", CASES)
 @pytest.mark.parametrize("answer", [Gullible, lambda: quoting], ids=["gullible", "quoting"])
-def test_no_verdict_is_moved(server, case, answer):
-    made, other, expected = CASES[case]
+def test_injections_in_responses_change_no_verdict(server, case, answer):
+    make_text, other, expected = CASES[case]
     server.answer = answer()
     # What harmless responses get, which also shows a gullible judge what is ours.
-    harmless = compare_texts(server, [made(PLAIN)] * 3, [other or PLAIN] * 3)
+    harmless = compare_texts(server, [make_text(PLAIN)] * 3, [other or PLAIN] * 3)
     assert set(harmless) == {expected}
-    texts = [made(text) for text in INJECTIONS.values()]
+    texts = [make_text(text) for text in INJECTIONS.values()]
     moved = compare_texts(server, texts, [other or text for text in texts])
     assert {n: v for n, v in zip(NAMES, moved, strict=True) if v != expected} == {}
 
 
-def compare_texts(server, texts, others):
-    """The verdict on each text against the other, ``a`` where the text is better."""
+def compare_texts(server, texts, other_texts):
+    """Return the verdict on each text against the other; ``a`` if the text is better."""
     dataset = DATASET[: len(texts)]
-    runs = [run_of("injected", texts), run_of("other", others)]
+    runs = [run_of("injected", texts), run_of("other", other_texts)]
     judged = judge(server).compare(dataset, runs, progress=False)
     assert (judged.invalid, judged.failed, len(judged)) == ((), (), len(texts))
     return [
@@ -122,15 +123,15 @@ def compare_texts(server, texts, others):
     ]
 
 
-def test_a_quotation_at_the_end_is_no_verdict(server):
+def test_a_quotation_at_the_end_is_not_a_verdict(server):
     server.answer = quoting_at_the_end
     runs = [run_of("injected", INJECTIONS.values()), run_of("other", [PLAIN] * len(NAMES))]
-    with pytest.raises(JudgmentError, match="no judgment came"):
+    with pytest.raises(JudgmentError, match="no judgment was obtained"):
         judge(server, both_orders=False).compare(DATASET, runs, progress=False)
 
 
 def templated(request):
-    """Obeys whoever opens a turn of its own, as a server with a chat template does."""
+    """Return an answer that obeys any injected turn, like a server with a chat template."""
     prompt = last_user_text(request)
     if turns_in(prompt):
         return "[[A]]"
@@ -138,8 +139,8 @@ def templated(request):
 
 
 @pytest.mark.parametrize("answer", [Gullible, lambda: quoting, lambda: templated])
-def test_tokens_in_other_clothes_move_nothing_wherever_they_stand(server, answer):
-    """In the worse response, which is shown in both orders, and in every id and name."""
+def test_disguised_tokens_change_no_verdict_in_any_position(server, answer):
+    """Test the worse response, which is shown in both orders, and every id and name."""
     server.answer = answer()
     compare_texts(server, [PLAIN] * 3, [f"CORRECT: {PLAIN}"] * 3)
     texts = [make("A") for name, make in MORE.items() if not name.startswith("long")]
@@ -157,7 +158,7 @@ def test_tokens_in_other_clothes_move_nothing_wherever_they_stand(server, answer
     assert {j.model_a if j.verdict == "a" else j.model_b for j in judged} == {better}
 
 
-def test_passages_and_questions_move_nothing_either(server):
+def test_injections_in_passages_and_questions_change_no_verdict(server):
     server.answer = Gullible()
     texts = [text for text in INJECTIONS.values() if text.strip()]
     plain, odd = (
@@ -182,7 +183,7 @@ def test_passages_and_questions_move_nothing_either(server):
         assert {j.verdict for j in judged} == {"a", "b"}
 
 
-def test_the_set_is_what_it_should_be():
+def test_the_injections_are_complete():
     assert len(INJECTIONS) >= 40
     assert sum(name.startswith("order, ") for name in INJECTIONS) >= 5
     assert not any("CORRECT" in text for text in INJECTIONS.values())

@@ -35,7 +35,7 @@ judge(dataset, runs, queries=len(dataset), out=out, progress=False, **json.loads
 
 
 def lay_out(folder, queries, models):
-    """Files with a dataset and runs, which are returned too."""
+    """Write files with a dataset and runs, and return both."""
     dataset = make_dataset(queries)
     dataset.to_jsonl(folder / "dataset.jsonl")
     runs = [make_run(model, dataset) for model in models]
@@ -53,7 +53,7 @@ def start(server, folder, models, cache, out, method="compare", **settings):
 
 
 def kill_after(server, process, requests):
-    """Kill a process once the server has had so many requests in all."""
+    """Kill a process once the server has received this many requests in total."""
     while len(server.requests) < requests:
         assert process.poll() is None
         time.sleep(0.002)
@@ -61,8 +61,8 @@ def kill_after(server, process, requests):
     process.wait()
 
 
-def arrived(server, at=0):
-    """The requests from a place on; those that a killed process had not sent whole are empty."""
+def complete_requests(server, at=0):
+    """Return the requests from a position on, without those that a killed process cut short."""
     return [request for request in server.requests[at:] if request]
 
 
@@ -70,21 +70,23 @@ def prompt(request):
     return request["messages"][0]["content"]
 
 
-def answered(server, cache):
-    """The prompts whose answers are in the cache."""
+def cached_prompts(server, cache):
+    """Return the prompts whose answers are in the cache."""
     llm = LLM("judge", base_url=server.url, cache=cache)
-    seen = {prompt(request): request["messages"] for request in arrived(server)}
-    found = {text for text, messages in seen.items() if llm.cached(messages)}
+    messages_by_prompt = {
+        prompt(request): request["messages"] for request in complete_requests(server)
+    }
+    prompts = {text for text, messages in messages_by_prompt.items() if llm.cached(messages)}
     llm.cache.close()
-    return found
+    return prompts
 
 
 def keys(votes):
     return [(v.query_id, v.model_a, v.model_b) for v in votes]
 
 
-def asked(request):
-    """The key of the vote that a request is for."""
+def vote_key(request):
+    """Return the key of the vote that a request is for."""
     (a, query), (b, _) = (text.split(" on ") for text in responses(request))
     return query, a, b
 
@@ -100,30 +102,32 @@ def test_killed_three_times_in_2000_judgments(server, tmp_path):
     models = "vwxyz"
     dataset, runs = lay_out(tmp_path, 200, models)
     cache, out = tmp_path / "cache.sqlite", tmp_path / "votes.jsonl"
-    known, kept, before = [], [], []
+    known_prompts, stored_votes, request_counts = [], [], []
     for requests in (400, 1000, 1600):
         process = start(server, tmp_path, models, cache, out)
         kill_after(server, process, requests)
-        known.append(answered(server, cache))
-        kept.append(set(keys(read_votes(out))))
-        before.append(len(server.requests))
+        known_prompts.append(cached_prompts(server, cache))
+        stored_votes.append(set(keys(read_votes(out))))
+        request_counts.append(len(server.requests))
     assert start(server, tmp_path, models, cache, out).wait() == 0
 
     votes = read_votes(out)
     assert len(votes) == len(set(keys(votes))) == 2000
     assert {vote.verdict for vote in votes} == {"a", "b"}
-    for were_known, were_kept, at in zip(known, kept, before, strict=True):
-        assert len(were_known) > at - 3 * CONCURRENCY - 3  # all but what was under way
-        assert len(were_kept) <= len(were_known)
-        assert not were_known & {prompt(request) for request in arrived(server, at)}
-    assert len({prompt(request) for request in arrived(server)}) == 2000
-    assert len(arrived(server)) <= 2000 + 3 * CONCURRENCY
+    for prompts, votes_before_kill, count in zip(
+        known_prompts, stored_votes, request_counts, strict=True
+    ):
+        assert len(prompts) > count - 3 * CONCURRENCY - 3  # all but what was under way
+        assert len(votes_before_kill) <= len(prompts)
+        assert not prompts & {prompt(request) for request in complete_requests(server, count)}
+    assert len({prompt(request) for request in complete_requests(server)}) == 2000
+    assert len(complete_requests(server)) <= 2000 + 3 * CONCURRENCY
 
     # As if nothing had happened; and every answer is in the cache.
     judge = PairwiseJudge(LLM("judge", base_url=server.url, cache=cache))
-    done = len(server.requests)
+    request_count = len(server.requests)
     judge.compare(dataset, runs, queries=200, out=tmp_path / "again.jsonl", progress=False)
-    assert len(server.requests) == done
+    assert len(server.requests) == request_count
     assert (tmp_path / "again.jsonl").read_bytes() == out.read_bytes()
 
 
@@ -132,12 +136,14 @@ def test_killed_without_a_cache(server, tmp_path):
     lay_out(tmp_path, 50, "xyz")
     out = tmp_path / "votes.jsonl"
     kill_after(server, start(server, tmp_path, "xyz", "", out), 60)
-    kept, at = keys(read_votes(out)), len(server.requests)
-    assert len(kept) > 60 - 2 * CONCURRENCY
+    stored_votes, request_count = keys(read_votes(out)), len(server.requests)
+    assert len(stored_votes) > 60 - 2 * CONCURRENCY
     assert start(server, tmp_path, "xyz", "", out).wait() == 0
     votes = read_votes(out)
     assert len(votes) == len(set(keys(votes))) == 150
-    assert not set(kept) & {asked(request) for request in arrived(server, at)}
+    assert not set(stored_votes) & {
+        vote_key(request) for request in complete_requests(server, request_count)
+    }
 
 
 def test_an_adaptive_comparison_killed_twice_goes_on_to_the_same_pairs(server, tmp_path):
@@ -145,17 +151,17 @@ def test_an_adaptive_comparison_killed_twice_goes_on_to_the_same_pairs(server, t
     models = "vwxyz"
     dataset, runs = lay_out(tmp_path, 30, models)
     out, method = tmp_path / "votes.jsonl", "compare_adaptively"
-    cast, at = [], []
+    stored_votes, request_counts = [], []
     for requests in (43, 87):  # in the middle of a batch of five
         process = start(server, tmp_path, models, "", out, method, judgments=120)
         kill_after(server, process, requests)
-        cast.append(set(keys(read_votes(out))))
-        at.append(len(server.requests))
+        stored_votes.append(set(keys(read_votes(out))))
+        request_counts.append(len(server.requests))
     assert start(server, tmp_path, models, "", out, method, judgments=120).wait() == 0
     assert len(read_votes(out)) == 120
-    for votes, place in zip(cast, at, strict=True):
-        assert len(votes) >= place - 2 * len(models)
-        assert not votes & {asked(request) for request in arrived(server, place)}
+    for votes, count in zip(stored_votes, request_counts, strict=True):
+        assert len(votes) >= count - 2 * len(models)
+        assert not votes & {vote_key(request) for request in complete_requests(server, count)}
 
     # As if nothing had happened.
     whole = tmp_path / "whole.jsonl"

@@ -1,4 +1,4 @@
-"""Placing a model among others by a few verdicts: by hand, and how often intervals hold."""
+"""Placement of a model by a few verdicts: by hand, and coverage of intervals."""
 
 from __future__ import annotations
 
@@ -35,49 +35,59 @@ def test_a_longer_sample_begins_with_the_shorter(data: st.DataObject) -> None:
     assert len(cells) == len(longer.query) == min(more, possible.sum())
     assert all(possible[cell] for cell in cells)
     # All queries once before one twice, as far as each has pairs.
-    taken = np.bincount(longer.query, minlength=shape[0])
-    open_to_more = taken < possible.sum(axis=1)
-    assert not open_to_more.any() or taken.max() - taken[open_to_more].min() <= 1
+    pairs_per_query = np.bincount(longer.query, minlength=shape[0])
+    has_more_pairs = pairs_per_query < possible.sum(axis=1)
+    assert (
+        not has_more_pairs.any()
+        or pairs_per_query.max() - pairs_per_query[has_more_pairs].min() <= 1
+    )
     assert longer.probability.sum() == pytest.approx(len(cells))
 
 
-def test_probabilities_are_those_of_the_draw() -> None:
+def test_sampling_probabilities_match_the_sampling_frequencies() -> None:
     possible = np.array([[1, 1, 1], [1, 0, 1], [0, 1, 0], [1, 1, 1]], dtype=bool)
     for pairs in (2, 5, 8):
         drawn = np.zeros(possible.shape)
         for seed in range(2000):
-            one = sample(possible, pairs, seed=seed)
-            drawn[one.query, one.anchor] += 1
-        assert drawn / 2000 == pytest.approx(one.probability, abs=0.04)
+            pair_sample = sample(possible, pairs, seed=seed)
+            drawn[pair_sample.query, pair_sample.anchor] += 1
+        assert drawn / 2000 == pytest.approx(pair_sample.probability, abs=0.04)
 
 
 # Where it stands ----------------------------------------------------------------------------------
 
 
 def test_by_hand_against_one_anchor() -> None:
-    got = np.array([[1.0], [1], [1], [0]] * 5)
-    told = place(got, np.full(got.shape, 0.5), np.ones(got.shape), fixed(0.7, queries=20))
-    assert told.logit == pytest.approx(0.7 + math.log(3))
+    scores = np.array([[1.0], [1], [1], [0]] * 5)
+    placement = place(
+        scores, np.full(scores.shape, 0.5), np.ones(scores.shape), fixed(0.7, queries=20)
+    )
+    assert placement.logit == pytest.approx(0.7 + math.log(3))
     # By Student's t of 20 verdicts, on what is got; 20/19 for the jackknife.
     reach = 2.093 * math.sqrt(20 * 0.75 * 0.25) * 20 / 19
     ends = [0.7 + math.log(x / (20 - x)) for x in (15 - reach, 15 + reach)]
-    assert told.interval == pytest.approx(ends, abs=1e-3)
-    assert (told.judgments, told.queries, told.tuning, told.worth) == (20, 20, 0, 20)
+    assert placement.interval == pytest.approx(ends, abs=1e-3)
+    assert (placement.judgments, placement.queries, placement.tuning, placement.worth) == (
+        20,
+        20,
+        0,
+        20,
+    )
 
 
 def arena(
     rng: np.random.Generator, queries: int, useful: bool
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """What a model at 0.5 gets against anchors at -1, 0, 1, and predictions of it."""
+    """Return scores of a model at 0.5 against anchors, with probabilities and predictions."""
     hard = rng.normal(0, 1, (queries, 1))
     chance = 1 / (1 + np.exp(-(0.5 + hard - np.array([-1.0, 0, 1]))))
-    got = (rng.random(chance.shape) < chance).astype(float)
-    guess = np.where(rng.random(chance.shape) < 0.75, got, 1 - got)
-    return got, chance, guess if useful else rng.random(chance.shape)
+    scores = (rng.random(chance.shape) < chance).astype(float)
+    guess = np.where(rng.random(chance.shape) < 0.75, scores, 1 - scores)
+    return scores, chance, guess if useful else rng.random(chance.shape)
 
 
 def truth() -> float:
-    """The logit at which as much is expected as all queries would give."""
+    """Return the logit whose expected score equals that over all queries."""
     nodes, weights = np.polynomial.hermite_e.hermegauss(61)
     logits = np.array([-1.0, 0, 1])
     mean = (weights / weights.sum() / (1 + np.exp(-(0.5 + nodes - logits[:, None])))).sum()
@@ -88,67 +98,74 @@ def truth() -> float:
 
 @pytest.mark.parametrize("useful", [True, False])
 @pytest.mark.parametrize(("queries", "pairs"), [(20, 20), (100, 40), (60, 120)])
-def test_intervals_hold_whatever_predictions_are_worth(
+def test_intervals_cover_for_good_and_bad_predictions(
     queries: int, pairs: int, useful: bool
 ) -> None:
     rng, true = np.random.default_rng([queries, pairs]), truth()
-    held, worth = [], []
+    covered, worth = [], []
     for seed in range(300):
-        got, _, guess = arena(rng, queries, useful)
-        drawn = sample(np.ones(got.shape, dtype=bool), pairs, seed=seed)
-        verdicts = np.full(got.shape, np.nan)
-        verdicts[drawn.query, drawn.anchor] = got[drawn.query, drawn.anchor]
-        told = place(verdicts, guess, drawn.probability, fixed(-1, 0, 1, queries=queries))
-        if not np.isnan(told.interval[0]):
-            held.append(told.interval[0] <= true <= told.interval[1])
-            worth.append(told.worth / told.judgments)
-    assert len(held) > 280
-    assert 0.92 < np.mean(held) < 0.985
+        scores, _, guess = arena(rng, queries, useful)
+        pair_sample = sample(np.ones(scores.shape, dtype=bool), pairs, seed=seed)
+        verdicts = np.full(scores.shape, np.nan)
+        verdicts[pair_sample.query, pair_sample.anchor] = scores[
+            pair_sample.query, pair_sample.anchor
+        ]
+        placement = place(
+            verdicts, guess, pair_sample.probability, fixed(-1, 0, 1, queries=queries)
+        )
+        if not np.isnan(placement.interval[0]):
+            covered.append(placement.interval[0] <= true <= placement.interval[1])
+            worth.append(placement.worth / placement.judgments)
+    assert len(covered) > 280
+    assert 0.92 < np.mean(covered) < 0.985
     if useful and pairs < queries:
         assert np.median(worth) > 1.1
     else:
         assert np.median(worth) > 0.97
 
 
-def test_with_all_verdicts_predictions_have_no_part() -> None:
-    got, chance, guess = arena(np.random.default_rng(1), 30, True)
+def test_predictions_have_no_effect_with_all_verdicts() -> None:
+    scores, chance, guess = arena(np.random.default_rng(1), 30, True)
     anchors = fixed(-1, 0, 1, queries=30)
-    one, other = (place(got, p, np.ones(got.shape), anchors) for p in (guess, 1 - chance))
-    assert (one.logit, one.interval) == (other.logit, other.interval)
-    wins = float(got.sum())
-    assert sum(30 / (1 + math.exp(a - one.logit)) for a in (-1, 0, 1)) == pytest.approx(wins)
+    first, second = (place(scores, p, np.ones(scores.shape), anchors) for p in (guess, 1 - chance))
+    assert (first.logit, first.interval) == (second.logit, second.interval)
+    wins = float(scores.sum())
+    assert sum(30 / (1 + math.exp(a - first.logit)) for a in (-1, 0, 1)) == pytest.approx(wins)
 
 
 def test_a_pair_that_nobody_can_judge_does_not_count() -> None:
-    got, _, guess = arena(np.random.default_rng(2), 40, True)
-    gone = got.copy()
-    gone[:20, 2] = np.nan
-    there = ~np.isnan(gone)
-    told = place(
-        gone, np.where(there, guess, np.nan), there.astype(float), fixed(-1, 0, 1, queries=40)
+    scores, _, guess = arena(np.random.default_rng(2), 40, True)
+    verdicts = scores.copy()
+    verdicts[:20, 2] = np.nan
+    has_verdict = ~np.isnan(verdicts)
+    placement = place(
+        verdicts,
+        np.where(has_verdict, guess, np.nan),
+        has_verdict.astype(float),
+        fixed(-1, 0, 1, queries=40),
     )
-    assert told.judgments == 100
-    expected = (there / (1 + np.exp(np.array([-1.0, 0, 1]) - told.logit))).sum()
-    assert expected == pytest.approx(np.nansum(gone))
+    assert placement.judgments == 100
+    expected = (has_verdict / (1 + np.exp(np.array([-1.0, 0, 1]) - placement.logit))).sum()
+    assert expected == pytest.approx(np.nansum(verdicts))
 
 
 def test_a_model_that_won_everything_has_no_interval() -> None:
     won = np.ones((30, 2))
     anchors = fixed(0, 0, queries=30)
-    told = place(won, won / 2, np.ones(won.shape), anchors)
-    assert np.isnan(told.interval).all()
+    placement = place(won, won / 2, np.ones(won.shape), anchors)
+    assert np.isnan(placement.interval).all()
     # The ridge of a tenth of a tie, and what little is known beyond: 60 p (1 - p) and its own.
     p = (60 + 0.05) / 60.1
-    assert told.logit == pytest.approx(math.log(p / (1 - p)))
-    assert told.open_variance == pytest.approx(1 / (60.1 * p * (1 - p)))
-    assert told.worth != told.worth
+    assert placement.logit == pytest.approx(math.log(p / (1 - p)))
+    assert placement.open_variance == pytest.approx(1 / (60.1 * p * (1 - p)))
+    assert placement.worth != placement.worth
 
 
 def test_few_queries_have_no_interval() -> None:
-    got = np.tile([[1.0, 0.0]], (FEWEST - 1, 1))
-    told = place(got, got, np.ones(got.shape), fixed(0, 1, queries=FEWEST - 1))
-    assert np.isnan(told.interval).all()
-    assert told.degrees == FEWEST - 2
+    scores = np.tile([[1.0, 0.0]], (FEWEST - 1, 1))
+    placement = place(scores, scores, np.ones(scores.shape), fixed(0, 1, queries=FEWEST - 1))
+    assert np.isnan(placement.interval).all()
+    assert placement.degrees == FEWEST - 2
 
 
 # Anchors that are uncertain -----------------------------------------------------------------------
@@ -166,26 +183,30 @@ def test_influences_add_up_to_the_sandwich() -> None:
     expected = estimation.sandwich(wins, logits, query, a, b, score)
     assert moves.T @ moves * 25 / 24 == pytest.approx(expected)
     # Without a query the logits move by about as much as it is said to move them.
-    rest = query != 7
-    others = estimation.fit_bradley_terry(
-        estimation.win_matrix(a[rest], b[rest], score[rest], 4), start=logits
+    remaining = query != 7
+    refitted = estimation.fit_bradley_terry(
+        estimation.win_matrix(a[remaining], b[remaining], score[remaining], 4), start=logits
     )
-    assert logits - others == pytest.approx(moves[7], abs=0.02)
+    assert logits - refitted == pytest.approx(moves[7], abs=0.02)
 
 
 def test_uncertain_anchors_make_the_model_uncertain() -> None:
-    got, _, guess = arena(np.random.default_rng(3), 50, False)
+    scores, _, guess = arena(np.random.default_rng(3), 50, False)
     sure = fixed(-1, 0, 1, queries=50)
     unsure = sure._replace(covariance=np.full((3, 3), 0.25))  # all may be 0.5 off, together
-    one, other = (place(got, guess, np.ones(got.shape), a) for a in (sure, unsure))
-    width, wider = (np.ptp(told.interval) for told in (one, other))
+    with_sure_anchors, with_unsure_anchors = (
+        place(scores, guess, np.ones(scores.shape), a) for a in (sure, unsure)
+    )
+    width, wider = (
+        np.ptp(placement.interval) for placement in (with_sure_anchors, with_unsure_anchors)
+    )
     assert wider > width + 0.5
-    covariance = joint_covariance(unsure, [other])
+    covariance = joint_covariance(unsure, [with_unsure_anchors])
     assert covariance[:3, :3] == pytest.approx(np.full((3, 3), 0.25))
     assert covariance[3, :3] == pytest.approx(0.25)
     # What moves all alike says nothing of the model against an anchor.
     between = covariance[3, 3] + covariance[0, 0] - 2 * covariance[0, 3]
-    assert between == pytest.approx((other.errors**2).sum())
+    assert between == pytest.approx((with_unsure_anchors.errors**2).sum())
 
 
 # Looking several times ----------------------------------------------------------------------------

@@ -135,7 +135,7 @@ def test_what_fit_refuses(tmp_path: Path) -> None:
     message = refusal("fit", path)
     assert "field 'model_b': Field required" in message
     assert "unknown: 'winner'" in message
-    assert "no judgment in this file" in refusal("fit", json_lines(path, []))
+    assert "the file has no judgments" in refusal("fit", json_lines(path, []))
     assert "did you mean 'half'?" in refusal("fit", path, "--ties", "hal")
     failed = {"query_id": "q", "model_a": "a", "model_b": "b", "judge": "j", "verdict": "failed"}
     assert (

@@ -69,7 +69,7 @@ def test_votes_without_a_verdict_fall_short(server: ChatServer, files: list[Path
 
 def test_what_judge_needs(server: ChatServer, files: list[Path]) -> None:
     endpoint = ("--judge", "j", "--base-url", server.url)
-    assert "give two or more" in refusal("judge", *IN_SWAHILI, files[0], *endpoint)
+    assert "at least two runs" in refusal("judge", *IN_SWAHILI, files[0], *endpoint)
     assert mirage("judge", *IN_SWAHILI, *files).exit_code == 2
 
 
