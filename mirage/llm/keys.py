@@ -1,4 +1,4 @@
-"""Which key may be sent to which address."""
+"""Rules that decide which API key may be sent to which address."""
 
 from __future__ import annotations
 
@@ -57,10 +57,11 @@ def origin_of(url: str) -> str:
     The port is left out if it is the default of the scheme. The host is in lower case.
 
     Raises:
-        SettingError: if the address is not valid.
+        SettingError: If the address is not valid.
     """
     parts = urlsplit(checked_url(url))
     host = (parts.hostname or "").rstrip(".")
+    # Brackets keep the colons of an IPv6 address apart from the port.
     host = f"[{host}]" if ":" in host else host
     port = "" if parts.port in (None, _PORTS[parts.scheme]) else f":{parts.port}"
     return f"{parts.scheme}://{host}{port}"
@@ -92,6 +93,7 @@ def key_uses(
         if urls is not None or not os.environ.get(KEY_VARIABLE):
             return ()
         variable = KEY_VARIABLE
+    # A file that names another variable could send any secret of the environment away.
     is_own = typed or variable == KEY_VARIABLE
     addresses = [default_address()] if urls is None else [urls] if isinstance(urls, str) else urls
     home = origin_of(default_address())
@@ -113,8 +115,8 @@ def check_key(
         typed: As in :func:`key_uses`.
 
     Raises:
-        SettingError: if the key does not belong to one of the addresses; names the file, the host,
-            the variable and the option that allows it.
+        SettingError: If the key does not belong to one of the addresses. The message names the
+            file, the host, the variable and the option that allows it.
     """
     for use in key_uses(variable, urls, typed=typed):
         if not use.trusted:

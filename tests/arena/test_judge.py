@@ -612,7 +612,7 @@ def test_an_estimate_as_text(server):
     tokens = f"{estimate.prompt_tokens:,}"
     assert str(estimate) == (
         f"12 calls (and 0 answers from the cache): about {tokens} tokens of prompts and at most "
-        "12,288 of answers, 0.14 at most; more where an answer cannot be read and is asked for "
+        "12,288 of answers, 0.14 at most; more if an answer cannot be read and is requested "
         "again"
     )
 
@@ -620,7 +620,7 @@ def test_an_estimate_as_text(server):
 def test_an_estimate_without_a_price_has_no_cost(server):
     unpriced = PairwiseJudge(llm(server)).estimate(DATASET, RUNS)
     assert unpriced.cost is None
-    assert "a cost that is not known" in str(unpriced)
+    assert "an unknown cost" in str(unpriced)
     endless = llm(server, "endless", max_tokens=None, price=Price(1, 1))
     estimate = PairwiseJudge([endless, llm(server, price=Price(1, 1))]).estimate(DATASET, RUNS)
     assert (estimate.calls, estimate.completion_tokens, estimate.cost) == (24, None, None)

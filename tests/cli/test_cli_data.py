@@ -63,10 +63,10 @@ def test_all_problems_at_once_each_with_its_line() -> None:
     problems = "\n".join(found["problems"])
     for line, what in (
         (2, "a second time"),
-        (3, "make one file a language"),
+        (3, "use one file per language"),
         (4, "not JSON"),
         (5, "field 'question'"),
-        (6, "unanswerable, and has relevant passages"),
+        (6, "unanswerable, but has relevant passages"),
         (7, "passage 'p' has no text"),
     ):
         assert f"standard input, line {line}" in problems
@@ -174,7 +174,7 @@ def test_nomiracl_with_its_recorded_runs(data_dir: Path, tmp_path: Path) -> None
     run = read_run(paths[0], language="sw")
     assert {response.query_id for response in run} <= set(dataset.query_ids)
     message = refusal(*source, "--to", "trec", "--out", tmp_path / "trec")
-    assert "an id names one passage" in message
+    assert "passages with one id must be equal" in message
 
 
 def test_memerag_with_its_labels(data_dir: Path, tmp_path: Path) -> None:

@@ -97,7 +97,7 @@ def test_the_budget_is_kept(server: ChatServer) -> None:
     assert "kind of budget 'cals'; did you mean 'calls'?" in refusal(
         "generate", *IN_SWAHILI, "--model", "m", "--budget", "cals=3"
     )
-    assert "give price=" in refusal("generate", *IN_SWAHILI, "--model", "m", "--budget", "cost=3")
+    assert "pass price=" in refusal("generate", *IN_SWAHILI, "--model", "m", "--budget", "cost=3")
     wrong = ("generate", *IN_SWAHILI, "--model", "m", "--llm")
     assert "--llm price '3'" in refusal(*wrong, "price=3")
     assert "did you mean 'max_tokens'?" in refusal(*wrong, "max_token=3")
@@ -146,7 +146,7 @@ def test_what_generate_needs() -> None:
     assert "either --model" in refusal("generate", *IN_SWAHILI)
     assert "not both" in refusal("generate", *IN_SWAHILI, "--model", "m", "--service", "http://x")
     message = refusal("generate", *IN_SWAHILI, "--model", "m", "--base-url", "localhost")
-    assert "'localhost' is no endpoint" in message
+    assert "'localhost' is not the address of an endpoint" in message
     message = refusal("generate", *IN_SWAHILI, "--model", "m", "--out", "no/such/x.jsonl")
     assert "there is no folder no/such" in message
 

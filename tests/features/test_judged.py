@@ -163,7 +163,7 @@ def test_settings_and_names(server: ChatServer) -> None:
         llm_eval(llm_of(server), scale="five")  # type: ignore[arg-type]
     with pytest.raises(FeatureError, match=r"mirage\.features\.llm_eval\(LLM"):
         feature("llm_eval")
-    with pytest.raises(FeatureError, match="no key"):
+    with pytest.raises(FeatureError, match="no API key"):
         scored(llm_eval(LLM("gpt-4o", api_key="")), {"q": "It."})
 
 
@@ -174,5 +174,5 @@ def test_an_llm_with_more_parameters_shares_all_else(server: ChatServer) -> None
     assert "logprobs" not in llm.parameters
     assert more.usage is llm.usage
     assert more.digest([]) != llm.digest([])
-    with pytest.raises(SettingError, match="may not set model"):
+    with pytest.raises(SettingError, match="cannot set model"):
         llm.with_parameters(model="x")

@@ -444,7 +444,7 @@ def test_output_without_a_list_is_asked_for_again_with_a_reminder(
     ("listed", "why"),
     [
         ("I see\nno nuggets.", "rater gave no list of nuggets with a vital one in 6 answers, the "),
-        ("vital: a\nvital: b", "rater gave no list of 2 labels in 6 answers, the last of them 'I"),
+        ("vital: a\nvital: b", "rater gave no list of 2 labels in 6 answers; the last one was 'I"),
     ],
 )
 def test_a_rater_that_never_gives_a_list_is_asked_six_times(
@@ -461,7 +461,7 @@ def test_a_rater_that_never_gives_a_list_is_asked_six_times(
 def test_a_list_that_was_cut_off_is_not_used(server: ChatServer) -> None:
     server.answer = lambda _: Reply("vital: a\nvital: b", finish_reason="length")
     table = scored(nugget_recall(llm_of(server)), *single_query("The Nile."))
-    assert table.reasons["q", "nugget_recall"].endswith("max_tokens cut it off: give more")
+    assert table.reasons["q", "nugget_recall"].endswith("max_tokens cut it off: increase it")
 
 
 @pytest.mark.parametrize("step", ["listing", "assigning"])
@@ -571,7 +571,7 @@ def test_a_response_with_lone_surrogates_is_rated(server: ChatServer) -> None:
 
 def test_a_missing_key_is_an_error_before_the_first_call() -> None:
     recall_feature = nugget_recall(LLM("gpt-4o-mini", cache=False))
-    with pytest.raises(FeatureError, match="set OPENAI_API_KEY, or give api_key=") as caught:
+    with pytest.raises(FeatureError, match="set OPENAI_API_KEY, or pass api_key=") as caught:
         scored(recall_feature, *single_query("The Nile."))
     assert isinstance(caught.value.__cause__, LLMError)
 

@@ -1,4 +1,4 @@
-"""What a system may return: a text, a text with its passages, or a response."""
+"""The values that a system may return: a text, a text with its passages, or a response."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ HARBOUR = "The harbour opened in 1912."
 
 
 def with_passages(query: Query) -> tuple[str, list[Passage]]:
-    """Answers from the last passage of the query, under an id of its own."""
+    """Return an answer from the last passage of the query, with another id."""
     last = query.passages[-1].model_copy(update={"id": "mine:1"})
     return f"{last.text} [1]", [last]
 
@@ -82,7 +82,7 @@ def test_ids_name_passages_of_the_query() -> None:
     assert [p.text for p in QUERY.passages_shown_to(response)][1] == HARBOUR
 
 
-def test_no_passages_are_closed_book() -> None:
+def test_an_empty_list_of_passages_means_closed_book() -> None:
     assert response_of(QUERY, (TEXT, [])).shown == ()
 
 
@@ -101,25 +101,25 @@ def test_a_response_with_passages_alone_was_made_from_them() -> None:
 @pytest.mark.parametrize(
     ("reply", "message"),
     [
-        ((TEXT, "town#1"), "they are of type str; return a list of passages"),
-        ((TEXT, {"id": "1"}), "they are of type dict; return a list of passages"),
-        ((TEXT, 3), "they are of type int; return a list of passages"),
-        ((TEXT, None), "they are of type NoneType; return a list of passages"),
-        ((TEXT, [HARBOUR, 3]), "number 2 is of type int; make it a Passage, a dict with id and"),
-        ((TEXT, ["deploy.rst:3"]), "number 1, 'deploy.rst:3', is neither a text nor the id of a"),
+        ((TEXT, "town#1"), "they must be a list of passages, but are of type str"),
+        ((TEXT, {"id": "1"}), "they must be a list of passages, but are of type dict"),
+        ((TEXT, 3), "they must be a list of passages, but are of type int"),
+        ((TEXT, None), "they must be a list of passages, but are of type NoneType"),
+        ((TEXT, [HARBOUR, 3]), "number 2 is of type int; return a Passage, a dict with id and"),
+        ((TEXT, ["deploy.rst:3"]), "number 1, 'deploy.rst:3', is neither a text nor the id of one"),
         ((TEXT, [" "]), "number 1, ' ', is neither a text nor the id"),
-        ((TEXT, [{"score": 1}]), "number 1 has neither a text nor an id: ['score']"),
+        ((TEXT, [{"score": 1}]), "number 1 has neither text nor id, only ['score']"),
         ((TEXT, [{"id": "a", "text": 3}]), "number 1: "),
         (
             (TEXT, [{"id": "a", "text": "A b."}, {"id": "a", "text": "C d."}]),
-            "two of them have the id 'a', with different texts",
+            "two of them have the id 'a', but different texts",
         ),
-        (Response(query_id="q2", text=TEXT), "says that it is to query 'q2'"),
+        (Response(query_id="q2", text=TEXT), "has query_id='q2'"),
         ((TEXT, [HARBOUR], 3), "is of type tuple, not a text, a (text, passages) tuple or a"),
         ((None, [HARBOUR]), "is of type tuple, not a text"),
     ],
 )
-def test_what_is_no_reply_is_one_error_that_names_the_query(reply: Any, message: str) -> None:
+def test_an_invalid_reply_is_an_error_that_names_the_query(reply: Any, message: str) -> None:
     with pytest.raises(GenerationError) as error:
         response_of(QUERY, reply)
     assert "response to query 'q1'" in str(error.value)
@@ -159,7 +159,7 @@ def test_files_and_tests_keep_the_passages(system: Callable[[Query], Any], tmp_p
     assert saved.table.mean()[saved.table.features.index("support_lexical")] > 0.7
 
 
-def test_a_mapping_may_hold_them() -> None:
+def test_a_mapping_may_contain_passages() -> None:
     check(respond({query.id: with_passages(query) for query in DATASET}, DATASET, progress=False))
 
 
@@ -190,10 +190,10 @@ def test_a_service_may_return_its_passages(server: ChatServer) -> None:
 
 
 def test_systems_get_queries_without_gold() -> None:
-    seen: list[Query] = []
+    queries: list[Query] = []
 
     def spy(query: Query) -> str:
-        seen.append(query)
+        queries.append(query)
         return "x"
 
     async def spy_later(query: Query) -> str:
@@ -204,9 +204,9 @@ def test_systems_get_queries_without_gold() -> None:
         CallableGenerator(system).run(DATASET, progress=False)
         Pipeline(None, generator=system).run(DATASET, progress=False)
         assert_feature(system, "answer_length", ge=0, on=DATASET)
-    assert len(seen) == 8 * len(DATASET)
+    assert len(queries) == 8 * len(DATASET)
     empty = Query(id="q", language="en", text="x")
-    for query in seen:
+    for query in queries:
         assert all(getattr(query, name) == getattr(empty, name) for name in GOLD)
 
 
@@ -215,7 +215,7 @@ def test_systems_get_queries_without_gold() -> None:
 
 @dataclass
 class Document:
-    """The shape of LangChain's class."""
+    """A class with the attributes of LangChain's."""
 
     page_content: str
     metadata: dict[str, Any] = field(default_factory=dict)

@@ -1,4 +1,4 @@
-"""Datasets, runs and feature tables to and from frames of pandas and polars, and files of them."""
+"""Datasets, runs and feature tables to and from pandas and polars, and files of frames."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def test_a_dataset_comes_back_equal(to_frame: Callable[[Any], Any], language: st
     assert dataset_from_frame(frame) == dataset
 
 
-def test_what_is_not_known_stays_unknown(to_frame: Callable[[Any], Any]) -> None:
+def test_missing_values_stay_missing(to_frame: Callable[[Any], Any]) -> None:
     assert dataset_from_frame(to_frame(BARE)) == BARE
 
 
@@ -98,27 +98,27 @@ def test_ids_that_are_numbers_are_read() -> None:
 
 def test_bad_frames_are_refused_with_their_place() -> None:
     good = to_pandas(RUN)
-    with pytest.raises(DatasetError, match=r"for 'model': 'm', 'n'; take the rows of one model"):
+    with pytest.raises(DatasetError, match=r"of 'model': 'm', 'n'; select the rows of one model"):
         run_from_frame(pd.concat([good, good.assign(model="n")]))
-    with pytest.raises(DatasetError, match=r"for 'language': None; take"):
+    with pytest.raises(DatasetError, match=r"of 'language': None; select"):
         run_from_frame(good.drop(columns="language"))
     with pytest.raises(DatasetError, match=r"run, row 1: .* needs either a text or an error"):
         run_from_frame(good.drop(columns="error"))
     with pytest.raises(DatasetError, match=r"row 0, field 'qury_id': Extra inputs"):
         run_from_frame(good.assign(qury_id=1))
-    with pytest.raises(DatasetError, match="run: no row"):
+    with pytest.raises(DatasetError, match="run: there are no rows"):
         run_from_frame(good[:0])
     with pytest.raises(DatasetError, match=r"frame, row 0, field 'metadata': not JSON"):
         dataset_from_frame(to_pandas(BARE).assign(metadata="{"))
-    with pytest.raises(DatasetError, match=r"expected a JSON object of texts, found '\[1\]'"):
+    with pytest.raises(DatasetError, match=r"expected a JSON object of texts, got '\[1\]'"):
         dataset_from_frame(to_pandas(BARE).assign(metadata="[1]"))
     with pytest.raises(DatasetError, match="expected a frame of pandas or polars, found list"):
         dataset_from_frame([])  # type: ignore[arg-type]
 
 
-def test_other_columns_are_left_out_and_said(caplog: pytest.LogCaptureFixture) -> None:
+def test_unknown_columns_are_ignored_with_a_warning(caplog: pytest.LogCaptureFixture) -> None:
     assert run_from_frame(to_pandas(RUN).assign(latency=0.3, model_cost=1)) == RUN
-    assert "run: columns that are left out: 'latency', 'model_cost'" in caplog.text
+    assert "run: columns that are ignored: 'latency', 'model_cost'" in caplog.text
     assert dataset_from_frame(to_pandas(BARE).assign(source="wiki")) == BARE
 
 
@@ -132,8 +132,8 @@ def test_a_table_comes_back_from_its_own_frame(tmp_path: Path) -> None:
             np.testing.assert_array_equal(back.values, table.values)
             assert back.reasons == table.reasons
             assert (back.model, back.language, back.query_ids) == ("m", "sw", table.query_ids)
-    named = FeatureTable.from_pandas(frame.fillna(0.0), model="n", language="sw")
-    assert (named.model, named.reasons) == ("n", {})
+    renamed = FeatureTable.from_pandas(frame.fillna(0.0), model="n", language="sw")
+    assert (renamed.model, renamed.reasons) == ("n", {})
     frame.attrs.clear()
     with pytest.raises(FeatureError, match="give model= and language="):
         table_from_frame(frame)
@@ -147,8 +147,8 @@ def test_an_index_with_a_name_is_a_column() -> None:
 
 def test_a_passage_of_the_response_comes_back(to_frame: Callable[[Any], Any]) -> None:
     passage = Passage(id="x", text="Nile.", document="d")
-    one = Response(query_id="q01", text="[1]", shown=("x",), passages=(passage,))
-    run = RUN.model_copy(update={"responses": (one, *RUN.responses[1:])})
+    response = Response(query_id="q01", text="[1]", shown=("x",), passages=(passage,))
+    run = RUN.model_copy(update={"responses": (response, *RUN.responses[1:])})
     assert run_from_frame(to_frame(run)) == run
 
 
@@ -157,10 +157,10 @@ def test_bad_tables_are_refused() -> None:
     row = {"model": "m", "language": "sw", "query_id": "q01", "rating": "good"}
     with pytest.raises(DatasetError, match="row 0, field 'rating': 'good' is not a number"):
         table_from_frame(polars.DataFrame([row]))
-    with pytest.raises(DatasetError, match="row 0: no field 'query_id'"):
+    with pytest.raises(DatasetError, match="row 0: there is no field 'query_id'"):
         table_from_frame(polars.DataFrame([row]).drop("query_id"))
     named_so = FeatureTable("m", "sw", ("q01",), ("model",), np.zeros((1, 1)))
-    with pytest.raises(FeatureError, match="feature 'model' of 'm' has the name of another"):
+    with pytest.raises(FeatureError, match="feature 'model' of 'm' has the name of a reserved"):
         to_polars(named_so)
 
 
