@@ -252,7 +252,11 @@ def _check_enough(
     if any(kind.decided == 0 for kind in kinds):
         raise JudgmentError(
             f"{labels} items have a score; "
-            + ("a balanced risk takes both labels" if balanced else "calibration needs some")
+            + (
+                "a balanced risk needs items with both labels"
+                if balanced
+                else "at least one is needed"
+            )
         )
 
     def p_value(factor: float) -> float:

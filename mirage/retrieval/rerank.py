@@ -192,7 +192,7 @@ def _log_failures(name: str, failures: Mapping[str, str], total: int, *, every: 
     if every:
         raise LLMError(f"{name} reranked none of {total} queries; query {first!r}: {why}")
     _LOG.warning(
-        "%s: %d of %d queries keep their previous order; query %r: %s",
+        "%s: %d of %d queries keep the order that they had; query %r: %s",
         name,
         len(failures),
         total,

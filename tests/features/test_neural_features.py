@@ -262,11 +262,11 @@ def test_models_may_be_objects(nli: Path, tmp_path: Path) -> None:
     assert not kept.exists()
     assert repr(scorer) == "NLI('DebertaV2ForSequenceClassification')"
     for wrong in ((model,), (str(nli), tokenizer)):
-        with pytest.raises(SettingError, match="a model and its tokenizer"):
+        with pytest.raises(SettingError, match="a model together with its tokenizer"):
             NLI(*wrong)
-    with pytest.raises(SettingError, match="max_length is 16 tokens or more"):
+    with pytest.raises(SettingError, match="max_length must be at least 16 tokens"):
         NLI(nli, max_length=15)
-    with pytest.raises(SettingError, match="token_budget 1 or more"):
+    with pytest.raises(SettingError, match="token_budget at least 1"):
         NLI(nli, token_budget=0)
 
 
@@ -585,14 +585,16 @@ def test_labels_are_not_guessed(zoo: Zoo, reranker: Path) -> None:
     with pytest.raises(NeuralError, match=r"'neutral'.* labels are not_entailment, entailment"):
         support_neutral(two)
     for labels in (("LABEL_0", "LABEL_1"), ("entailment", "entails", "neutral")):
-        with pytest.raises(NeuralError, match=f"'entailment'.* {', '.join(labels)}; take a model"):
+        with pytest.raises(NeuralError, match=f"'entailment'.* {', '.join(labels)}; use a model"):
             NLI(zoo.make("bert", labels))
     with pytest.raises(NeuralError, match="labels are score"):
         NLI(reranker)
 
 
 def test_a_reranker_gives_one_score(nli: Path) -> None:
-    with pytest.raises(NeuralError, match="is no reranker: it gives a pair 3 scores instead of 1"):
+    with pytest.raises(
+        NeuralError, match="is not a reranker: it has 3 scores per pair instead of 1"
+    ):
         Reranker(nli)
 
 
@@ -770,9 +772,9 @@ def test_the_full_suite_takes_names_of_models(nli: Path, reranker: Path) -> None
     suite = FeatureSuite.full(llm, nli=str(nli), reranker=str(reranker), language="sw")
     assert suite.names == PAPER
     assert suite.language == "sw"
-    with pytest.raises(NeuralError, match="is no reranker"):
+    with pytest.raises(NeuralError, match="is not a reranker"):
         FeatureSuite.full(llm, nli=str(nli), reranker=str(nli))
-    with pytest.raises(NeuralError, match="has no label 'entailment'"):
+    with pytest.raises(NeuralError, match="does not have exactly one label 'entailment'"):
         FeatureSuite.full(llm, nli=str(reranker), reranker=str(reranker))
 
 
