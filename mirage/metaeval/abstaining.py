@@ -141,12 +141,12 @@ class AbstainingJudge:
         ]
         # Margins that would pass with a quarter of the allowed errors. The actual errors must not
         # influence where the sequence of tests starts.
-        could = [
+        can_pass = [
             risk_p_value(_with_share(risk / 4, positive, codes, decided, balanced), risk) <= alpha
             for decided in rules
         ]
         shares = [decided.sum() / np.count_nonzero(~np.isnan(values)) for decided in rules]
-        levels = alpha * _level_shares(could, shares)
+        levels = alpha * _level_shares(can_pass, shares)
         passed = np.flatnonzero(fallback(np.array(p_values), levels))
         margin = float(margins[passed[-1]]) if len(passed) else math.inf
         decided = distance >= margin  # empty if the margin is infinite
@@ -230,14 +230,14 @@ def _with_share(
     return first, second
 
 
-def _level_shares(could: Sequence[bool], shares: Sequence[float]) -> Floats:
+def _level_shares(can_pass: Sequence[bool], shares: Sequence[float]) -> Floats:
     """Return the share of the significance level of each test; tests after a start have 0."""
-    first = could.index(True) if True in could else len(could) - 1
+    first = can_pass.index(True) if True in can_pass else len(can_pass) - 1
     positions = {
         max(first, next(position for position, share in enumerate(shares) if share >= start))
         for start in _STARTS
     }
-    parts = np.zeros(len(could))
+    parts = np.zeros(len(can_pass))
     parts[list(positions)] = 1 / len(positions)
     return parts
 

@@ -362,7 +362,7 @@ def pair_verdicts(
 
 
 def _common_pairs(parallel: Mapping[str, tuple[MirageDataset, Sequence[Run]]]) -> list[Pair]:
-    """Return every two models on each query that all languages have."""
+    """Return every pair of models on each query that all languages have."""
     ids = [[query.id for query in dataset] for dataset, _ in parallel.values()]
     models = [[run.model for run in runs] for _, runs in parallel.values()]
     queries = [id_ for id_ in (ids or [[]])[0] if all(id_ in names for names in ids)]

@@ -267,9 +267,10 @@ def transfer_card(
 ) -> TransferCard:
     """Test whether features that agree with MEMERAG's labels also agree with the user's labels.
 
-    About a hundred labels show whether a feature can serve as a gate on the user's data. It cannot
-    if the interval of its area under the ROC curve
-    (:func:`mirage.statistics.classification.roc_auc_interval`) includes 0.5. The areas on MEMERAG's
+    MEMERAG is a public data set of labelled sentences. About a hundred labels of the user show
+    whether a feature can serve as a gate, which accepts or rejects responses, on the user's data.
+    It can if the interval of its area under the ROC curve
+    (:func:`mirage.statistics.classification.roc_auc_interval`) is above 0.5. The areas on MEMERAG's
     labels were computed by ``benchmarks/metaeval.py``. If a feature is better when lower, the area
     is that of its lower values. If a score declares no direction, higher is assumed to be better,
     and the card contains a note.

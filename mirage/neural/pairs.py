@@ -116,7 +116,7 @@ class _PairScorer(ABC):
             NeuralError: The model cannot be loaded, or returns scores that are not finite.
         """
         planned: set[bytes] = set()
-        sent: dict[int, list[bytes]] = {}
+        keys_by_part: dict[int, list[bytes]] = {}
 
         def parts() -> Iterator[list[Pair]]:
             for pairs in groups:
@@ -124,11 +124,13 @@ class _PairScorer(ABC):
                 planned.update(key for key, _ in new)
                 for start in range(0, len(new), _PART):
                     part = new[start : start + _PART]
-                    sent[len(sent)] = [key for key, _ in part]
+                    keys_by_part[len(keys_by_part)] = [key for key, _ in part]
                     yield [pair for _, pair in part]
 
         for number, (placement, rows) in executor.map(self._worker_task, parts()):
-            self._store(sent[number], rows, on_disk=placement == _placement(self._PRECISION))
+            self._store(
+                keys_by_part[number], rows, on_disk=placement == _placement(self._PRECISION)
+            )
 
     @cached_property
     def _worker_task(self) -> Once[Sequence[Pair], tuple[tuple[str, str], list[list[float]]]]:
@@ -203,7 +205,7 @@ class _PairScorer(ABC):
 
     @cached_property
     def fingerprint(self) -> str:
-        """A digest that changes if the scores of a pair can change."""
+        """A digest of all that affects the scores of a pair, such as the model and its precision."""
         parts = [self._identity, None if self._by_name else weights_digest(self._loaded.model)]
         return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
 

@@ -54,11 +54,11 @@ class Columns(NamedTuple):
         rows, impacts = self.rows[begin:end], self.impacts[begin:end]
         sound = 0 <= begin <= end <= len(self.rows) and are_within(rows, size)
         if not sound or (len(impacts) and not (impacts.min() >= 0 and impacts.max() < np.inf)):
-            raise _damaged(number)
+            raise _damage_error(number)
         return rows, impacts
 
 
-def _damaged(number: int) -> DatasetError:
+def _damage_error(number: int) -> DatasetError:
     return DatasetError(
         f"column {number} of the BM25 index is damaged; delete the index and build it again"
     )
@@ -94,7 +94,7 @@ def compiled_adder(columns: Columns, size: int, question_columns: Sequence[Integ
     def add(scores: Scores, numbers: Integers) -> None:
         damaged = kernel(scores, *columns, numbers, slots, dense)
         if damaged >= 0:
-            raise _damaged(damaged)
+            raise _damage_error(damaged)
 
     return add
 

@@ -53,7 +53,7 @@ def fill_shards(
     embedder: object,
     progress: bool,
     executor: Executor | None = None,
-    written: Callable[[Sequence[Passage]], None] | None = None,
+    on_written: Callable[[Sequence[Passage]], None] | None = None,
 ) -> list[Path]:
     """Write the missing shards, and return the paths of all shards.
 
@@ -68,7 +68,7 @@ def fill_shards(
         embedder: The embedder that ``encode`` uses, for error messages.
         progress: Show a progress bar on stderr if that is a terminal.
         executor: The executor whose workers encode; by default this process encodes.
-        written: Called with the passages of each shard after the shard is on disk.
+        on_written: Called with the passages of each shard after the shard is on disk.
 
     Raises:
         DatasetError: A shard cannot be written; the message names it.
@@ -83,8 +83,8 @@ def fill_shards(
     with progress_bar(len(corpus), "passages encoded", progress, done=existing) as bar:
         for number, encoded in encoding:
             write_bytes(paths[missing[number]], encoded, follow=False)
-            if written is not None:
-                written([corpus.at(row) for row in shard_rows(corpus, missing[number])])
+            if on_written is not None:
+                on_written([corpus.at(row) for row in shard_rows(corpus, missing[number])])
             bar.update(len(shard_rows(corpus, missing[number])))
     return list(paths.values())
 

@@ -26,7 +26,7 @@ class Retriever(Protocol):
 
     @property
     def fingerprint(self) -> str:
-        """A digest that changes if the results can change: with corpus, model or settings."""
+        """A digest of all that affects the results: corpus, model and settings."""
 
     def retrieve(self, queries: Iterable[Query], k: int) -> RetrievalRun:
         """Return the best ``k`` passages for each query, or fewer if fewer match.
@@ -46,7 +46,7 @@ class Reranker(Protocol):
 
     @property
     def fingerprint(self) -> str:
-        """A digest that changes if the order can change."""
+        """A digest of all that affects the order, such as the model and its settings."""
 
     def rerank(
         self, run: RetrievalRun, corpus: Corpus, queries: Iterable[Query], depth: int
@@ -67,7 +67,7 @@ class ContextProcessor(Protocol):
 
     @property
     def name(self) -> str:
-        """The name of the processor, for runs."""
+        """The name of the processor, which is added to the names of runs."""
 
     def process(self, query: Query, passages: Sequence[Passage]) -> Sequence[Passage]:
         """Return the passages for the generator, such as shortened ones.

@@ -80,11 +80,11 @@ class SentencePruner:
             for i, passage in enumerate(passages)
             for piece in sentence_pieces(passage.text, query.language)
         ]
-        texts = [_titled(passages[i], piece) for i, piece in pieces]
+        texts = [_text_with_title(passages[i], piece) for i, piece in pieces]
         remaining: list[list[str]] = [[] for _ in passages]
         with during(f"{self!r} on query {query.id!r}"):
             scores = self._scores(query, texts)
-        for number in self._remaining(scores):
+        for number in self._select(scores):
             i, piece = pieces[number]
             remaining[i].append(piece)
         return [
@@ -93,7 +93,7 @@ class SentencePruner:
             if sentences
         ]
 
-    def _remaining(self, scores: Sequence[float]) -> list[int]:
+    def _select(self, scores: Sequence[float]) -> list[int]:
         """Return the numbers of the sentences to keep, ascending."""
         best = sorted(range(len(scores)), key=lambda i: -scores[i])  # a stable sort
         if self.share is not None:
@@ -118,5 +118,5 @@ class SentencePruner:
         return [float(sentence @ question) for sentence in sentences]
 
 
-def _titled(passage: Passage, piece: str) -> str:
+def _text_with_title(passage: Passage, piece: str) -> str:
     return f"{passage.title}\n{piece.strip()}".strip()

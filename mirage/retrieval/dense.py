@@ -168,8 +168,8 @@ class DenseRetriever:
         embedder = _as_embedder(embedder)
         before_query = _prefix(embedder, "query_prefix", query_prefix)
         before_passage = _prefix(embedder, "passage_prefix", passage_prefix)
-        prints = corpus.fingerprint, _fingerprint(embedder, folder)
-        vectors_key = _vectors_key(*prints, before_passage, similarity)
+        fingerprints = corpus.fingerprint, _fingerprint(embedder, folder)
+        vectors_key = _vectors_key(*fingerprints, before_passage, similarity)
         key = _digest(vectors_key, before_query, index)
         values = FORMAT, key, vectors_key, before_query, before_passage, similarity, index
         settings = dict(zip(_SETTINGS, values, strict=True))
@@ -187,7 +187,7 @@ class DenseRetriever:
                     embedder,
                     progress,
                     executor,
-                    written=lambda passages: forget(encoder.texts(passages)),
+                    on_written=lambda passages: forget(encoder.texts(passages)),
                 )
             longest, dimensions = _measure(_shards_of(paths, len(corpus), None))
             if index == "hnsw":
@@ -227,8 +227,8 @@ class DenseRetriever:
             SettingError: The embedder has no ``fingerprint``.
         """
         retriever = cls(Path(folder), corpus, _as_embedder(embedder), verify=verify)
-        prints = corpus.fingerprint, _fingerprint(retriever.embedder, folder)
-        key = _vectors_key(*prints, retriever.passage_prefix, retriever.similarity)
+        fingerprints = corpus.fingerprint, _fingerprint(retriever.embedder, folder)
+        key = _vectors_key(*fingerprints, retriever.passage_prefix, retriever.similarity)
         if retriever._vectors_key != key:
             raise DatasetError(
                 f"{folder} is an index of another corpus than {corpus}, or by another embedder "

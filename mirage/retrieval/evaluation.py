@@ -332,13 +332,13 @@ def _values(
     column = {measure: j for j, measure in enumerate(measures)}
     values = np.full((len(query_ids), len(names)), np.nan)
     values[[row[id_] for id_ in judged]] = 0.0
-    rankings = {id_: _descending(run[id_].passage_ids) for id_ in judged if id_ in run}
+    rankings = {id_: _descending_scores(run[id_].passage_ids) for id_ in judged if id_ in run}
     for each in ir_measures.iter_calc(measures, judged, rankings) if judged else ():
         values[row[each.query_id], column[each.measure]] = each.value
     return values
 
 
-def _descending(passage_ids: Sequence[str]) -> dict[str, float]:
+def _descending_scores(passage_ids: Sequence[str]) -> dict[str, float]:
     """Return distinct scores: ir_measures would order equal ones by id, in reverse."""
     return {id_: float(len(passage_ids) - i) for i, id_ in enumerate(passage_ids)}
 

@@ -171,8 +171,8 @@ class EndpointReranker:
             pairs = zip(each.passages, outcomes, strict=True)
             relevance = {passage.id: out.value for passage, out in pairs if out.value is not None}
             if len(relevance) < len(outcomes):
-                why = next(outcome.failed for outcome in outcomes if outcome.value is None)
-                self.failures[each.query.id] = why
+                reason = next(outcome.failed for outcome in outcomes if outcome.value is None)
+                self.failures[each.query.id] = reason
                 relevance = before[each.query.id]
             scores[each.query.id] = relevance
         nonempty = sum(bool(each.passages) for each in batch)
@@ -188,16 +188,16 @@ def _log_failures(name: str, failures: Mapping[str, str], total: int, *, every: 
     """
     if not failures:
         return
-    first, why = next(iter(failures.items()))
+    first, reason = next(iter(failures.items()))
     if every:
-        raise LLMError(f"{name} reranked none of {total} queries; query {first!r}: {why}")
+        raise LLMError(f"{name} reranked none of {total} queries; query {first!r}: {reason}")
     _LOG.warning(
         "%s: %d of %d queries keep the order that they had; query %r: %s",
         name,
         len(failures),
         total,
         first,
-        why,
+        reason,
     )
 
 

@@ -36,7 +36,7 @@ class QueryRewriter(Protocol):
 
     @property
     def fingerprint(self) -> str:
-        """A digest that changes if the rewritten queries can change."""
+        """A digest of all that affects the rewritten queries, such as the model and its prompt."""
 
     def rewrite(self, queries: Sequence[Query]) -> Sequence[Query]:
         """Return the queries in the same order, with the same ids and rewritten texts."""
@@ -124,7 +124,7 @@ class RecordedQueries:
         missing = next((query.id for query in queries if query.id not in self.texts), None)
         if missing is not None:
             raise DatasetError(f"the recorded queries have no text for query {missing!r}")
-        return [_with(query, self.texts[query.id], self.language) for query in queries]
+        return [_with_text(query, self.texts[query.id], self.language) for query in queries]
 
 
 class LLMQueryRewriter:
@@ -187,12 +187,12 @@ class LLMQueryRewriter:
             )
         texts = {id_: each.value for id_, each in outcomes.items() if each.value is not None}
         return [
-            _with(query, texts[query.id], self.language) if query.id in texts else query
+            _with_text(query, texts[query.id], self.language) if query.id in texts else query
             for query in queries
         ]
 
 
-def _with(query: Query, text: str, language: str | None) -> Query:
+def _with_text(query: Query, text: str, language: str | None) -> Query:
     return query.model_copy(update={"text": text, "language": language or query.language})
 
 

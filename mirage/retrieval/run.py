@@ -79,7 +79,9 @@ class RetrievalRun(Mapping[str, Hits]):
         Raises:
             DatasetError: A score is not finite.
         """
-        return cls({query_id: _ordered(pairs.items()) for query_id, pairs in scores.items()}, name)
+        return cls(
+            {query_id: _hits_by_score(pairs.items()) for query_id, pairs in scores.items()}, name
+        )
 
     @classmethod
     def read(cls, path: str | Path, query_ids: Iterable[str] = ()) -> Self:
@@ -238,16 +240,16 @@ class RetrievalRun(Mapping[str, Hits]):
 
 
 def _check(query_id: str, ids: Sequence[str], scores: NDArray[np.float64]) -> None:
-    twice = first_duplicate(ids)
-    if twice is not None:
-        raise DatasetError(f"passage {twice!r} is ranked twice for query {query_id!r}")
+    duplicate = first_duplicate(ids)
+    if duplicate is not None:
+        raise DatasetError(f"passage {duplicate!r} is ranked twice for query {query_id!r}")
     if len(ids) != len(scores) or not np.isfinite(scores).all():
         raise DatasetError(f"query {query_id!r}: each passage needs one score, a finite number")
     if (scores[1:] > scores[:-1]).any():  # compare, as a difference of large scores can overflow
         raise DatasetError(f"query {query_id!r}: the passages are not in the order of their scores")
 
 
-def _ordered(pairs: Iterable[tuple[str, float]]) -> Hits:
+def _hits_by_score(pairs: Iterable[tuple[str, float]]) -> Hits:
     best = sorted(pairs, key=lambda pair: -pair[1])  # a stable sort
     return Hits(tuple(id_ for id_, _ in best), np.array([score for _, score in best], dtype=float))
 
@@ -258,7 +260,7 @@ _Row = tuple[float, int, str, int]  # negative score, rank, passage id, line num
 
 
 def _rows(path: Path) -> tuple[dict[str, list[_Row]], str]:
-    """Return the rows of each query by query id, and the tag."""
+    """Return the rows of a run file by query id, and its tag."""
     rows: dict[str, list[_Row]] = {}
     tag = "run"
     for number, content in byte_lines(path, whole=True):
@@ -291,10 +293,10 @@ def _malformed_line(path: Path, number: int, line: str) -> DatasetError:
 def _from_rows(path: str | Path, query_id: str, rows: list[_Row]) -> Hits:
     rows.sort()
     ids = tuple(id_ for _, _, id_, _ in rows)
-    twice = first_duplicate(ids)
-    if twice is not None:
-        line = max(number for _, _, id_, number in rows if id_ == twice)
+    duplicate = first_duplicate(ids)
+    if duplicate is not None:
+        line = max(number for _, _, id_, number in rows if id_ == duplicate)
         raise DatasetError(
-            f"{path}, line {line}: passage {twice!r} is ranked twice for query {query_id!r}"
+            f"{path}, line {line}: passage {duplicate!r} is ranked twice for query {query_id!r}"
         )
     return Hits(ids, -np.array([score for score, _, _, _ in rows]))

@@ -94,10 +94,12 @@ class OracleRetriever:
                 are passed to a system never have qrels.
         """
         passages = relevant_passages(queries, self.corpus)
-        return RetrievalRun({id_: _in_order(ids[:k]) for id_, ids in passages.items()}, self.name)
+        return RetrievalRun(
+            {id_: _hits_in_order(ids[:k]) for id_, ids in passages.items()}, self.name
+        )
 
 
-def _in_order(ids: tuple[str, ...]) -> Hits:
+def _hits_in_order(ids: tuple[str, ...]) -> Hits:
     return Hits(ids, np.arange(len(ids), 0, -1, dtype=float))
 
 
@@ -118,10 +120,10 @@ class RunRetriever:
         self.corpus: Corpus = corpus
         self.name: str = name or self.run.name
         for query_id, (ids, _) in self.run.items():
-            strange = next((id_ for id_ in ids if id_ not in corpus), None)
-            if strange is not None:
+            unknown_id = next((id_ for id_ in ids if id_ not in corpus), None)
+            if unknown_id is not None:
                 raise DatasetError(
-                    f"run {self.name!r} ranks passage {strange!r} for query {query_id!r}, which "
+                    f"run {self.name!r} ranks passage {unknown_id!r} for query {query_id!r}, which "
                     f"{corpus} does not have; give the corpus that the run was made on"
                 )
 
@@ -163,11 +165,11 @@ class HybridRetriever:
     """
 
     def __init__(self, *retrievers: Retriever, depth: int = 100, k: int = 60) -> None:
-        prints = {retriever.corpus.fingerprint for retriever in retrievers}
-        if len(prints) != 1:
+        fingerprints = {retriever.corpus.fingerprint for retriever in retrievers}
+        if len(fingerprints) != 1:
             raise DatasetError(
                 f"a hybrid needs retrievers on one corpus; these {len(retrievers)} retrievers have "
-                f"{len(prints)} corpora"
+                f"{len(fingerprints)} corpora"
             )
         self.retrievers: tuple[Retriever, ...] = retrievers
         self.depth: int = depth

@@ -22,7 +22,7 @@ def query(name: str, language: str = "en") -> Query:
 
 
 def labelled(rows: Iterable[tuple[str, str, str]], **more: object) -> LabelledSentences:
-    """Return one sentence per row ``(language, query id, label)``, with texts ``s0``, ``s1``, ..."""
+    """Return one sentence, ``s0``, ``s1``, ..., per row ``(language, query id, label)``."""
     row_list = list(rows)
     return LabelledSentences(
         tuple(AnswerSentence(query(q, code), f"s{i}") for i, (code, q, _) in enumerate(row_list)),

@@ -40,7 +40,9 @@ def parse(content: bytes) -> Parsed:
     except zipfile.BadZipFile:
         raise DatasetError("not a Word document (.docx), or damaged") from None
     if size > LARGEST:
-        raise DatasetError(f"unpacks to {size} bytes; the limit is {LARGEST}; split the document")
+        raise DatasetError(
+            f"unpacks to {size} bytes, but the limit is {LARGEST}; split the document"
+        )
     document = docx.Document(io.BytesIO(content))
     return Parsed([*_merge_code(_blocks(document))], document.core_properties.title or "")
 
