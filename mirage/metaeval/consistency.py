@@ -393,7 +393,7 @@ def _table(verdicts: Mapping[str, Verdicts]) -> tuple[Ints, Ints]:
 
 
 def _cells(first: Ints, second: Ints, kinds: int) -> Floats:
-    """Return for each item a 1 in its cell of the table of verdicts, or zeros if one is missing."""
+    """Return a row per item with a 1 at its pair of verdicts, or zeros if a verdict is missing."""
     cells = np.zeros((len(first), kinds**2))
     both = np.flatnonzero((first >= 0) & (second >= 0))
     cells[both, first[both] * kinds + second[both]] = 1

@@ -1,7 +1,7 @@
 """Judges under test: they label sentences, or score them.
 
-A judge names labels: a person, an LLM, a function. A score is a number per sentence, and needs a
-threshold to name labels: any :class:`~mirage.features.Feature`, or a function.
+A judge returns labels: a person, an LLM, a function. A score is a number per sentence, and needs a
+threshold to return labels: any :class:`~mirage.features.Feature`, or a function.
 """
 
 from __future__ import annotations
@@ -171,7 +171,7 @@ class Reading:
 
     @classmethod
     def of(cls, facts: Facts, sentences: Sequence[AnswerSentence]) -> Reading:
-        """Return the reading of a score on sentences, in the direction of their languages.
+        """Return the orientation of a score on sentences, by the direction in their languages.
 
         If there is no direction, higher numbers are assumed to mean the positive label.
         """
@@ -190,7 +190,7 @@ class Reading:
         return np.where(self.lower, offset - values, values)
 
     def select(self, rows: Bools) -> Reading:
-        """Return the reading of some of the sentences."""
+        """Return the orientation for some of the sentences."""
         return Reading(self.facts, self.lower[rows])
 
     @property

@@ -47,7 +47,7 @@ class JudgeFigures(NamedTuple):
         invalid: The number of sentences to which the judge gave no valid label; these count as
             wrong.
         roc_auc: The area under the ROC curve of a score, in the score's direction, over the
-            sentences that have a score. NaN for a judge that names labels.
+            sentences that have a score. NaN for a judge that returns labels.
     """
 
     judge: str
@@ -70,9 +70,9 @@ class JudgeResult:
         name: The name of the judge.
         figures: The figures by language, and those of the mean.
         labels: The label that the judge gave each sentence, or ``None``.
-        scores: The scores behind the labels; ``None`` for a judge that names labels.
+        scores: The scores behind the labels; ``None`` for a judge that returns labels.
         thresholds: The threshold that was applied to each sentence's score.
-        threshold_source: The origin of the thresholds; ``None`` for a judge that names labels.
+        threshold_source: The origin of the thresholds; ``None`` for a judge that returns labels.
         reading: The orientation of the scores: which of them mean the positive label.
         truth: The sentences and their labels.
     """
@@ -97,7 +97,7 @@ class JudgeResult:
 
     @property
     def threshold(self) -> str:
-        """A text with the threshold and its origin; empty for a judge that names labels."""
+        """A text with the threshold and its origin; empty for a judge that returns labels."""
         if self.thresholds is None:
             return ""
         low, high = float(self.thresholds.min()), float(self.thresholds.max())
@@ -110,7 +110,7 @@ class JudgeResult:
     def direction(self) -> str:
         """A note on the scores that mean the positive label.
 
-        It is empty if the judge declares that higher scores do, or if the judge names labels.
+        It is empty if the judge declares that higher scores do, or if the judge returns labels.
         """
         if self.scores is None:
             return ""
@@ -149,7 +149,7 @@ class JudgeResult:
             language: The language; by default all.
 
         Raises:
-            JudgmentError: The judge names labels instead of scores, or its direction depends on the
+            JudgmentError: The judge returns labels instead of scores, or its direction depends on the
                 language and ``language`` is the mean of several.
             UnknownNameError: There is no sentence in this language.
         """
@@ -176,7 +176,7 @@ class JudgeResult:
             bins: The number of bins of equal width, as for :func:`mirage.statistics.calibration`.
 
         Raises:
-            JudgmentError: The judge names labels instead of scores, or a score is outside [0, 1].
+            JudgmentError: The judge returns labels instead of scores, or a score is outside [0, 1].
             UnknownNameError: There is no sentence in this language.
         """
         _, evidence, positive = self._evidence(language)

@@ -139,7 +139,7 @@ class _PairScorer(ABC):
 
     @abstractmethod
     def _check(self) -> None:
-        """Raise a NeuralError if the model is of another kind."""
+        """Raise a NeuralError if the model lacks the outputs that this class needs."""
 
     @abstractmethod
     def _scores_of(self, logits: Any) -> Any:
@@ -205,7 +205,7 @@ class _PairScorer(ABC):
 
     @cached_property
     def fingerprint(self) -> str:
-        """A digest of all that affects the scores of a pair, such as the model and its precision."""
+        """A digest of all that affects the scores: the model, its version and its precision."""
         parts = [self._identity, None if self._by_name else weights_digest(self._loaded.model)]
         return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
 
@@ -402,7 +402,10 @@ def _parallel_map(tasks: int) -> Iterator[Any]:
 def _worker_scorer(
     scorer: _PairScorer,
 ) -> Callable[[Sequence[Pair]], tuple[tuple[str, str], list[list[float]]]]:
-    """Return the function of a worker: pairs to their device and precision, and their scores."""
+    """Return a function that scores pairs on a worker, and returns its placement and the scores.
+
+    The placement is the device and the precision there.
+    """
 
     def score(pairs: Sequence[Pair]) -> tuple[tuple[str, str], list[list[float]]]:
         batches = [

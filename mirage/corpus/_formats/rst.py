@@ -49,7 +49,7 @@ def parse(content: bytes) -> Parsed:
     text = content.decode("utf-8-sig")
     if len(text) > LARGEST:
         raise DatasetError(
-            f"{len(text)} characters, but the limit for reStructuredText is {LARGEST}; split the file"
+            f"{len(text)} characters, but reStructuredText may have {LARGEST}; split the file"
         )
     settings = _SETTINGS | {"line_length_limit": len(text) + 1}
     inliner = Inliner()
