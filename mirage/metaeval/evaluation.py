@@ -176,7 +176,7 @@ def _figures(
     draws: Mapping[str, Floats],
     level: float,
 ) -> dict[str, JudgeFigures]:
-    """Return the figures of the judge in a column, by language and for their mean."""
+    """Return one judge's figures by language, and their mean; ``column`` is its index."""
     rows = {}
     for code, tallies in by_language.items():
         in_language = truth.rows(code)

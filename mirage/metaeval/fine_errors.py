@@ -1,4 +1,4 @@
-"""Error rates of judges by fine-grained label: the errors that they overlook or suspect wrongly."""
+"""Error rates of judges by fine-grained label, which show the errors that judges miss."""
 
 from __future__ import annotations
 

@@ -207,7 +207,7 @@ class LabelledSentences:
     def select(
         self, *, languages: Iterable[str] | None = None, fine: Iterable[str] | None = None
     ) -> LabelledSentences:
-        """Return the sentences in some languages, or with some fine-grained labels.
+        """Return the sentences in some languages and with some fine-grained labels.
 
         With several annotators, the fine-grained label of a sentence is that of :meth:`majority`.
 

@@ -149,8 +149,8 @@ class JudgeResult:
             language: The language; by default all.
 
         Raises:
-            JudgmentError: The judge returns labels instead of scores, or its direction depends on the
-                language and ``language`` is the mean of several.
+            JudgmentError: The judge returns labels instead of scores, or its direction depends on
+                the language and ``language`` is the mean of several.
             UnknownNameError: There is no sentence in this language.
         """
         rows, evidence, positive = self._evidence(language)

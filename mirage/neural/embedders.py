@@ -48,7 +48,7 @@ class Embedder(Protocol):
 
     An embedder gets distinct, non-empty texts, and returns one vector for each, in order. The
     result is an array of shape (texts, dimensions), or a list that may hold a
-    :class:`~mirage.features.NotComputed` in place of a vector. Vectors may have any length.
+    :class:`~mirage.features.NotComputed` in place of a vector. Vectors need not have norm 1.
 
     To store vectors on disk, an embedder needs an attribute ``fingerprint``: a text that changes if
     the vectors change. The embedders of this library have one. The optional attributes
