@@ -420,8 +420,8 @@ def cascade(
             threshold is the one of the score, or 0.5. Its direction is the one that it declares;
             by default higher is better. A list of scores becomes one probability, by a logistic
             regression with equal weight for both labels; use a list of one for a score whose
-            threshold is unknown. The probability is calibrated with scores of each fifth of the clusters from a model of the other four
-            fifths; decisions use a model of all clusters.
+            threshold is unknown. For calibration, the probabilities of each fifth of the clusters
+            come from a model of the other four fifths; decisions use a model of all clusters.
         costly: A judge of sentences, such as :class:`~mirage.metaeval.LLMSentenceJudge`; ``None``
             if people judge the rest.
         labelled: Sentences with two labels, for the calibration; queries are the clusters.

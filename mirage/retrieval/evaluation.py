@@ -237,7 +237,8 @@ def evaluate(
 
     Args:
         run: The run, or the path of a run file.
-        relevance: Qrels, the path of a qrels file, or queries whose ``relevant`` passages count.
+        relevance: Relevance judgments (qrels) by query and passage id, the path of a file of them,
+            or queries whose ``relevant`` passages count.
         measures: Names of ir_measures, such as ``nDCG@10``, ``R@100``, ``AP`` or ``Success@5``.
         documents: Rank documents by their best passage (max-P) instead of passages. A document's
             id is the part of the passage id before ``#``, and its grade is the highest of its

@@ -24,9 +24,10 @@ _ROWS = 100_000  # ids to read at a time, so that not all ids of a large corpus 
 def relevant_passages(queries: Iterable[Query], corpus: Corpus) -> dict[str, tuple[str, ...]]:
     """Return the relevant passages of each query that a corpus has.
 
-    The qrels name passages if the corpus has any passage with one of their ids. Otherwise they
-    name documents, as those of KILT do, and every passage of a document is relevant. The first
-    passage of each document then comes first, followed by the second of each, and so on.
+    Relevant passages are those in the relevance judgments (qrels) of a query. The qrels name
+    passages if the corpus has any passage with one of their ids. Otherwise they name documents, as
+    those of KILT do, and every passage of a document is relevant. The first passage of each
+    document then comes first, followed by the second of each, and so on.
 
     Raises:
         DatasetError: No query has qrels, or the corpus has none of their passages or documents.
