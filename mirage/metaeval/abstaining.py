@@ -204,6 +204,7 @@ def _margins(distance: Floats) -> Floats:
     """Return margins in descending order, each of which decides a larger share of the items."""
     distances = np.sort(distance[~np.isnan(distance)])[::-1]
     positions = np.ceil(_STEPS * len(distances)).astype(int) - 1
+    # The last margin is 0, which decides every item with a score.
     return np.asarray(np.unique(np.append(distances[positions[:-1]], 0.0))[::-1])
 
 
@@ -263,6 +264,7 @@ def _check_enough(
         scaled = [Errors(0.0, factor * kind.decided) for kind in kinds]
         return risk_p_value(scaled[0] if len(scaled) == 1 else (scaled[0], scaled[1]), risk)
 
+    # Search for the number of labels that would suffice, in steps of 2 %.
     while p_value(factor) > alpha:
         factor *= 1.02
     if factor > 1:

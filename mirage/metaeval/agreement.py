@@ -174,6 +174,7 @@ def _language_agreement(
         strict=True,
     )
     several = counts.sum(axis=1) > 1
+    # The bootstrap resamples clusters, but the result reports queries.
     queries = len(np.unique(query[several]))
     agreement = float(Sums.of(values.sum(axis=0)).agreement)
     return LanguageAgreement(

@@ -126,8 +126,10 @@ def compare(
     pairs = list(combinations(range(len(judges)), 2))
     first, second = np.array(pairs, dtype=np.intp).reshape(-1, 2).T
     gaps = values[:, first] - values[:, second]
+    # The weighted sum over sentences is the difference of balanced accuracies.
     units = weights[:, None] * gaps
     if settings.unit == "query":
+        # Sentences of a query are swapped together, so only their sum matters.
         units = sums_by_query(cluster, units)
     p = permutation_p_values(units, permutations=settings.permutations, seed=seed)
     rows = []

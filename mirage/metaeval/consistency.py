@@ -46,6 +46,7 @@ An item is named by a tuple, whose first part is its query: the cluster of the i
 """
 
 
+# The verdict after the two responses change places.
 _SWAPPED = {"a": "b", "b": "a", "tie": "tie"}
 
 
@@ -229,6 +230,7 @@ def language_consistency(
     def estimate(
         group: Ints, values: Floats, of: Callable[[Floats], Floats], differ: Bools
     ) -> tuple[float, Interval]:
+        # Bootstrap intervals are too narrow if few clusters differ.
         value, ends = bootstrap(group, values, of, draws=draws, level=level, seed=seed)
         return value, ends if len(np.unique(group[differ])) >= FEWEST_OF_EACH else NO_INTERVAL
 

@@ -154,6 +154,7 @@ def corrected_share(
     decided, _ = labelled.decided()
     sentences = [*decided.sentences, *unlabelled]
     labels = np.full(len(sentences), np.nan)
+    # The labelled sentences come first; NaN marks the others.
     labels[: len(decided)] = [label == labelled.positive for (label,) in decided.labels]
     queries = [f"{sentence.query.language} {sentence.query.id}" for sentence in sentences]
     cluster = np.unique(queries, return_inverse=True)[1]

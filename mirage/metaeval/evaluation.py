@@ -101,6 +101,7 @@ def evaluate(
     opinions = [ask(judge, truth.labelled.sentences) for judge in judges]
     labels = [_labels(opinion, truth, seed) for opinion in opinions]
     codes: dict[str | None, int] = {name: code for code, name in enumerate(truth.names)}
+    # A missing or unknown label has code -1, which never equals the true label.
     choices = np.array([[codes.get(label, -1) for label in column] for column, _ in labels]).T
     right = choices == truth.label[:, None]
     tallies, drawn = {}, {}

@@ -245,6 +245,7 @@ def ask(judge: JudgeLike, sentences: Sequence[AnswerSentence]) -> Opinion:
             f"{name!r} returned {len(values)} values for {len(sentences)} sentences; it must "
             "return one for each"
         )
+    # Only floats make a function a score: a bool or an integer is more likely a mistake.
     some_float = any(isinstance(v, Real) and not isinstance(v, Integral) for v in values)
     if isinstance(judge, Score) or (some_float and not isinstance(judge, SentenceJudge)):
         declared = judge.facts if isinstance(judge, Score) else _declared_facts(judge, name)

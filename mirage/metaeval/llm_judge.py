@@ -84,6 +84,7 @@ class LLMSentenceJudge:
             LLMError: There is no key for OpenAI.
         """
         questions = self._questions(sentences)
+        # Identical prompts share a request.
         new = list(dict.fromkeys(questions))
         outcomes = ask_all(self.llm, new, what=self.name, progress=self.progress)
         by_question = dict(zip(new, outcomes, strict=True))

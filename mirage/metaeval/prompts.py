@@ -187,6 +187,7 @@ def read_label(text: str, labels: Collection[str]) -> str | None:
         # line may be a quote.
         lines = [line for line in map(_normalize, answer_part.splitlines()) if line]
         return labels_by_key.get(lines[0]) if len(lines) == 1 else None
+    # Break brackets in the response first, so that only tags become [[label]].
     bracketed = _ANSWER.sub(
         lambda answer: f"[[{_normalize(answer[1])}]]", harmless(answer_part, [BRACKETS])
     )

@@ -379,6 +379,7 @@ def _make_shard(folders: Sequence[Path], shards: Path, start: int, language: str
     ranks = np.empty(len(order), dtype=np.int64)
     ranks[order] = np.arange(len(order))
     row = np.repeat(np.arange(start, stop), lengths)
+    # Term rank and row share one integer, so that np.unique counts pairs of them.
     pairs, frequencies = np.unique(ranks[flat] << 32 | row, return_counts=True)
     shard = _Shard(
         hashes[order],

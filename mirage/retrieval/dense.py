@@ -305,6 +305,7 @@ class DenseRetriever:
     def _graph_search(self, questions: NDArray[np.float64], k: int) -> list[Nearest]:
         graph = self._graph
         count = min(k, len(self))
+        # A search wider than k finds more of the true neighbours.
         graph.expansion_search = max(64, 2 * count)
         matches = graph.search(questions.astype(np.float16), count, threads=1)
         keys = np.asarray(matches.keys).reshape(len(questions), -1).astype(np.int64)

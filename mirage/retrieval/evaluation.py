@@ -273,6 +273,7 @@ def evaluate(
     ranked_and_judged = [
         (ranked[id_].passage_ids, judged[id_]) for id_ in ids if id_ in judged and id_ in ranked
     ]
+    # Qrels of another corpus share no id with the run, and all measures would silently be 0.
     strange = not any(
         not grade.keys().isdisjoint(passages) for passages, grade in ranked_and_judged
     )

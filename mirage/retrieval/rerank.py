@@ -170,6 +170,7 @@ class EndpointReranker:
         for each, outcomes in zip(batch, results, strict=True):
             pairs = zip(each.passages, outcomes, strict=True)
             relevance = {passage.id: out.value for passage, out in pairs if out.value is not None}
+            # A partial response would mix the scores of the model with those of the run.
             if len(relevance) < len(outcomes):
                 reason = next(outcome.failed for outcome in outcomes if outcome.value is None)
                 self.failures[each.query.id] = reason

@@ -235,6 +235,7 @@ class RetrievalRun(Mapping[str, Hits]):
                 fused = sums.setdefault(query_id, {})
                 for rank, id_ in enumerate(ids, 1):
                     fused[id_] = fused.get(id_, 0.0) + 1 / (k + rank)
+        # Sorted by id, so that ties do not depend on the order of the runs.
         by_id = {query_id: dict(sorted(fused.items())) for query_id, fused in sums.items()}
         return RetrievalRun.of(by_id, name or "+".join(run.name for run in runs))
 
