@@ -57,7 +57,8 @@ def sentences_of(dataset: MirageDataset, run: Run) -> tuple[AnswerSentence, ...]
     Example:
         >>> from mirage import MirageDataset, Query, Response, Run
         >>> dataset = MirageDataset([Query(id="q", text="Where is Paris?", language="en")])
-        >>> run = Run("model", [Response(query_id="q", text="In France. It is old.")])
+        >>> responses = (Response(query_id="q", text="In France. It is old."),)
+        >>> run = Run(model="m", language="en", responses=responses)
         >>> [sentence.text for sentence in sentences_of(dataset, run)]
         ['In France.', 'It is old.']
     """
