@@ -197,7 +197,7 @@ def test_a_hybrid_fuses(corpus: Corpus) -> None:
     hybrid = HybridRetriever(*runs)
     assert hybrid.retrieve(DATASET[:1], 2)["q01"].passage_ids == (b, a)
     assert hybrid.name == "x+y"
-    with pytest.raises(DatasetError, match="on one corpus; these 2 have 2"):
+    with pytest.raises(DatasetError, match="on one corpus; these 2 retrievers have 2 corpora"):
         HybridRetriever(runs[0], OracleRetriever(Corpus.build([Passage(id="z", text="z")])))
 
 

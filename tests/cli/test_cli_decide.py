@@ -149,7 +149,7 @@ def test_what_decide_refuses(files: list[Path], tmp_path: Path) -> None:
     assert "10 labels in 5 clusters cannot show a risk of 0.2" in refusal(
         "decide", few, files[1], *GIVEN
     )
-    assert "it takes" in refusal("decide", few, files[1])
+    assert "at least 37 labels" in refusal("decide", few, files[1])
     one = labels("one.jsonl", rows()[::2])
     assert "the labels are 'Supported'" in refusal("decide", one, files[1], *GIVEN)
     mixed = labels("mixed.jsonl", [*rows(), {**rows()[0], "language": "en", "query_id": "x"}])

@@ -325,7 +325,7 @@ def test_order_does_not_matter(nli: Path) -> None:
 def test_scores_of_more_pairs_than_are_sorted_together(
     nli: Path, shapes: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("mirage.neural.pairs._TOGETHER", 7)
+    monkeypatch.setattr("mirage.neural.pairs._PART", 7)
     model, tokenizer = in_memory(nli)
     batches = shapes(model)
     pairs = natural_pairs("en")[:20]
