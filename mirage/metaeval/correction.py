@@ -286,17 +286,6 @@ def transfer_card(
             two labels, one of them positive.
         SettingError: ``level`` is not between 0 and 1.
         DatasetError: No sentence has a label.
-
-    Example:
-        >>> from mirage import Query
-        >>> from mirage.metaeval import LabelledSentences
-        >>> queries = [Query(id=str(n), text="Where is Paris?", language="en") for n in range(40)]
-        >>> sentences = [AnswerSentence(q, "In France." if int(q.id) % 2 else "?") for q in queries]
-        >>> names = "Not Supported", "Supported"
-        >>> labels = [[names[int(query.id) % 2]] for query in queries]
-        >>> labelled = LabelledSentences(tuple(sentences), labels, [()] * 40)
-        >>> transfer_card(labelled, lambda sentence: float(len(sentence.text))).rows[0].roc_auc
-        1.0
     """
     decided, _ = labelled.decided()
     positive = np.array([label == labelled.positive for (label,) in decided.labels])
