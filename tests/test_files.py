@@ -421,7 +421,7 @@ def test_patterns_match_as_glob_does(tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert names("?/c.md") == ["x/c.md"]
     assert names(".hidden/*.md") == [".hidden/e.md"]
     assert names(str(tmp_path / "x" / "**" / "d.md")) == [str(tmp_path / "x/y/d.md")]
-    with pytest.raises(DatasetError, match="no documents here"):
+    with pytest.raises(DatasetError, match="no documents found"):
         names("*.rst")
 
 

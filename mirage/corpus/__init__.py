@@ -1,4 +1,4 @@
-"""Corpora: passages on disk, the documents they come from, and how those are cut."""
+"""Corpora: read documents, cut them into passages, and store the passages on disk."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The parts of a document that a passage should not cut: headings, code, tables, list items."""
+"""The structure of documents: headings, code, tables and list items that a passage keeps whole."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from mirage.models import Passage
 __all__ = ["Block", "BlockKind", "Document", "Layout", "Parsed", "Part", "assemble"]
 
 BlockKind = Literal["text", "heading", "code", "table", "item"]
-"""The kind of a block. Running text may be cut anywhere, the others only if they do not fit."""
+"""The kind of a block. Text may be cut anywhere, other kinds only if they exceed a passage."""
 
 TITLE_LENGTH = 200
-"""The longest title and heading, in characters; longer ones are cut."""
+"""Most characters of a title or heading; longer ones are cut."""
 
 SEPARATOR = " > "
 """Separates the headings in the title of a passage."""
@@ -54,7 +54,7 @@ class Parsed(NamedTuple):
 
 
 class Part(NamedTuple):
-    """A block of a document: its span in the text, and the headings above it."""
+    """A block of a document: its span in the text, its kind, and the headings above it."""
 
     start: int
     end: int
@@ -63,7 +63,7 @@ class Part(NamedTuple):
 
 
 class Document(Passage):
-    """A whole text together with its structure."""
+    """A whole text with its structure."""
 
     parts: tuple[Part, ...] = Field(default=(), exclude=True, repr=False)
 
@@ -71,12 +71,13 @@ class Document(Passage):
 def assemble(id_: str, parsed: Parsed, fallback_title: str) -> Document:
     """Return the document that consists of the blocks of a file.
 
-    The title is the first heading of level 1, else the title in the metadata, else
+    The title is the first heading of level 1, otherwise the title in the metadata, otherwise
     ``fallback_title``.
     """
     heading = next((b for b in parsed.blocks if b.kind == "heading" and b.level == 1), None)
     candidates = (_heading_title(heading) if heading else "", _as_title(parsed.title))
     title = next(filter(None, candidates), fallback_title)
+    # The path of a block begins with the title, which a heading of level 1 already is.
     root = () if heading else (title,)
     pieces: list[str] = []
     parts: list[Part] = []
@@ -136,7 +137,7 @@ class Layout:
             self._is_inside[unit] = 1
         if part.kind == "heading":
             self._is_heading[first] = 1
-            self._is_inside[last] = 1  # A heading stays with what follows it.
+            self._is_inside[last] = 1  # A heading stays with the text below it.
 
     def end_of(self, start: int, size: int) -> int:
         """Return the unit before which a passage that begins at ``start`` ends.
@@ -149,24 +150,24 @@ class Layout:
                 return unit
         if limit == len(self._starts):
             return limit
-        # Backwards, so that a passage is as long as possible.
+        # Search backwards, to make the passage as long as possible.
         candidates = range(limit, start, -1)
         whole = next((unit for unit in candidates if not self._is_inside[unit]), None)
         return whole or next(filter(self._begins_line, candidates), limit)
 
     def resume(self, start: int, end: int, overlap: int) -> int:
-        """Return the unit with which the passage after ``start`` to ``end`` begins."""
+        """Return the first unit of the passage that follows the passage ``start`` to ``end``."""
         if self._is_heading[end]:
             return end
         earliest = max(end - overlap, start + 1)
         return next((u for u in range(earliest, end) if not self._is_inside[u]), end)
 
     def _begins_line(self, unit: int) -> bool:
-        between = self._text[self._starts[unit - 1] : self._starts[unit]]
-        return "\n" in between
+        separator = self._text[self._starts[unit - 1] : self._starts[unit]]
+        return "\n" in separator
 
     def text_of(self, start: int, end: int) -> str:
-        """Return the text from one unit to another, with the indentation of its first line."""
+        """Return the text between two units, with the indentation of its first line."""
         begin = self._starts[start] if start else 0
         stop = self._starts[end] if end < len(self._starts) else len(self._text)
         if not self._parts:
@@ -177,7 +178,7 @@ class Layout:
         return self._text[begin:stop].strip("\n").rstrip()
 
     def title_of(self, start: int, end: int, title: str) -> str:
-        """Return the headings that everything between two units has in common."""
+        """Return the headings that all parts between two units share, or ``title`` if none."""
         first = max(0, bisect_left(self._first_units, start + 1) - 1)
         last = max(first + 1, bisect_left(self._first_units, end))
         return SEPARATOR.join(_common(part.path for part in self._parts[first:last])) or title

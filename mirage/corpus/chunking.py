@@ -1,4 +1,4 @@
-"""Passages from documents."""
+"""Chunking: cut documents into passages."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from mirage.text.tokens import UNSPACED
 __all__ = ["Spans", "Unit", "chunk"]
 
 Unit = Literal["word", "character"]
-"""What the size of a passage counts."""
+"""The unit in which the size of a passage is measured."""
 
 Spans = Callable[[str], Sequence[tuple[int, int]]]
-"""Where the units of a text begin and end, in order, such as the offsets of a tokenizer."""
+"""A function that returns the start and end of each unit of a text, such as token offsets."""
 
-# A sign of a script without spaces is a word by itself, with the marks above and below it.
+# In a script without spaces, each character is a word, together with its combining marks.
 _WORD = re.compile(rf"[{UNSPACED}]\W*?(?=[\w\s]|$)|[^\s{UNSPACED}]+")
 _CHARACTER = re.compile(r"\S")
 
@@ -34,35 +34,41 @@ def chunk(
 ) -> Iterator[Passage]:
     """Cut documents into passages of at most ``size`` units, in order.
 
-    The passages of a document ``d`` are ``d#0``, ``d#1``, ...: their ids depend on that document
-    alone. Texts are slices of the document's text, so that nothing is joined by blanks in languages
-    that write none. A document without units gives no passage.
+    The passages of document ``d`` have the ids ``d#0``, ``d#1`` and so on, so ids do not depend on
+    other documents. Texts are slices of the text of the document, so no spaces are added in
+    languages that are written without them. A document without units yields no passage.
 
-    Documents that :func:`~mirage.corpus.read_documents` read from Markdown, HTML and the like are
-    cut by their structure. A code block, a table or a list item is cut only if it is longer than
-    ``size``, and then between lines if possible. A heading stays with what follows it, and ends a
-    passage that is at least half full. The title of a passage is the path of headings that all of
-    it is under, such as ``Handbook > Leave``.
+    Documents that :func:`~mirage.corpus.read_documents` read from Markdown, HTML and similar
+    formats are cut by their structure. A code block, a table or a list item is cut only if it is
+    longer than ``size``, and then between lines if possible. A heading stays with the text below
+    it, and ends a preceding passage that is at least half full. The title of a passage is the path
+    of headings that all of it is under, such as ``Handbook > Leave``.
 
     Args:
-        documents: whole texts, each with its id and title.
-        size: units a passage; the last one of a document may have fewer.
-        unit: ``word``: what stands between blanks, and each sign of a script that parts no words
-            (Han, kana, Thai), as in BERGEN (Rau et al. 2024, arXiv 2407.01102, appendix C);
-            ``character``: whatever is no blank; or a function that gives the spans of a text's
-            units, such as ``lambda text: tokenizer(text, return_offsets_mapping=True,
-            add_special_tokens=False)["offset_mapping"]`` of a fast tokenizer of transformers.
-        overlap: units that a passage repeats from the one before it; fewer if the repetition would
-            begin within code, a table or a list item, and none after a heading.
-        title: whether each passage carries a title.
+        documents: Whole texts, each with its id and title.
+        size: The number of units per passage; the last passage of a document may have fewer.
+        unit: ``"word"`` counts strings between spaces, and each character of a script without
+            spaces (Han, kana, Thai), as in BERGEN (Rau et al. 2024, arXiv 2407.01102, appendix C).
+            ``"character"`` counts all characters except white space. A function returns the spans
+            of a text's units, such as ``lambda text: tokenizer(text, return_offsets_mapping=True,
+            add_special_tokens=False)["offset_mapping"]`` with a fast tokenizer of transformers.
+        overlap: The number of units that a passage repeats from the one before it. It is fewer if
+            the repetition would begin within code, a table or a list item, and 0 after a heading.
+        title: Whether each passage has a title.
 
     Raises:
-        SettingError: ``size`` is below 1, ``overlap`` is not below it, or there is no such unit.
+        SettingError: ``size`` is below 1, ``overlap`` is not below ``size``, or ``unit`` is
+            unknown.
+
+    Example:
+        >>> documents = [Passage(id="d", text="one two three four five")]
+        >>> [(passage.id, passage.text) for passage in chunk(documents, size=3)]
+        [('d#0', 'one two three'), ('d#1', 'four five')]
     """
     if size < 1 or not 0 <= overlap < size:
         raise SettingError(
-            f"a passage has 1 unit or more and overlaps by fewer, not size {size}, overlap "
-            f"{overlap}"
+            f"size must be at least 1, and overlap from 0 to below size, got size={size}, "
+            f"overlap={overlap}"
         )
     spans = _spans(unit) if isinstance(unit, str) else unit
     return (
@@ -75,7 +81,7 @@ def chunk(
 def _spans(unit: str) -> Spans:
     patterns = {"word": _WORD, "character": _CHARACTER}
     if unit not in patterns:
-        raise SettingError(f"units are {', '.join(patterns)} or a function, not {unit!r}")
+        raise SettingError(f"unit must be one of {', '.join(patterns)} or a function, got {unit!r}")
     return lambda text: [match.span() for match in patterns[unit].finditer(text)]
 
 

@@ -1,4 +1,4 @@
-"""Passages on disk."""
+"""A corpus of passages on disk."""
 
 from __future__ import annotations
 
@@ -52,18 +52,24 @@ Integers = NDArray[np.int64]
 
 
 class Corpus:
-    """Passages in a folder on disk, looked up by id or by row; a passage is read when needed.
+    """Passages in a folder on disk, by id or row, of which each is read when it is needed.
 
-    Build one with :meth:`build`, open it again with :meth:`open`. ``a + b`` is the corpus of the
-    passages of both, with no copy made: rows of ``b`` come behind those of ``a``.
+    :meth:`build` builds a corpus, and :meth:`open` opens one. ``a + b`` is the corpus with the
+    passages of both, without copying them; the rows of ``b`` follow those of ``a``.
 
-    The folder holds the passages as JSON Lines, where each begins, the sorted hashes of their ids,
-    and a manifest with the size and the SHA-256 of each file; the SHA-256 of the passages is the
-    corpus's :attr:`fingerprint`.
+    The folder holds the passages as JSON Lines, the offset of each line, the sorted hashes of the
+    ids, and a manifest with the size and SHA-256 of each file. The SHA-256 of the passages is the
+    :attr:`fingerprint` of the corpus.
 
     Args:
-        parts: the folders, opened.
-        summands: the corpora that it is the sum of; they may own temporary folders.
+        parts: The opened folders.
+        summands: The corpora whose sum this is; they may own temporary folders, so they are kept
+            alive.
+
+    Example:
+        >>> corpus = Corpus.build([Passage(id="a", text="Paris is in France.")], language="en")
+        >>> corpus["a"].text
+        'Paris is in France.'
     """
 
     def __init__(self, parts: Sequence[_Part], summands: Sequence[Corpus] = ()) -> None:
@@ -84,26 +90,27 @@ class Corpus:
     ) -> Self:
         """Write passages into a folder, and open it.
 
-        The folder is written beside its place and moved there when it is whole, so that a build
-        that was killed leaves nothing that looks like a corpus. A corpus that is there already
-        stays if it has the same passages, and is replaced otherwise.
+        The passages are written to a temporary folder that is moved to ``folder`` when it is
+        complete, so an interrupted build leaves nothing that looks like a corpus. An existing
+        corpus stays if it has the same passages, and is replaced otherwise.
 
         Args:
-            source: what :func:`~mirage.corpus.read_documents` reads: a folder, a file or a
-                pattern such as ``handbook/*.md``; or the passages themselves. Text files are cut
-                into passages (:func:`~mirage.corpus.chunk`); rows of JSON Lines or Parquet are
-                passages as they are: to cut them, give ``chunk(read_documents(path))``.
-            folder: where to; ``None`` keeps the corpus in a temporary folder until the program
-                ends or the object is gone.
-            language: the language of all passages, where they have one: it says how retrievers
-                take their words.
-            size: words a passage, of text files.
-            overlap: words that a passage repeats from the one before it, of text files.
+            source: A folder, a file or a pattern such as ``handbook/*.md``, which
+                :func:`~mirage.corpus.read_documents` reads; or the passages themselves. Text files
+                are cut into passages (:func:`~mirage.corpus.chunk`). Rows of JSON Lines or Parquet
+                are passages already; to cut them, pass ``chunk(read_documents(path))``.
+            folder: The folder of the corpus. ``None`` keeps the corpus in a temporary folder, which
+                is deleted when the program ends or the object is garbage collected.
+            language: The language of all passages, if they have one language. Retrievers split
+                text into words by its rules.
+            size: The number of words per passage, for text files.
+            overlap: The number of words that a passage repeats from the one before it, for text
+                files.
 
         Raises:
-            DatasetError: the source cannot be read, has no passage, or two of one id; or the
-                folder holds something else or cannot be written.
-            UnknownNameError: no such language.
+            DatasetError: The source cannot be read, has no passage, or has two passages with one
+                id; or the folder holds something else or cannot be written.
+            UnknownNameError: The language is unknown.
         """
         code = None if language is None else Language.of(language).code
         if isinstance(source, str | Path):
@@ -111,10 +118,10 @@ class Corpus:
         else:
             passages = source
         if folder is None:
-            place, goes_with = temporary("corpus")
-            _write(passages, place, code)
-            corpus = cls.open(place, verify=False)
-            goes_with(corpus)
+            temporary_folder, delete_with = temporary("corpus")
+            _write(passages, temporary_folder, code)
+            corpus = cls.open(temporary_folder, verify=False)
+            delete_with(corpus)
             return corpus
         folder = Path(folder)
         check_place(folder, KIND)
@@ -123,7 +130,7 @@ class Corpus:
             part = Path(tempfile.mkdtemp(prefix=f".{folder.name}.", dir=folder.parent))
         try:
             _write(passages, part, code)
-            if not _same(part, folder):
+            if not _are_same(part, folder):
                 move_into_place(part, folder)
         finally:
             shutil.rmtree(part, ignore_errors=True)
@@ -131,7 +138,7 @@ class Corpus:
 
     @classmethod
     def open(cls, *folders: str | Path, verify: bool = True) -> Self:
-        """Open a corpus, or several as their sum.
+        """Open a corpus, or the sum of several.
 
         Args:
             folders: The folders that :meth:`build` wrote.
@@ -139,7 +146,7 @@ class Corpus:
                 GB). If false, opening checks the sizes of files, and reads no passage.
 
         Raises:
-            DatasetError: There is no corpus, or a file of it is missing or damaged; the message
+            DatasetError: A folder is not a corpus, or a file is missing or damaged; the message
                 names the file.
         """
         return cls([_Part.open(Path(folder), verify=verify) for folder in folders])
@@ -165,77 +172,77 @@ class Corpus:
 
     @property
     def folders(self) -> tuple[Path, ...]:
-        """The folders that it is in, one for each corpus that it was added up from."""
+        """The folders of the corpus: one for each corpus that it is the sum of."""
         return tuple(part.folder for part in self._parts)
 
     @property
     def language(self) -> str | None:
-        """The language of all passages; ``None`` for several or where nothing says so."""
+        """The language of all passages; ``None`` if there are several or it is unknown."""
         codes = {part.language for part in self._parts}
         return codes.pop() if len(codes) == 1 else None
 
     @cached_property
     def fingerprint(self) -> str:
-        """SHA-256 of the passages in their order; of a sum, of the fingerprints of its parts."""
+        """The SHA-256 of the passages in their order, or of the fingerprints of a sum's parts."""
         prints = [part.fingerprint for part in self._parts]
         return prints[0] if len(prints) == 1 else _sha256("\n".join(prints).encode())
 
     def row(self, passage_id: str) -> int:
-        """The row of a passage, counted from 0.
+        """Return the row of a passage, counted from 0.
 
         Raises:
-            UnknownNameError: there is no passage of this id.
+            UnknownNameError: There is no passage with this id.
         """
         row = self._row(passage_id)
         if row is None:
-            near = self.ids_at(range(min(3, len(self))))
-            raise UnknownNameError("passage of the corpus", passage_id, near)
+            examples = self.ids_at(range(min(3, len(self))))
+            raise UnknownNameError("passage of the corpus", passage_id, examples)
         return row
 
     def at(self, row: int) -> Passage:
-        """The passage in a row.
+        """Return the passage in a row.
 
         Raises:
-            SettingError: there is no such row.
+            SettingError: There is no such row.
         """
-        part, row = self._place(row)
+        part, row = self._locate(row)
         return part.passage(row)
 
     def ids_at(self, rows: Sequence[int] | Integers) -> list[str]:
-        """The ids of the passages in these rows.
+        """Return the ids of the passages in these rows.
 
         Raises:
-            SettingError: there is no such row.
+            SettingError: There is no such row.
         """
         numbers = np.asarray(rows, dtype=np.int64)
         if len(self._parts) > 1:
-            return [part.id_at(row) for part, row in map(self._place, numbers.tolist())]
+            return [part.id_at(row) for part, row in map(self._locate, numbers.tolist())]
         if len(numbers) and not (numbers.min() >= 0 and numbers.max() < len(self)):
             raise self._no_row(numbers)
         return self._parts[0].ids_at(numbers)
 
     def get_many(self, passage_ids: Iterable[str]) -> list[Passage]:
-        """Passages by id, in the order asked for.
+        """Return passages by id, in the order of the ids.
 
         Raises:
-            UnknownNameError: there is no passage of one of these ids.
+            UnknownNameError: There is no passage with one of these ids.
         """
         return [self[passage_id] for passage_id in passage_ids]
 
     def iter_batches(self, size: int = 1024, *, start: int = 0) -> Iterator[list[Passage]]:
-        """The passages from row ``start`` on, ``size`` at a time."""
+        """Yield the passages from row ``start``, in lists of ``size``."""
         rows = iter(range(start, len(self)))
         while batch := [self.at(row) for row in islice(rows, size)]:
             yield batch
 
-    def _place(self, row: int) -> tuple[_Part, int]:
+    def _locate(self, row: int) -> tuple[_Part, int]:
         if not 0 <= row < len(self):
             raise self._no_row(row)
         number = int(np.searchsorted(self._starts, row, side="right")) - 1
         return self._parts[number], row - int(self._starts[number])
 
     def _no_row(self, rows: object) -> SettingError:
-        return SettingError(f"the corpus has rows 0 to {len(self) - 1}, and no {rows}")
+        return SettingError(f"the corpus has rows 0 to {len(self) - 1}, but not {rows}")
 
     def _row(self, passage_id: str) -> int | None:
         for start, part in zip(self._starts, self._parts, strict=False):
@@ -247,6 +254,7 @@ class Corpus:
     def _check_ids(self) -> None:
         for number, part in enumerate(self._parts):
             for other in self._parts[number + 1 :]:
+                # Different ids can have one hash, so compare the ids behind a shared hash.
                 for digest in np.intersect1d(part.hashes, other.hashes):
                     shared = part.ids_of(digest) & other.ids_of(digest)
                     if shared:
@@ -257,7 +265,7 @@ class Corpus:
 
 
 class _Part(NamedTuple):
-    """One folder of a corpus, its files mapped into memory."""
+    """One folder of a corpus, with its files mapped into memory."""
 
     folder: Path
     language: str | None
@@ -274,7 +282,7 @@ class _Part(NamedTuple):
         files = (PASSAGES, IDS, OFFSETS, ID_ENDS, HASHES, ROWS)
         manifest = read_manifest(folder, KIND, _FIELDS, files=files, verify=verify)
         if manifest["format"] != FORMAT:
-            raise DatasetError(f"{folder} is a {KIND} of another format; build it anew")
+            raise DatasetError(f"{folder} is a {KIND} of another format; build it again")
         hashes = mapped_array(folder / HASHES, ArrayType(np.uint64))
         ends = ArrayType(np.int64, (len(hashes) + 1,))
         part = cls(
@@ -297,10 +305,10 @@ class _Part(NamedTuple):
         return part
 
     def _check_arrays(self) -> None:
-        """Check that the files fit together.
+        """Check that the files are consistent.
 
         Raises:
-            DatasetError: One does not; the message names it.
+            DatasetError: A file is damaged; the message names it.
         """
         faults = {
             OFFSETS: not are_ends(self.offsets, len(self.text)),
@@ -314,7 +322,7 @@ class _Part(NamedTuple):
 
     def _damaged(self, name: str) -> DatasetError:
         return DatasetError(
-            f"{self.folder / name}: damaged; delete {self.folder} and build the corpus anew"
+            f"{self.folder / name}: damaged; delete {self.folder} and build the corpus again"
         )
 
     def ids_at(self, rows: Integers) -> list[str]:
@@ -340,30 +348,30 @@ class _Part(NamedTuple):
 
     def row(self, passage_id: str) -> int | None:
         digest = _hash(passage_id)
-        place = int(np.searchsorted(self.hashes, digest))
-        while place < len(self.hashes) and self.hashes[place] == digest:
-            row = self._row_at(place)
+        position = int(np.searchsorted(self.hashes, digest))
+        while position < len(self.hashes) and self.hashes[position] == digest:
+            row = self._row_at(position)
             if self.id_at(row) == passage_id:
                 return row
-            place += 1
+            position += 1
         return None
 
-    def _row_at(self, place: int) -> int:
-        row = int(self.rows[place])
+    def _row_at(self, position: int) -> int:
+        row = int(self.rows[position])
         if not 0 <= row < len(self.rows):
             raise self._damaged(ROWS)
         return row
 
     def ids_of(self, digest: np.uint64) -> set[str]:
-        places = np.flatnonzero(self.hashes == digest)
-        return {self.id_at(self._row_at(int(place))) for place in places}
+        positions = np.flatnonzero(self.hashes == digest)
+        return {self.id_at(self._row_at(int(position))) for position in positions}
 
 
 # Files --------------------------------------------------------------------------------------------
 
 
 def _write(passages: Iterable[Passage], folder: Path, language: str | None) -> None:
-    """Write the files of a corpus into a folder that is there, the manifest last."""
+    """Write the files of a corpus into an existing folder, the manifest last."""
     digest, hashes = hashlib.sha256(), array("Q")
     offsets, id_ends = array("q", [0]), array("q", [0])
     with (
@@ -378,7 +386,7 @@ def _write(passages: Iterable[Passage], folder: Path, language: str | None) -> N
             id_ends.append(id_ends[-1] + ids.write(passage.id.encode("utf-8", "surrogatepass")))
             hashes.append(_hash(passage.id))
     if not hashes:
-        raise DatasetError("a corpus needs one passage or more, and there is none")
+        raise DatasetError("a corpus needs at least one passage, but there is none")
     numbers = np.frombuffer(hashes, dtype=np.uint64)
     rows = np.argsort(numbers, kind="stable")
     save_array(folder / OFFSETS, np.frombuffer(offsets, dtype=np.int64))
@@ -393,27 +401,27 @@ def _write(passages: Iterable[Passage], folder: Path, language: str | None) -> N
 def _line(passage: Passage) -> bytes:
     try:
         return passage.model_dump_json(exclude_defaults=True).encode() + b"\n"
-    except ValueError:  # lone surrogates, which JSON can say, escaped
+    except ValueError:  # pydantic cannot encode lone surrogates, but json can escape them
         return json.dumps(passage.model_dump(exclude_defaults=True)).encode() + b"\n"
 
 
 def _check_unique(folder: Path, hashes: NDArray[np.uint64]) -> None:
-    twice = np.unique(hashes[:-1][hashes[:-1] == hashes[1:]])
-    if not len(twice):
+    duplicates = np.unique(hashes[:-1][hashes[:-1] == hashes[1:]])
+    if not len(duplicates):
         return
     part = _Part.open(folder, verify=False)
-    for digest in twice:
-        places = np.flatnonzero(part.hashes == digest)
-        if len(part.ids_of(digest)) < len(places):
-            lines = sorted(int(part.rows[place]) + 1 for place in places)
+    for digest in duplicates:
+        positions = np.flatnonzero(part.hashes == digest)
+        if len(part.ids_of(digest)) < len(positions):
+            lines = sorted(int(part.rows[position]) + 1 for position in positions)
             raise DatasetError(
-                f"passage {part.id_at(lines[0] - 1)!r} is there twice, as number {lines[0]} "
+                f"passage {part.id_at(lines[0] - 1)!r} occurs twice, as number {lines[0]} "
                 f"and {lines[1]} of the corpus; passage ids are unique"
             )
 
 
-def _same(part: Path, folder: Path) -> bool:
-    """Return whether a folder holds the same corpus as a part, undamaged."""
+def _are_same(part: Path, folder: Path) -> bool:
+    """Return whether a folder is an undamaged corpus with the same passages as ``part``."""
     try:
         old, new = _Part.open(folder), _Part.open(part, verify=False)
     except DatasetError:
@@ -422,9 +430,9 @@ def _same(part: Path, folder: Path) -> bool:
 
 
 def _passage(fields: object) -> Passage | None:
-    """Return a passage of these fields, or ``None`` if they are not those of a passage.
+    """Return a passage with these fields, or ``None`` if they are not the fields of a passage.
 
-    Validating each passage by pydantic would take longer than reading it.
+    Validating each passage with pydantic would take longer than reading it.
     """
     names = Passage.model_fields.keys()
     if not isinstance(fields, dict) or not _NEEDED <= fields.keys() <= names:

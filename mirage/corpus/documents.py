@@ -1,4 +1,4 @@
-"""Documents from files: folders of text, HTML, PDF, Word, JSON Lines, Parquet."""
+"""Reading documents from folders of text, HTML, PDF, Word, JSON Lines and Parquet files."""
 
 from __future__ import annotations
 
@@ -22,33 +22,36 @@ __all__ = ["CHUNK", "files", "is_text", "read_documents", "read_passages"]
 _LOG = logger("mirage.corpus")
 
 CHUNK = 100
-"""Words a passage that text files are cut into."""
+"""Default words per passage, for text files."""
 
 TEXT = tuple(FORMATS)
-"""Endings of files that are one document each."""
+"""Extensions of files that are one document each."""
 
 ROWS = (".jsonl", ".jsonl.gz", ".ndjson", ".parquet")
-"""Endings of files that hold a document a row."""
+"""Extensions of files with one document per row."""
 
 
 def read_documents(source: str | Path) -> Iterator[Passage]:
     """Read the documents or passages of a file, a folder, or all files that match a pattern.
 
     A file of plain text (``.txt``), Markdown (``.md``), reStructuredText (``.rst``), HTML
-    (``.html``), PDF (``.pdf``) or Word (``.docx``) is one document. Its id is its path below the
-    folder. Its title is its first heading of level 1, else the title in its metadata, else its
-    name. Text that a browser or Word hides is left out.
+    (``.html``), PDF (``.pdf``) or Word (``.docx``) is one document. Its id is its path relative to
+    the folder. Its title is its first heading of level 1, otherwise the title in its metadata,
+    otherwise its file name. Text that a browser or Word hides is left out.
 
     Each row of JSON Lines (``.jsonl``, ``.jsonl.gz``) and Parquet is a document, with ``id`` (or
-    ``_id``, ``docid``, ``wikipedia_id``), ``text`` (or ``contents``, ``content``, ``body``; KILT's
-    list of paragraphs is joined) and ``title``; other fields are ignored.
+    ``_id``, ``docid``, ``wikipedia_id``), ``text`` (or ``contents``, ``content``, ``body``; the
+    list of paragraphs of KILT is joined) and ``title``; other fields are ignored.
 
-    Files come in the order of their names. Files of other formats in a folder, and PDF pages
-    without text, are skipped with a warning that counts them.
+    Files are read in the order of their names. Files of other formats in a folder, and PDF pages
+    without text, are skipped; a warning counts them.
+
+    Args:
+        source: The path of a file or a folder, or a pattern such as ``handbook/*.md``.
 
     Raises:
-        DatasetError: there is no such file, a file has another ending, is damaged, encrypted or not
-            UTF-8, or a row lacks an id or a text; names the file and the line.
+        DatasetError: There is no such file, a file has another extension, is damaged, encrypted or
+            not UTF-8, or a row lacks an id or a text; the message names the file and the line.
         MissingPackageError: Parquet needs the extra ``retrieval``; RST, HTML, PDF and Word need the
             extra ``documents``.
     """
@@ -59,20 +62,20 @@ def read_documents(source: str | Path) -> Iterator[Passage]:
 def read_passages(
     source: str | Path, size: int = CHUNK, unit: Unit | Spans = "word", *, overlap: int = 0
 ) -> Iterator[Passage]:
-    """Read documents as :func:`read_documents` does and cut them into passages by :func:`chunk`.
+    """Read documents as by :func:`read_documents`, and cut text files into passages.
 
-    Rows of JSON Lines and Parquet are passages as they are.
+    Text files are cut by :func:`chunk`. Rows of JSON Lines and Parquet are passages already.
 
     Args:
-        source: a file, a folder or a pattern.
-        size: units a passage.
-        unit: ``word``, ``character`` or a function; see :func:`chunk`.
-        overlap: units that a passage repeats from the one before it.
+        source: The path of a file or a folder, or a pattern such as ``handbook/*.md``.
+        size: The number of units per passage.
+        unit: ``"word"``, ``"character"`` or a function; see :func:`chunk`.
+        overlap: The number of units that a passage repeats from the one before it.
 
     Raises:
-        DatasetError: as :func:`read_documents`.
-        MissingPackageError: as :func:`read_documents`.
-        SettingError: as :func:`chunk`.
+        DatasetError: As for :func:`read_documents`.
+        MissingPackageError: As for :func:`read_documents`.
+        SettingError: As for :func:`chunk`.
     """
     paths, root = _sources(source)
     for path in paths:
@@ -81,37 +84,37 @@ def read_passages(
 
 
 def _read(path: Path, root: Path, is_alone: bool) -> Iterator[Passage]:
-    """Yield the documents of one file, whose path below ``root`` is the id of a text."""
+    """Yield the documents of one file; the id of a text file is its path relative to ``root``."""
     if not is_text(path):
-        yield from (_passage(row, where) for where, row in table_rows(path))
+        yield from (_passage(row, location) for location, row in table_rows(path))
         return
     parsed = parse_file(path, read_bytes(path))
     if parsed.problem and not parsed.blocks and is_alone:
         raise DatasetError(f"{path}: {parsed.problem}")
     if parsed.problem:
-        _LOG.warning("%s: skipped what has %s", path, parsed.problem)
+        _LOG.warning("%s: content was skipped: %s", path, parsed.problem)
     if parsed.blocks:
         yield assemble(path.relative_to(root).as_posix(), parsed, path.stem)
 
 
 def is_text(path: Path) -> bool:
-    """Return whether a file is one document, by its ending."""
+    """Return whether the extension of a file means that it is one document."""
     return path.name.lower().endswith(TEXT)
 
 
 def _sources(source: str | Path) -> tuple[list[Path], Path]:
-    """Return the files of a source, and warn of those in a folder that are not read."""
+    """Return the files of a source, and log a warning for skipped files in a folder."""
     paths, root = files(source)
     if Path(source).is_dir():
         skipped = Counter(
-            path.suffix.lower() or "no ending"
+            path.suffix.lower() or "no extension"
             for path in Path(source).rglob("*")
             if path.is_file() and not _is_hidden(path.relative_to(source)) and not _is_read(path)
         )
         if skipped:
             counts = ", ".join(f"{ending} ({n})" for ending, n in skipped.most_common())
             _LOG.warning(
-                "%s: skipped %d files of formats that are not read: %s",
+                "%s: skipped %d files in formats that cannot be read: %s",
                 source,
                 skipped.total(),
                 counts,
@@ -128,7 +131,7 @@ def _is_hidden(path: Path) -> bool:
 
 
 def files(source: str | Path) -> tuple[list[Path], Path]:
-    """The files of a source, and the folder that ids of text files are relative to."""
+    """Return the files of a source, and the folder to which ids of text files are relative."""
     path = Path(source)
     if path.is_file():
         paths, root = [path], path.parent
@@ -142,22 +145,21 @@ def files(source: str | Path) -> tuple[list[Path], Path]:
             _check(each)
     if not paths:
         raise DatasetError(
-            f"{source}: no documents here; a file, a folder or a pattern of files that end in "
-            f"{', '.join(TEXT + ROWS)}"
+            f"{source}: no documents found; give a file, a folder or a pattern of files with the "
+            f"extensions {', '.join(TEXT + ROWS)}"
         )
     return paths, root
 
 
 def _check(path: Path) -> None:
-    # A file that is named may be JSON Lines called .json, as KILT's knowledge source is.
+    # A file that is passed by name may be JSON Lines called .json, as in the KILT release.
     if not path.name.lower().endswith((*TEXT, *ROWS, ".json")):
         raise DatasetError(
-            f"{path}: documents are files that end in {', '.join(TEXT + ROWS)}; convert it to one "
-            "of these"
+            f"{path}: unknown extension; convert the file to one of {', '.join(TEXT + ROWS)}"
         )
 
 
-def _passage(row: Mapping[str, Any], where: str) -> Passage:
+def _passage(row: Mapping[str, Any], location: str) -> Passage:
     fields = {}
     for field, names in PASSAGE_NAMES.items():
         name = next((name for name in names if row.get(name) is not None), None)
@@ -165,4 +167,4 @@ def _passage(row: Mapping[str, Any], where: str) -> Passage:
             fields[field] = row[name]
     if isinstance(fields.get("text"), list):  # paragraphs, as in KILT
         fields["text"] = "".join(map(str, fields["text"]))
-    return validated(Passage, fields, where)
+    return validated(Passage, fields, location)

@@ -1,4 +1,4 @@
-"""Judging the judges: how far labels and scores agree with those that people gave sentences."""
+"""Meta-evaluation: measure how well judges of sentences agree with labels from people."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What judges are measured against, as columns: a row a sentence that has one label."""
+"""Ground truth as columns, with one row per sentence that has one label."""
 
 from __future__ import annotations
 
@@ -15,35 +15,42 @@ from mirage.metaeval.labels import LabelledSentences
 __all__ = ["MEAN", "Truth", "clusters_of_sentences"]
 
 MEAN = "mean"
-"""In the place of a language: the mean of all languages, each of the same weight."""
+"""Used in place of a language code for the mean of all languages with equal weights."""
 
 
 def clusters_of_sentences(labelled: LabelledSentences, cluster: Cluster) -> Ints:
-    """What the query of each sentence hangs together by, counted in the order of the names."""
+    """Return the number of each sentence's cluster; clusters are numbered in order of their names.
+
+    A cluster is a group of queries that are not independent. A query without a cluster is its own.
+    """
     queries = [sentence.query for sentence in labelled]
-    if isinstance(cluster, Mapping):  # of all languages together
+    if isinstance(cluster, Mapping):  # one mapping for all languages
         by_id = cluster
         return clusters_of_sentences(labelled, lambda query: by_id.get(query.id))
     names: list[tuple[str, str]] = []
-    named = {
+    clusters_by_language = {
         code: clusters_of((query for query in queries if query.language == code), cluster)
         for code in labelled.languages
     }
     for query in queries:
-        own = named[query.language].get(query.id)
-        names.append((query.language, query.id) if own is None else ("", own))
-    place = {name: number for number, name in enumerate(sorted(set(names)))}
-    return np.array([place[name] for name in names])
+        name = clusters_by_language[query.language].get(query.id)
+        names.append((query.language, query.id) if name is None else ("", name))
+    codes = {name: number for number, name in enumerate(sorted(set(names)))}
+    return np.array([codes[name] for name in names])
 
 
 @dataclass(frozen=True, eq=False)
 class Truth:
     """Sentences with one label each.
 
-    ``language``, ``query``, ``cluster`` and ``label`` index into the languages, the queries (those
-    of two languages are never the same), what queries hang together by (a query by itself is one;
-    languages may share them) and the label names. ``left_out`` counts the sentences without such a
-    label, by the reason.
+    Attributes:
+        labelled: The sentences and their labels.
+        language: The index of each sentence's language in ``languages``.
+        query: The number of each sentence's query; queries in different languages are different.
+        cluster: The number of each sentence's cluster of dependent queries; a query without a
+            cluster is its own. Languages may share clusters.
+        label: The index of each sentence's label in ``names``.
+        left_out: The number of sentences without such a label, by reason.
     """
 
     labelled: LabelledSentences
@@ -55,16 +62,16 @@ class Truth:
 
     @classmethod
     def of(cls, labelled: LabelledSentences, cluster: Cluster = None) -> Truth:
-        """The columns of labelled sentences; its errors are those of :func:`evaluate`."""
+        """Return the columns of labelled sentences; errors are those of :func:`evaluate`."""
         decided, left_out = labelled.decided()
         queries = [(sentence.query.language, sentence.query.id) for sentence in decided]
-        # Sorted, so that what is drawn by these numbers does not depend on the order of the rows.
-        place = {query: number for number, query in enumerate(sorted(set(queries)))}
+        # Sorted, so that random draws by these numbers do not depend on the order of the rows.
+        codes_by_query = {query: number for number, query in enumerate(sorted(set(queries)))}
         codes = sorted(decided.languages)
         truth = cls(
             decided,
             np.array([codes.index(language) for language, _ in queries]),
-            np.array([place[query] for query in queries]),
+            np.array([codes_by_query[query] for query in queries]),
             clusters_of_sentences(decided, cluster),
             np.array([decided.names.index(label) for (label,) in decided.labels]),
             left_out,
@@ -74,7 +81,7 @@ class Truth:
             if len(labels) == 1:
                 raise JudgmentError(
                     f"{labelled.source}: all sentences in {code!r} are labelled "
-                    f"{truth.names[labels[0]]!r}; balanced accuracy takes two labels or more in "
+                    f"{truth.names[labels[0]]!r}; balanced accuracy needs at least two labels in "
                     "every language"
                 )
         return truth
@@ -94,12 +101,12 @@ class Truth:
 
     @property
     def shares_clusters(self) -> bool:
-        """Whether something hangs together across languages."""
+        """Whether a cluster has sentences in more than one language."""
         pairs = np.unique(np.stack([self.cluster, self.language]), axis=1)
         return bool(pairs.shape[1] > len(np.unique(self.cluster)))
 
     def rows(self, language: str) -> Bools:
-        """Which sentences are in a language, if there are any; all of them for :data:`MEAN`."""
+        """Return a mask of the sentences in a language, or of all sentences for :data:`MEAN`."""
         if language == MEAN:
             return np.ones(len(self), dtype=bool)
         if language not in self.languages:
@@ -107,12 +114,12 @@ class Truth:
         return np.asarray(self.language == self.languages.index(language))
 
     def positive(self, name: str) -> Bools:
-        """Which of two labels is the positive one in each sentence, for the score of this name."""
+        """Return a mask of the sentences with the positive label, to measure the score ``name``."""
         positive = self.labelled.positive
         if len(self.names) != 2 or positive not in self.names:
             raise JudgmentError(
-                f"score {name!r} can tell two labels apart, and the positive one has to be known; "
-                f"here the labels are {', '.join(map(repr, self.names))}, and the positive one is "
-                f"{positive!r}: name another, or make two labels of them with `merged`"
+                f"score {name!r} can be measured on two labels, one of them positive; here the "
+                f"labels are {', '.join(map(repr, self.names))}, and the positive one is "
+                f"{positive!r}: set another positive label, or merge the labels with `merged`"
             )
         return np.asarray(self.label == self.names.index(positive))

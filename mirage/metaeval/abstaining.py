@@ -1,8 +1,8 @@
-"""Judges that abstain: a cheap score decides where it is sure, at a risk that you state.
+"""Judges that abstain: a cheap score decides the items on which it is reliable enough.
 
-A score that agrees with people now and then agrees with them more often where it is high or low.
-From labels a margin is learnt beyond which its error is below a risk that you state; what lies
-within is for an LLM, or for people.
+A score that agrees with people in general agrees with them more often if it is high or low. From
+labels, calibration finds a margin around the threshold. Beyond the margin the error stays below a
+risk that the user sets; items within the margin are for an LLM, or for people.
 """
 
 from __future__ import annotations
@@ -32,30 +32,30 @@ from mirage.statistics.selective import Errors, errors_of, fallback, risk_p_valu
 
 __all__ = ["AbstainingJudge", "Cascade", "Decision", "cascade"]
 
-_STEPS = np.arange(1, 21) / 20  # shares of the items that are decided
-_STARTS = (0.25, 0.5)  # of these shares tests begin
+_STEPS = np.arange(1, 21) / 20  # shares of the items that candidate margins decide
+_STARTS = (0.25, 0.5)  # shares at which a sequence of tests begins
 _FIFTHS = 5
 
 
 @dataclass(frozen=True)
 class AbstainingJudge:
-    """Decides items whose score is a margin or more from a threshold, and abstains elsewhere.
+    """A rule that decides items whose score is far from a threshold, and abstains on the others.
 
-    Make one by :meth:`calibrate`.
+    :meth:`calibrate` makes one from labels.
 
     Attributes:
-        threshold: from which score on an item that is decided is positive.
-        margin: how far from the threshold a score has to be; infinite where no share of the items
-            could be shown to be decided at the risk, so that it abstains throughout.
-        risk: of being wrong among what is decided, which was shown not to be reached.
-        confidence: share of the calibrations in which the risk is kept.
-        balanced: whether the risk is of the mean error of the two labels.
-        coverage: share of the labelled items that are decided.
-        coverage_interval: its interval at 95 %; NaN with few clusters.
-        error: what the risk is of, among the decided items with labels; it was chosen by, and
-            flatters.
-        labels: how many items there were to calibrate on.
-        clusters: that they are in.
+        threshold: The score from which on a decided item is positive.
+        margin: The least distance from the threshold of decided items. It is infinite, so that the
+            rule abstains on all items, if calibration could not show the risk for any share.
+        risk: The upper limit of the error among decided items.
+        confidence: The share of calibrations in which the error stays below the risk.
+        balanced: Whether the error is the mean of the error rates of the two labels.
+        coverage: The share of the labelled items that are decided.
+        coverage_interval: The 95 % confidence interval of the coverage; NaN with few clusters.
+        error: The error among the decided labelled items. It is optimistic, since the margin was
+            chosen on these items.
+        labels: The number of items that were used for calibration.
+        clusters: The number of clusters of these items.
     """
 
     threshold: float
@@ -81,42 +81,53 @@ class AbstainingJudge:
         threshold: float = 0.5,
         balanced: bool = False,
     ) -> AbstainingJudge:
-        """Learn from labels how far from the threshold a score has to be.
+        """Find the margin from labels.
 
-        Margins that decide 5, 10, ... 100 % of the items are tested for an error below the risk
-        among what they decide (:func:`~mirage.statistics.selective.risk_p_value`), one after
-        another (:func:`~mirage.statistics.selective.fallback`) from a quarter of the items on, if
-        that many could tell, and from half; the narrowest that passes is taken. The scores have to
-        be from elsewhere than these labels: a combination of features that was fitted to them
-        says too much.
+        The candidates are margins that decide 5, 10, ... 100 % of the items. Each is tested for an
+        error below the risk among decided items
+        (:func:`~mirage.statistics.selective.risk_p_value`). The tests form a sequence
+        (:func:`~mirage.statistics.selective.fallback`) that starts at a quarter of the items, or
+        later if a quarter is too few to pass, and again at half. The narrowest margin that passes
+        is used. The scores must not depend on these labels: a model that was fitted to them looks
+        too good.
 
         ``benchmarks/abstaining.py`` prints how often the risk is exceeded, with and without
         clusters, at 50, 100 and 250 labels.
 
         Args:
-            scores: a number an item (a sentence, a response); high speaks for positive. NaN where
-                there is none: such items are never decided.
-            labels: whether people call the item positive.
-            risk: error among what is decided, above 0 and below 1; the share that is wrong.
-            confidence: share of the calibrations in which that has to hold.
-            clusters: what items hang together by, such as the answer that sentences are of; by
-                default each is by itself.
-            threshold: the score that says nothing: 0.5 of a probability. It should be known from
+            scores: One number per item (a sentence or a response); high means positive. Items with
+                NaN are never decided.
+            labels: Whether people call each item positive.
+            risk: The upper limit of the error among decided items, between 0 and 1.
+            confidence: The share of calibrations in which the limit must hold.
+            clusters: The cluster of each item, if items are not independent, such as the answer
+                that sentences come from; by default each item is its own cluster.
+            threshold: The score that is neutral, such as 0.5 for a probability. It should come from
                 other data.
-            balanced: state the risk of the mean, over the two labels, of the share of the decided
-                items with that label that are wrong: 1 less balanced accuracy.
+            balanced: Limit the mean of the error rates of the two labels, which is 1 minus the
+                balanced accuracy, instead of the error rate.
+
+        Returns:
+            The calibrated rule.
 
         Raises:
-            SettingError: a risk or confidence that is no share; a threshold that is no number.
-            JudgmentError: not one score, label and cluster an item; or so few labels that not even
-                one that is right throughout could be shown to keep the risk: says how many it
-                takes.
+            SettingError: ``risk`` or ``confidence`` is not between 0 and 1, or ``threshold`` is
+                not finite.
+            JudgmentError: There is not one score, label and cluster per item; or there are too few
+                labels to show the risk even without an error. The message has the number needed.
+
+        Example:
+            >>> import numpy as np
+            >>> scores = np.linspace(0, 1, 200)
+            >>> judge = AbstainingJudge.calibrate(scores, scores > 0.5, risk=0.2)
+            >>> judge.decide([0.01, 0.99])
+            array([0., 1.])
         """
         for name, share in (("risk", risk), ("confidence", confidence)):
             if not 0 < share < 1:
-                raise SettingError(f"{name}={share} is to be between 0 and 1, as 0.2 is")
+                raise SettingError(f"{name} must be between 0 and 1, got {name}={share}")
         if not math.isfinite(threshold):
-            raise SettingError(f"threshold={threshold} is no number")
+            raise SettingError(f"threshold must be a finite number, got threshold={threshold}")
         values, positive, codes = _columns(scores, labels, clusters)
         distance = np.abs(values - threshold)
         wrong = (values >= threshold) != positive
@@ -128,16 +139,17 @@ class AbstainingJudge:
             risk_p_value(_errors(wrong, positive, codes, decided, balanced), risk)
             for decided in rules
         ]
-        # Which could pass with a quarter of the errors allowed; what is wrong has no part in that.
-        could = [
+        # Margins that would pass with a quarter of the allowed errors. The actual errors must not
+        # influence where the sequence of tests starts.
+        can_pass = [
             risk_p_value(_with_share(risk / 4, positive, codes, decided, balanced), risk) <= alpha
             for decided in rules
         ]
         shares = [decided.sum() / np.count_nonzero(~np.isnan(values)) for decided in rules]
-        levels = alpha * _starts(could, shares)
+        levels = alpha * _level_shares(can_pass, shares)
         passed = np.flatnonzero(fallback(np.array(p_values), levels))
         margin = float(margins[passed[-1]]) if len(passed) else math.inf
-        decided = distance >= margin  # nothing, where the margin is infinite
+        decided = distance >= margin  # empty if the margin is infinite
         column = decided[:, None].astype(np.float64)
         ends = mean_intervals(column, codes, np.zeros(1), np.ones(1))[0].tolist()
         return cls(
@@ -154,45 +166,46 @@ class AbstainingJudge:
         )
 
     def decide(self, scores: ArrayLike) -> Floats:
-        """1 for each item that is positive, 0 for negative, NaN where it abstains."""
+        """Return 1 for each positive item, 0 for each negative one, and NaN for abstentions."""
         values = np.asarray(scores, dtype=np.float64)
         sure = np.abs(values - self.threshold) >= self.margin
         return np.where(sure, (values >= self.threshold).astype(np.float64), np.nan)
 
     def __str__(self) -> str:
-        of = "balanced error" if self.balanced else "error"
-        stated = f"{of} at most {100 * self.risk:g} % at confidence {100 * self.confidence:g} %"
+        kind = "balanced error" if self.balanced else "error"
+        limit = f"{kind} at most {100 * self.risk:g} % at confidence {100 * self.confidence:g} %"
         basis = f"{self.labels} labels in {self.clusters} clusters"
         if math.isinf(self.margin):
-            return f"abstains throughout: {basis} do not show an {stated} of any share".replace(
+            return f"abstains throughout: {basis} do not show an {limit} of any share".replace(
                 "an balanced", "a balanced"
             )
         lower, upper = (100 * end for end in self.coverage_interval)
-        reach = "" if math.isnan(lower) else f" ({lower:.0f} to {upper:.0f})"
-        return f"decides {100 * self.coverage:.0f} %{reach} of the items, {stated}, by {basis}"
+        interval = "" if math.isnan(lower) else f" ({lower:.0f} to {upper:.0f})"
+        return f"decides {100 * self.coverage:.0f} %{interval} of the items, {limit}, by {basis}"
 
 
 def _columns(
     scores: ArrayLike, labels: ArrayLike, clusters: Sequence[object] | None
 ) -> tuple[Floats, Bools, Ints]:
-    values, given = np.asarray(scores, dtype=np.float64), np.asarray(labels)
+    values, truth = np.asarray(scores, dtype=np.float64), np.asarray(labels)
     names = range(len(values)) if clusters is None else clusters
-    if values.ndim != 1 or given.shape != values.shape or len(names) != len(values):
+    if values.ndim != 1 or truth.shape != values.shape or len(names) != len(values):
         raise JudgmentError(
-            "calibration takes one score, one label and one cluster an item, not "
-            f"{values.shape}, {given.shape} and {len(names)}"
+            "calibration needs one score, one label and one cluster per item, got shapes "
+            f"{values.shape}, {truth.shape} and {len(names)}"
         )
-    if not np.isin(given, (0, 1)).all() or np.isinf(values).any():
-        raise JudgmentError("labels are true or false, and scores finite numbers or NaN")
-    place = {name: code for code, name in enumerate(dict.fromkeys(names))}
-    return values, given.astype(bool), np.array([place[name] for name in names], dtype=np.intp)
+    if not np.isin(truth, (0, 1)).all() or np.isinf(values).any():
+        raise JudgmentError("labels must be true or false, and scores finite numbers or NaN")
+    codes = {name: code for code, name in enumerate(dict.fromkeys(names))}
+    return values, truth.astype(bool), np.array([codes[name] for name in names], dtype=np.intp)
 
 
 def _margins(distance: Floats) -> Floats:
-    """Margins that decide more and more of the items, each another share."""
-    known = np.sort(distance[~np.isnan(distance)])[::-1]
-    places = np.ceil(_STEPS * len(known)).astype(int) - 1
-    return np.asarray(np.unique(np.append(known[places[:-1]], 0.0))[::-1])
+    """Return margins in descending order, each of which decides a larger share of the items."""
+    distances = np.sort(distance[~np.isnan(distance)])[::-1]
+    positions = np.ceil(_STEPS * len(distances)).astype(int) - 1
+    # The last margin is 0, which decides every item with a score.
+    return np.asarray(np.unique(np.append(distances[positions[:-1]], 0.0))[::-1])
 
 
 def _errors(
@@ -210,7 +223,7 @@ def _errors(
 def _with_share(
     share: float, positive: Bools, codes: Ints, decided: Bools, balanced: bool
 ) -> Errors | tuple[Errors, Errors]:
-    """The errors of a rule, if this share of what it decides were wrong, and clusters alike."""
+    """Return the errors of a rule if this share of its decisions were wrong, in all clusters."""
     none = _errors(np.zeros(len(positive), dtype=bool), positive, codes, decided, balanced)
     if isinstance(none, Errors):
         return Errors(share * none.decided, none.decided)
@@ -218,48 +231,53 @@ def _with_share(
     return first, second
 
 
-def _starts(could: Sequence[bool], shares: Sequence[float]) -> Floats:
-    """Where tests begin, and with which part of the level."""
-    first = could.index(True) if True in could else len(could) - 1
-    places = {
-        max(first, next(place for place, share in enumerate(shares) if share >= start))
+def _level_shares(can_pass: Sequence[bool], shares: Sequence[float]) -> Floats:
+    """Return the share of the significance level of each test; tests after a start have 0."""
+    first = can_pass.index(True) if True in can_pass else len(can_pass) - 1
+    positions = {
+        max(first, next(position for position, share in enumerate(shares) if share >= start))
         for start in _STARTS
     }
-    parts = np.zeros(len(could))
-    parts[list(places)] = 1 / len(places)
+    parts = np.zeros(len(can_pass))
+    parts[list(positions)] = 1 / len(positions)
     return parts
 
 
 def _check_enough(
-    positive: Bools, codes: Ints, known: Bools, risk: float, alpha: float, balanced: bool
+    positive: Bools, codes: Ints, has_score: Bools, risk: float, alpha: float, balanced: bool
 ) -> None:
-    """Refuse labels that could not show the risk to be kept even if no error was among them."""
-    labels, factor = int(np.count_nonzero(known)), 1.0
-    best = _with_share(0.0, positive, codes, known, balanced)
+    """Raise an error if the labels could not show the risk even without a wrong decision."""
+    labels, factor = int(np.count_nonzero(has_score)), 1.0
+    best = _with_share(0.0, positive, codes, has_score, balanced)
     kinds = (best,) if isinstance(best, Errors) else best
     if any(kind.decided == 0 for kind in kinds):
         raise JudgmentError(
-            f"{labels} items have a score, and no label of one kind is among them; the risk "
-            + ("of the mean error of two labels takes both" if balanced else "takes some")
+            f"{labels} items have a score; "
+            + (
+                "a balanced risk needs items with both labels"
+                if balanced
+                else "at least one is needed"
+            )
         )
 
     def p_value(factor: float) -> float:
         scaled = [Errors(0.0, factor * kind.decided) for kind in kinds]
         return risk_p_value(scaled[0] if len(scaled) == 1 else (scaled[0], scaled[1]), risk)
 
+    # Search for the number of labels that would suffice, in steps of 2 %.
     while p_value(factor) > alpha:
         factor *= 1.02
     if factor > 1:
         raise JudgmentError(
-            f"{labels} labels in {len(np.unique(codes[known]))} clusters cannot show a risk of "
-            f"{risk:g} at confidence {1 - alpha:g}, even without an error; it takes "
-            f"{math.ceil(labels * factor)} labels like these at least, and about four times as "
-            "many where half the errors are made that are allowed"
+            f"{labels} labels in {len(np.unique(codes[has_score]))} clusters cannot show a risk of "
+            f"{risk:g} at confidence {1 - alpha:g}, even without an error; at least "
+            f"{math.ceil(labels * factor)} labels like these are needed, and about four times as "
+            "many if the error is half the risk"
         )
 
 
 def _error(wrong: Bools, positive: Bools, decided: Bools, balanced: bool) -> float:
-    """The error among what is decided; NaN where that is nothing, or lacks a label it takes."""
+    """Return the error among decided items; NaN if a required label has no decided item."""
     kinds = [positive, ~positive] if balanced else [np.ones(len(wrong), dtype=bool)]
     if not all((decided & kind).any() for kind in kinds):
         return math.nan
@@ -270,13 +288,13 @@ def _error(wrong: Bools, positive: Bools, decided: Bools, balanced: bool) -> flo
 
 
 class Decision(NamedTuple):
-    """The label of one sentence in a cascade, and who gave it.
+    """The label of one sentence in a cascade, and the judge that gave it.
 
     Attributes:
-        sentence: the sentence.
-        label: its label; ``None`` where nobody gave one.
-        by: who gave it: the name of the score, or of the costly judge; empty where nobody did.
-        score: the cheap score, in its own units; NaN if it has none.
+        sentence: The sentence.
+        label: The label; ``None`` if no judge gave one.
+        by: The name of the score or of the costly judge that gave the label; empty if none did.
+        score: The cheap score, in its own units; NaN if there is none.
     """
 
     sentence: AnswerSentence
@@ -287,22 +305,23 @@ class Decision(NamedTuple):
 
 @dataclass(frozen=True)
 class Cascade:
-    """A judge of sentences: a calibrated score where it is sure, another judge elsewhere.
+    """A judge of sentences: a calibrated score, and another judge for the sentences it leaves.
 
-    :func:`cascade` makes one, and :func:`~mirage.metaeval.evaluate` takes it. The risk of
-    ``abstaining`` is of what the score decides; the rest is as good as the other judge.
+    :func:`cascade` makes one, and :func:`~mirage.metaeval.evaluate` accepts it. The risk of
+    ``abstaining`` limits the error of the score's decisions only; on the other sentences the
+    cascade is as good as the other judge.
 
     Attributes:
-        name: what tables call it.
-        cheap: the score.
-        costly: who decides where the score is not sure: an LLM, people, a function; ``None``
-            leaves that without a label.
-        abstaining: decides by scores of which a high one is positive. A score that is better when
-            lower is turned round before: 0.2 of 0 to 1 becomes 0.8.
-        positive: the label of a high score.
-        negative: the other label.
-        direction: which values of the score speak for the positive label, in words; empty if the
-            score declares that the higher ones do.
+        name: The name in tables.
+        cheap: The score.
+        costly: The judge of sentences on which the score abstains: an LLM, people or a function.
+            ``None`` leaves them without a label.
+        abstaining: The calibrated rule. It takes scores of which high ones are positive, so a
+            score that is better when lower is reversed first: 0.2 on a scale of 0 to 1 becomes 0.8.
+        positive: The label of high scores.
+        negative: The other label.
+        direction: A sentence on which values of the score mean the positive label; empty if the
+            score declares that higher ones do.
     """
 
     name: str
@@ -317,14 +336,14 @@ class Cascade:
         return "\n".join(filter(None, (str(self.abstaining), self.direction)))
 
     def scored(self, sentences: Sequence[AnswerSentence]) -> tuple[Decision, ...]:
-        """Return what the score decides by itself, and what it leaves; nobody is asked."""
+        """Return the decisions of the score alone, with no label if it abstains."""
         sentences = list(sentences)
-        opinion, evidence = _scored(self.cheap, sentences)
+        opinion, evidence = _score(self.cheap, sentences)
         scores = opinion.reading.turned(evidence)
         name, labels = name_of(self.cheap), {1.0: self.positive, 0.0: self.negative}
         return tuple(
-            Decision(sentence, labels.get(said), name if said in labels else "", number)
-            for sentence, said, number in zip(
+            Decision(sentence, labels.get(verdict), name if verdict in labels else "", number)
+            for sentence, verdict, number in zip(
                 sentences,
                 self.abstaining.decide(evidence).tolist(),
                 scores.tolist(),
@@ -333,12 +352,12 @@ class Cascade:
         )
 
     def finished(self, decisions: Sequence[Decision]) -> tuple[Decision, ...]:
-        """These decisions, after the costly judge was asked about those without a label.
+        """Return these decisions, completed by the costly judge if they lack a label.
 
         Raises:
-            JudgmentError: the costly judge does not give one label a sentence.
+            JudgmentError: The costly judge does not return one label per sentence.
         """
-        rest = [one.sentence for one in decisions if one.label is None]
+        rest = [decision.sentence for decision in decisions if decision.label is None]
         if self.costly is None or not rest:
             return tuple(decisions)
         labels = list(self.costly.label(rest))
@@ -346,33 +365,37 @@ class Cascade:
             raise JudgmentError(
                 f"{self.costly.name!r} returned {len(labels)} labels for {len(rest)} sentences"
             )
-        given, name = iter(labels), self.costly.name
+        new_labels, name = iter(labels), self.costly.name
 
-        def asked(one: Decision) -> Decision:
-            label = next(given)
-            return one if label is None else one._replace(label=label, by=name)
+        def complete(decision: Decision) -> Decision:
+            label = next(new_labels)
+            return decision if label is None else decision._replace(label=label, by=name)
 
-        return tuple(asked(one) if one.label is None else one for one in decisions)
+        return tuple(
+            complete(decision) if decision.label is None else decision for decision in decisions
+        )
 
     def label(self, sentences: Sequence[AnswerSentence]) -> list[str | None]:
-        """One label a sentence; the costly judge is asked about the undecided ones alone."""
+        """Return one label per sentence; the costly judge only gets the undecided sentences."""
         return [decision.label for decision in self.finished(self.scored(sentences))]
 
     def undecided(self, sentences: Sequence[AnswerSentence]) -> tuple[AnswerSentence, ...]:
-        """The sentences that are for the costly judge, such as people."""
-        return tuple(one.sentence for one in self.scored(sentences) if one.label is None)
+        """Return the sentences that the score leaves to the costly judge."""
+        return tuple(
+            decision.sentence for decision in self.scored(sentences) if decision.label is None
+        )
 
     def estimate(self, sentences: Sequence[AnswerSentence]) -> Estimate:
-        """What :meth:`label` will ask an LLM for; nothing is sent.
+        """Return an estimate of the requests of :meth:`label`; nothing is sent.
 
         Raises:
-            JudgmentError: the costly judge is no :class:`~mirage.metaeval.LLMSentenceJudge`, and
-                what it costs is not known.
+            JudgmentError: The costly judge is not an :class:`~mirage.metaeval.LLMSentenceJudge`, so
+                its cost is unknown.
         """
         if not isinstance(self.costly, LLMSentenceJudge):
             raise JudgmentError(
-                f"what {_name(self.costly)!r} costs is not known, as it is no LLMSentenceJudge; "
-                "`undecided` has the sentences that it will get"
+                f"the cost of {_name(self.costly)!r} is unknown, because it is not an "
+                "LLMSentenceJudge; `undecided` returns the sentences that it will get"
             )
         return self.costly.estimate(self.undecided(sentences))
 
@@ -392,47 +415,64 @@ def cascade(
     cluster: Cluster = None,
     seed: int = 0,
 ) -> Cascade:
-    """A cheap score calibrated on labels, with a costly judge for what it leaves undecided.
+    """Calibrate a cheap score on labels, and combine it with a costly judge for the rest.
 
     Args:
-        cheap: a score, a feature or its name, a function of a sentence that returns floats. The
-            threshold from which it speaks for the positive label is the score's own, or else 0.5;
-            its direction is the one that it declares, or else higher is assumed to be better.
-            Those in a list, or one there whose threshold is not known, become one probability: a
-            logistic regression that weighs both labels alike. What calibrates it are scores of
-            each fifth of the clusters by the other four; what decides is fitted to all.
-        costly: a judge of sentences, such as :class:`~mirage.metaeval.LLMSentenceJudge`; ``None``
-            where people read what is left.
-        labelled: to calibrate on, of two labels; queries are the clusters.
-        risk: as ``confidence`` and ``balanced``, of :meth:`AbstainingJudge.calibrate`.
-        cluster: what queries hang together by, as :func:`~mirage.metaeval.evaluate` takes it.
-        seed: of the fifths.
+        cheap: A score, a feature or its name, or a function of a sentence that returns floats. Its
+            threshold is the one of the score, or 0.5. Its direction is the one that it declares;
+            by default higher is better. A list of scores becomes one probability, by a logistic
+            regression with equal weight for both labels; use a list of one for a score whose
+            threshold is unknown. For calibration, the probabilities of each fifth of the clusters
+            come from a model of the other four fifths; decisions use a model of all clusters.
+        costly: A judge of sentences, such as :class:`~mirage.metaeval.LLMSentenceJudge`; ``None``
+            if people judge the rest.
+        labelled: Sentences with two labels, for the calibration; queries are the clusters.
+        risk: As for :meth:`AbstainingJudge.calibrate`.
+        confidence: As for :meth:`AbstainingJudge.calibrate`.
+        balanced: As for :meth:`AbstainingJudge.calibrate`.
+        cluster: The clusters of queries, as for :func:`~mirage.metaeval.evaluate`.
+        seed: Random seed of the split into fifths.
+
+    Returns:
+        The calibrated cascade.
 
     Raises:
-        JudgmentError: ``cheap`` gives labels and no scores; the labels are not two, one of them
-            positive, or are none that the LLM gives; too few of them.
-        SettingError: a risk or confidence that is no share; an empty list.
-        DatasetError: no sentence has a label.
+        JudgmentError: ``cheap`` returns labels instead of scores; there are not two labels, one of
+            them positive; the LLM uses other labels; or there are too few labels.
+        SettingError: ``risk`` or ``confidence`` is not between 0 and 1, or the list is empty.
+        DatasetError: No sentence has a label.
+
+    Example:
+        >>> from mirage import Query
+        >>> queries = [Query(id=str(n), text="Where is Paris?", language="en") for n in range(40)]
+        >>> sentences = [AnswerSentence(q, "In France." if int(q.id) % 2 else "?") for q in queries]
+        >>> names = "Not Supported", "Supported"
+        >>> labels = [[names[int(query.id) % 2]] for query in queries]
+        >>> labelled = LabelledSentences(tuple(sentences), labels, [()] * 40)
+        >>> judge = cascade(lambda sentence: float(len(sentence.text) > 5), None, labelled)
+        >>> judge.label(sentences[:2])
+        ['Not Supported', 'Supported']
     """
     decided, _ = labelled.decided()
-    others = [name for name in decided.names if name != decided.positive]
-    if len(others) != 1 or decided.positive not in decided.names:
+    negatives = [name for name in decided.names if name != decided.positive]
+    if len(negatives) != 1 or decided.positive not in decided.names:
         raise JudgmentError(
             f"{labelled.source}: the labels are {', '.join(map(repr, decided.names))}; a score "
-            f"tells two apart, of which {decided.positive!r} is one: make two with `merged`"
+            f"needs two, one of them {decided.positive!r}: merge labels with `merged`"
         )
     if isinstance(costly, LLMSentenceJudge) and not {*decided.names} <= {*LABELS[costly.task]}:
         raise JudgmentError(
             f"{labelled.source}: the labels are {', '.join(map(repr, decided.names))}, and "
-            f"{costly.name!r} gives {', '.join(map(repr, LABELS[costly.task]))}; name them alike"
+            f"{costly.name!r} gives {', '.join(map(repr, LABELS[costly.task]))}; use one set of "
+            "names"
         )
-    positive = np.array([given == decided.positive for (given,) in decided.labels])
+    positive = np.array([label == decided.positive for (label,) in decided.labels])
     clusters = clusters_of_sentences(decided, cluster)
     if isinstance(cheap, Sequence) and not isinstance(cheap, str):
-        cheap, scores = _combined(cheap, decided, positive, clusters, seed)
+        cheap, scores = _combine(cheap, decided, positive, clusters, seed)
         threshold, direction = 0.5, ""
     else:
-        opinion, scores = _scored(cheap, decided.sentences)
+        opinion, scores = _score(cheap, decided.sentences)
         threshold, direction = _turned_threshold(opinion), opinion.note(decided.positive)
     abstaining = AbstainingJudge.calibrate(
         scores,
@@ -444,30 +484,30 @@ def cascade(
         balanced=balanced,
     )
     name = f"{name_of(cheap)}, else {_name(costly)}"
-    return Cascade(name, cheap, costly, abstaining, decided.positive, others[0], direction)
+    return Cascade(name, cheap, costly, abstaining, decided.positive, negatives[0], direction)
 
 
-def _combined(
+def _combine(
     parts: Sequence[JudgeLike],
     labelled: LabelledSentences,
     positive: Bools,
     clusters: Ints,
     seed: int,
 ) -> tuple[Score, Floats]:
-    """The probability of the positive label by several scores; that of each fifth by the others."""
+    """Return a score that combines several, and out-of-fold probabilities of the positive label."""
     if not parts:
         raise SettingError("there is no score to combine; name a feature, such as support_lexical")
 
     def columns(sentences: Sequence[AnswerSentence]) -> Floats:
-        return np.column_stack([_scored(part, sentences)[1] for part in parts])
+        return np.column_stack([_score(part, sentences)[1] for part in parts])
 
     X = columns(labelled.sentences)
-    place = np.random.default_rng(seed).permutation(int(clusters.max()) + 1)
-    fifth, scores = place[clusters] % _FIFTHS, np.full(len(X), np.nan)
-    for own in (fifth == part for part in range(_FIFTHS)):
-        if own.any():
-            scores[own] = _fitted(X[~own], positive[~own], labelled.source)(X[own])
-    probabilities = _fitted(X, positive, labelled.source)
+    order = np.random.default_rng(seed).permutation(int(clusters.max()) + 1)
+    fifth, scores = order[clusters] % _FIFTHS, np.full(len(X), np.nan)
+    for test in (fifth == part for part in range(_FIFTHS)):
+        if test.any():
+            scores[test] = _fit_model(X[~test], positive[~test], labelled.source)(X[test])
+    probabilities = _fit_model(X, positive, labelled.source)
     name = " + ".join(map(name_of, parts))
     combined = Score(
         name, lambda new: probabilities(columns(new)).tolist(), 0.5, Facts("higher", 0, 1)
@@ -475,57 +515,57 @@ def _combined(
     return combined, scores
 
 
-def _fitted(X: Floats, positive: Bools, source: str) -> Callable[[Floats], Floats]:
-    """The probability of the positive label, NaN where a column is."""
+def _fit_model(X: Floats, positive: Bools, source: str) -> Callable[[Floats], Floats]:
+    """Return a function from columns to probabilities; NaN if a column is not finite."""
     from sklearn.linear_model import LogisticRegression
     from sklearn.pipeline import make_pipeline
     from sklearn.preprocessing import StandardScaler
 
-    known = np.isfinite(X).all(axis=1)
-    if len(np.unique(positive[known])) < 2:
+    complete = np.isfinite(X).all(axis=1)
+    if len(np.unique(positive[complete])) < 2:
         raise JudgmentError(
-            f"{source}: where the score is fitted to four fifths of the labels, {known.sum()}, "
-            "they are not of both kinds; label more"
+            f"{source}: the model of the score is fitted to four fifths of the labels, but these "
+            f"{complete.sum()} labels are not of both kinds; label more sentences"
         )
     model = make_pipeline(StandardScaler(), LogisticRegression(class_weight="balanced"))
-    model.fit(X[known], positive[known])
+    model.fit(X[complete], positive[complete])
 
     def probabilities(X: Floats) -> Floats:
-        known, values = np.isfinite(X).all(axis=1), np.full(len(X), np.nan)
-        if known.any():
-            values[known] = model.predict_proba(X[known])[:, 1]
+        complete, values = np.isfinite(X).all(axis=1), np.full(len(X), np.nan)
+        if complete.any():
+            values[complete] = model.predict_proba(X[complete])[:, 1]
         return values
 
     return probabilities
 
 
-def _scored(judge: JudgeLike, sentences: Sequence[AnswerSentence]) -> tuple[Opinion, Floats]:
-    """Have a judge score sentences; return also the scores turned so that a high one is positive.
+def _score(judge: JudgeLike, sentences: Sequence[AnswerSentence]) -> tuple[Opinion, Floats]:
+    """Return a judge's opinion of sentences, and its scores oriented so that high is positive.
 
     Raises:
-        JudgmentError: the judge gives labels and no scores.
+        JudgmentError: The judge returns labels instead of scores.
     """
     opinion = ask(judge, sentences)
     evidence = opinion.evidence
     if evidence is None:
         raise JudgmentError(
-            f"judge {opinion.name!r} names labels and says not how sure it is; give a score, such "
-            "as the share of its repeated answers that say the same"
+            f"judge {opinion.name!r} names labels, but its confidence is unknown; give a score, "
+            "such as the share of repeated answers with the same label"
         )
     return opinion, evidence
 
 
 def _turned_threshold(opinion: Opinion) -> float:
-    """Return the threshold of a score, 0.5 by default, turned as its scores are.
+    """Return the threshold of a score, 0.5 by default, oriented as its scores.
 
     Raises:
-        JudgmentError: the direction depends on the language, and with it the threshold.
+        JudgmentError: The direction, and so the threshold, depends on the language.
     """
     threshold = 0.5 if opinion.threshold is None else opinion.threshold
     limits = opinion.reading.turned(np.full(len(opinion.reading.lower), threshold))
     if np.ptp(limits) > 0:
         raise JudgmentError(
             f"score {opinion.name!r} is better when lower in one language and when higher in "
-            "another, so that no threshold suits both; give labels in one language"
+            "another, so no threshold suits both; use labels in one language"
         )
     return float(limits[0])

@@ -1,6 +1,6 @@
-"""How far annotators agree: Gwet's AC1, Fleiss' kappa, Krippendorff's alpha, with intervals.
+"""Agreement between annotators: Gwet's AC1, Fleiss' kappa, Krippendorff's alpha, with intervals.
 
-MEMERAG (arXiv 2502.17163, Table 2) reports AC1 beside kappa; :mod:`mirage.statistics` says why.
+MEMERAG (arXiv 2502.17163, Table 2) reports AC1 beside kappa; :mod:`mirage.statistics` explains why.
 """
 
 from __future__ import annotations
@@ -30,20 +30,21 @@ __all__ = [
 
 
 class LanguageAgreement(NamedTuple):
-    """How far the annotators of one language agree.
+    """The agreement of the annotators of one language.
 
     Attributes:
-        language: its code.
-        sentences: with two labels or more.
-        queries: to which these are responses.
-        agreement: share of the pairs of annotators that gave the same label, mean over sentences.
-        gwet_ac1: with the labels that occur in the language.
-        fleiss_kappa: NaN where all labels are the same.
-        krippendorff_alpha: NaN where all labels are the same.
-        gwet_ac1_interval: lower and upper, from draws of queries; NaN with fewer than 14, and where
-            the value is not defined for a draw.
-        fleiss_kappa_interval: likewise.
-        krippendorff_alpha_interval: likewise.
+        language: The language code.
+        sentences: The number of sentences with at least two labels.
+        queries: The number of queries that these sentences answer.
+        agreement: The share of pairs of annotators that gave the same label, as a mean over
+            sentences.
+        gwet_ac1: Gwet's AC1, with the labels that occur in the language.
+        fleiss_kappa: Fleiss' kappa; NaN if all labels are the same.
+        krippendorff_alpha: Krippendorff's alpha; NaN if all labels are the same.
+        gwet_ac1_interval: The bootstrap interval over queries, as its two ends; NaN with fewer
+            than 14 queries, or if AC1 is undefined for a bootstrap sample.
+        fleiss_kappa_interval: The same for Fleiss' kappa.
+        krippendorff_alpha_interval: The same for Krippendorff's alpha.
     """
 
     language: str
@@ -60,7 +61,7 @@ class LanguageAgreement(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class AnnotatorAgreement(Rows[LanguageAgreement]):
-    """The agreement of annotators, a row a language; iterates over them, prints as a table."""
+    """The agreement of annotators, one row per language; can be iterated, and prints as a table."""
 
     level: float
     source: str
@@ -69,16 +70,19 @@ class AnnotatorAgreement(Rows[LanguageAgreement]):
         for row in self:
             if row.language == language:
                 return row
-        raise JudgmentError(f"{self.source}: no labels of annotators in {language!r}")
+        raise JudgmentError(f"{self.source}: no annotator labels in {language!r}")
 
     def to_pandas(self) -> pd.DataFrame:
-        """A frame, a row a language; an interval is two columns, ``..._lower`` and ``_upper``."""
+        """Return a DataFrame with one row per language.
+
+        An interval becomes two columns that end in ``_lower`` and ``_upper``.
+        """
         rows = []
         for row in self:
-            plain = row._asdict()
+            fields = row._asdict()
             for name in ("gwet_ac1", "fleiss_kappa", "krippendorff_alpha"):
-                plain[f"{name}_lower"], plain[f"{name}_upper"] = plain.pop(f"{name}_interval")
-            rows.append(plain)
+                fields[f"{name}_lower"], fields[f"{name}_upper"] = fields.pop(f"{name}_interval")
+            rows.append(fields)
         return frame_of(rows)
 
     def __str__(self) -> str:
@@ -115,42 +119,42 @@ def annotator_agreement(
     level: float = 0.95,
     seed: int = 0,
 ) -> AnnotatorAgreement:
-    """How far annotators agree on sentences, in each language.
+    """Measure the agreement of annotators on sentences, for each language.
 
-    Undecided labels ("Challenging to determine") are labels like others here: annotators may agree
-    that a sentence cannot be decided.
+    Undecided labels ("Challenging to determine") count like other labels here, because annotators
+    may agree that a sentence cannot be decided.
 
     Args:
-        labelled: sentences with several labels, one an annotator; they need not be the same
-            annotators throughout, nor the same number.
-        fine: whether to compare fine-grained labels.
-        cluster: as :func:`mirage.metaeval.evaluate` takes it.
-        draws: as ``level`` and ``seed``, those of :func:`mirage.metaeval.evaluate`.
+        labelled: Sentences with several labels, one per annotator. The annotators and their number
+            may differ between sentences.
+        fine: Compare fine-grained labels.
+        cluster: The clusters of queries, as for :func:`mirage.metaeval.evaluate`.
+        draws: The number of bootstrap samples behind each interval.
+        level: The confidence level of the intervals.
+        seed: Random seed.
 
     Raises:
-        JudgmentError: in some language no sentence has labels of two annotators.
+        JudgmentError: A language has no sentence with labels from two annotators.
     """
     columns = labelled.fine if fine else labelled.labels
     rows, clusters = [], clusters_of_sentences(labelled, cluster).tolist()
     for code in labelled.languages:
         sentences = [
-            (sentence.query.id, together, [label for label in labels if label])
-            for sentence, together, labels in zip(
-                labelled.sentences, clusters, columns, strict=True
-            )
+            (sentence.query.id, group, [label for label in labels if label])
+            for sentence, group, labels in zip(labelled.sentences, clusters, columns, strict=True)
             if sentence.query.language == code
         ]
         if not any(len(labels) > 1 for *_, labels in sentences):
             raise JudgmentError(
-                f"{labelled.source}: no sentence in {code!r} has labels of two annotators, so "
-                "there is no agreement to measure"
+                f"{labelled.source}: no sentence in {code!r} has labels from two annotators, so "
+                "agreement cannot be measured"
             )
-        rows.append(_of_language(code, sentences, draws, level, seed))
+        rows.append(_language_agreement(code, sentences, draws, level, seed))
     kind = "fine-grained labels" if fine else "labels"
     return AnnotatorAgreement(tuple(rows), level, f"{labelled.source}, {kind}")
 
 
-def _of_language(
+def _language_agreement(
     code: str,
     sentences: Sequence[tuple[str, int, Sequence[str]]],
     draws: int,
@@ -160,7 +164,7 @@ def _of_language(
     names = sorted({label for *_, labels in sentences for label in labels})
     counts = np.array([[labels.count(name) for name in names] for *_, labels in sentences])
     query = np.unique([query_id for query_id, *_ in sentences], return_inverse=True)[1]
-    cluster = np.array([together for _, together, _ in sentences])
+    cluster = np.array([group for _, group, _ in sentences])
     values = terms(counts)
     coefficients, intervals = zip(
         *(
@@ -170,6 +174,7 @@ def _of_language(
         strict=True,
     )
     several = counts.sum(axis=1) > 1
+    # The bootstrap resamples clusters, but the result reports queries.
     queries = len(np.unique(query[several]))
     agreement = float(Sums.of(values.sum(axis=0)).agreement)
     return LanguageAgreement(

@@ -1,4 +1,4 @@
-"""Comparisons of judges on the same sentences, with the chance that they are alike."""
+"""Comparisons of judges on the same sentences, with permutation tests."""
 
 from __future__ import annotations
 
@@ -22,19 +22,19 @@ if TYPE_CHECKING:
 __all__ = ["Comparison", "Comparisons", "Unit", "compare"]
 
 Unit = Literal["query", "sentence"]
-"""What a permutation test swaps between two judges as one."""
+"""The unit in which a permutation test swaps the results of two judges."""
 
 
 class Comparison(NamedTuple):
-    """Two judges on the same sentences.
+    """The comparison of two judges on the same sentences.
 
     Attributes:
-        judges: their names; the first has the higher balanced accuracy, or the same.
-        difference: of the balanced accuracies, first minus second.
-        interval: bootstrap interval of the difference, lower and upper.
-        p: chance of so large a difference, of either sign, if the two judges are alike.
-        corrected: the same, corrected for the number of comparisons (Holm).
-        differing: sentences that one of the two got right and the other wrong.
+        judges: The names of the judges; the balanced accuracy of the first is at least as high.
+        difference: The balanced accuracy of the first minus that of the second.
+        interval: The bootstrap interval of the difference, as its two ends.
+        p: The two-sided p-value.
+        corrected: The p-value, corrected for the number of comparisons (Holm).
+        differing: The number of sentences on which exactly one of the two judges is right.
     """
 
     judges: tuple[str, str]
@@ -46,15 +46,15 @@ class Comparison(NamedTuple):
 
     @property
     def mark(self) -> str:
-        """``***`` where the corrected p is at most 0.001, ``**`` 0.01, ``*`` 0.05; else empty."""
+        """``***`` if ``corrected`` is at most 0.001, ``**`` if 0.01, ``*`` if 0.05, else empty."""
         return "*" * sum(self.corrected <= at for at in (0.05, 0.01, 0.001))
 
 
 @dataclass(frozen=True, eq=False)
 class Comparisons(Rows[Comparison]):
-    """Every two judges in one language, or in the mean of all; iterates over them.
+    """The comparisons of every two judges in one language, or on the mean of all languages.
 
-    ``comparisons["a", "b"]`` is the comparison of these two, in whichever order it stands.
+    Iterating yields them. ``comparisons["a", "b"]`` is the comparison of two judges, in any order.
     """
 
     language: str
@@ -69,7 +69,7 @@ class Comparisons(Rows[Comparison]):
         raise JudgmentError(f"{judges[0]!r} and {judges[1]!r} were not compared")
 
     def to_pandas(self) -> pd.DataFrame:
-        """A frame, a row a comparison."""
+        """Return a DataFrame with one row per comparison."""
         columns = ("better", "other", "difference", "lower", "upper", "p", "corrected", "differing")
         rows = [(*row.judges, row.difference, *row.interval, *row[3:]) for row in self]
         return frame_of(rows, list(columns))
@@ -79,25 +79,25 @@ class Comparisons(Rows[Comparison]):
             (
                 " - ".join(row.judges),
                 f"{100 * row.difference:+.1f}",
-                _between(row.interval),
+                _format_interval(row.interval),
                 f"{row.p:.4f}",
                 f"{row.corrected:.4f}",
                 row.mark,
             )
             for row in self
         )
-        where = "mean of the languages" if self.language == MEAN else self.language
-        title = f"Differences of balanced accuracy in points, {where}"
+        scope = "mean of the languages" if self.language == MEAN else self.language
+        title = f"Differences of balanced accuracy in points, {scope}"
         header = ("judges", "points", f"{100 * self.level:g} % interval", "p", "Holm", "")
         notes = (
-            f"p: {self.permutations} permutations that swap what two judges said of a {self.unit}; "
+            f"p: {self.permutations} permutations that swap two judges' labels of a {self.unit}; "
             f"Holm: corrected for {len(self)} comparisons; * 0.05, ** 0.01, *** 0.001.",
         )
         return to_text(Table(title, header, rows, (False,) * len(rows), notes, name=0))
 
 
-def _between(interval: Interval) -> str:
-    """The ends in points; blank where there are none."""
+def _format_interval(interval: Interval) -> str:
+    """Return the ends in percentage points; empty if there is no interval."""
     lower, upper = interval
     return "" if np.isnan(lower) else f"{100 * lower:+.1f} to {100 * upper:+.1f}"
 
@@ -110,20 +110,26 @@ def compare(
     draws: Floats,
     seed: int,
 ) -> Comparisons:
-    """Compare every two judges; :meth:`MetaEvaluation.compare` says how.
+    """Compare every two judges, as :meth:`MetaEvaluation.compare` describes.
 
-    ``settings`` are comparisons without a row. ``right`` is whether each judge gave a sentence its
-    label, ``(sentences, judges)``; ``draws`` are those of the balanced accuracies in the language,
-    ``(draws, judges)``.
+    Args:
+        settings: Comparisons without rows, which hold the settings.
+        truth: The sentences and their labels.
+        judges: The names of the judges.
+        right: Whether each judge gave a sentence its label, ``(sentences, judges)``.
+        draws: Bootstrap draws of the balanced accuracies in the language, ``(draws, judges)``.
+        seed: Random seed.
     """
-    here = truth.rows(settings.language)
-    weights = sentence_weights(truth.language[here], truth.label[here])
-    cluster, values = truth.cluster[here], right[here].astype(np.float64)
+    in_language = truth.rows(settings.language)
+    weights = sentence_weights(truth.language[in_language], truth.label[in_language])
+    cluster, values = truth.cluster[in_language], right[in_language].astype(np.float64)
     pairs = list(combinations(range(len(judges)), 2))
     first, second = np.array(pairs, dtype=np.intp).reshape(-1, 2).T
     gaps = values[:, first] - values[:, second]
+    # The weighted sum over sentences is the difference of balanced accuracies.
     units = weights[:, None] * gaps
     if settings.unit == "query":
+        # Sentences of a query are swapped together, so only their sum matters.
         units = sums_by_query(cluster, units)
     p = permutation_p_values(units, permutations=settings.permutations, seed=seed)
     rows = []

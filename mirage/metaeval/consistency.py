@@ -1,9 +1,9 @@
-"""Whether a judge says the same in every language, of items that are the same in all of them.
+"""Consistency of a judge across languages, on items that are the same in all of them.
 
 An item is a pair of responses to a query, or a sentence, with its translations; the bundled corpus
-asks the same queries in 18 languages. Languages are taken as raters of the items, and how far they
-agree is measured as agreement of people is. A judge may be wrong in all languages alike: that it
-agrees with itself says nothing of that.
+has the same queries in 18 languages. Each language is treated as a rater of the items, and their
+agreement is measured like that of people. Consistency does not show that the judge is right: it may
+make the same errors in all languages.
 """
 
 from __future__ import annotations
@@ -40,25 +40,26 @@ __all__ = [
 ]
 
 Verdicts = Mapping[tuple[str, ...], Hashable]
-"""What a judge said of each item, ``None`` where nothing valid.
+"""The verdict of a judge on each item, or ``None`` if there is no valid one.
 
-The first part of an item's name is what it hangs together by: its query.
+An item is named by a tuple, whose first part is its query: the cluster of the item.
 """
 
 
+# The verdict after the two responses change places.
 _SWAPPED = {"a": "b", "b": "a", "tie": "tie"}
 
 
 class ConsistencyOfPair(NamedTuple):
-    """How far a judge says the same in two languages.
+    """The consistency of a judge in two languages.
 
     Attributes:
-        languages: their codes.
-        items: with a verdict in both.
-        agreement: share of them that have the same verdict.
-        kappa: Cohen's; NaN where all verdicts are the same.
-        interval: of kappa; NaN with fewer than 14 queries, with fewer than 5 on which the verdicts
-            differ, and where kappa is not defined for a draw.
+        languages: The codes of the languages.
+        items: The number of items with a verdict in both.
+        agreement: The share of these items with the same verdict.
+        kappa: Cohen's kappa; NaN if all verdicts are the same.
+        interval: The interval of kappa. NaN with fewer than 14 queries, with fewer than 5 queries
+            on which the verdicts differ, or if kappa is undefined for a bootstrap sample.
     """
 
     languages: tuple[str, str]
@@ -70,23 +71,24 @@ class ConsistencyOfPair(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class LanguageConsistency(Rows[ConsistencyOfPair]):
-    """How far a judge agrees with itself across languages; iterates over pairs of languages.
+    """The consistency of a judge across languages; iterating yields pairs of languages.
 
     Attributes:
-        judge: its name.
-        languages: as they were given.
-        items: with a verdict in two languages or more.
-        queries: that these are about: the clusters of all intervals.
-        missing: for each language, the items of the others of which it has no verdict.
-        agreement: share of the pairs of languages with the same verdict, mean over items.
-        alpha: Krippendorff's, with languages as raters; NaN where all verdicts are the same.
-        alpha_interval: NaN as those of pairs are.
-        kappa: Fleiss', likewise.
-        kappa_interval: likewise.
-        kappas: for each language, the mean of its kappas with the others.
-        kappas_intervals: of these; NaN as those of pairs are, where verdicts differ from those of
-            half of the other languages.
-        level: of all intervals.
+        judge: The name of the judge.
+        languages: The codes of the languages, in the order of the input.
+        items: The number of items with a verdict in at least two languages.
+        queries: The number of queries of these items; queries are the clusters of all intervals.
+        missing: For each language, the number of items with a verdict in another language only.
+        agreement: The share of pairs of languages with the same verdict, as a mean over items.
+        alpha: Krippendorff's alpha with languages as raters; NaN if all verdicts are the same.
+        alpha_interval: The interval of ``alpha``; NaN under the conditions of
+            :attr:`ConsistencyOfPair.interval`.
+        kappa: Fleiss' kappa; NaN if all verdicts are the same.
+        kappa_interval: The interval of ``kappa``, with the same conditions.
+        kappas: For each language, the mean of its Cohen's kappas with the other languages.
+        kappas_intervals: The intervals of ``kappas``, with the same conditions. A query counts as
+            different if its verdicts differ from those in at least half of the other languages.
+        level: The confidence level of all intervals.
     """
 
     judge: str
@@ -104,10 +106,14 @@ class LanguageConsistency(Rows[ConsistencyOfPair]):
     level: float
 
     def pair(self, first: str, second: str) -> ConsistencyOfPair:
-        """The consistency of the languages ``first`` and ``second``, in either order.
+        """Return the consistency of two languages, in either order.
+
+        Args:
+            first: The code of one language.
+            second: The code of the other language.
 
         Raises:
-            JudgmentError: they were not compared.
+            JudgmentError: The languages were not compared.
         """
         for row in self:
             if {*row.languages} == {first, second}:
@@ -115,7 +121,7 @@ class LanguageConsistency(Rows[ConsistencyOfPair]):
         raise JudgmentError(f"{self.judge}: {first!r} and {second!r} were not compared")
 
     def to_pandas(self) -> pd.DataFrame:
-        """A frame, a row a pair of languages."""
+        """Return a DataFrame with one row per pair of languages."""
         return frame_of(
             {
                 "first": row.languages[0],
@@ -144,20 +150,20 @@ class LanguageConsistency(Rows[ConsistencyOfPair]):
         rows.append(("kappa of all", "", _number(self.kappa), _span(self.kappa_interval)))
         notes = [
             f"the same verdict in {100 * self.agreement:.1f} % of the pairs of languages",
-            "of a language: the mean of Cohen's kappas with the others; of all: Krippendorff's "
+            "rows of languages: the mean of Cohen's kappas with the others; of all: Krippendorff's "
             "alpha, Fleiss' kappa",
         ]
-        known = [row for row in self if not np.isnan(row.kappa)]
-        if known and len(self.languages) > 2:
-            least = min(known, key=lambda row: row.kappa)
+        defined = [row for row in self if not np.isnan(row.kappa)]
+        if defined and len(self.languages) > 2:
+            least = min(defined, key=lambda row: row.kappa)
             notes.append(
-                f"least: {' and '.join(least.languages)}, {_number(least.kappa)} "
+                f"lowest: {' and '.join(least.languages)}, {_number(least.kappa)} "
                 f"({_span(least.interval)})"
             )
-        if len(known) < len(self.rows):
+        if len(defined) < len(self.rows):
             notes.append(
-                f"{len(self.rows) - len(known)} pairs of languages have no kappa: all verdicts are "
-                "the same, or there are none in common"
+                f"{len(self.rows) - len(defined)} pairs of languages have no kappa: all verdicts "
+                "are the same, or no item has a verdict in both"
             )
         title = (
             f"How far {self.judge} agrees with itself in {len(self.languages)} languages, on "
@@ -176,84 +182,95 @@ def language_consistency(
     level: float = 0.95,
     seed: int = 0,
 ) -> LanguageConsistency:
-    """How far one judge's verdicts on parallel items are the same in every language.
+    """Measure how consistent a judge's verdicts on parallel items are across languages.
 
-    :func:`sentence_verdicts` and :func:`pair_verdicts` ask a judge; recorded verdicts do as well.
-    Intervals draw queries with replacement, in all languages together
-    (:func:`mirage.statistics.bootstrap.bootstrap`): two items on one query are not two that are
-    independent, and no more are 18 translations of one. ``benchmarks/language_consistency.py``
-    prints how often they hold the truth.
+    The verdicts can come from :func:`sentence_verdicts` or :func:`pair_verdicts`, which run a
+    judge, or from a record. Intervals resample queries, for all languages together
+    (:func:`mirage.statistics.bootstrap.bootstrap`), because neither two items of one query nor the
+    translations of one item are independent. ``benchmarks/language_consistency.py`` prints the
+    coverage of the intervals.
 
     Args:
-        verdicts: for each language the verdict on each item, by names that are the same in every
-            language, such as ``("q01", "model a", "model b")``. An item that a language lacks, or
-            of which the verdict is ``None``, has no part in what is said of that language.
-        judge: what tables call it.
-        draws: behind each interval.
-        level: share of the intervals that hold the truth.
-        seed: of the draws.
+        verdicts: For each language the verdict on each item. An item has the same name in every
+            language, such as ``("q01", "model a", "model b")``. An item without a verdict in a
+            language, or with ``None``, is left out of the figures of that language.
+        judge: The name of the judge in tables.
+        draws: The number of bootstrap samples behind each interval.
+        level: The confidence level of the intervals.
+        seed: Random seed.
 
     Raises:
-        JudgmentError: fewer than two languages, or no item with a verdict in two of them.
-        SettingError: no such level, or no draw.
+        JudgmentError: There are fewer than two languages, or no item has a verdict in two of them.
+        SettingError: ``level`` is not between 0 and 1, or ``draws`` is below 1.
+
+    Example:
+        >>> verdicts = {
+        ...     "de": {("q1",): "yes", ("q2",): "no", ("q3",): "no"},
+        ...     "en": {("q1",): "yes", ("q2",): "no", ("q3",): "yes"},
+        ... }
+        >>> round(language_consistency(verdicts).agreement, 2)
+        0.67
     """
     codes = tuple(verdicts)
     if len(codes) < 2:
         raise JudgmentError(
-            f"{judge}: consistency takes verdicts in two languages or more, not {len(codes)}"
+            f"{judge}: consistency needs verdicts in at least two languages, got {len(codes)}"
         )
     table, query = _table(verdicts)
     several = (table >= 0).sum(axis=1) > 1
     if not several.any():
         raise JudgmentError(
             f"{judge}: no item has a verdict in two languages; items are matched by their names, "
-            "which have to be the same in each"
+            "which must be the same in each language"
         )
     kinds = int(table.max()) + 1
     counts = np.stack([(table == kind).sum(axis=1) for kind in range(kinds)], axis=1)
     sums = terms(counts[several])
 
-    def measured(
+    def estimate(
         group: Ints, values: Floats, of: Callable[[Floats], Floats], differ: Bools
     ) -> tuple[float, Interval]:
+        # Bootstrap intervals are too narrow if few clusters differ.
         value, ends = bootstrap(group, values, of, draws=draws, level=level, seed=seed)
         return value, ends if len(np.unique(group[differ])) >= FEWEST_OF_EACH else NO_INTERVAL
 
     differ = np.asarray((counts[several] > 0).sum(axis=1) > 1)
     (alpha, alpha_interval), (kappa, kappa_interval) = (
-        measured(query[several], sums, of, differ) for of in (alpha_of, fleiss_of)
+        estimate(query[several], sums, of, differ) for of in (alpha_of, fleiss_of)
     )
     cells = {
         pair: _cells(table[:, pair[0]], table[:, pair[1]], kinds)
         for pair in combinations(range(len(codes)), 2)
     }
-    unlike = ~np.eye(kinds, dtype=bool).ravel()
+    off_diagonal = ~np.eye(kinds, dtype=bool).ravel()
     rows, means = [], {}
-    for (one, other), values in cells.items():
-        apart = np.asarray(values[:, unlike].any(axis=1))
-        value, ends = measured(query, values, cohen_of, apart)
-        table_of = values.sum(axis=0)
-        both = int(table_of.sum())
-        same = float(1 - table_of[unlike].sum() / both) if both else np.nan
-        rows.append(ConsistencyOfPair((codes[one], codes[other]), both, same, value, ends))
+    for (first, second), values in cells.items():
+        apart = np.asarray(values[:, off_diagonal].any(axis=1))
+        value, ends = estimate(query, values, cohen_of, apart)
+        totals = values.sum(axis=0)
+        both = int(totals.sum())
+        same = float(1 - totals[off_diagonal].sum() / both) if both else np.nan
+        rows.append(ConsistencyOfPair((codes[first], codes[second]), both, same, value, ends))
 
     def mean_kappa(drawn: Floats) -> Floats:
         return np.asarray(cohen_of(drawn.reshape(*drawn.shape[:-1], -1, kinds**2)).mean(-1))
 
-    for place, code in enumerate(codes):
-        own = np.stack([values for pair, values in cells.items() if place in pair], axis=1)
-        # Where most others differ from it: one of many that does says little of this one.
-        others = own.any(axis=2).sum(axis=1)
-        differ = (others > 0) & (2 * own[:, :, unlike].any(axis=2).sum(axis=1) >= others)
-        own = own.reshape(len(own), -1)
-        means[code] = measured(query, own, mean_kappa, differ)
+    for position, code in enumerate(codes):
+        own_cells = np.stack([v for pair, v in cells.items() if position in pair], axis=1)
+        partners = own_cells.any(axis=2).sum(axis=1)
+        # A query counts as different only if at least half of the other languages differ.
+        differ = (partners > 0) & (
+            2 * own_cells[:, :, off_diagonal].any(axis=2).sum(axis=1) >= partners
+        )
+        own_cells = own_cells.reshape(len(own_cells), -1)
+        means[code] = estimate(query, own_cells, mean_kappa, differ)
     return LanguageConsistency(
         rows=tuple(rows),
         judge=judge,
         languages=codes,
         items=int(several.sum()),
         queries=len(np.unique(query[several])),
-        missing={code: int((table[:, place] < 0).sum()) for place, code in enumerate(codes)},
+        missing={code: int((table[:, column] < 0).sum()) for column, code in enumerate(codes)},
         agreement=float(Sums.of(sums.sum(axis=0)).agreement),
         alpha=alpha,
         alpha_interval=alpha_interval,
@@ -270,33 +287,33 @@ def sentence_verdicts(
 ) -> dict[str, dict[tuple[str, ...], str | None]]:
     """Have a judge label sentences that are parallel in several languages.
 
-    The n-th sentence on a query in one language is the n-th on the query of the same id in each
-    other: give as many in each, in the same order.
+    The n-th sentence of a query in one language must be parallel to the n-th sentence of the query
+    with the same id in each other language.
 
     Args:
-        judge: such as :class:`~mirage.metaeval.LLMSentenceJudge`.
-        sentences: in all languages.
+        judge: The judge, such as :class:`~mirage.metaeval.LLMSentenceJudge`.
+        sentences: The sentences in all languages.
 
     Returns:
-        What :func:`language_consistency` takes: labels by language and ``(query id, n)``.
+        Labels by language and ``(query id, n)``, for :func:`language_consistency`.
 
     Raises:
-        JudgmentError: a query has more sentences in one language than in another; or the judge did
-            not return a label a sentence.
+        JudgmentError: A query has more sentences in one language than in another, or the judge did
+            not return one label per sentence.
     """
     sentences = list(sentences)
-    place: dict[tuple[str, str], int] = {}
+    counts: dict[tuple[str, str], int] = {}
     names = []
     for sentence in sentences:
         query = sentence.query
-        number = place[query.language, query.id] = place.get((query.language, query.id), 0) + 1
+        number = counts[query.language, query.id] = counts.get((query.language, query.id), 0) + 1
         names.append((query.language, (query.id, str(number))))
-    for (code, id_), number in place.items():
-        for (other, same), count in place.items():
-            if same == id_ and count != number:
+    for (code, id_), number in counts.items():
+        for (other, other_id), count in counts.items():
+            if other_id == id_ and count != number:
                 raise JudgmentError(
                     f"query {id_!r} has {number} sentences in {code!r} and {count} in {other!r}; "
-                    "parallel sentences are as many in each language, in the same order"
+                    "each language needs the same sentences in the same order"
                 )
     labels = list(judge.label(sentences))
     if len(labels) != len(sentences):
@@ -319,66 +336,69 @@ def pair_verdicts(
     """Have a judge compare the same pairs of responses in several languages.
 
     Args:
-        judge: such as :class:`~mirage.arena.PairwiseJudge`, with a cache that keeps its votes.
-        parallel: for each language its dataset and the runs of the same models, on queries whose
-            ids are the same in each.
-        pairs: which to judge, in which order of responses; by default every two models on each
-            query that all languages have, the order changing from one to the next.
-        progress: show progress bars on stderr, if that is a terminal.
+        judge: The judge, such as :class:`~mirage.arena.PairwiseJudge`; its cache keeps the votes.
+        parallel: For each language its dataset and the runs of the same models. Queries must have
+            the same ids in each language.
+        pairs: The pairs to judge, in the order of their responses. The default is every two models
+            on each query that all languages have, in alternating order.
+        progress: Show progress bars on stderr if that is a terminal.
 
     Returns:
-        What :func:`language_consistency` takes: verdicts by language and ``(query id, model,
-        model)``; ``None`` where a vote failed or was invalid.
+        Verdicts by language and ``(query id, model, model)``, for :func:`language_consistency`;
+        ``None`` if a vote failed or was invalid.
 
     Raises:
-        JudgmentError: no query is in all languages, or fewer than two models.
-        UnknownNameError: a pair is on a query or model that a language lacks.
+        JudgmentError: No query is in all languages, or there are fewer than two models.
+        UnknownNameError: A pair has a query or model that a language lacks.
     """
-    asked = _common(parallel) if pairs is None else [Pair(*pair) for pair in pairs]
+    all_pairs = _common_pairs(parallel) if pairs is None else [Pair(*pair) for pair in pairs]
     verdicts: dict[str, dict[tuple[str, ...], str | None]] = {}
     for code, (dataset, runs) in parallel.items():
-        judged = judge.judge(dataset, runs, asked, progress=progress)
-        said: dict[tuple[str, ...], str] = {}
-        for one in judged:
-            said[one.query_id, one.model_a, one.model_b] = one.verdict
-            said[one.query_id, one.model_b, one.model_a] = _SWAPPED[one.verdict]
-        verdicts[code] = {tuple(pair): said.get(tuple(pair)) for pair in asked}
+        judged = judge.judge(dataset, runs, all_pairs, progress=progress)
+        by_pair: dict[tuple[str, ...], str] = {}
+        for vote in judged:
+            by_pair[vote.query_id, vote.model_a, vote.model_b] = vote.verdict
+            by_pair[vote.query_id, vote.model_b, vote.model_a] = _SWAPPED[vote.verdict]
+        verdicts[code] = {tuple(pair): by_pair.get(tuple(pair)) for pair in all_pairs}
     return verdicts
 
 
-def _common(parallel: Mapping[str, tuple[MirageDataset, Sequence[Run]]]) -> list[Pair]:
-    """Every two models on each query that all languages have."""
+def _common_pairs(parallel: Mapping[str, tuple[MirageDataset, Sequence[Run]]]) -> list[Pair]:
+    """Return every pair of models on each query that all languages have."""
     ids = [[query.id for query in dataset] for dataset, _ in parallel.values()]
     models = [[run.model for run in runs] for _, runs in parallel.values()]
-    queries = [id_ for id_ in (ids or [[]])[0] if all(id_ in own for own in ids)]
-    shared = [name for name in (models or [[]])[0] if all(name in own for own in models)]
+    queries = [id_ for id_ in (ids or [[]])[0] if all(id_ in names for names in ids)]
+    shared = [name for name in (models or [[]])[0] if all(name in names for names in models)]
     if not queries or len(shared) < 2:
         raise JudgmentError(
             f"{len(queries)} queries and {len(shared)} models are in all of {len(ids)} languages; "
-            "a judge is compared with itself on the same ids and names in each"
+            "use the same query ids and model names in each language"
         )
     every = [(id_, *two) for id_ in queries for two in combinations(shared, 2)]
     return [Pair(id_, *((a, b) if n % 2 else (b, a))) for n, (id_, a, b) in enumerate(every)]
 
 
 def _table(verdicts: Mapping[str, Verdicts]) -> tuple[Ints, Ints]:
-    """Verdicts as codes, ``(items, languages)``, -1 for none; and the query of each item."""
-    items = list(dict.fromkeys(item for own in verdicts.values() for item in own))
+    """Return verdicts as codes, ``(items, languages)``, -1 for none; and the query of each item."""
+    items = list(dict.fromkeys(item for column in verdicts.values() for item in column))
     kinds = dict.fromkeys(
-        said for own in verdicts.values() for said in own.values() if said is not None
+        verdict
+        for column in verdicts.values()
+        for verdict in column.values()
+        if verdict is not None
     )
     code: dict[Hashable, int] = {kind: number for number, kind in enumerate(kinds)} | {None: -1}
-    table = [[code[own.get(item)] for own in verdicts.values()] for item in items]
+    table = [[code[column.get(item)] for column in verdicts.values()] for item in items]
     queries: dict[str, int] = {}
     of_items = [queries.setdefault(item[0], len(queries)) for item in items]
     return np.array(table, dtype=np.intp).reshape(len(items), len(verdicts)), np.array(of_items)
 
 
-def _cells(one: Ints, other: Ints, kinds: int) -> Floats:
-    """For each item the cell of the table of verdict by verdict; none where either lacks one."""
-    cells = np.zeros((len(one), kinds**2))
-    both = np.flatnonzero((one >= 0) & (other >= 0))
-    cells[both, one[both] * kinds + other[both]] = 1
+def _cells(first: Ints, second: Ints, kinds: int) -> Floats:
+    """Return a row per item with a 1 at its pair of verdicts, or zeros if a verdict is missing."""
+    cells = np.zeros((len(first), kinds**2))
+    both = np.flatnonzero((first >= 0) & (second >= 0))
+    cells[both, first[both] * kinds + second[both]] = 1
     return cells
 
 

@@ -1,8 +1,8 @@
-"""What a few labels make of a feature on one's own data: its mean corrected, and its use.
+"""Corrections of a feature's mean with a few labels, and tests of the feature on the user's data.
 
-A feature that says that half of the sentences are supported may be wrong about the half and right
-about which: then some labels correct the share, and the feature makes them worth more. Or it may
-be wrong about both.
+A feature may be wrong about the share of supported sentences but right about which sentences are
+supported. Then a few labels correct the share, and the feature makes the labels more valuable. Or
+it may be wrong about both.
 """
 
 from __future__ import annotations
@@ -39,17 +39,18 @@ __all__ = [
 ]
 
 TOGETHER = "together"
-"""In the place of a judge: all scores, as the labels teach to weigh them."""
+"""Used in place of a judge's name: all scores, with weights learnt from the labels."""
 
 
 class CorrectedShare(NamedTuple):
-    """The share of sentences with the positive label, as one judge helps to tell it.
+    """The share of sentences with the positive label, estimated with the help of one judge.
 
     Attributes:
-        judge: its name.
-        said: what the judge says by itself: the mean of its scores, or the share that its threshold
-            or its labels call positive. Scores that are better when lower are turned round.
-        corrected: what labels make of it; see :class:`~mirage.statistics.PoweredMean`.
+        judge: The name of the judge.
+        said: The share according to the judge alone: the mean of its scores, or the share of
+            sentences that its threshold or labels call positive. Scores that are better when lower
+            are reversed.
+        corrected: The corrected estimate; see :class:`~mirage.statistics.PoweredMean`.
     """
 
     judge: str
@@ -59,7 +60,7 @@ class CorrectedShare(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class CorrectedShares(Rows[CorrectedShare]):
-    """A row a judge; iterates over them, prints as a table."""
+    """Corrected shares, one row per judge; can be iterated, and prints as a table."""
 
     sentences: int
     level: float
@@ -72,7 +73,7 @@ class CorrectedShares(Rows[CorrectedShare]):
         raise JudgmentError(f"no share was corrected by {judge!r}")
 
     def to_pandas(self) -> pd.DataFrame:
-        """A frame, a row a judge."""
+        """Return a DataFrame with one row per judge."""
         return frame_of(
             {"judge": row.judge, "said": row.said} | _ends(row.corrected) for row in self
         )
@@ -116,62 +117,77 @@ def corrected_share(
     level: float = 0.95,
     seed: int = 0,
 ) -> CorrectedShares:
-    """The share of all sentences that people would give the positive label, from labels of some.
+    """Estimate the share of sentences that people would label positive, from labels of some.
 
-    :func:`~mirage.statistics.powered_mean` with queries as clusters: unbiased whatever the judges
-    are worth, and surer than labels alone as far as they agree with people. The labelled sentences
-    have to be drawn at random; ``worth`` says how many labels alone would tell as much. With two
-    judges or more a last row has them together, weighed by what the labels teach (cross-prediction,
-    :func:`mirage.statistics.prediction_powered.cross_predicted`); that takes a hundred labels or
-    more to be better than the best of them.
+    The estimate is that of :func:`~mirage.statistics.powered_mean` with queries as clusters. It is
+    unbiased even if the judges are bad, and more precise than labels alone if they agree with
+    people. The labelled sentences must be a random sample. The column ``worth`` is the number of
+    labels that would be as precise alone. With at least two judges, a last row combines them, with
+    weights learnt from the labels (cross-prediction,
+    :func:`mirage.statistics.prediction_powered.cross_predicted`). This needs about a hundred
+    labels to be better than the best judge.
 
     Args:
-        labelled: sentences with labels; those that nothing can be measured on are left out.
-        judges: scores, features or their names, judges, functions of a sentence.
-        unlabelled: the other sentences.
-        level: of the intervals.
-        seed: of the parts of the labels that predict each other.
+        labelled: Sentences with labels; those without a usable label are left out.
+        judges: Scores, features or their names, judges, or functions of a sentence.
+        unlabelled: The other sentences.
+        level: The confidence level of the intervals.
+        seed: Random seed of the split of labels for cross-prediction.
 
     Raises:
-        JudgmentError: no judge, or what it says is no label or score.
-        SettingError: fewer than two labels, or no such level.
-        DatasetError: no sentence has a label.
+        JudgmentError: There is no judge, or one returns neither labels nor scores.
+        SettingError: There are fewer than two labels, or ``level`` is not between 0 and 1.
+        DatasetError: No sentence has a label.
+
+    Example:
+        >>> from mirage import Query
+        >>> from mirage.metaeval import LabelledSentences
+        >>> queries = [Query(id=str(n), text="Where is Paris?", language="en") for n in range(40)]
+        >>> sentences = [AnswerSentence(q, "In France." if int(q.id) % 2 else "?") for q in queries]
+        >>> names = "Not Supported", "Supported"
+        >>> labels = [[names[int(query.id) % 2]] for query in queries]
+        >>> labelled = LabelledSentences(tuple(sentences[:20]), labels[:20], [()] * 20)
+        >>> shares = corrected_share(labelled, lambda s: float(len(s.text) > 5), sentences[20:])
+        >>> shares.rows[0].corrected.estimate
+        0.5
     """
     decided, _ = labelled.decided()
     sentences = [*decided.sentences, *unlabelled]
     labels = np.full(len(sentences), np.nan)
-    labels[: len(decided)] = [given == labelled.positive for (given,) in decided.labels]
+    # The labelled sentences come first; NaN marks the others.
+    labels[: len(decided)] = [label == labelled.positive for (label,) in decided.labels]
     queries = [f"{sentence.query.language} {sentence.query.id}" for sentence in sentences]
     cluster = np.unique(queries, return_inverse=True)[1]
-    opinions = [ask(judge, sentences) for judge in _several(judges)]
+    opinions = [ask(judge, sentences) for judge in _as_list(judges)]
     scores = [_scores(opinion, labelled.positive) for opinion in opinions]
     rows = []
     for opinion, score in zip(opinions, scores, strict=True):
         corrected = powered_mean(labels, score, cluster=cluster, level=level)
-        said = float(np.mean(_positive_parts(opinion, score)[~np.isnan(score)]))
-        rows.append(CorrectedShare(opinion.name, said, corrected))
+        raw_share = float(np.mean(_positive_parts(opinion, score)[~np.isnan(score)]))
+        rows.append(CorrectedShare(opinion.name, raw_share, corrected))
     if len(scores) > 1:
-        together = cross_predicted(np.stack(scores, axis=1), labels, cluster, seed=seed)
-        corrected = powered_mean(labels, together, cluster=cluster, level=level)
+        combined = cross_predicted(np.stack(scores, axis=1), labels, cluster, seed=seed)
+        corrected = powered_mean(labels, combined, cluster=cluster, level=level)
         rows.append(CorrectedShare(TOGETHER, corrected.predicted, corrected))
     notes = tuple(filter(None, (opinion.note(labelled.positive) for opinion in opinions)))
     return CorrectedShares(tuple(rows), len(sentences), level, notes)
 
 
 class Transfer(NamedTuple):
-    """How far one feature agrees with these labels, and with MEMERAG's.
+    """The agreement of one feature with the user's labels, and with those of MEMERAG.
 
     Attributes:
-        judge: its name.
-        sentences: with a label and a score.
-        queries: that they are on.
-        roc_auc: how often a positive sentence has the better score: the higher one, or the lower
-            one if the feature declares that lower is better.
-        interval: of that; NaN where there are too few queries or labels of either kind.
-        known: the same on MEMERAG's labels, by language; empty where that was not measured.
-        gate: whether the labels show that it tells them apart: the interval is above 0.5.
-        direction: which scores speak for the positive label, in words; empty if the feature
-            declares that the higher ones do.
+        judge: The name of the feature.
+        sentences: The number of sentences with a label and a score.
+        queries: The number of their queries.
+        roc_auc: The probability that a positive sentence has a better score than a negative one:
+            higher, or lower if the feature declares that lower is better.
+        interval: The confidence interval of ``roc_auc``; NaN if there are too few queries or labels
+            of either kind.
+        known: The same area on the labels of MEMERAG, by language; empty if it was not measured.
+        gate: Whether the labels show that the feature separates them: the interval is above 0.5.
+        direction: A sentence on which scores mean the positive label; empty if the feature declares
+            that higher ones do.
     """
 
     judge: str
@@ -185,23 +201,23 @@ class Transfer(NamedTuple):
 
     @property
     def advice(self) -> str:
-        """Whether to gate on the feature, in words."""
+        """A sentence on whether to use the feature as a gate."""
         low, high = self.interval
         if np.isnan(low):
             return "do not gate on it: too few labels to tell"
         if not self.gate:
             chance = "do not gate on it: no better than chance, as far as these labels tell"
-            other_way = "; its other values agree better: is its direction right?"
-            return chance + (other_way if high < 0.5 else "")
-        known = [area for _, area in self.known]
-        if known and high < min(known):
+            reversed_hint = "; its other values agree better: is its direction right?"
+            return chance + (reversed_hint if high < 0.5 else "")
+        areas = [area for _, area in self.known]
+        if areas and high < min(areas):
             return "tells them apart, less than it did on MEMERAG"
         return "tells them apart"
 
 
 @dataclass(frozen=True, eq=False)
 class TransferCard(Rows[Transfer]):
-    """A row a feature; iterates over them, prints as a table."""
+    """Agreement with labels, one row per feature; can be iterated, and prints as a table."""
 
     source: str
     level: float
@@ -213,7 +229,7 @@ class TransferCard(Rows[Transfer]):
         raise JudgmentError(f"{judge!r} was not measured on {self.source}")
 
     def to_pandas(self) -> pd.DataFrame:
-        """A frame, a row a feature."""
+        """Return a DataFrame with one row per feature."""
         return frame_of(
             {
                 "judge": row.judge,
@@ -250,51 +266,52 @@ class TransferCard(Rows[Transfer]):
 def transfer_card(
     labelled: LabelledSentences, judges: JudgeLike | Iterable[JudgeLike], *, level: float = 0.95
 ) -> TransferCard:
-    """Whether features that agree with MEMERAG's labels agree with yours.
+    """Test whether features that agree with MEMERAG's labels also agree with the user's labels.
 
-    Labels of one's own, some hundred or more, say whether a feature is worth a gate on these data:
-    it is not where the interval of its area under the ROC curve
-    (:func:`mirage.statistics.classification.roc_auc_interval`) reaches down to 0.5. What is known
-    of MEMERAG's labels is ``benchmarks/metaeval.py``'s. If a feature is better when lower, the area
-    is that of its lower values. A score that declares no direction is taken to be better when
-    higher, and the card says so.
+    MEMERAG is a public data set of labelled sentences. About a hundred labels of the user show
+    whether a feature can serve as a gate, which accepts or rejects responses, on the user's data.
+    It can if the interval of its area under the ROC curve
+    (:func:`mirage.statistics.classification.roc_auc_interval`) is above 0.5. The areas on MEMERAG's
+    labels were computed by ``benchmarks/metaeval.py``. If a feature is better when lower, the area
+    is that of its lower values. If a score declares no direction, higher is assumed to be better,
+    and the card contains a note.
 
     Args:
-        labelled: your labels.
-        judges: scores, features or their names, functions of a sentence.
-        level: of the intervals.
+        labelled: The user's labels.
+        judges: Scores, features or their names, or functions of a sentence.
+        level: The confidence level of the intervals.
 
     Raises:
-        JudgmentError: no judge, one that names labels and has no scores, or labels that are not
-            two, one of them positive.
-        SettingError: no such level.
-        DatasetError: no sentence has a label.
+        JudgmentError: There is no judge, one returns labels instead of scores, or there are not
+            two labels, one of them positive.
+        SettingError: ``level`` is not between 0 and 1.
+        DatasetError: No sentence has a label.
     """
     decided, _ = labelled.decided()
-    positive = np.array([given == labelled.positive for (given,) in decided.labels])
+    positive = np.array([label == labelled.positive for (label,) in decided.labels])
     if len(decided.names) > 2 or not positive.any() or positive.all():
         raise JudgmentError(
-            f"{labelled.source}: the labels are {', '.join(map(repr, decided.names))}; a score is "
-            f"measured on two, of which {labelled.positive!r} is one: make two with `merged`"
+            f"{labelled.source}: the labels are {', '.join(map(repr, decided.names))}; a score "
+            f"needs two, one of them {labelled.positive!r}: merge labels with `merged`"
         )
     queries = [f"{sentence.query.language} {sentence.query.id}" for sentence in decided]
     cluster = np.unique(queries, return_inverse=True)[1]
     rows = []
-    for judge in _several(judges):
+    for judge in _as_list(judges):
         opinion = ask(judge, decided.sentences)
         evidence = opinion.evidence
         if evidence is None:
-            raise JudgmentError(f"judge {opinion.name!r} names labels; a card is of scores")
-        known = ~np.isnan(evidence)
+            raise JudgmentError(f"judge {opinion.name!r} names labels; a card needs scores")
+        has_score = ~np.isnan(evidence)
         interval = roc_auc_interval(evidence, positive, cluster, level=level)
         rows.append(
             Transfer(
                 opinion.name,
-                int(np.count_nonzero(known)),
-                len(np.unique(cluster[known])),
+                int(np.count_nonzero(has_score)),
+                len(np.unique(cluster[has_score])),
                 roc_auc(evidence, positive),
                 interval,
-                tuple(_known(opinion.name)),
+                tuple(_memerag_areas(opinion.name)),
                 bool(interval[0] > 0.5),
                 opinion.note(labelled.positive),
             )
@@ -302,17 +319,17 @@ def transfer_card(
     return TransferCard(tuple(rows), labelled.source, level)
 
 
-def _several(judges: JudgeLike | Iterable[JudgeLike]) -> list[JudgeLike]:
+def _as_list(judges: JudgeLike | Iterable[JudgeLike]) -> list[JudgeLike]:
     if isinstance(judges, str | Feature | Score | SentenceJudge) or callable(judges):
         return [judges]
-    several = list(judges)
-    if not several:
-        raise JudgmentError("there is no judge")
-    return several
+    items = list(judges)
+    if not items:
+        raise JudgmentError("there is no judge; give at least one")
+    return items
 
 
 def _positive_parts(opinion: Opinion, scores: Floats) -> Floats:
-    """Return how far the judge calls each sentence positive: 0 or 1 if it has a threshold."""
+    """Return each sentence's contribution to the share: its score, or 0 or 1 with a threshold."""
     if opinion.threshold is None:
         return scores
     limits = opinion.reading.turned(np.full(len(scores), opinion.threshold))
@@ -327,20 +344,20 @@ def _scores(opinion: Opinion, positive: str) -> Floats:
     return np.array([np.nan if label is None else float(label == positive) for label in labels])
 
 
-def _known(name: str) -> Iterator[tuple[str, float]]:
+def _memerag_areas(name: str) -> Iterator[tuple[str, float]]:
     for figure in known_agreement(name):
         if figure.roc_auc is not None:
             yield figure.language or MEAN, figure.roc_auc
 
 
 def _ends(mean: PoweredMean) -> dict[str, object]:
-    """A mean as columns; an interval is two."""
-    plain = mean._asdict()
+    """Return a mean as columns; an interval becomes two columns."""
+    columns = mean._asdict()
     for name in ("interval", "alone_interval"):
-        ends = plain.pop(name)
+        ends = columns.pop(name)
         stem = name.removesuffix("interval")
-        plain |= {f"{stem}lower": ends[0], f"{stem}upper": ends[1]}
-    return plain
+        columns |= {f"{stem}lower": ends[0], f"{stem}upper": ends[1]}
+    return columns
 
 
 def _span(interval: Interval, scale: float, decimals: int) -> str:

@@ -1,4 +1,4 @@
-"""Measuring judges against people's labels: one call, one result."""
+"""Evaluation of judges against labels from people."""
 
 from __future__ import annotations
 
@@ -30,44 +30,59 @@ def evaluate(
     level: float = 0.95,
     seed: int = 0,
 ) -> MetaEvaluation:
-    """Measure how well judges agree with the labels that people gave sentences.
+    """Measure how well judges agree with labels that people gave to sentences.
 
-    Each judge gets the sentences, without their labels, that have one label to measure it on:
-    with several annotators the majority's. "Challenging to determine" is left out, and counted.
-    With sentences in several languages this is MEMERAG's multilingual task: the mean figure gives
-    all languages the same weight. ``labelled.select(languages=["de"])`` makes it a monolingual
-    one, and ``select(fine=[...])`` measures on some fine-grained labels only.
+    Each judge gets the sentences that have one label, without the label. If there are several
+    annotators, the label is that of the majority. Sentences labelled "Challenging to determine" are
+    left out and counted. With sentences in several languages this is the multilingual task of
+    MEMERAG: the mean gives all languages the same weight. ``labelled.select(languages=["de"])``
+    makes it monolingual, and ``select(fine=[...])`` selects fine-grained labels.
 
     A score (a feature, or a function that returns floats) without a threshold gets one by
-    cross-validation: queries are dealt into five folds, and the sentences of one are held against
-    the threshold with the best balanced accuracy, in the mean of the languages, on the other four.
-    If a feature is better when lower, a lower score speaks for the positive label; a score that
-    declares no direction is taken to be better when higher, and the table says so.
+    cross-validation. Queries are split into five folds, and the threshold for a fold is the one
+    with the best balanced accuracy, averaged over languages, on the other four. If a feature is
+    better when lower, a lower score means the positive label. If a score declares no direction,
+    higher is assumed to be better, and the table contains a note.
 
     Args:
-        labelled: the sentences and their labels.
-        judges: judges, scores, features or their names, functions of a sentence.
-        cluster: what queries hang together by, such as a document that several are about, where
-            :attr:`Query.cluster <mirage.Query>` does not say so: a key of their metadata, a
-            function of the query, or a mapping from query id. Languages may share clusters, as
-            parallel questions do.
-        draws: behind each interval (:func:`mirage.statistics.classification.draws_of`); what
-            languages share is drawn once for all of them.
-        level: share of the draws that an interval holds.
-        seed: of the draws, and of the folds of cross-validation.
+        labelled: The sentences and their labels.
+        judges: Judges, scores, features or their names, or functions of a sentence.
+        cluster: The clusters of queries that are not independent, such as queries about one
+            document. The default is :attr:`Query.cluster <mirage.Query>`. Otherwise it is a key of
+            their metadata, a function of a query, or a mapping from query id. Languages may share
+            clusters, as parallel questions do.
+        draws: The number of bootstrap samples behind each interval
+            (:func:`mirage.statistics.classification.draws_of`). Clusters that languages share are
+            drawn once for all of them.
+        level: The confidence level of the intervals.
+        seed: Random seed of the bootstrap and of the folds.
 
     Raises:
-        SettingError: ``draws`` is below 1, or ``level`` no share.
-        JudgmentError: no judge, something else, or two of one name; a judge did not return one
-            label or score a sentence, or none of the labels that people gave; a score does not find
-            two labels, one of them positive; all sentences of a language have the same label.
-        DatasetError: no sentence has a label to measure a judge on.
-        FeatureError: a feature has no value on any sentence.
-        UnknownNameError: there is no feature of such a name.
+        SettingError: ``draws`` is below 1, or ``level`` is not between 0 and 1.
+        JudgmentError: There is no judge, an object is not a judge, or two judges have one name; a
+            judge did not return one label or score per sentence, or returned none of the labels; a
+            score is measured on other than two labels, one of them positive; or all sentences of a
+            language have the same label.
+        DatasetError: No sentence has a usable label.
+        FeatureError: A feature has no value for any sentence.
+        UnknownNameError: There is no feature with a name.
+
+    Example:
+        >>> from mirage import Query
+        >>> from mirage.metaeval import AnswerSentence, LabelledSentences
+        >>> query = Query(id="q", text="Where is Paris?", language="en")
+        >>> texts = "Paris is in France.", "Paris is in Peru."
+        >>> sentences = tuple(AnswerSentence(query, text) for text in texts)
+        >>> labels = ("Supported",), ("Not Supported",)
+        >>> labelled = LabelledSentences(sentences, labels, fine=((), ()))
+        >>> def judge(sentence: AnswerSentence) -> str:
+        ...     return "Supported" if "France" in sentence.text else "Not Supported"
+        >>> evaluate(labelled, judge)["judge"]["en"].balanced_accuracy
+        1.0
     """
     check_level(level)
     if draws < 1:
-        raise SettingError(f"an interval takes 1 draw or more, not {draws}")
+        raise SettingError(f"draws must be at least 1, got {draws}")
     truth = Truth.of(labelled, cluster)
     if isinstance(judges, str | Feature | Score | SentenceJudge) or callable(judges):
         judges = [judges]
@@ -76,29 +91,36 @@ def evaluate(
     repeated = first_duplicate(names)
     if repeated is not None or not names:
         raise JudgmentError(
-            "there is no judge" if not names else f"two judges are called {repeated!r}; rename one"
+            "there is no judge; give at least one"
+            if not names
+            else f"two judges are called {repeated!r}; rename one"
         )
     for judge in judges:
         if isinstance(judge, str | Feature | Score):
-            truth.positive(name_of(judge))  # an error before anybody is asked
+            truth.positive(name_of(judge))  # raise errors before any judge is run
     opinions = [ask(judge, truth.labelled.sentences) for judge in judges]
     labels = [_labels(opinion, truth, seed) for opinion in opinions]
     codes: dict[str | None, int] = {name: code for code, name in enumerate(truth.names)}
-    choices = np.array([[codes.get(label, -1) for label in own] for own, _ in labels]).T
+    # A missing or unknown label has code -1, which never equals the true label.
+    choices = np.array([[codes.get(label, -1) for label in column] for column, _ in labels]).T
     right = choices == truth.label[:, None]
     tallies, drawn = {}, {}
-    together = None
-    if truth.shares_clusters:  # one draw for all languages
+    deviates = None
+    if truth.shares_clusters:  # draw clusters once for all languages
         size = draws, int(truth.cluster.max()) + 1
-        together = np.random.default_rng(seed).standard_normal(size)
-    for place, code in enumerate(truth.languages):
-        here = truth.rows(code)
-        tallies[code] = cl.tally(truth.cluster[here], truth.label[here], right[here])
-        chosen = None if together is None else together[:, np.unique(truth.cluster[here])]
-        drawn[code] = cl.draws_of(tallies[code], draws=draws, seed=seed + place, deviates=chosen)
+        deviates = np.random.default_rng(seed).standard_normal(size)
+    for position, code in enumerate(truth.languages):
+        in_language = truth.rows(code)
+        tallies[code] = cl.tally(
+            truth.cluster[in_language], truth.label[in_language], right[in_language]
+        )
+        chosen = None if deviates is None else deviates[:, np.unique(truth.cluster[in_language])]
+        drawn[code] = cl.draws_of(tallies[code], draws=draws, seed=seed + position, deviates=chosen)
     drawn[MEAN] = np.mean(list(drawn.values()), axis=0)
     results = []
-    for column, (opinion, (own, thresholds)) in enumerate(zip(opinions, labels, strict=True)):
+    for column, (opinion, (chosen_labels, thresholds)) in enumerate(
+        zip(opinions, labels, strict=True)
+    ):
         draws_of_judge = {code: of_all[:, column] for code, of_all in drawn.items()}
         invalid = choices[:, column] < 0
         figures = _figures(opinion, invalid, column, truth, tallies, draws_of_judge, level)
@@ -106,7 +128,7 @@ def evaluate(
         if opinion.scores is not None:
             source = "cross-validation" if opinion.threshold is None else "given"
         scores = opinion.scores, thresholds, source, opinion.reading
-        results.append(JudgeResult(opinion.name, figures, own, *scores, truth))
+        results.append(JudgeResult(opinion.name, figures, chosen_labels, *scores, truth))
     return MetaEvaluation(tuple(results), truth, right, drawn, level)
 
 
@@ -121,18 +143,18 @@ def _labels(
     if evidence is None:
         labels = opinion.labels or ()
         if any(labels) and not {*labels} & {*truth.names}:
-            others = sorted({label for label in labels if label})
+            other_labels = sorted({label for label in labels if label})
             raise JudgmentError(
                 f"judge {opinion.name!r} gave none of the labels "
-                f"{', '.join(map(repr, truth.names))}, but {', '.join(map(repr, others[:5]))}; "
-                "have it use the same names"
+                f"{', '.join(map(repr, truth.names))}, but "
+                f"{', '.join(map(repr, other_labels[:5]))}; make it use the same names"
             )
         return labels, None
     limits = opinion.reading.turned(np.full(len(truth), opinion.threshold or 0.0))
     if opinion.threshold is None:
-        where = truth.positive(opinion.name), truth.language, truth.cluster
+        columns = truth.positive(opinion.name), truth.language, truth.cluster
         try:
-            limits = cl.cross_validated_thresholds(evidence, *where, seed=seed)
+            limits = cl.cross_validated_thresholds(evidence, *columns, seed=seed)
         except JudgmentError as error:
             raise JudgmentError(f"score {opinion.name!r}: {error}") from None
     (negative,) = {*truth.names} - {truth.labelled.positive}
@@ -155,32 +177,34 @@ def _figures(
     draws: Mapping[str, Floats],
     level: float,
 ) -> dict[str, JudgeFigures]:
-    """The figures of the judge in this column, by language and of their mean."""
+    """Return one judge's figures by language, and their mean; ``column`` is its index."""
     rows = {}
     for code, tallies in by_language.items():
-        here = truth.rows(code)
+        in_language = truth.rows(code)
         recall = cl.recalls(tallies)[:, column]
-        names = [truth.names[label] for label in np.unique(truth.label[here]).tolist()]
+        names = [truth.names[label] for label in np.unique(truth.label[in_language]).tolist()]
         area = np.nan
         if opinion.evidence is not None:
-            area = cl.roc_auc(opinion.evidence[here], truth.positive(opinion.name)[here])
+            area = cl.roc_auc(
+                opinion.evidence[in_language], truth.positive(opinion.name)[in_language]
+            )
         rows[code] = JudgeFigures(
             judge=opinion.name,
             language=code,
-            sentences=int(np.count_nonzero(here)),
-            queries=len(np.unique(truth.query[here])),
+            sentences=int(np.count_nonzero(in_language)),
+            queries=len(np.unique(truth.query[in_language])),
             balanced_accuracy=float(recall.mean()),
             standard_error=float(cl.standard_errors(tallies)[column]),
             interval=cl.interval(draws[code], float(recall.mean()), len(tallies.total), level),
             recall=dict(zip(names, recall.tolist(), strict=True)),
-            invalid=int(np.count_nonzero(invalid[here])),
+            invalid=int(np.count_nonzero(invalid[in_language])),
             roc_auc=area,
         )
     value = float(np.mean([row.balanced_accuracy for row in rows.values()]))
     fewest = min(len(tallies.total) for tallies in by_language.values())
     interval = cl.interval(draws[MEAN], value, fewest, level)
     mean = _mean(opinion.name, list(rows.values()), interval, truth.names)
-    if truth.shares_clusters:  # languages are not independent of each other
+    if truth.shares_clusters:  # then the errors of languages are correlated
         mean = mean._replace(standard_error=float(np.nanstd(draws[MEAN])))
     return {**rows, MEAN: mean}
 
@@ -188,7 +212,7 @@ def _figures(
 def _mean(
     judge: str, rows: list[JudgeFigures], interval: Interval, names: tuple[str, ...]
 ) -> JudgeFigures:
-    """The mean of languages, as if their errors were independent of each other."""
+    """Return the mean of languages; the standard error assumes independent languages."""
     return JudgeFigures(
         judge=judge,
         language=MEAN,

@@ -1,4 +1,4 @@
-"""How often judges are wrong, by fine-grained label: what they overlook, and what they suspect."""
+"""Error rates of judges by fine-grained label, which show the errors that judges miss."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ if TYPE_CHECKING:
 __all__ = ["FineError", "FineErrors", "fine_errors"]
 
 
-JUDGES_SHOWN = 6  # side by side in one table
+JUDGES_SHOWN = 6  # columns of judges in one table
 
 
 class FineError(NamedTuple):
-    """How often a judge is wrong on the sentences with one fine-grained label.
+    """The error rate of a judge on the sentences with one fine-grained label.
 
     Attributes:
-        label: the label of these sentences, which the judge should have given.
-        fine: their fine-grained label.
-        judge: the name of the judge.
-        sentences: how many there are.
-        wrong: on how many of them the judge gave another label, or none.
+        label: The correct label of these sentences.
+        fine: Their fine-grained label.
+        judge: The name of the judge.
+        sentences: The number of sentences.
+        wrong: The number of sentences to which the judge gave another label, or none.
     """
 
     label: str
@@ -39,22 +39,23 @@ class FineError(NamedTuple):
 
     @property
     def share(self) -> float:
-        """Share of the sentences on which the judge is wrong."""
+        """The share of the sentences on which the judge is wrong."""
         return self.wrong / self.sentences
 
 
 @dataclass(frozen=True, eq=False)
 class FineErrors(Rows[FineError]):
-    """The errors of judges by fine-grained label (MEMERAG, Figure 5); iterates over them.
+    """The error rates of judges by fine-grained label (MEMERAG, Figure 5); can be iterated.
 
-    Sentences of all languages count alike; those without a fine-grained label are left out.
+    All sentences have the same weight, in all languages. Sentences without a fine-grained label are
+    left out.
     """
 
     language: str
     judges: tuple[str, ...]
 
     def to_pandas(self) -> pd.DataFrame:
-        """A frame, a row a fine-grained label and judge."""
+        """Return a DataFrame with one row per fine-grained label and judge."""
         rows = [(*row, row.share) for row in self]
         return frame_of(rows, [*FineError._fields, "share"])
 
@@ -71,11 +72,11 @@ class FineErrors(Rows[FineError]):
             shares = lines.setdefault((row.label, row.fine, row.sentences), [])
             if row.judge in judges:
                 shares.append(f"{100 * row.share:.0f}")
-        where = "all languages" if self.language == MEAN else self.language
+        scope = "all languages" if self.language == MEAN else self.language
         numbers = [f"({self.judges.index(judge) + 1})" for judge in judges]
         legend = ", ".join(f"{number} {name}" for number, name in zip(numbers, judges, strict=True))
         return Table(
-            f"Sentences judged wrong in %, by label and fine-grained label, {where}",
+            f"Sentences judged wrong in %, by label and fine-grained label, {scope}",
             ("label", "sentences", *numbers),
             tuple(
                 (f"{label}: {fine}", str(sentences), *shares)

@@ -1,7 +1,7 @@
-"""Judges under test: what says of a sentence which label it deserves, or how much it deserves one.
+"""Judges under test: they label sentences, or score them.
 
-A judge names labels: a person, an LLM, a function. A score is a number a sentence, and takes a
-threshold to name labels: any :class:`~mirage.features.Feature`, or a function.
+A judge returns labels: a person, an LLM, a function. A score is a number per sentence, and needs a
+threshold to return labels: any :class:`~mirage.features.Feature`, or a function.
 """
 
 from __future__ import annotations
@@ -41,36 +41,34 @@ _UNDECLARED = Facts()
 
 @runtime_checkable
 class SentenceJudge(Protocol):
-    """Anything with a name and this method is a judge of sentences.
+    """The interface of judges of sentences.
 
-    ``label`` gets all sentences at once, so that a model behind a judge can batch them, and
-    returns for each the label it deserves, or ``None`` where the judge gave no valid one, which
-    counts as wrong.
+    ``label`` gets all sentences at once, so that a model can process them in batches. It returns
+    a label for each sentence, or ``None`` without a valid one, which counts as wrong.
     """
 
     @property
     def name(self) -> str:
-        """What tables call the judge; unique among those that are measured together."""
+        """The name of the judge in tables; it must be unique among the judges of an evaluation."""
 
     def label(self, sentences: Sequence[AnswerSentence]) -> Sequence[str | None]:
-        """One label for each sentence, in order."""
+        """Return one label for each sentence, in order."""
 
 
 @dataclass(frozen=True)
 class Score:
     """A number for each sentence, from which a threshold makes labels.
 
-    ``facts.direction`` declares which numbers speak for the positive label: the higher or the
-    lower ones. With any other direction the higher ones are assumed to, and results say so.
+    ``facts.direction`` declares whether higher or lower numbers mean the positive label. With any
+    other direction, higher is assumed to be better, and results contain a note.
 
     Attributes:
-        name: what tables call it.
-        function: the numbers of many sentences; ``None``, NaN or
-            :class:`~mirage.features.NotComputed` where there is none, which counts as wrong.
-        threshold: the number at which the positive label begins; that number itself is positive.
-            It should be known from other data than those it is measured on. ``None``: chosen by
-            cross-validation.
-        facts: direction and range of the numbers, as features declare them.
+        name: The name in tables.
+        function: Returns the numbers of sentences. ``None``, NaN or
+            :class:`~mirage.features.NotComputed` mean no number, which counts as wrong.
+        threshold: The least number with the positive label. It should come from other data than
+            those on which the score is measured. ``None`` chooses it by cross-validation.
+        facts: The direction and range of the numbers, as features declare them.
     """
 
     name: str
@@ -80,14 +78,17 @@ class Score:
 
     def __post_init__(self) -> None:
         if self.threshold is not None and not math.isfinite(self.threshold):
-            raise SettingError(f"score {self.name!r}: threshold {self.threshold} is no number")
+            raise SettingError(
+                f"score {self.name!r}: threshold must be a finite number, got {self.threshold}"
+            )
 
 
 JudgeLike = SentenceJudge | Score | Feature | str | Callable[[AnswerSentence], "str | float | None"]
 """A judge, a score, a feature or its name, or a function of a sentence.
 
 A function that returns floats is a score; one that returns labels is a judge. A function declares
-which of its numbers are the good ones in an attribute ``facts`` (:class:`mirage.features.Facts`).
+whether higher or lower numbers are better in an attribute ``facts``
+(:class:`mirage.features.Facts`).
 """
 
 
@@ -100,44 +101,50 @@ def score(
     """Make a score from a feature or a function.
 
     The score takes its direction from the ``facts`` of the feature or the function: if lower is
-    better, a lower number speaks for the positive label.
+    better, a lower number means the positive label.
 
-    A feature gets each sentence as a response of its own (:func:`as_response`), so that
-    ``support_lexical`` measures how far the cited passages carry it. A sentence for which the
-    feature has no value, such as ``answer_bleu`` without a reference, has no score.
+    A feature gets each sentence as a response that consists of this sentence (:func:`as_response`).
+    So ``support_lexical`` measures the support of the sentence by the passages that it cites. If
+    the feature has no value for a sentence, such as ``answer_bleu`` without a reference, the
+    sentence has no score.
 
     Args:
-        of: a feature, the name of one, or a function of a sentence.
-        threshold: the number at which the positive label begins, in the feature's own units; by
+        of: A feature, its name, or a function of a sentence.
+        threshold: The least number with the positive label, in the units of the feature; by
             default it is chosen by cross-validation.
-        name: what tables call it; by default the feature's or the function's own name.
+        name: The name in tables; by default the name of the feature or the function.
 
     Raises:
-        UnknownNameError: there is no feature of this name.
-        FeatureError: the feature needs an LLM, which a name cannot say; or ``facts`` is not a
+        UnknownNameError: There is no feature with this name.
+        FeatureError: The feature needs an LLM, so its name is not enough; or ``facts`` is not a
             :class:`~mirage.features.Facts`.
+
+    Example:
+        >>> score("support_lexical", threshold=0.5).name
+        'support_lexical'
     """
     if isinstance(of, str):
         of = feature(of)
     if isinstance(of, Feature):
         return Score(name or of.name, partial(_feature_scores, of), threshold, facts(of))
-    each, own_name = of, name or name_of(of)
+    function, score_name = of, name or name_of(of)
     return Score(
-        own_name,
-        lambda sentences: list(map(each, sentences)),
+        score_name,
+        lambda sentences: list(map(function, sentences)),
         threshold,
-        _declared_facts(each, own_name),
+        _declared_facts(function, score_name),
     )
 
 
 def as_response(sentence: AnswerSentence) -> Answered:
-    """A sentence as a response that consists of it alone, citing what the sentence cites.
+    """Return a sentence as a response of its own, with the citations of the sentence.
 
-    One that cites nothing throughout cites every passage of its query: all are to carry it.
+    If a whole response cites nothing, its sentences cite every passage of the query, since any of
+    them may support a sentence.
     """
     cited = tuple(passage.id for passage in sentence.cited)
     marks = "".join(f"[{passage}]" for passage in cited)
-    # Not parsed: a parser might split the sentence, or take part of it for a heading.
+    # Not parsed: a parser might split the sentence, or treat part of it as a heading.
     parsed = ParsedResponse(
         reason="",
         answer=f"{sentence.text} {marks}".strip(),
@@ -152,11 +159,11 @@ def as_response(sentence: AnswerSentence) -> Answered:
 
 @dataclass(frozen=True, eq=False)
 class Reading:
-    """How the numbers of a score are read: which of them speak for the positive label.
+    """The orientation of a score: for each sentence, whether higher or lower numbers are better.
 
     Attributes:
-        facts: direction and range of the numbers.
-        lower: for each sentence, whether a lower number speaks for the positive label.
+        facts: The direction and range of the numbers.
+        lower: For each sentence, whether a lower number means the positive label.
     """
 
     facts: Facts
@@ -164,26 +171,26 @@ class Reading:
 
     @classmethod
     def of(cls, facts: Facts, sentences: Sequence[AnswerSentence]) -> Reading:
-        """Return the reading of a score on these sentences, each in the direction of its language.
+        """Return the orientation of a score on sentences, by the direction in their languages.
 
-        If there is no direction, higher numbers are assumed to speak for the positive label.
+        If there is no direction, higher numbers are assumed to mean the positive label.
         """
         codes = (sentence.query.language for sentence in sentences)
         lower = [facts.higher_is_better(code) is False for code in codes]
         return cls(facts, np.array(lower, dtype=bool))
 
     def turned(self, values: Floats) -> Floats:
-        """Turn the numbers round where lower is better, so that a high one is positive.
+        """Reverse the numbers if lower is better, so that high numbers are positive.
 
-        Numbers stay in their range if it is finite, and change their sign otherwise. Turning twice
-        gives the numbers back.
+        Numbers stay in their range if it is finite, and change their sign otherwise. Reversing
+        twice restores the numbers.
         """
         ends = self.facts.low + self.facts.high
         offset = ends if math.isfinite(self.facts.low) and math.isfinite(self.facts.high) else 0.0
         return np.where(self.lower, offset - values, values)
 
     def select(self, rows: Bools) -> Reading:
-        """Return the reading of some of the sentences."""
+        """Return the orientation for some of the sentences."""
         return Reading(self.facts, self.lower[rows])
 
     @property
@@ -192,7 +199,7 @@ class Reading:
         return bool(self.lower.any() and not self.lower.all())
 
     def note(self, name: str, positive: str) -> str:
-        """Describe the direction for tables; empty if the score declares that higher is better."""
+        """Return a note on the direction; empty if the score declares that higher is better."""
         directions = {self.facts.direction, *self.facts.direction_by_language.values()}
         if self.mixed:
             return f"{name}: its direction depends on the language"
@@ -204,7 +211,7 @@ class Reading:
 
 
 class Opinion(NamedTuple):
-    """What a judge said of each sentence: labels, or scores with the threshold given for them."""
+    """The labels of a judge for sentences, or its scores with their fixed threshold."""
 
     name: str
     labels: tuple[str | None, ...] | None
@@ -214,16 +221,16 @@ class Opinion(NamedTuple):
 
     @property
     def evidence(self) -> Floats | None:
-        """The scores, turned so that a high one speaks for the positive label."""
+        """The scores, oriented so that a high one means the positive label."""
         return None if self.scores is None else self.reading.turned(self.scores)
 
     def note(self, positive: str) -> str:
-        """Describe the direction of the scores; empty if there is nothing to say."""
+        """Return a note on the direction of the scores; empty if none is needed."""
         return "" if self.scores is None else self.reading.note(self.name, positive)
 
 
 def ask(judge: JudgeLike, sentences: Sequence[AnswerSentence]) -> Opinion:
-    """Have a judge label, or score, sentences; errors are those of :func:`evaluate`."""
+    """Have a judge label or score sentences; errors are those of :func:`evaluate`."""
     if isinstance(judge, str | Feature):
         judge = score(judge)
     name, threshold, values = name_of(judge), None, list[object]()
@@ -235,9 +242,10 @@ def ask(judge: JudgeLike, sentences: Sequence[AnswerSentence]) -> Opinion:
         values = [judge(sentence) for sentence in sentences]
     if len(values) != len(sentences):
         raise JudgmentError(
-            f"{name!r} returned {len(values)} values for {len(sentences)} sentences; it has to "
+            f"{name!r} returned {len(values)} values for {len(sentences)} sentences; it must "
             "return one for each"
         )
+    # Only floats make a function a score: a bool or an integer is more likely a mistake.
     some_float = any(isinstance(v, Real) and not isinstance(v, Integral) for v in values)
     if isinstance(judge, Score) or (some_float and not isinstance(judge, SentenceJudge)):
         declared = judge.facts if isinstance(judge, Score) else _declared_facts(judge, name)
@@ -248,26 +256,26 @@ def ask(judge: JudgeLike, sentences: Sequence[AnswerSentence]) -> Opinion:
 
 
 def name_of(judge: JudgeLike) -> str:
-    """What tables call a judge; errors are those of :func:`evaluate`."""
+    """Return the name of a judge in tables; errors are those of :func:`evaluate`."""
     if isinstance(judge, str):
         return feature(judge).name
     if isinstance(judge, Feature | Score | SentenceJudge):
         return judge.name
     if not callable(judge) or isinstance(judge, type):
         raise JudgmentError(
-            f"{judge!r} is no judge: give an object with a name and a label method, a score, a "
+            f"{judge!r} is not a judge: give an object with a name and a label method, a score, a "
             "feature or its name, or a function of a sentence"
         )
     return str(getattr(judge, "__name__", type(judge).__name__))
 
 
 def _declared_facts(function: object, name: str) -> Facts:
-    """Return what a function declares of its numbers, nothing by default."""
+    """Return the facts that a function declares for its numbers; nothing is known by default."""
     declared = getattr(function, "facts", None)
     if declared is None or isinstance(declared, Facts):
         return declared or _UNDECLARED
     raise FeatureError(
-        f"score {name!r} declares {declared!r} as its facts; make it mirage.features.Facts"
+        f"score {name!r} declares {declared!r} as its facts; use a mirage.features.Facts"
     )
 
 
@@ -278,13 +286,13 @@ def _feature_scores(
     reasons = [value.reason for value in values if isinstance(value, NotComputed)]
     if reasons and len(reasons) == len(values):
         raise FeatureError(
-            f"feature {of.name!r} has no value on any of {len(values)} sentences: {reasons[0]}"
+            f"feature {of.name!r} has no value for any of {len(values)} sentences: {reasons[0]}"
         )
     return values
 
 
 def _numbers(values: Sequence[object], name: str, sentences: Sequence[AnswerSentence]) -> Floats:
-    """The scores as numbers, NaN where there is none."""
+    """Return the scores as numbers, NaN without a score."""
     numbers = np.full(len(sentences), np.nan)
     for row, value in enumerate(values):
         if value is None or isinstance(value, NotComputed):
@@ -292,8 +300,8 @@ def _numbers(values: Sequence[object], name: str, sentences: Sequence[AnswerSent
         if not isinstance(value, Real) or math.isinf(value):
             raise JudgmentError(
                 f"{name!r} returned {value!r} for a sentence of query "
-                f"{sentences[row].query.id!r}; a score is a finite number, or None where there is "
-                "none"
+                f"{sentences[row].query.id!r}; a score must be a finite number, or None without "
+                "one"
             )
         numbers[row] = float(value)
     return numbers
@@ -306,7 +314,7 @@ def _labels(
     if wrong is not None:
         raise JudgmentError(
             f"{name!r} returned {values[wrong]!r} for a sentence of query "
-            f"{sentences[wrong].query.id!r}; a label is a text, a score a float; None where "
-            "there is none"
+            f"{sentences[wrong].query.id!r}; a label must be a text, and a score a float; return "
+            "None without one"
         )
-    return tuple(values)  # type: ignore[arg-type]  # each one was looked at
+    return tuple(values)  # type: ignore[arg-type]  # all were checked above

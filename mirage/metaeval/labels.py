@@ -1,8 +1,8 @@
-"""Sentences of responses with the labels that people gave them: what judges are measured against.
+"""Sentences of responses with labels from people, against which judges are measured.
 
 MEMERAG (Cruz Blandón et al. 2025, arXiv 2502.17163) labels every sentence of a response for its
-faithfulness to the passages, coarsely and finely, and for its relevance to the query (section 3).
-A team's own labels come from JSON Lines or a DataFrame, under any names.
+faithfulness to the passages, with coarse and fine-grained labels, and for its relevance to the
+query (section 3). Labels of other projects, with any names, come from JSON Lines or a DataFrame.
 """
 
 from __future__ import annotations
@@ -26,30 +26,39 @@ if TYPE_CHECKING:
 __all__ = ["NO_MAJORITY", "LabelledSentences", "Task"]
 
 Task = Literal["faithfulness", "relevance"]
-"""What MEMERAG's annotators were asked of a sentence."""
+"""The property that MEMERAG's annotators labelled."""
 
 SUPPORTED = "Supported"
 CHALLENGING = "Challenging to determine"
 
 NO_MAJORITY = "no majority"
-"""Why a sentence with several labels is left out where one is needed."""
+"""The reason for leaving out a sentence whose annotators do not agree on one label."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class LabelledSentences:
-    """Sentences with the labels that annotators gave each; in one language or several.
+    """Sentences with the labels that annotators gave to each, in one or several languages.
 
-    Make it from MEMERAG's files (:meth:`memerag`), or from a team's own labels
+    They come from the files of MEMERAG (:meth:`memerag`), or from the user's own labels
     (:meth:`from_jsonl`, :meth:`from_pandas`).
 
     Attributes:
-        sentences: the sentences, in the order of the files.
-        labels: for each sentence its labels, one an annotator.
-        fine: likewise its fine-grained labels; empty where there are none, and a label is the
-            empty text where an annotator gave none.
-        positive: the label that a good score speaks for.
-        undecided: labels that say nothing; no judge is measured on them.
-        source: what to call the sentences in tables.
+        sentences: The sentences, in the order of the files.
+        labels: The labels of each sentence, one per annotator.
+        fine: The fine-grained labels of each sentence; empty if there are none. An annotator
+            without a fine-grained label has the empty text.
+        positive: The label that a good score predicts.
+        undecided: Labels on which no judge is measured.
+        source: The name of the sentences in tables.
+
+    Example:
+        >>> from mirage import Query
+        >>> from mirage.metaeval import AnswerSentence
+        >>> query = Query(id="q", text="Where is Paris?", language="en")
+        >>> sentence = AnswerSentence(query, "Paris is in France.")
+        >>> labelled = LabelledSentences((sentence,), (("Supported", "Supported"),), ((),))
+        >>> labelled.majority().labels
+        (('Supported',),)
     """
 
     sentences: tuple[AnswerSentence, ...]
@@ -63,7 +72,7 @@ class LabelledSentences:
         if not len(self.sentences) == len(self.labels) == len(self.fine):
             raise DatasetError(
                 f"{self.source}: {len(self.sentences)} sentences with {len(self.labels)} labels "
-                f"and {len(self.fine)} fine-grained ones; there has to be one entry a sentence"
+                f"and {len(self.fine)} fine-grained labels; each needs one entry per sentence"
             )
         if not self.sentences:
             raise DatasetError(f"{self.source} has no sentence")
@@ -78,31 +87,32 @@ class LabelledSentences:
         *,
         task: Task = "faithfulness",
     ) -> LabelledSentences:
-        """MEMERAG's files in a folder: ``memerag``, ``memerag_ext`` or the majority vote's.
+        """Read MEMERAG's files in a folder: ``memerag``, ``memerag_ext`` or the majority vote.
 
         The data is for evaluation only, under CC BY-NC 4.0.
 
         Args:
-            folder: holds ``en.jsonl``, ``de.jsonl``, ...
-            languages: which to read; by default every file there.
-            task: which labels to take. Only those of faithfulness have fine-grained ones.
+            folder: The folder with ``en.jsonl``, ``de.jsonl``, ...
+            languages: The languages to read; by default every file in the folder.
+            task: The labels to read. Only faithfulness has fine-grained labels.
 
         Raises:
-            DatasetError: names the file and the line; or the folder has no such file.
-            UnknownNameError: no such language or task.
+            DatasetError: A line is invalid, which the message names, or the folder has no such
+                file.
+            UnknownNameError: A language or the task is unknown.
         """
         if task not in get_args(Task):
             raise UnknownNameError("task of MEMERAG", task, get_args(Task))
-        place = Path(folder)
+        root = Path(folder)
         if languages is None:
-            languages = sorted(path.stem for path in place.glob("*.jsonl"))
+            languages = sorted(path.stem for path in root.glob("*.jsonl"))
         codes = list(languages)
         if not codes:
-            raise DatasetError(f"{place}: there is no file such as en.jsonl")
+            raise DatasetError(f"{root}: there is no file such as en.jsonl")
         sentences: list[AnswerSentence] = []
         labelled: list[memerag.LabelledSentence] = []
         for code in codes:
-            source = memerag.load(place / f"{code}.jsonl", code)
+            source = memerag.load(root / f"{code}.jsonl", code)
             labelled += source.sentences
             sentences += (
                 AnswerSentence(source.dataset[row.query_id], row.text) for row in source.sentences
@@ -112,33 +122,34 @@ class LabelledSentences:
             tuple(row.factuality if task == "faithfulness" else row.relevance for row in labelled),
             tuple(row.fine if task == "faithfulness" else () for row in labelled),
             positive=SUPPORTED if task == "faithfulness" else "Directly answers the question",
-            source=f"{place.name}, {task}",
+            source=f"{root.name}, {task}",
         )
 
     @classmethod
     def from_jsonl(
         cls, path: str | Path, *, language: str | None = None, positive: str = SUPPORTED
     ) -> LabelledSentences:
-        """Labels in JSON Lines, a row a sentence.
+        """Read labels from JSON Lines, with one row per sentence.
 
         Fields of a row:
 
-        - ``query``: the question. ``query_id`` where the same text is asked twice.
-        - ``passages``: texts, or objects ``{"id", "text", "title"}``. Texts get the ids 1, 2, ...
-        - ``sentence``: without its citations; ``citations``: the ids it cites, if it cites any.
-        - ``label``: one label, or a list of one an annotator; null where an annotator gave none.
-          Numbers and truth values are taken as text: ``True`` is the label ``"True"``.
-        - ``fine``: likewise fine-grained labels, if there are any.
-        - ``cluster``: what the query hangs together with, such as a document, if anything.
-        - ``language``: unless given as an argument.
+        - ``query``: The question. ``query_id`` is needed if two queries have the same text.
+        - ``passages``: Texts, or objects ``{"id", "text", "title"}``. Texts get the ids 1, 2, ...
+        - ``sentence``: The sentence without its citations. ``citations``: The ids that it cites, if
+          any.
+        - ``label``: One label, or a list with one label per annotator; null if an annotator gave
+          none. Numbers and truth values become text: ``True`` is the label ``"True"``.
+        - ``fine``: Fine-grained labels in the same form, if there are any.
+        - ``cluster``: The cluster of the query, such as a document, if any.
+        - ``language``: Needed if the argument is not set.
 
         Args:
-            path: the file.
-            language: of all sentences that do not name one.
-            positive: the label that a good score speaks for.
+            path: The path of the file.
+            language: The language of all sentences whose row has none.
+            positive: The label that a good score predicts.
 
         Raises:
-            DatasetError: names the file, the line and the field.
+            DatasetError: A row is invalid; the message names the file, the line and the field.
         """
         rows = read_rows(Path(path))
         return cls(*columns_of(rows, language), positive=positive, source=Path(path).name)
@@ -147,9 +158,9 @@ class LabelledSentences:
     def from_pandas(
         cls, frame: pd.DataFrame, *, language: str | None = None, positive: str = SUPPORTED
     ) -> LabelledSentences:
-        """Labels in a DataFrame with the columns of :meth:`from_jsonl`, a row a sentence.
+        """Read labels from a DataFrame with the columns of :meth:`from_jsonl`.
 
-        Errors name the row, from 0, and the column.
+        Errors name the row, counted from 0, and the column.
         """
         rows = placed(rows_in(frame), "DataFrame")
         return cls(*columns_of(rows, language), positive=positive, source="DataFrame")
@@ -179,9 +190,13 @@ class LabelledSentences:
         return tuple(sorted({label for labels in self.labels for label in labels}))
 
     def counts(self, *, fine: bool = False) -> dict[str, Counter[str]]:
-        """How often each label was given, by language, undecided ones included.
+        """Return the number of times that each label was given, by language.
 
-        With one annotator these are counts of sentences: MEMERAG's Tables 1 and 3.
+        Undecided labels are included. With one annotator these are counts of sentences, as in
+        Tables 1 and 3 of MEMERAG.
+
+        Args:
+            fine: Count fine-grained labels.
         """
         counts: dict[str, Counter[str]] = {code: Counter() for code in self.languages}
         columns = self.fine if fine else self.labels
@@ -192,16 +207,20 @@ class LabelledSentences:
     def select(
         self, *, languages: Iterable[str] | None = None, fine: Iterable[str] | None = None
     ) -> LabelledSentences:
-        """The sentences in these languages, and with one of these fine-grained labels.
+        """Return the sentences in some languages and with some fine-grained labels.
 
-        With several annotators a sentence's fine-grained label is that of :meth:`majority`.
+        With several annotators, the fine-grained label of a sentence is that of :meth:`majority`.
+
+        Args:
+            languages: The languages to select; by default all.
+            fine: The fine-grained labels to select; by default all.
 
         Raises:
-            UnknownNameError: no sentence has such a language or fine-grained label.
+            UnknownNameError: No sentence has such a language or fine-grained label.
         """
-        codes = self._known("language", languages, self.languages)
-        known = sorted({label for label in self._fine_majority if label})
-        labels = self._known("fine-grained label", fine, known)
+        codes = self._check_names("language", languages, self.languages)
+        available = sorted({label for label in self._fine_majority if label})
+        labels = self._check_names("fine-grained label", fine, available)
         return self._rows(
             row
             for row, sentence in enumerate(self.sentences)
@@ -210,26 +229,27 @@ class LabelledSentences:
         )
 
     def merged(self, names: Mapping[str, str], positive: str) -> LabelledSentences:
-        """The same sentences with other names for labels; two of one name become one label.
+        """Return the same sentences with renamed labels; labels with one new name are merged.
 
-        A score has to be measured on two labels, and MEMERAG has three of relevance.
+        A score can only be measured on two labels, but relevance in MEMERAG has three.
 
         Args:
-            names: the new name of each label that gets one.
-            positive: the label, by its new name, that a good score speaks for.
+            names: The new name of each label to rename.
+            positive: The label that a good score predicts, by its new name.
 
         Raises:
-            UnknownNameError: there is no such label.
+            UnknownNameError: There is no such label.
         """
-        self._known("label", names, self.names)
+        self._check_names("label", names, self.names)
         renamed = tuple(tuple(names.get(name, name) for name in labels) for labels in self.labels)
         return replace(self, labels=renamed, positive=positive)
 
     def majority(self) -> LabelledSentences:
-        """One label a sentence: what most of its annotators gave; none where two lead.
+        """Return the sentences with the label of most annotators, or none if there is a tie.
 
-        The fine-grained label is what most of those gave who gave that label; as in MEMERAG's
-        files of the majority vote, but that those break a tie by the first annotator.
+        The fine-grained label is the most frequent one of the annotators who gave that label.
+        MEMERAG's files of the majority vote are the same, except that they break ties by the first
+        annotator.
         """
         labels, fine = (
             tuple((label,) if label else () for label in column)
@@ -238,13 +258,13 @@ class LabelledSentences:
         return replace(self, labels=labels, fine=fine)
 
     def decided(self) -> tuple[LabelledSentences, dict[str, int]]:
-        """The sentences on which a judge can be measured, with one label each; and the others.
+        """Return the sentences with one usable label, and counts of the others by reason.
 
-        Left out, and counted by their reason, are those with an undecided label ("Challenging to
-        determine", as in MEMERAG) and those where no label has a majority.
+        Sentences are left out if their label is undecided ("Challenging to determine", as in
+        MEMERAG), or if no label has a majority.
 
         Raises:
-            DatasetError: no sentence is left.
+            DatasetError: No sentence has a usable label.
         """
         reasons = {
             row: label or NO_MAJORITY
@@ -274,7 +294,7 @@ class LabelledSentences:
     def _rows(self, rows: Iterable[int]) -> LabelledSentences:
         rows = list(rows)
         if not rows:
-            raise DatasetError(f"{self.source}: no sentence is left")
+            raise DatasetError(f"{self.source}: the selection has no sentence; select more")
         return replace(
             self,
             sentences=tuple(self.sentences[row] for row in rows),
@@ -282,18 +302,18 @@ class LabelledSentences:
             fine=tuple(self.fine[row] for row in rows),
         )
 
-    def _known(
-        self, kind: str, names: Iterable[str] | None, known: Iterable[str]
+    def _check_names(
+        self, kind: str, names: Iterable[str] | None, available: Iterable[str]
     ) -> frozenset[str] | None:
         if names is None:
             return None
         names = frozenset(names)
-        for name in sorted(names - {*known}):
-            raise UnknownNameError(f"{kind} of {self.source}", name, known)
+        for name in sorted(names - {*available}):
+            raise UnknownNameError(f"{kind} of {self.source}", name, available)
         return names
 
 
 def _most_common(labels: Iterable[str]) -> str:
-    """The label that occurs most often; empty where none does, or two do."""
+    """Return the most frequent label; empty if there is none, or two are equally frequent."""
     (label, most), (_, next_most) = [*Counter(labels).most_common(2), ("", 0), ("", 0)][:2]
     return label if most > next_most else ""

@@ -1,6 +1,6 @@
-"""An LLM as a judge of sentences, asked in one of MEMERAG's four ways (arXiv 2502.17163).
+"""An LLM as a judge of sentences, with one of MEMERAG's four prompts (arXiv 2502.17163).
 
-What it is asked, and how its answer is read, stands in :mod:`mirage.metaeval.prompts`.
+:mod:`mirage.metaeval.prompts` has the prompts and the parser of responses.
 """
 
 from __future__ import annotations
@@ -23,31 +23,30 @@ _LOG = logger("mirage.metaeval")
 
 
 class LLMSentenceJudge:
-    """Asks an LLM which label a sentence deserves; :func:`~mirage.metaeval.evaluate` takes it.
+    """A judge that asks an LLM for the label of each sentence.
 
-    Where an answer names no label, the LLM is asked again, five times at most, with a reminder of
-    the form; after that the sentence has no label, which counts as wrong (as in MEMERAG).
-    Where a call fails for good, the judge said nothing, and that is no mistake of its own: the
-    others are asked to the end, and then there is an error.
+    If a response has no label, the LLM is asked again up to five times, with a reminder of the
+    format. After that the sentence has no label, which counts as wrong (as in MEMERAG). A failed
+    call is not an error of the judge: the other calls are completed, and then an error is raised.
 
-    It is the same judge in every language, and its prompts are in English. Several ways to ask one
-    LLM are several judges, with the same client, cache and budget.
+    The judge is the same in every language, and its prompts are in English. Several strategies
+    with one LLM are several judges, which share its client, cache and budget.
 
     Args:
-        llm: the LLM. Its cache keeps every answer as it comes: the same judge asked again about
-            the same sentences asks only for what is missing.
-        strategy: ``"zero-shot"`` asks for the label alone; ``"cot"`` for reasoning before it;
-            ``"guidelines"`` tells by which rules people annotate; ``"guidelines+cot"`` does both.
-        task: what to judge: ``"faithfulness"``, with the labels "Supported" and "Not Supported";
-            or ``"relevance"``, with MEMERAG's three labels.
-        name: what tables call the judge; by default the model and the strategy.
-        failed_is_wrong: take a failed call for a label that is wrong, and log how many there are,
-            for an endpoint that will not answer about some sentences, whatever one does: filters
-            of content and refusals.
-        progress: show a progress bar on stderr, if that is a terminal.
+        llm: The LLM. Its cache stores every response at once, so a repeated run only sends missing
+            requests.
+        strategy: The prompt. ``"zero-shot"`` asks for the label alone, ``"cot"`` for reasoning
+            before the label, ``"guidelines"`` includes the rules of the human annotators, and
+            ``"guidelines+cot"`` combines both.
+        task: The property to judge: ``"faithfulness"``, with the labels "Supported" and "Not
+            Supported", or ``"relevance"``, with MEMERAG's three labels.
+        name: The name in tables; by default the model and the strategy.
+        failed_is_wrong: Count a failed call as a wrong label, and log the number of failures. This
+            is for endpoints that refuse some sentences, such as by content filters.
+        progress: Show a progress bar on stderr if that is a terminal.
 
     Raises:
-        UnknownNameError: there is no such strategy or task.
+        UnknownNameError: The strategy or the task is unknown.
     """
 
     def __init__(
@@ -75,16 +74,17 @@ class LLMSentenceJudge:
         return f"LLMSentenceJudge({self.llm!r}, {self.strategy!r}, task={self.task!r})"
 
     def label(self, sentences: Sequence[AnswerSentence]) -> list[str | None]:
-        """One of the task's labels for each sentence, ``None`` where the LLM named none.
+        """Return one of the task's labels for each sentence, or ``None`` if no response has one.
 
-        Sentences that are asked about in the same words are asked about once.
+        Sentences with identical prompts share a request.
 
         Raises:
-            JudgmentError: a call failed (network, refusal, budget); says how many, and the first.
-                All others were made, and their answers are in the cache.
-            LLMError: there is no key for OpenAI.
+            JudgmentError: A call failed (network, refusal, budget). The message has the number of
+                failures and the first reason. All other responses are in the cache.
+            LLMError: There is no key for OpenAI.
         """
         questions = self._questions(sentences)
+        # Identical prompts share a request.
         new = list(dict.fromkeys(questions))
         outcomes = ask_all(self.llm, new, what=self.name, progress=self.progress)
         by_question = dict(zip(new, outcomes, strict=True))
@@ -92,28 +92,31 @@ class LLMSentenceJudge:
         return [by_question[question].value for question in questions]
 
     def estimate(self, sentences: Sequence[AnswerSentence]) -> Estimate:
-        """What :meth:`label` will ask for; nothing is sent."""
+        """Return an estimate of the requests of :meth:`label`; nothing is sent."""
         return estimate(self.llm, dict.fromkeys(self._questions(sentences)))
 
     def _questions(self, sentences: Sequence[AnswerSentence]) -> list[Question[str]]:
         return [label_question(sentence, self.task, self.strategy) for sentence in sentences]
 
     def _report(self, outcomes: Sequence[Outcome[str]]) -> None:
-        """Log what is missing, once; an error where a call failed that is not to count as wrong."""
+        """Log the number of missing labels; raise an error for failures that are not "wrong"."""
         failed = [outcome.failed for outcome in outcomes if outcome.failed]
         invalid = [outcome.invalid for outcome in outcomes if outcome.invalid]
-        of = f"of {len(outcomes)} sentences"
+        total = f"of {len(outcomes)} sentences"
         if failed and not self.failed_is_wrong:
             rest = (
-                "nothing was kept, as the LLM has no cache"
+                "no response was stored, because the LLM has no cache"
                 if self.llm.cache is None
-                else "what was answered is in the cache; ask again for the rest"
+                else "the other responses are in the cache; run again for the rest"
             )
             raise JudgmentError(
-                f"judge {self.name!r} was not answered about {len(failed)} {of}, the first: "
+                f"judge {self.name!r} was not answered about {len(failed)} {total}, the first: "
                 f"{failed[0]}; {rest}"
             )
-        for lost, what in ((failed, "was not answered about"), (invalid, "gave no label to")):
-            if lost:
-                words = "judge %r %s %d %s, which counts as wrong; the first: %s"
-                _LOG.warning(words, self.name, what, len(lost), of, lost[0])
+        for reasons, problem in (
+            (failed, "was not answered about"),
+            (invalid, "gave no label to"),
+        ):
+            if reasons:
+                template = "judge %r %s %d %s, which counts as wrong; the first: %s"
+                _LOG.warning(template, self.name, problem, len(reasons), total, reasons[0])

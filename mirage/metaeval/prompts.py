@@ -1,11 +1,10 @@
-"""What a judge of one sentence is asked, and how its label is read.
+"""Prompts of the judge of sentences, and the parser of its labels.
 
-The four ways to ask are those of MEMERAG (Cruz Blandón et al. 2025, arXiv 2502.17163):
-the bare question, with reasoning before the label (chain of thought), with the guidelines by which
-people annotated, and with both. The wording is our own. The tags around the reasoning and the
-label, ``<rationale>`` and ``<answer>``, are those of the paper's prompts. What comes from elsewhere
-(question, passages, sentence) stands between marks that it cannot end, with the instructions around
-it.
+The four strategies are those of MEMERAG (Cruz Blandón et al. 2025, arXiv 2502.17163): the bare
+question, with reasoning before the label (chain of thought), with the guidelines of the human
+annotators, and with both. The wording is our own. The tags around the reasoning and the label,
+``<rationale>`` and ``<answer>``, are those of the paper's prompts. Texts of others (question,
+passages, sentence) are enclosed in marks that they cannot close, between the instructions.
 """
 
 from __future__ import annotations
@@ -25,10 +24,10 @@ from mirage.models import Passage
 __all__ = ["LABELS", "STRATEGIES", "Strategy", "label_form", "label_question", "read_label"]
 
 Strategy = Literal["zero-shot", "cot", "guidelines", "guidelines+cot"]
-"""How a judge of sentences is asked."""
+"""The name of a prompt."""
 
 STRATEGIES: tuple[Strategy, ...] = get_args(Strategy)
-"""MEMERAG's four ways to ask a judge, from the shortest to the longest."""
+"""MEMERAG's four prompts, from the shortest to the longest."""
 
 LABELS: dict[Task, tuple[str, ...]] = {
     "faithfulness": ("Supported", "Not Supported"),
@@ -38,13 +37,13 @@ LABELS: dict[Task, tuple[str, ...]] = {
         "Unrelated to the question",
     ),
 }
-"""The labels that a judge may give, by what it judges; "Challenging to determine" is left out."""
+"""The labels that a judge may give for each task, without "Challenging to determine"."""
 
 
-# What is asked ------------------------------------------------------------------------------------
+# Prompts ------------------------------------------------------------------------------------------
 
 
-# What a judge is told of its task, and the guidelines that some strategies add.
+# The task description of a judge, and the guidelines that some strategies add.
 _WORDING: dict[Task, tuple[str, str]] = {
     "faithfulness": (
         """\
@@ -102,17 +101,17 @@ _RATIONALE_FORM = (
 
 
 def label_question(sentence: AnswerSentence, task: Task, strategy: Strategy) -> Question[str]:
-    """The question which label a sentence deserves.
+    """Return the prompt that asks for the label of a sentence.
 
-    For faithfulness a judge is shown the question, the passages that should carry the sentence
-    (:attr:`~mirage.metaeval.AnswerSentence.cited`) and the sentence; for relevance, which no
-    passage decides, the question and the sentence.
+    For faithfulness, it contains the question, the passages that should support the sentence
+    (:attr:`~mirage.metaeval.AnswerSentence.cited`) and the sentence. For relevance, it contains the
+    question and the sentence, because passages do not matter.
     """
     passages = sentence.cited if task == "faithfulness" else ()
     wording, guidelines = _WORDING[task]
     language = _LANGUAGE.format(language=Language.of(sentence.query.language).name)
     parts = (wording, guidelines, language) if "guidelines" in strategy else (wording, language)
-    # A judge that is shown no passage, because the sentence cites none, is told so.
+    # The count tells the judge that a sentence without citations comes without passages.
     count = f" (passages: {len(passages)})" if task == "faithfulness" else ""
     return Question(
         task="\n\n".join(parts),
@@ -120,7 +119,7 @@ def label_question(sentence: AnswerSentence, task: Task, strategy: Strategy) -> 
         form=label_form(task, strategy),
         material=(
             ("question", sentence.query.text),
-            *((f"passage-{n}", _described(p)) for n, p in enumerate(passages, 1)),
+            *((f"passage-{n}", _passage_text(p)) for n, p in enumerate(passages, 1)),
             ("sentence", sentence.text),
         ),
     )
@@ -128,9 +127,9 @@ def label_question(sentence: AnswerSentence, task: Task, strategy: Strategy) -> 
 
 @cache
 def label_form(task: Task, strategy: Strategy) -> Form[str]:
-    """How a judge of sentences is to answer."""
-    *others, last = (f'"{label}"' for label in LABELS[task])
-    labels = f"{', '.join(others)} or {last}"
+    """Return the response format of a judge of sentences."""
+    *first_labels, last = (f'"{label}"' for label in LABELS[task])
+    labels = f"{', '.join(first_labels)} or {last}"
     return Form(
         text=(_RATIONALE_FORM if "cot" in strategy else _ANSWER_FORM).format(labels=labels),
         reminder="Keep any reasoning short. Your output has to end with the label between the tags "
@@ -141,66 +140,69 @@ def label_form(task: Task, strategy: Strategy) -> Form[str]:
     )
 
 
-def _described(passage: Passage) -> str:
+def _passage_text(passage: Passage) -> str:
     return f"title: {passage.title}\n{passage.text}" if passage.title else passage.text
 
 
-# How it is read -----------------------------------------------------------------------------------
+# Parsing ------------------------------------------------------------------------------------------
 
-# Possessive throughout: sentences, passages and outputs are of any length, and of anybody's making.
+# All quantifiers are possessive, to rule out slow backtracking on long or malicious texts.
 _TAG = re.compile(r"<(\s*+/?+\s*+(?:answer|rationale)\s*+)>", re.IGNORECASE)
 _REASONING = re.compile(r"<\s*+rationale\s*+>", re.IGNORECASE)
-_REASONED = re.compile(r"<\s*+/\s*+rationale\s*+>", re.IGNORECASE)
+_REASONING_END = re.compile(r"<\s*+/\s*+rationale\s*+>", re.IGNORECASE)
 _ANSWER = re.compile(
     r"<\s*+answer\s*+> ([^<>]*+) (?: <\s*+/\s*+answer\s*+> | \Z )", re.IGNORECASE | re.VERBOSE
 )
 _OPENING = re.compile(r"\s*+(?:```\w*+)?+[\s*_`#]*+<\s*+answer\s*+>", re.IGNORECASE)
-_AROUND = re.compile(r"[\s*_`'\"“”„«».:-]+")  # what may stand about a label or between its words
+_AROUND = re.compile(r"[\s*_`'\"“”„«».:-]+")  # may surround a label, or separate its words
 
 
 _TAGS: Break = (_TAG, r"[\1]")
 
 
 def _bare(labels: Collection[str]) -> Break:
-    """Breaks labels that stand alone on a line, which need no tags."""
-    named = {_plain(label) for label in labels}
+    """Return a break for labels that are alone on a line, as these are valid without tags."""
+    label_keys = {_normalize(label) for label in labels}
 
-    def broken(line: re.Match[str]) -> str:
-        return f"({line[0].strip()})" if _plain(line[0]) in named else line[0]
+    def bracket(line: re.Match[str]) -> str:
+        return f"({line[0].strip()})" if _normalize(line[0]) in label_keys else line[0]
 
-    return re.compile(r"[^\n]+"), broken
+    return re.compile(r"[^\n]+"), bracket
 
 
 def read_label(text: str, labels: Collection[str]) -> str | None:
-    """The label that a judge's output gives, ``None`` where it gives none.
+    """Return the label in a judge's response, or ``None`` if there is none.
 
-    It stands between ``<answer>`` tags, of which the last may be missing, in any case, bold or in
-    quotes. The output ends with it, as :func:`mirage.llm.questions.final_verdict` has it:
-    alone on a line, behind whole sentences or behind a word such as "Verdict:". Or it opens with
-    it, and names no other. In the midst of other words it may be what somebody else said, and is
-    none. What stands in ``<rationale>`` tags is not looked at. An output that is a label on one
-    line and nothing else needs no tags.
+    The label is between ``<answer>`` tags, of which the last may be missing. Its case does not
+    matter, and it may be bold or in quotes. The response must end with it, as defined by
+    :func:`mirage.llm.questions.final_verdict`: alone on a line, after whole sentences, or after a
+    word such as "Verdict:". Or the response begins with it and has no other label. A label among
+    other words is ignored, since it may be a quote. Text in ``<rationale>`` tags is ignored. A
+    response that consists of a label on one line needs no tags.
     """
-    known = {_plain(label): label for label in labels}
-    own = _without_rationale(text)
-    if not _TAG.search(own):
-        # `_bare` breaks the labels in the material line by line, so one that goes on over the next
+    labels_by_key = {_normalize(label): label for label in labels}
+    answer_part = _without_rationale(text)
+    if not _TAG.search(answer_part):
+        # `_bare` breaks the labels in the material line by line, so a label followed by another
         # line may be a quote.
-        lines = [line for line in map(_plain, own.splitlines()) if line]
-        return known.get(lines[0]) if len(lines) == 1 else None
-    bracketed = _ANSWER.sub(lambda answer: f"[[{_plain(answer[1])}]]", harmless(own, [BRACKETS]))
-    last = final_verdict(bracketed, known)
+        lines = [line for line in map(_normalize, answer_part.splitlines()) if line]
+        return labels_by_key.get(lines[0]) if len(lines) == 1 else None
+    # Break brackets in the response first, so that only tags become [[label]].
+    bracketed = _ANSWER.sub(
+        lambda answer: f"[[{_normalize(answer[1])}]]", harmless(answer_part, [BRACKETS])
+    )
+    last = final_verdict(bracketed, labels_by_key)
     if last is not None:
-        return known[last]
-    named = {_plain(answer) for answer in _ANSWER.findall(own)}
-    return known.get(named.pop()) if len(named) == 1 and _OPENING.match(own) else None
+        return labels_by_key[last]
+    keys = {_normalize(answer) for answer in _ANSWER.findall(answer_part)}
+    return labels_by_key.get(keys.pop()) if len(keys) == 1 and _OPENING.match(answer_part) else None
 
 
 def _without_rationale(text: str) -> str:
-    """What stands behind the reasoning, or before it where nothing stands behind it."""
-    behind = _REASONED.split(text)[-1]
-    return behind if behind.strip() else _REASONING.split(text)[0]
+    """Return the text after the reasoning, or the text before it if there is none after it."""
+    after = _REASONING_END.split(text)[-1]
+    return after if after.strip() else _REASONING.split(text)[0]
 
 
-def _plain(label: str) -> str:
+def _normalize(label: str) -> str:
     return _AROUND.sub(" ", label).strip().casefold()

@@ -1,4 +1,4 @@
-"""What comes of measuring judges: figures by judge and language, and what follows from them."""
+"""Results of measuring judges: figures by judge and language, and comparisons."""
 
 from __future__ import annotations
 
@@ -25,26 +25,29 @@ if TYPE_CHECKING:
 __all__ = ["JudgeFigures", "JudgeResult", "MetaEvaluation", "ThresholdSource"]
 
 ThresholdSource = Literal["given", "cross-validation"]
-"""Where the threshold of a score comes from."""
+"""The origin of a score's threshold."""
 
-LANGUAGES_SHOWN = 9  # side by side in one table
+LANGUAGES_SHOWN = 9  # columns of languages in one table
 
 
 class JudgeFigures(NamedTuple):
-    """How well one judge agrees with people in one language, or in the mean of all.
+    """The agreement of one judge with people in one language, or on the mean of all languages.
 
     Attributes:
-        sentences: on which it was measured.
-        queries: to which these are responses.
-        balanced_accuracy: mean over labels of the recall; the mean of the languages' where the
-            language is :data:`MEAN`.
-        standard_error: of the balanced accuracy, with queries as clusters; NaN with one query.
-        interval: interval of the balanced accuracy, lower and upper, from draws of
-            queries within each language; NaN with fewer than 14 queries in one.
-        recall: of each label; the mean of the languages that have it.
-        invalid: sentences to which the judge gave no label, or none of these; they count as wrong.
-        roc_auc: area under the ROC curve of a score, in the score's direction, over the sentences
-            that have one; the mean of the languages'. NaN for a judge that names labels.
+        judge: The name of the judge.
+        language: The language code, or :data:`MEAN`. Figures of the mean are means of languages.
+        sentences: The number of sentences.
+        queries: The number of queries that these sentences answer.
+        balanced_accuracy: The mean of the recalls of the labels.
+        standard_error: The standard error of the balanced accuracy, with queries as clusters; NaN
+            with one query.
+        interval: The bootstrap interval of the balanced accuracy, as its two ends. Queries are
+            resampled within each language. NaN if a language has fewer than 14 queries.
+        recall: The recall of each label; its mean is over the languages that have the label.
+        invalid: The number of sentences to which the judge gave no valid label; these count as
+            wrong.
+        roc_auc: The area under the ROC curve of a score, in the score's direction, over the
+            sentences that have a score. NaN for a judge that returns labels.
     """
 
     judge: str
@@ -61,16 +64,17 @@ class JudgeFigures(NamedTuple):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class JudgeResult:
-    """One judge: ``result["de"]`` and ``result["mean"]`` are its figures.
+    """The result of one judge; ``result["de"]`` and ``result["mean"]`` are its figures.
 
     Attributes:
-        name: of the judge.
-        figures: by language, and of their mean.
-        labels: the label that it gave each sentence, ``None`` where there is none.
-        scores: the scores behind the labels; ``None`` for a judge that names labels.
-        thresholds: the threshold that each sentence's score was held against.
-        threshold_source: where the thresholds come from; ``None`` for a judge that names labels.
-        reading: which scores speak for the positive label.
+        name: The name of the judge.
+        figures: The figures by language, and those of the mean.
+        labels: The label that the judge gave each sentence, or ``None``.
+        scores: The scores behind the labels; ``None`` for a judge that returns labels.
+        thresholds: The threshold that was applied to each sentence's score.
+        threshold_source: The origin of the thresholds; ``None`` for a judge that returns labels.
+        reading: The orientation of the scores: which of them mean the positive label.
+        truth: The sentences and their labels.
     """
 
     name: str
@@ -93,7 +97,7 @@ class JudgeResult:
 
     @property
     def threshold(self) -> str:
-        """The threshold in words, and how it was chosen; empty for a judge that names labels."""
+        """A text with the threshold and its origin; empty for a judge that returns labels."""
         if self.thresholds is None:
             return ""
         low, high = float(self.thresholds.min()), float(self.thresholds.max())
@@ -104,21 +108,21 @@ class JudgeResult:
 
     @property
     def direction(self) -> str:
-        """Which scores speak for the positive label, in words.
+        """A note on the scores that mean the positive label.
 
-        Empty if the judge declares that higher scores do, or if it names labels.
+        It is empty if the judge declares that higher scores do, or if the judge returns labels.
         """
         if self.scores is None:
             return ""
         return self.reading.note(self.name, self.truth.labelled.positive)
 
     def agreement(self, task: str = "faithfulness", source: str = "") -> tuple[HumanAgreement, ...]:
-        """The balanced accuracies as records, one a language: what a leaderboard can carry.
+        """Return the balanced accuracies as records, one per language, for leaderboards.
 
         Args:
-            task: what the labels say.
-            source: who measured, on what, and how the judge was asked; by default the name of the
-                labels.
+            task: The property that the labels describe.
+            source: A description of who measured, the data, and the prompt of the judge; by
+                default the name of the labels.
         """
         return tuple(
             HumanAgreement(
@@ -127,7 +131,7 @@ class JudgeResult:
                 task=task,
                 balanced_accuracy=round(row.balanced_accuracy, 4),
                 roc_auc=None if np.isnan(row.roc_auc) else round(row.roc_auc, 4),
-                interval=_known(row.interval),
+                interval=_rounded(row.interval),
                 sentences=row.sentences,
                 source=source or self.truth.labelled.source,
             )
@@ -136,22 +140,25 @@ class JudgeResult:
         )
 
     def best_threshold(self, language: str = MEAN) -> cl.Threshold:
-        """The threshold that suits the labels of a language, or of all together, best.
+        """Return the threshold with the best balanced accuracy in a language, or in all together.
 
-        Its balanced accuracy is in-sample: it flatters the score, and is no measure of it. The
-        threshold is of use for other data.
+        Its balanced accuracy is in-sample and therefore optimistic. Use the threshold on other
+        data.
+
+        Args:
+            language: The language; by default all.
 
         Raises:
-            JudgmentError: the judge names labels and has no scores, or its direction depends on
+            JudgmentError: The judge returns labels instead of scores, or its direction depends on
                 the language and ``language`` is the mean of several.
-            UnknownNameError: there is no sentence in this language.
+            UnknownNameError: There is no sentence in this language.
         """
-        rows, evidence, positive = self._scored(language)
+        rows, evidence, positive = self._evidence(language)
         reading = self.reading.select(rows)
         if reading.mixed:
             raise JudgmentError(
                 f"score {self.name!r} is better when lower in one language and when higher in "
-                "another, so that no threshold suits both; ask for one language"
+                "another, so no threshold suits both; select one language"
             )
         weights = cl.sentence_weights(self.truth.language[rows], self.truth.label[rows])
         best = cl.best_threshold(evidence, positive, weights)
@@ -159,23 +166,23 @@ class JudgeResult:
         return best._replace(value=float(value))
 
     def calibration(self, language: str = MEAN, *, bins: int = 10) -> cl.Calibration:
-        """Measure how far the scores are probabilities of the positive label.
+        """Measure the calibration of the scores as probabilities of the positive label.
 
-        All sentences weigh the same. A score that is better when lower counts as the probability
-        of the other label.
+        All sentences have the same weight. A score that is better when lower is treated as the
+        probability of the other label.
 
         Args:
-            language: of the sentences; by default all.
-            bins: of the same width, as :func:`mirage.statistics.calibration` has them.
+            language: The language of the sentences; by default all.
+            bins: The number of bins of equal width, as for :func:`mirage.statistics.calibration`.
 
         Raises:
-            JudgmentError: the judge names labels and has no scores, or one lies outside [0, 1].
-            UnknownNameError: there is no sentence in this language.
+            JudgmentError: The judge returns labels instead of scores, or a score is outside [0, 1].
+            UnknownNameError: There is no sentence in this language.
         """
-        _, evidence, positive = self._scored(language)
+        _, evidence, positive = self._evidence(language)
         return cl.calibration(evidence, positive, bins=bins)
 
-    def _scored(self, language: str) -> tuple[Bools, Floats, Bools]:
+    def _evidence(self, language: str) -> tuple[Bools, Floats, Bools]:
         if self.scores is None:
             raise JudgmentError(f"judge {self.name!r} names labels; it has no scores")
         rows, evidence = self.truth.rows(language), self.reading.turned(self.scores)
@@ -184,17 +191,17 @@ class JudgeResult:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class MetaEvaluation:
-    """How well judges agree with people; ``result["name"]`` is one of them.
+    """The agreement of judges with people; ``result["name"]`` is the result of one judge.
 
-    Prints as a table of at most 80 columns.
+    It prints as a table of at most 80 columns.
 
     Attributes:
-        judges: in the order in which they were given.
-        truth: the sentences and their labels.
-        right: whether each judge gave a sentence its label, ``(sentences, judges)``.
-        draws: bootstrap draws of the balanced accuracies, by language and of their mean,
-            ``(draws, judges)``.
-        level: of the intervals.
+        judges: The results, in the order of the input.
+        truth: The sentences and their labels.
+        right: Whether each judge gave a sentence its label, ``(sentences, judges)``.
+        draws: Bootstrap draws of the balanced accuracies, ``(draws, judges)``, by language and for
+            the mean.
+        level: The confidence level of the intervals.
     """
 
     judges: tuple[JudgeResult, ...]
@@ -228,7 +235,7 @@ class MetaEvaluation:
 
     @property
     def left_out(self) -> Mapping[str, int]:
-        """How many sentences no judge was measured on, by the reason."""
+        """The number of sentences on which no judge was measured, by reason."""
         return self.truth.left_out
 
     def compare(
@@ -239,68 +246,71 @@ class MetaEvaluation:
         unit: Unit = "query",
         seed: int = 0,
     ) -> Comparisons:
-        """Whether the differences between judges could be chance: every two of them.
+        """Test every two judges for a difference in balanced accuracy.
 
-        A paired permutation test (as in MEMERAG, appendix D) of the difference of the balanced
-        accuracies. Under the null hypothesis what two judges said of a unit may be swapped: they
-        are alike, not only equally good. Where two judges give labels in very different shares the
-        test is the more cautious, and may not see what the interval of the difference shows.
+        It is a paired permutation test, as in MEMERAG, appendix D. Under the null hypothesis the
+        two judges' labels of a unit may be swapped, so the judges are alike, not only equally
+        good. If two judges give labels in very different proportions, the test is conservative, and
+        may miss a difference that its interval shows.
 
         Args:
-            language: in which to compare; by default in the mean of all.
-            permutations: ways to swap that are drawn; all are gone through where there are fewer.
-            unit: ``"sentence"`` swaps sentences one by one, as if a judge's errors on sentences of
-                one response had nothing to do with each other. By default all sentences of a
-                query are swapped together, which holds where they have.
-            seed: of the draws.
+            language: The language; by default the mean of all languages.
+            permutations: The number of random permutations to draw; if no more than that exist,
+                all are used.
+            unit: ``"query"`` swaps all sentences of a query together. ``"sentence"`` swaps single
+                sentences, as if errors on sentences of one response were independent.
+            seed: Random seed.
 
         Raises:
-            JudgmentError: there is one judge only.
-            SettingError: ``permutations`` is below 1, or there is no such unit.
-            UnknownNameError: there is no sentence in this language.
+            JudgmentError: There is only one judge.
+            SettingError: ``permutations`` is below 1, or ``unit`` is unknown.
+            UnknownNameError: There is no sentence in this language.
         """
         if len(self) < 2:
-            raise JudgmentError("a comparison takes two judges or more")
+            raise JudgmentError("a comparison needs at least two judges")
         if unit not in get_args(Unit):
-            raise SettingError(f"what is swapped is a query or a sentence, not a {unit!r}")
-        self.truth.rows(language)  # an unknown language is an error that names the known ones
+            raise SettingError(f"unit must be 'query' or 'sentence', got {unit!r}")
+        self.truth.rows(language)  # raises an error for an unknown language
         none = Comparisons((), language, self.level, permutations, unit)
         return compare(none, self.truth, self.names, self.right, self.draws[language], seed)
 
     def errors(self, language: str = MEAN) -> FineErrors:
-        """How often each judge is wrong, by fine-grained label; by default in all languages.
+        """Return the error rates of each judge by fine-grained label.
+
+        Args:
+            language: The language; by default all.
 
         Raises:
-            UnknownNameError: there is no sentence in this language.
+            UnknownNameError: There is no sentence in this language.
         """
         return fine_errors(self.truth, self.names, self.right, language)
 
     def to_pandas(self) -> pd.DataFrame:
-        """A frame: a row a judge and language, and one of the mean."""
+        """Return a DataFrame with one row per judge and language, and one for each mean."""
         rows = []
         for result in self.judges:
             for row in result.figures.values():
-                plain = row._asdict()
-                lower, upper = plain.pop("interval")
-                recall = {f"recall {name}": share for name, share in plain.pop("recall").items()}
+                fields = row._asdict()
+                lower, upper = fields.pop("interval")
+                recall = {f"recall {name}": share for name, share in fields.pop("recall").items()}
                 ends = {"lower": lower, "upper": upper}
-                rows.append({**plain, **ends, **recall, "threshold": result.threshold_source})
+                rows.append({**fields, **ends, **recall, "threshold": result.threshold_source})
         return frame_of(rows)
 
     def __str__(self) -> str:
-        """The means with their errors, then the balanced accuracy in each language."""
+        """Return the means with their errors, and then the balanced accuracy in each language."""
         title = f"Balanced accuracy in % on {self.truth.labelled.source}"
         header = ("judge", MEAN, "s.e.", f"{100 * self.level:g} % interval", "ROC AUC", "invalid")
         means = self._table(title, header, [_cells(result[MEAN]) for result in self.judges])
         tables = [replace(means, notes=tuple(self._notes())).filled()]
         codes = self.truth.languages if len(self.truth.languages) > 1 else ()
         for start in range(0, len(codes), LANGUAGES_SHOWN):
-            some = codes[start : start + LANGUAGES_SHOWN]
+            shown_codes = codes[start : start + LANGUAGES_SHOWN]
             rows = [
-                tuple(f"{100 * result[code].balanced_accuracy:.1f}" for code in some)
+                tuple(f"{100 * result[code].balanced_accuracy:.1f}" for code in shown_codes)
                 for result in self.judges
             ]
-            tables.append(self._table("By language", ("judge", *some), rows))
+            tables.append(self._table("By language", ("judge", *shown_codes), rows))
         return "\n\n".join(map(to_text, tables))
 
     def _table(self, title: str, header: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> Table:
@@ -323,7 +333,7 @@ class MetaEvaluation:
                 yield result.direction
 
 
-def _known(interval: Interval) -> tuple[float, float] | None:
+def _rounded(interval: Interval) -> tuple[float, float] | None:
     lower, upper = (round(end, 4) for end in interval)
     return None if np.isnan(lower) else (lower, upper)
 

@@ -1,4 +1,4 @@
-"""Sentences of responses, as judges get them, and from rows of a team's own labels."""
+"""Sentences of responses: from runs, or from files of sentences to label."""
 
 from __future__ import annotations
 
@@ -21,13 +21,19 @@ __all__ = ["AnswerSentence", "columns_of", "read_sentences", "sentences_of", "wr
 
 
 class AnswerSentence(NamedTuple):
-    """One sentence of a response, as a judge gets it: without the labels that people gave it.
+    """One sentence of a response, as a judge gets it: without labels.
 
     Attributes:
-        query: the query that the response answers, with its passages.
-        text: the sentence, without its citations.
-        citations: ids of the passages that it cites, ``None`` where the response cites none
-            throughout, so that all passages of the query may carry it.
+        query: The query that the response answers, with its passages.
+        text: The sentence, without its citations.
+        citations: The ids of the passages that the sentence cites. ``None`` if the whole response
+            cites nothing, so that any passage of the query may support the sentence.
+
+    Example:
+        >>> passages = (Passage(id="1", text="Paris is in France."), Passage(id="2", text="Tea"))
+        >>> query = Query(id="q", text="Where is Paris?", language="en", passages=passages)
+        >>> [passage.id for passage in AnswerSentence(query, "In France.", ("1",)).cited]
+        ['1']
     """
 
     query: Query
@@ -36,17 +42,25 @@ class AnswerSentence(NamedTuple):
 
     @property
     def cited(self) -> tuple[Passage, ...]:
-        """The passages that should carry the sentence: those it cites, or all of the query's."""
+        """The passages that should support the sentence: those it cites, or all of the query's."""
         if self.citations is None:
             return self.query.passages
         return tuple(self.query[passage] for passage in self.citations)
 
 
 def sentences_of(dataset: MirageDataset, run: Run) -> tuple[AnswerSentence, ...]:
-    """The sentences of all answers of a run, as :func:`mirage.text.parse` splits them.
+    """Return the sentences of all answers of a run, as :func:`mirage.text.parse` splits them.
 
     Raises:
-        UnknownNameError: the run answers a query that the dataset does not have.
+        UnknownNameError: The run answers a query that the dataset does not have.
+
+    Example:
+        >>> from mirage import MirageDataset, Query, Response, Run
+        >>> dataset = MirageDataset([Query(id="q", text="Where is Paris?", language="en")])
+        >>> responses = (Response(query_id="q", text="In France. It is old."),)
+        >>> run = Run(model="m", language="en", responses=responses)
+        >>> [sentence.text for sentence in sentences_of(dataset, run)]
+        ['In France.', 'It is old.']
     """
     sentences = []
     for response in run:
@@ -60,35 +74,35 @@ def sentences_of(dataset: MirageDataset, run: Run) -> tuple[AnswerSentence, ...]
 
 
 def read_sentences(path: str | Path, *, language: str | None = None) -> tuple[AnswerSentence, ...]:
-    """Sentences in JSON Lines, with the fields of :meth:`LabelledSentences.from_jsonl` but labels.
+    """Read sentences from JSON Lines with the fields of :meth:`LabelledSentences.from_jsonl`.
 
-    A label that stands there is not looked at.
+    Labels are ignored.
 
     Args:
-        path: the file.
-        language: of all sentences that do not name one.
+        path: The path of the file.
+        language: The language of all sentences whose row has none.
 
     Raises:
-        DatasetError: names the file, the line and the field.
+        DatasetError: A row is invalid; the message names the file, the line and the field.
     """
     default, texts = _default(language), dict[tuple[str, str], str]()
     return tuple(
-        _sentence(validated(_Row, {**default, **fields}, where), where, texts)
-        for where, fields in read_rows(Path(path))
+        _sentence(validated(_Row, {**default, **fields}, location), location, texts)
+        for location, fields in read_rows(Path(path))
     )
 
 
 def write_sentences(sentences: Iterable[AnswerSentence], path: str | Path) -> None:
-    """Write sentences for people to label, as :func:`read_sentences` reads them.
+    """Write sentences for people to label, in the format that :func:`read_sentences` reads.
 
-    Each has a ``label`` that is null. What is known of the query's truth is not written.
+    Each row has a ``label`` that is null. The ground truth of the query is not written.
 
     Args:
-        sentences: to be labelled.
-        path: the file; an older one is replaced.
+        sentences: The sentences to label.
+        path: The path of the file; an existing file is replaced.
 
     Raises:
-        DatasetError: the file cannot be written.
+        DatasetError: The file cannot be written.
     """
     with replace_file(Path(path)) as file:
         for sentence in sentences:
@@ -97,7 +111,9 @@ def write_sentences(sentences: Iterable[AnswerSentence], path: str | Path) -> No
                 "query_id": query.id,
                 "query": query.text,
                 "language": query.language,
-                "passages": [one.model_dump(exclude_defaults=True) for one in query.passages],
+                "passages": [
+                    passage.model_dump(exclude_defaults=True) for passage in query.passages
+                ],
                 "sentence": sentence.text,
                 "label": None,
             }
@@ -106,23 +122,23 @@ def write_sentences(sentences: Iterable[AnswerSentence], path: str | Path) -> No
             file.write(json.dumps(row, ensure_ascii=False).encode() + b"\n")
 
 
-_Texts = tuple[tuple[str, ...], ...]  # for each sentence one an annotator
+_Texts = tuple[tuple[str, ...], ...]  # for each sentence, one text per annotator
 
 
 def columns_of(
     rows: Iterable[tuple[str, Mapping[str, Any]]], language: str | None
 ) -> tuple[tuple[AnswerSentence, ...], _Texts, _Texts]:
-    """Sentences, labels and fine-grained labels of :meth:`LabelledSentences.from_jsonl`'s rows.
+    """Return sentences, labels and fine-grained labels from rows of a file or a DataFrame.
 
     Raises:
-        DatasetError: names the place of the row, and the field that is wrong.
+        DatasetError: A row is invalid; the message names its location and the field.
     """
     default = _default(language)
     sentences, labels, fine = [], [], []
     texts: dict[tuple[str, str], str] = {}
-    for where, fields in rows:
-        row = validated(_LabelledRow, {**default, **fields}, where)
-        sentences.append(_sentence(row, where, texts))
+    for location, fields in rows:
+        row = validated(_LabelledRow, {**default, **fields}, location)
+        sentences.append(_sentence(row, location, texts))
         annotators = [i for i, label in enumerate(row.label) if label]
         labels.append(tuple(row.label[i] for i in annotators))
         fine.append(tuple(row.fine[i] for i in annotators) if any(row.fine) else ())
@@ -133,14 +149,14 @@ def _default(language: str | None) -> dict[str, str]:
     return {} if language is None else {"language": language}
 
 
-def _sentence(row: _Row, where: str, texts: dict[tuple[str, str], str]) -> AnswerSentence:
-    """The sentence of a row; ``texts`` are those of the queries before, and has this one after."""
+def _sentence(row: _Row, location: str, texts: dict[tuple[str, str], str]) -> AnswerSentence:
+    """Return the sentence of a row, and add the text of its query to ``texts``."""
     names = {"id": row.query_id or row.query, "language": row.language, "text": row.query}
     names |= {"cluster": row.cluster} if row.cluster else {}
-    query = validated(Query, {**names, "passages": row.passages}, where)
+    query = validated(Query, {**names, "passages": row.passages}, location)
     if texts.setdefault((query.language, query.id), query.text) != query.text:
         raise DatasetError(
-            f"{where}: query {query.id!r} has another text than before; ids are unique"
+            f"{location}: query {query.id!r} has another text in an earlier row; ids must be unique"
         )
     return AnswerSentence(query, row.sentence, row.citations)
 
@@ -155,7 +171,7 @@ def _as_passages(value: object) -> object:
 
 
 def _as_labels(value: object) -> object:
-    """One label an annotator, as texts; an annotator without a label has the empty text."""
+    """Return one label per annotator as text; an annotator without a label has the empty text."""
     many = isinstance(value, Iterable) and not isinstance(value, str | Mapping)
     return tuple(map(_label, value if many else [value]))  # type: ignore[call-overload]
 
@@ -165,7 +181,7 @@ def _label(value: object) -> object:
         return ""
     if isinstance(value, bool):
         return str(value)
-    # What is no label (a list, an object) stays, and is refused with the place it stands in.
+    # Other values (a list, an object) stay, so that validation rejects them with their location.
     return f"{value:g}" if isinstance(value, Real) else value
 
 
@@ -183,11 +199,11 @@ class _Row(BaseModel):
     cluster: Id | None = None
 
     @model_validator(mode="after")
-    def _cites_what_is_there(self) -> Self:
+    def _check_citations(self) -> Self:
         passages = {passage.id for passage in self.passages}
         unknown = next((id_ for id_ in self.citations or () if id_ not in passages), None)
         if unknown is not None:
-            raise ValueError(f"the sentence cites {unknown!r}, which is none of its passages")
+            raise ValueError(f"the sentence cites {unknown!r}, which is not one of its passages")
         return self
 
 
@@ -198,12 +214,12 @@ class _LabelledRow(_Row):
     fine: Annotated[tuple[str, ...], BeforeValidator(_as_labels)] = ()
 
     @model_validator(mode="after")
-    def _fits_together(self) -> Self:
+    def _check_labels(self) -> Self:
         if not any(self.label):
-            raise ValueError("the sentence has no label; leave it out, or label it")
+            raise ValueError("the sentence has no label; add one, or delete the row")
         if any(self.fine) and len(self.fine) != len(self.label):
             raise ValueError(
-                f"{len(self.fine)} fine-grained labels beside {len(self.label)} labels; there has "
-                "to be one of each from every annotator"
+                f"{len(self.fine)} fine-grained labels beside {len(self.label)} labels; every "
+                "annotator needs one of each"
             )
         return self

@@ -1,4 +1,4 @@
-"""Neural models that other rooms share: vectors of texts, and scores of pairs of texts."""
+"""Neural models that several packages share: embedders, and models that score pairs of texts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Models that are loaded from a name or a folder: what is missing is said, with what to do."""
+"""Helpers to load models from a name or folder, and to run them in batches."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from mirage.executors.base import driver_host
 
 __all__ = [
     "attempt",
+    "compute_in_halves",
+    "compute_longest_first",
     "encodable",
-    "in_halves",
-    "in_longest_first",
-    "place_of",
-    "remade",
+    "model_location",
+    "reduce_model",
     "weights_digest",
 ]
 
@@ -27,13 +27,13 @@ T = TypeVar("T")
 U = TypeVar("U")
 
 
-def remade(make: Callable[..., Any], *args: Any) -> Any:
-    """How a model is pickled: it goes to the workers of an executor, and nowhere else.
+def reduce_model(make: Callable[..., Any], *args: Any) -> Any:
+    """Return the pickle recipe (``__reduce__``) of a model, for the workers of an executor only.
 
-    There ``make(*args)`` makes it anew: from its name, or else from its weights, which are sent.
+    A worker calls ``make(*args)``, which loads the model from its name, or from its weights.
 
     Raises:
-        NeuralError: it is not an executor that sends it.
+        NeuralError: The model is pickled for something other than an executor.
     """
     if not driver_host():
         raise NeuralError(
@@ -44,73 +44,75 @@ def remade(make: Callable[..., Any], *args: Any) -> Any:
     return make, args
 
 
-def place_of(model: str | Path) -> str:
-    """The name of a model on the hub, or the whole path of the folder that holds one."""
+def model_location(model: str | Path) -> str:
+    """Return the name of a model on the hub, or the absolute path of its folder."""
     return str(Path(model).resolve()) if Path(model).is_dir() else str(model)
 
 
 def encodable(text: str) -> str:
-    """A text without lone surrogates, which files may hold and no tokenizer takes."""
+    """Replace lone surrogates in a text, which files may contain but tokenizers reject."""
     return text.encode("utf-8", "replace").decode()
 
 
 def attempt(name: str, load: Callable[[], Any]) -> Any:
-    """What ``load`` gives, where the model ``name`` can be loaded.
+    """Return the result of ``load``, which loads the model ``name``.
 
     Raises:
-        NeuralError: it cannot; says why, and what to do without a network.
+        NeuralError: The model cannot be loaded; the message has the reason and the remedy.
     """
     try:
         return load()
-    except Exception as error:  # of half a dozen libraries
+    except Exception as error:  # several libraries are involved, each with its own errors
         why = " ".join(str(error).split()) or type(error).__name__
         raise NeuralError(
-            f"model {name!r} cannot be loaded ({why}); give a model's name on the Hugging Face hub "
-            "or a folder that holds one. Without a network, fetch it beforehand where there is "
-            f"one (hf download {shell_word(name)}) and bring the folder"
+            f"model {name!r} cannot be loaded ({why}); give the name of a model on the Hugging "
+            "Face hub, or the folder of a model. Without a network, download the model on a "
+            f"computer with one (hf download {shell_word(name)}) and copy the folder"
         ) from error
 
 
-def in_halves(batch: Sequence[T], compute: Callable[[Sequence[T]], list[U]]) -> list[U]:
-    """What ``compute`` gives for a batch; one that does not fit in memory is done in halves.
+def compute_in_halves(batch: Sequence[T], compute: Callable[[Sequence[T]], list[U]]) -> list[U]:
+    """Return the results of ``compute`` for a batch, halving it if it does not fit in memory.
 
     Raises:
-        Exception: what ``compute`` raised for another reason, or for a single item.
+        Exception: ``compute`` failed for another reason, or with a single item.
     """
     try:
         return compute(batch)
     except Exception as error:
         if len(batch) < 2 or not _is_out_of_memory(error):
             raise
-        traceback.clear_frames(error.__traceback__)  # they hold the memory that ran out
+        # The frames of the traceback would keep the tensors that fill the memory alive.
+        traceback.clear_frames(error.__traceback__)
     half = len(batch) // 2
-    return [*in_halves(batch[:half], compute), *in_halves(batch[half:], compute)]
+    return [*compute_in_halves(batch[:half], compute), *compute_in_halves(batch[half:], compute)]
 
 
-def in_longest_first(
+def compute_longest_first(
     texts: Sequence[str], batch_size: int, compute: Callable[[Sequence[str]], list[U]]
 ) -> list[U]:
-    """What ``compute`` gives for each text, in their order, by :func:`in_halves` of batches.
+    """Return the results of ``compute`` for all texts, in their order.
 
-    Texts of about one length are computed together, which takes little padding.
+    Batches are computed by :func:`compute_in_halves`. Texts of similar length share a batch, to
+    minimize padding.
     """
     order = sorted(range(len(texts)), key=lambda i: -len(texts[i]))
     results: list[U] = []
     for start in range(0, len(order), batch_size):
         batch = [texts[i] for i in order[start : start + batch_size]]
-        results += in_halves(batch, compute)
-    places = sorted(range(len(order)), key=order.__getitem__)
-    return [results[place] for place in places]
+        results += compute_in_halves(batch, compute)
+    positions = sorted(range(len(order)), key=order.__getitem__)
+    return [results[position] for position in positions]
 
 
 def _is_out_of_memory(error: Exception) -> bool:
-    """As torch says it on a GPU (an error of its own) and on a CPU (in words)."""
-    named = type(error).__name__ == "OutOfMemoryError" or isinstance(error, MemoryError)
-    return named or "not enough memory" in str(error)
+    """Return whether torch ran out of memory: by error type on a GPU, by message on a CPU."""
+    by_type = type(error).__name__ == "OutOfMemoryError" or isinstance(error, MemoryError)
+    return by_type or "not enough memory" in str(error)
 
 
 def weights_digest(model: Any) -> str:
-    """SHA-256 of the weights of a torch module and of their names."""
+    """Return the SHA-256 of the weights of a torch module and their names."""
     torch, digest = package("torch"), hashlib.sha256()
     for name, tensor in sorted(model.state_dict().items()):
         digest.update(f"{name} {tensor.dtype} {tuple(tensor.shape)}".encode())

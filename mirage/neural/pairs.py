@@ -1,6 +1,6 @@
-"""Models that score pairs of texts: natural-language inference, and rerankers.
+"""Models that score pairs of texts: natural language inference (NLI), and rerankers.
 
-Each distinct pair is scored once, sorted by length, in batches of a number of tokens.
+Each distinct pair is scored once. Pairs are sorted by length and put into batches by token count.
 """
 
 from __future__ import annotations
@@ -24,7 +24,14 @@ from mirage.errors import NeuralError, SettingError
 from mirage.executors import Executor, Once
 from mirage.llm import Cache
 from mirage.llm.cache import default_cache_path
-from mirage.neural._models import attempt, encodable, in_halves, place_of, remade, weights_digest
+from mirage.neural._models import (
+    attempt,
+    compute_in_halves,
+    encodable,
+    model_location,
+    reduce_model,
+    weights_digest,
+)
 
 __all__ = ["NLI", "NLI_MODEL", "RERANKER_MODEL", "Pair", "Reranker"]
 
@@ -37,16 +44,16 @@ RERANKER_MODEL = "BAAI/bge-reranker-v2-m3"
 Pair = tuple[str, str]
 """Two texts that a model reads together, in this order."""
 
-_CPU_BUDGET = 1024  # more does not fit into a core's cache, and is slower
+_CPU_BUDGET = 1024  # tokens; a larger batch does not fit into a core's cache and is slower
 _GPU_BUDGET = 8192
-_TOGETHER = 512  # pairs that are sorted by length together, and that a worker gets at a time
+_PART = 512  # pairs that are sorted by length together, and that a worker gets at a time
 
 
 class _PairScorer(ABC):
     """A model that scores pairs of texts, each distinct pair once; see :class:`NLI`."""
 
     _DEFAULT: ClassVar[str]
-    _CUT: ClassVar[str]  # which text loses its end where both are too long together
+    _CUT: ClassVar[str]  # the text to truncate if both together are too long
     _PRECISION: ClassVar[str]  # on CUDA
 
     def __init__(
@@ -61,105 +68,110 @@ class _PairScorer(ABC):
         model = self._DEFAULT if model is None else model
         by_name = isinstance(model, str | Path)
         if by_name != (tokenizer is None):
-            raise SettingError("give the name of a model, or else a model and its tokenizer")
+            raise SettingError("give the name of a model, or a model together with its tokenizer")
         if max_length < 16 or (token_budget is not None and token_budget < 1):
             raise SettingError(
-                f"max_length is 16 tokens or more and token_budget 1 or more, not {max_length} and "
-                f"{token_budget}"
+                "max_length must be at least 16 tokens and token_budget at least 1, got "
+                f"max_length={max_length} and token_budget={token_budget}"
             )
         self.max_length: int = max_length
         self.token_budget: int | None = token_budget
         self._by_name = by_name
         if by_name:
-            self.name: str = place_of(model)
+            self.name: str = model_location(model)
             auto = package("transformers").AutoConfig
             self.config: Any = attempt(self.name, lambda: auto.from_pretrained(self.name))
             self.cache = _open_cache(cache)
         else:
             self.name = type(model).__name__
             self.config = model.config
-            self.cache = None  # nothing tells a later model of this name from this one
+            self.cache = None  # another model can have the same class name
             self._loaded = _Loaded(model.eval(), tokenizer)
-        self._known: dict[bytes, Sequence[float]] = {}
+        self._scores_by_key: dict[bytes, Sequence[float]] = {}
         self._check()
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.name!r})"
 
     def __reduce__(self) -> Any:
-        # What workers compute is kept where it is asked for.
+        # Scores from workers are cached by the process that requests them.
         make = partial(
             type(self), max_length=self.max_length, token_budget=self.token_budget, cache=False
         )
-        own = [self.name] if self._by_name else [self._loaded.model, self._loaded.tokenizer]
-        return remade(make, *own)
+        model = [self.name] if self._by_name else [self._loaded.model, self._loaded.tokenizer]
+        return reduce_model(make, *model)
 
     def compute_ahead(self, groups: Iterable[Sequence[Pair]], executor: Executor) -> None:
-        """Have workers compute what :meth:`scores` of each of these groups would, one by one.
+        """Compute the scores of groups of pairs on workers, for later calls of :meth:`scores`.
 
-        The scores are those that it would give, for the same pairs are computed together. They are
-        in memory then, and on disk if that is wanted and workers compute as this process would.
+        The scores equal those that :meth:`scores` would compute for each group, because the same
+        pairs share a batch. They are kept in memory. They are also cached on disk if this object
+        has a cache and the workers use the same device and precision as this process.
 
         Args:
-            groups: pairs, as they will be asked for.
-            executor: its workers load the model.
+            groups: Pairs, in the groups in which they will be passed to :meth:`scores`.
+            executor: The executor whose workers load the model.
 
         Raises:
-            NeuralError: the model cannot be loaded, or gives scores that are not finite.
+            NeuralError: The model cannot be loaded, or returns scores that are not finite.
         """
         planned: set[bytes] = set()
-        sent: dict[int, list[bytes]] = {}
+        keys_by_part: dict[int, list[bytes]] = {}
 
         def parts() -> Iterator[list[Pair]]:
             for pairs in groups:
                 new = [(k, p) for k, p in self._new(pairs).items() if k not in planned]
                 planned.update(key for key, _ in new)
-                for start in range(0, len(new), _TOGETHER):
-                    part = new[start : start + _TOGETHER]
-                    sent[len(sent)] = [key for key, _ in part]
+                for start in range(0, len(new), _PART):
+                    part = new[start : start + _PART]
+                    keys_by_part[len(keys_by_part)] = [key for key, _ in part]
                     yield [pair for _, pair in part]
 
-        for number, (where, rows) in executor.map(self._on_a_worker, parts()):
-            self._keep(sent[number], rows, on_disk=where == _placement(self._PRECISION))
+        for number, (placement, rows) in executor.map(self._worker_task, parts()):
+            self._store(
+                keys_by_part[number], rows, on_disk=placement == _placement(self._PRECISION)
+            )
 
     @cached_property
-    def _on_a_worker(self) -> Once[Sequence[Pair], tuple[tuple[str, str], list[list[float]]]]:
-        """Scores pairs, and says where they were computed; one object, so that it is sent once."""
-        return Once(partial(_scoring, self))
+    def _worker_task(self) -> Once[Sequence[Pair], tuple[tuple[str, str], list[list[float]]]]:
+        """The function that workers run; it is cached so that the model is sent only once."""
+        return Once(partial(_worker_scorer, self))
 
     @abstractmethod
     def _check(self) -> None:
-        """Raise a NeuralError where the model is of another kind."""
+        """Raise a NeuralError if the model lacks the outputs that this class needs."""
 
     @abstractmethod
     def _scores_of(self, logits: Any) -> Any:
-        """From a tensor of logits to one of scores; both have a row a pair."""
+        """Return the scores for a tensor of logits; both have one row per pair."""
 
     def _rows(self, pairs: Sequence[Pair]) -> NDArray[np.float64]:
-        """The scores of each pair, in order, one row a pair."""
+        """Return the scores of each pair, in order, one row per pair."""
         new = list(self._new(pairs).items())
-        for start in range(0, len(new), _TOGETHER):
-            part = new[start : start + _TOGETHER]
-            for places, rows in self._computed([pair for _, pair in part]):
-                self._keep([part[i][0] for i in places], rows)
-        known = [self._known[self._key(_clean(pair))] for pair in pairs]
-        return np.array(known, dtype=np.float64).reshape(len(known), self.config.num_labels)
+        for start in range(0, len(new), _PART):
+            part = new[start : start + _PART]
+            for positions, rows in self._score_batches([pair for _, pair in part]):
+                self._store([part[i][0] for i in positions], rows)
+        scores = [self._scores_by_key[self._key(_clean(pair))] for pair in pairs]
+        return np.array(scores, dtype=np.float64).reshape(len(scores), self.config.num_labels)
 
     def _new(self, pairs: Iterable[Pair]) -> dict[bytes, Pair]:
-        """The distinct pairs whose scores are not known yet, by their keys."""
+        """Return the distinct pairs that have no scores yet, by their keys."""
         distinct = {self._key(pair): pair for pair in map(_clean, pairs)}
-        return {key: pair for key, pair in distinct.items() if not self._is_known(key)}
+        return {key: pair for key, pair in distinct.items() if not self._has_scores(key)}
 
-    def _is_known(self, key: bytes) -> bool:
-        """Whether a pair has its scores in memory, read from the disk where they are only there."""
-        if key not in self._known and self.cache is not None:
+    def _has_scores(self, key: bytes) -> bool:
+        """Return whether a pair has scores in memory, after reading them from disk if needed."""
+        if key not in self._scores_by_key and self.cache is not None:
             entry = self.cache.get(key)
             if entry is not None:
-                self._known[key] = entry["scores"]
-        return key in self._known
+                self._scores_by_key[key] = entry["scores"]
+        return key in self._scores_by_key
 
-    def _computed(self, pairs: Sequence[Pair]) -> Iterator[tuple[list[int], list[list[float]]]]:
-        """The scores of pairs, a batch at a time, each with the places of its pairs."""
+    def _score_batches(
+        self, pairs: Sequence[Pair]
+    ) -> Iterator[tuple[list[int], list[list[float]]]]:
+        """Yield the positions of the pairs in each batch, and their scores."""
         limit = min(self.max_length, self._loaded.longest)
         tokens = self._loaded.encode(pairs, limit, self._CUT)
         lengths = [len(ids["input_ids"]) for ids in tokens]
@@ -168,23 +180,23 @@ class _PairScorer(ABC):
         batches = list(_batches(lengths, budget))
 
         def score(batch: Sequence[int]) -> list[list[float]]:
-            return in_halves(batch, lambda part: self._scored([tokens[i] for i in part]))
+            return compute_in_halves(batch, lambda part: self._score([tokens[i] for i in part]))
 
-        with _side_by_side(len(batches) if on_cpu else 1) as mapped:
-            yield from zip(batches, mapped(score, batches), strict=True)
+        with _parallel_map(len(batches) if on_cpu else 1) as parallel_map:
+            yield from zip(batches, parallel_map(score, batches), strict=True)
 
-    def _scored(self, batch: Sequence[Mapping[str, list[int]]]) -> list[list[float]]:
+    def _score(self, batch: Sequence[Mapping[str, list[int]]]) -> list[list[float]]:
         scores: list[list[float]] = self._scores_of(self._loaded.logits(batch)).tolist()
         return scores
 
-    def _keep(
+    def _store(
         self, keys: Sequence[bytes], rows: Sequence[list[float]], on_disk: bool = True
     ) -> None:
-        """Put scores into memory, and on disk if that is wanted."""
+        """Put scores into memory, and on disk if this object has a cache and ``on_disk`` is set."""
         if not np.isfinite(rows).all():
-            raise NeuralError(f"{self!r} gave scores that are not finite: {rows}")
+            raise NeuralError(f"{self!r} returned scores that are not finite: {rows}")
         for key, row in zip(keys, rows, strict=True):
-            self._known[key] = row
+            self._scores_by_key[key] = row
             if self.cache is not None and on_disk:
                 self.cache.put(key, self.name, {"scores": row})
 
@@ -193,15 +205,15 @@ class _PairScorer(ABC):
 
     @cached_property
     def fingerprint(self) -> str:
-        """Changes with whatever changes the scores of a pair."""
-        facts = [self._identity, None if self._by_name else weights_digest(self._loaded.model)]
-        return hashlib.sha256(json.dumps(facts).encode()).hexdigest()
+        """A digest of all that affects the scores: the model, its version and its precision."""
+        parts = [self._identity, None if self._by_name else weights_digest(self._loaded.model)]
+        return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
 
     @cached_property
     def _identity(self) -> list[Any]:
-        """What the scores of a pair depend on besides its texts."""
-        version, place = _version(self.name, self.config), _placement(self._PRECISION)
-        return [type(self).__name__, self.name, version, self.max_length, *place]
+        """All that determines the scores of a pair, except its texts."""
+        version, placement = _version(self.name, self.config), _placement(self._PRECISION)
+        return [type(self).__name__, self.name, version, self.max_length, *placement]
 
     @cached_property
     def _loaded(self) -> _Loaded:
@@ -209,34 +221,35 @@ class _PairScorer(ABC):
 
 
 class NLI(_PairScorer):
-    """A model of natural-language inference, with its scores of pairs (premise, hypothesis).
+    """A model of natural language inference that scores pairs (premise, hypothesis).
 
-    A pair that both features of support ask for, or several responses, models or batches, is
-    computed once. With a named model that holds over processes too: scores are kept on disk by
-    model, version and pair. The configuration is read at once, the weights when the first pair
-    has to be computed, onto a GPU where there is one: in bfloat16 on CUDA (where it has it), in
-    float32 elsewhere. On a CPU, batches are computed side by side, one for each of torch's threads
-    (``torch.set_num_threads``). Scores may differ by some 1e-6 with what else is in a batch, for
-    padding changes the order of sums.
+    A pair is computed once, even if several features, responses, models or batches need it. If the
+    model has a name, this also holds across processes: scores are cached on disk by model, version
+    and pair. The configuration is read at once, and the weights when the first pair is computed.
+    The model runs on a GPU if there is one: in bfloat16 on CUDA if the GPU supports it, otherwise
+    in float32. On a CPU, batches run in parallel, one per torch thread
+    (``torch.set_num_threads``). Scores may vary by about 1e-6 with the other pairs in a batch,
+    because padding changes the order of sums.
 
     Args:
-        model: a model's name on the hub, by default :data:`NLI_MODEL`; a folder that holds one;
-            or a transformers model for sequence classification. Such an object stays on its device
-            and in its precision, is put into evaluation mode, and its scores are not kept on disk.
-        tokenizer: the tokenizer, if ``model`` is an object.
-        max_length: the longest pair in tokens. Of a longer one the premise loses its end; where
-            the hypothesis alone is too long, both do.
-        token_budget: the largest batch in tokens, padding included; by default 1,024 on a CPU and
-            8,192 on a GPU. A longer pair has a batch of its own. A batch
-            that does not fit in memory is halved.
-        cache: where to keep scores: a path, a :class:`~mirage.llm.Cache`, ``True`` for
-            ``neural.sqlite`` in the folder that ``MIRAGE_CACHE`` names or in the user's cache
-            folder, ``False`` for nowhere.
+        model: The name of a model on the hub, by default :data:`NLI_MODEL`; the folder of a model;
+            or a transformers model for sequence classification. Such an object keeps its device
+            and precision, is put into evaluation mode, and its scores are not cached on disk.
+        tokenizer: The tokenizer, if ``model`` is an object.
+        max_length: The most tokens of a pair. The premise of a longer pair is truncated; if the
+            hypothesis alone is too long, both are.
+        token_budget: The most tokens of a batch, including padding; by default 1,024 on a CPU and
+            8,192 on a GPU. A longer pair gets its own batch. A batch that does not fit in memory
+            is halved.
+        cache: The cache of scores: a path or a :class:`~mirage.llm.Cache`. ``True`` means
+            ``neural.sqlite`` in the folder of the environment variable ``MIRAGE_CACHE``, or else in
+            the user's cache folder. ``False`` means no cache on disk.
 
     Raises:
-        NeuralError: there is no such model, or it cannot be had without a network.
-        SettingError: a model without its tokenizer, or a length or budget that is too small.
-        MissingPackageError: the extra ``neural`` is not installed.
+        NeuralError: There is no such model, or it cannot be loaded without a network.
+        SettingError: The model or its tokenizer is missing, or ``max_length`` or ``token_budget``
+            is too small.
+        MissingPackageError: The extra ``neural`` is not installed.
     """
 
     _DEFAULT = NLI_MODEL
@@ -245,26 +258,29 @@ class NLI(_PairScorer):
 
     @property
     def labels(self) -> tuple[str, ...]:
-        """The model's own names of its labels, in the order of :meth:`scores`."""
+        """The labels as the model names them, in the order of the columns of :meth:`scores`."""
         return tuple(name for _, name in sorted(self.config.id2label.items()))
 
     def column(self, label: str) -> int:
-        """Which column of :meth:`scores` is ``entailment`` or ``neutral``, by the model's names.
+        """Return the column of :meth:`scores` with a label, found by the model's label names.
+
+        Args:
+            label: ``"entailment"`` or ``"neutral"``.
 
         Raises:
-            NeuralError: the model names no label so, or several; says what its labels are.
+            NeuralError: Not exactly one label of the model matches; the message lists its labels.
         """
-        stem = label[:6]  # some models say entail
+        stem = label[:6]  # some models name the label "entail"
         columns = [i for i, name in enumerate(self.labels) if name.casefold().startswith(stem)]
         if len(columns) != 1:
             raise NeuralError(
-                f"{self!r} has no label {label!r} of its own: its labels are "
-                f"{', '.join(self.labels)}; take a model whose id2label names it"
+                f"{self!r} does not have exactly one label {label!r}: its labels are "
+                f"{', '.join(self.labels)}; use a model whose id2label has it"
             )
         return columns[0]
 
     def scores(self, pairs: Sequence[Pair]) -> NDArray[np.float64]:
-        """The probability (softmax) of each label for each pair; shape ``(pairs, labels)``."""
+        """Return the probability (softmax) of each label, of shape ``(pairs, labels)``."""
         return self._rows(pairs)
 
     def _check(self) -> None:
@@ -275,14 +291,14 @@ class NLI(_PairScorer):
 
 
 class Reranker(_PairScorer):
-    """A reranker (cross-encoder), with its scores of pairs (query, passage).
+    """A reranker (cross-encoder) that scores pairs (query, passage).
 
-    As :class:`NLI` (there for ``tokenizer``, ``max_length``, ``token_budget`` and ``cache``), by
-    default with :data:`RERANKER_MODEL`, but of a pair that is too long the passage loses its end,
-    and the precision on CUDA is float16.
+    It has the arguments of :class:`NLI`: ``model``, by default :data:`RERANKER_MODEL`,
+    ``tokenizer``, ``max_length``, ``token_budget`` and ``cache``. If a pair is too long, its
+    passage is truncated. The precision on CUDA is float16.
 
     Raises:
-        NeuralError: also where the model gives more than one score.
+        NeuralError: As for :class:`NLI`, or the model has more than one score per pair.
     """
 
     _DEFAULT = RERANKER_MODEL
@@ -290,14 +306,14 @@ class Reranker(_PairScorer):
     _PRECISION = "float16"
 
     def scores(self, pairs: Sequence[Pair]) -> NDArray[np.float64]:
-        """The logit of each pair, without a sigmoid; shape ``(pairs,)``."""
+        """Return the logit of each pair, without a sigmoid, of shape ``(pairs,)``."""
         return self._rows(pairs)[:, 0]
 
     def _check(self) -> None:
         if self.config.num_labels != 1:
             raise NeuralError(
-                f"{self!r} is no reranker: it gives a pair {self.config.num_labels} scores instead "
-                "of 1"
+                f"{self!r} is not a reranker: it has {self.config.num_labels} scores per pair "
+                "instead of 1"
             )
 
     def _scores_of(self, logits: Any) -> Any:
@@ -313,8 +329,9 @@ class _Loaded:
 
     @property
     def longest(self) -> int:
-        """The most tokens that the model takes."""
-        # A tokenizer that knows no limit says 10^30; RoBERTa's kind counts on from padding's id.
+        """The most tokens that the model accepts."""
+        # A tokenizer without a limit has model_max_length 10^30. Models like RoBERTa number
+        # positions from the padding id on, which leaves fewer positions.
         most, part = self.tokenizer.model_max_length, self.model.base_model
         positions = getattr(self.model.config, "max_position_embeddings", None)
         for name in ("embeddings", "position_embeddings", "padding_idx"):
@@ -322,29 +339,29 @@ class _Loaded:
         return int(min(most, positions - (0 if part is None else part + 1)) if positions else most)
 
     def encode(self, pairs: Sequence[Pair], limit: int, cut: str) -> list[Mapping[str, list[int]]]:
-        """The token ids of each pair, at most ``limit`` of them."""
+        """Return the token ids of each pair, truncated to ``limit`` tokens."""
         return [
             self._cut(pair, limit, cut) if len(ids["input_ids"]) > limit else ids
-            for pair, ids in zip(pairs, self._tokenized(pairs), strict=True)
+            for pair, ids in zip(pairs, self._tokenize(pairs), strict=True)
         ]
 
     def _cut(self, pair: Pair, limit: int, cut: str) -> Mapping[str, list[int]]:
         whole = ("", pair[1]) if cut == "only_first" else (pair[0], "")
-        room = limit - len(self._tokenized([whole])[0]["input_ids"])
-        how = cut if room > 0 else "longest_first"
-        return self._tokenized([pair], truncation=how, max_length=limit)[0]
+        room = limit - len(self._tokenize([whole])[0]["input_ids"])
+        strategy = cut if room > 0 else "longest_first"
+        return self._tokenize([pair], truncation=strategy, max_length=limit)[0]
 
-    def _tokenized(self, pairs: Sequence[Pair], **truncation: Any) -> list[Mapping[str, list[int]]]:
-        # In lists, for a tokenizer takes a single pair with an empty second text for no pair.
+    def _tokenize(self, pairs: Sequence[Pair], **truncation: Any) -> list[Mapping[str, list[int]]]:
+        # Lists, because a tokenizer treats a single pair with an empty second text as one text.
         firsts, seconds = map(list, zip(*pairs, strict=True))
         columns = self.tokenizer(firsts, seconds, verbose=False, **truncation)
         rows = zip(*columns.values(), strict=True)
         return [dict(zip(columns.keys(), row, strict=True)) for row in rows]
 
     def logits(self, batch: Sequence[Mapping[str, list[int]]]) -> Any:
-        """The model's output for one batch, in float32, a row a pair."""
+        """Return the model's output for one batch, in float32, one row per pair."""
         torch, device = package("torch"), self.model.device
-        # By itself the tokenizer takes long to make tensors of lists.
+        # Converting lists to tensors in the tokenizer would be slow.
         columns = self.tokenizer.pad(list(batch))
         inputs = {name: torch.tensor(rows, device=device) for name, rows in columns.items()}
         with torch.inference_mode():
@@ -352,7 +369,7 @@ class _Loaded:
 
 
 def _batches(lengths: Sequence[int], budget: int) -> Iterator[list[int]]:
-    """Positions in batches, the longest first; each of one, or at most ``budget`` with padding."""
+    """Yield positions in batches, longest first: one pair, or at most ``budget`` padded tokens."""
     order = sorted(range(len(lengths)), key=lambda i: -lengths[i])
     while order:
         size = max(1, budget // lengths[order[0]])
@@ -361,11 +378,11 @@ def _batches(lengths: Sequence[int], budget: int) -> Iterator[list[int]]:
 
 
 @contextmanager
-def _side_by_side(tasks: int) -> Iterator[Any]:
-    """A function like ``map`` that does several of so many tasks at a time.
+def _parallel_map(tasks: int) -> Iterator[Any]:
+    """Yield a function like ``map`` that runs several of ``tasks`` tasks at a time.
 
-    They share torch's threads: those that compute one small batch together mostly wait for each
-    other, and worse so on a busy machine.
+    The tasks share torch's threads. Threads that compute one small batch together mostly wait for
+    each other, especially on a busy machine.
     """
     torch = package("torch")
     threads = torch.get_num_threads()
@@ -379,23 +396,26 @@ def _side_by_side(tasks: int) -> Iterator[Any]:
         yield pool.map
     finally:
         pool.shutdown(cancel_futures=True)
-        torch.set_num_threads(threads)  # new threads of others begin with what was set last
+        torch.set_num_threads(threads)  # new threads start with the number that was set last
 
 
-def _scoring(
+def _worker_scorer(
     scorer: _PairScorer,
 ) -> Callable[[Sequence[Pair]], tuple[tuple[str, str], list[list[float]]]]:
-    """What a worker does: the scores of pairs, in their order, and where it computes."""
+    """Return a function that scores pairs on a worker, and returns its placement and the scores.
 
-    def scored(pairs: Sequence[Pair]) -> tuple[tuple[str, str], list[list[float]]]:
+    The placement is the device and the precision there.
+    """
+
+    def score(pairs: Sequence[Pair]) -> tuple[tuple[str, str], list[list[float]]]:
         batches = [
-            (place, row)
-            for places, rows in scorer._computed(pairs)
-            for place, row in zip(places, rows, strict=True)
+            (position, row)
+            for positions, rows in scorer._score_batches(pairs)
+            for position, row in zip(positions, rows, strict=True)
         ]
         return _placement(scorer._PRECISION), [row for _, row in sorted(batches)]
 
-    return scored
+    return score
 
 
 def _clean(pair: Pair) -> Pair:
@@ -413,16 +433,16 @@ def _load(name: str, device: str, precision: str) -> _Loaded:
 
 
 def _placement(on_cuda: str) -> tuple[str, str]:
-    """The device to compute on, and the precision there: on CUDA this one, if it is there."""
+    """Return the device to compute on, and ``on_cuda`` or float32, depending on its support."""
     torch = package("torch")
     if torch.cuda.is_available():
-        has_it = on_cuda == "float16" or torch.cuda.is_bf16_supported(including_emulation=False)
-        return "cuda", on_cuda if has_it else "float32"
+        supported = on_cuda == "float16" or torch.cuda.is_bf16_supported(including_emulation=False)
+        return "cuda", on_cuda if supported else "float32"
     return "mps" if torch.backends.mps.is_available() else "cpu", "float32"
 
 
 def _version(name: str, config: Any) -> Any:
-    """What changes when the weights behind a name do: the commit, or the files of a folder."""
+    """Return a value that changes with the weights behind a name: a commit, or file stats."""
     if not Path(name).is_dir():
         return getattr(config, "_commit_hash", None)
     stats = [(path.name, path.stat()) for path in sorted(Path(name).iterdir()) if path.is_file()]

@@ -1,4 +1,4 @@
-"""Retrieval: from a question to the passages of a corpus that may answer it."""
+"""Retrieval: find the passages of a corpus that may answer a question, and measure the results."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Adding columns of an inverted index to scores; those of many questions compiled by numba.
+"""Sum columns of an inverted index into passage scores, with numba if there are many questions.
 
-The columns come from files, which stay open while they are used. Each span of rows is therefore
-checked when it is added: a row out of range would be written outside the scores.
+The columns are memory-mapped from files, which could change while the index is open. Each column
+is therefore checked when it is added: a row out of range would write outside the scores array.
 """
 
 from __future__ import annotations
@@ -16,32 +16,32 @@ from numpy.typing import NDArray
 from mirage._base.arrays import are_within
 from mirage.errors import DatasetError
 
-__all__ = ["Add", "Columns", "adding", "adding_compiled"]
+__all__ = ["Add", "Columns", "compiled_adder", "numpy_adder"]
 
 WIDE = 8
-"""A column that has one passage in so many, or more, is quicker to add with a place for each."""
+"""A column with an entry for at least 1 in 8 passages is faster to add as a dense row."""
 
 ROOM = 2**26
-"""Bytes that columns with a place for each passage may take."""
+"""Most bytes that the dense rows may take."""
 
 Scores = NDArray[np.float32]
 Integers = NDArray[np.int64]
 Add = Callable[[Scores, Integers], None]
-"""Adds columns, by their numbers and in their order, to the scores of all passages.
+"""A function that adds the numbered columns, in order, to the scores of all passages.
 
-Raises DatasetError if a column is damaged.
+It raises a DatasetError if a column is damaged.
 """
 
 
 class Columns(NamedTuple):
-    """Column ``i`` adds ``impacts[starts[i]:starts[i + 1]]`` to the scores of those ``rows``."""
+    """An inverted index: column ``i`` adds ``impacts[starts[i]:starts[i + 1]]`` to its ``rows``."""
 
     starts: Integers
     rows: NDArray[np.int32]
     impacts: Scores
 
     def column(self, number: int, size: int) -> tuple[NDArray[np.int32], Scores]:
-        """Return the rows and impacts of a column, checked.
+        """Return the rows and impacts of a column after checking them.
 
         Args:
             number: The number of the column.
@@ -54,18 +54,18 @@ class Columns(NamedTuple):
         rows, impacts = self.rows[begin:end], self.impacts[begin:end]
         sound = 0 <= begin <= end <= len(self.rows) and are_within(rows, size)
         if not sound or (len(impacts) and not (impacts.min() >= 0 and impacts.max() < np.inf)):
-            raise _damaged(number)
+            raise _damage_error(number)
         return rows, impacts
 
 
-def _damaged(number: int) -> DatasetError:
+def _damage_error(number: int) -> DatasetError:
     return DatasetError(
-        f"column {number} of the BM25 index is damaged; delete the index and build it anew"
+        f"column {number} of the BM25 index is damaged; delete the index and build it again"
     )
 
 
-def adding(columns: Columns) -> Add:
-    """Return a function that adds columns by numpy."""
+def numpy_adder(columns: Columns) -> Add:
+    """Return a function that adds columns with numpy."""
 
     def add(scores: Scores, numbers: Integers) -> None:
         for number in numbers.tolist():
@@ -74,46 +74,50 @@ def adding(columns: Columns) -> Add:
     return add
 
 
-def adding_compiled(columns: Columns, size: int, asked: Sequence[Integers]) -> Add:
-    """Return a function that adds columns with the same sums as :func:`adding`, by numba.
+def compiled_adder(columns: Columns, size: int, question_columns: Sequence[Integers]) -> Add:
+    """Return a function that adds columns with numba, with the same sums as numpy.
 
-    Compiling takes a second or two. Without numba, the function is that of :func:`adding`.
+    Compiling takes a second or two. If numba is not installed, return the function of
+    :func:`numpy_adder`. The longest columns that several questions share are stored as dense rows,
+    with 0 for passages without the term.
 
     Args:
         columns: The columns.
         size: The number of passages.
-        asked: The columns that will be added, for each question. The longest of those that several
-            questions share are spread: what they lack adds 0.
+        question_columns: The numbers of the columns that will be added, for each question.
     """
     kernel = _kernel()
     if kernel is None:
-        return adding(columns)
-    slots, spread = _spread(columns, size, asked)
+        return numpy_adder(columns)
+    slots, dense = _dense_rows(columns, size, question_columns)
 
     def add(scores: Scores, numbers: Integers) -> None:
-        fault = kernel(scores, *columns, numbers, slots, spread)
-        if fault >= 0:
-            raise _damaged(fault)
+        damaged = kernel(scores, *columns, numbers, slots, dense)
+        if damaged >= 0:
+            raise _damage_error(damaged)
 
     return add
 
 
-def _spread(columns: Columns, size: int, asked: Sequence[Integers]) -> tuple[Integers, Scores]:
-    """Return the row of each column in a matrix with a place for each passage, and the matrix.
+def _dense_rows(
+    columns: Columns, size: int, question_columns: Sequence[Integers]
+) -> tuple[Integers, Scores]:
+    """Return the dense row of each column, and the matrix of dense rows, one entry per passage.
 
-    The row is -1 for a column that has none.
+    The row is -1 if the column has no dense row.
     """
     slots = np.full(len(columns.starts) - 1, -1)
-    numbers, counts = np.unique(np.concatenate([*asked, slots[:0]]), return_counts=True)
+    # The empty slice keeps np.concatenate from failing if there is no question.
+    numbers, counts = np.unique(np.concatenate([*question_columns, slots[:0]]), return_counts=True)
     lengths = columns.starts[numbers + 1] - columns.starts[numbers]
     wide = np.flatnonzero((lengths * WIDE >= size) & (counts > 1))
     most = wide[np.argsort(-(lengths * counts)[wide], kind="stable")][: ROOM // (4 * size)]
-    spread = np.zeros((len(most), size), np.float32)
+    dense = np.zeros((len(most), size), np.float32)
     for slot, number in enumerate(numbers[most].tolist()):
         rows, impacts = columns.column(number, size)
-        spread[slot, rows] = impacts
+        dense[slot, rows] = impacts
         slots[number] = slot
-    return slots, spread
+    return slots, dense
 
 
 @cache
@@ -125,19 +129,19 @@ def _kernel() -> Any:
         return None
 
     def add(
-        scores: Any, starts: Any, rows: Any, impacts: Any, numbers: Any, slots: Any, spread: Any
+        scores: Any, starts: Any, rows: Any, impacts: Any, numbers: Any, slots: Any, dense: Any
     ) -> int:
         size, total = len(scores), min(len(rows), len(impacts))
         for number in numbers:
             slot = slots[number]
             if slot >= 0:
-                scores += spread[slot]
+                scores += dense[slot]
                 continue
             begin, end = starts[number], starts[number + 1]
             if begin < 0 or end > total:
                 return int(number)
-            for place in range(begin, end):
-                row, impact = rows[place], impacts[place]
+            for entry in range(begin, end):
+                row, impact = rows[entry], impacts[entry]
                 if row < 0 or row >= size or not 0 <= impact < np.inf:
                     return int(number)
                 scores[row] += impact

@@ -1,4 +1,4 @@
-"""The nearest of many vectors on disk, exactly, with one block of them in memory."""
+"""Exact nearest-neighbour search over vectors on disk, with one block in memory at a time."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from mirage.errors import DatasetError
 
 __all__ = ["Nearest", "Shard", "nearest", "products", "unit"]
 
-_TOGETHER = 1024  # questions that are multiplied with a block at a time
-_PAIRS = 4096  # products that are computed in float64 at a time
+_QUESTION_BATCH = 1024  # questions that are multiplied with a block at a time
+_PRODUCT_BATCH = 4096  # products that are computed in float64 at a time
 
 Vectors = NDArray[Any]
 Floats = NDArray[np.float64]
@@ -28,7 +28,7 @@ class Shard(NamedTuple):
     Attributes:
         path: The file.
         rows: The number of vectors.
-        dimensions: The number of dimensions of each; ``None`` if unknown.
+        dimensions: The number of dimensions of each vector; ``None`` if unknown.
     """
 
     path: Path
@@ -49,7 +49,7 @@ class Shard(NamedTuple):
         if not np.isfinite(vectors).all():
             raise DatasetError(
                 f"{self.path}: damaged (a number is not finite); delete {self.path.parent} and "
-                "build it anew"
+                "build it again"
             )
         return vectors
 
@@ -63,31 +63,34 @@ class Shard(NamedTuple):
 
 
 class Nearest(NamedTuple):
-    """Rows of vectors with their products with one question, the highest first."""
+    """Rows of vectors with their dot products with one question, highest first."""
 
     rows: Rows
     scores: Floats
 
     def top(self, k: int) -> Nearest:
-        """The ``k`` highest, the earlier row first of equal ones."""
+        """Return the ``k`` highest; of equal scores, the earlier row comes first."""
         order = np.lexsort((self.rows, -self.scores))[:k]
         return Nearest(self.rows[order], self.scores[order])
 
 
 def unit(vectors: Floats) -> Floats:
-    """Vectors (a row each) made as long as 1; one of zeros stays."""
+    """Return the vectors, one per row, scaled to length 1; vectors of zeros stay unchanged."""
     norms = np.linalg.norm(vectors, axis=1, keepdims=True)
     return vectors / np.where(norms == 0, 1, norms)
 
 
 def products(vectors: Vectors, questions: Floats) -> Floats:
-    """The dot product of each vector with the question in its row, in float64.
+    """Return the dot product of each vector with the question in the same row, in float64.
 
-    What one pair gives does not depend on the others, as it may where BLAS multiplies matrices.
+    Each product is independent of the other rows, which BLAS does not guarantee for a matrix
+    product.
     """
     parts = [
-        (vectors[i : i + _PAIRS].astype(np.float64) * questions[i : i + _PAIRS]).sum(axis=1)
-        for i in range(0, len(vectors), _PAIRS)
+        (
+            vectors[i : i + _PRODUCT_BATCH].astype(np.float64) * questions[i : i + _PRODUCT_BATCH]
+        ).sum(axis=1)
+        for i in range(0, len(vectors), _PRODUCT_BATCH)
     ]
     return np.concatenate(parts) if parts else np.zeros(0)
 
@@ -95,50 +98,51 @@ def products(vectors: Vectors, questions: Floats) -> Floats:
 def nearest(shards: Sequence[Shard], questions: Floats, k: int, longest: float) -> list[Nearest]:
     """Return the ``k`` vectors with the highest dot product with each question.
 
-    Blocks are multiplied in float32 to find the candidates, whose products are then computed in
-    float64. The result is the one of float64 throughout.
+    Blocks are multiplied in float32 to select candidates, and the products of the candidates are
+    then computed in float64. The result equals that of computing everything in float64.
 
     Args:
         shards: The vectors, in order.
-        questions: Vectors, one in each row.
-        k: The number of vectors to find, at least 1.
-        longest: A length that no vector exceeds.
+        questions: Vectors, one per row.
+        k: The number of vectors to return for each question, at least 1.
+        longest: An upper bound on the length of the vectors.
 
     Raises:
         DatasetError: A shard is damaged.
     """
     from threadpoolctl import threadpool_limits
 
-    found: list[Nearest] = []
-    for begin in range(0, len(questions), _TOGETHER):
-        search = _Search(questions[begin : begin + _TOGETHER], k, longest)
+    results: list[Nearest] = []
+    for begin in range(0, len(questions), _QUESTION_BATCH):
+        search = _Search(questions[begin : begin + _QUESTION_BATCH], k, longest)
         start = 0
-        # Threads that share so small a block mostly wait for each other.
+        # Products of such small blocks are faster in one thread than in several.
         with threadpool_limits(1, "blas"):
             for shard in shards:
                 block = shard.read().astype(np.float32)
-                search.take(block, start)
+                search.add_block(block, start)
                 start += len(block)
-        found += search.found()
-    return found
+        results += search.results()
+    return results
 
 
 class _Search:
-    """The highest products of some questions with the blocks that were taken."""
+    """The highest products of some questions with the blocks that were added."""
 
     def __init__(self, questions: Floats, k: int, longest: float) -> None:
         self.questions, self.k = questions, k
         self.rough = questions.astype(np.float32)
-        # A sum of n products in float32 is off by n/2^24 of the lengths at most (Higham 2002,
-        # Accuracy and Stability of Numerical Algorithms, section 3.1); and two things are rounded.
+        # The error of a sum of n products in float32 is at most n/2^24 of the product of the
+        # lengths (Higham 2002, Accuracy and Stability of Numerical Algorithms, section 3.1). Both
+        # factors are rounded too, hence the 2 more terms.
         terms = questions.shape[1] + 2
         self.slack = 2 * terms * 2.0**-24 * longest * np.linalg.norm(questions, axis=1)
         self.floor = np.full(len(questions), -np.inf)
-        self.kept: list[tuple[NDArray[np.intp], Rows, Floats]] = []
+        self.candidates: list[tuple[NDArray[np.intp], Rows, Floats]] = []
         self.size = 0
 
-    def take(self, block: NDArray[np.float32], start: int) -> None:
-        """Keep what may be among the highest of a block that begins at row ``start``."""
+    def add_block(self, block: NDArray[np.float32], start: int) -> None:
+        """Add the candidates of a block whose first vector is row ``start``."""
         scores = self.rough @ block.T
         least = self.floor - self.slack
         if len(block) > self.k and not np.isfinite(self.floor).all():
@@ -146,29 +150,29 @@ class _Search:
             least = np.maximum(least, kth - self.slack)
         question, row = np.nonzero(scores >= least[:, None].astype(np.float32))
         exact = products(block[row], self.questions[question])
-        self.kept.append((question, row + start, exact))
+        self.candidates.append((question, row + start, exact))
         self.size += len(row)
         if self.size > 2 * self.k * len(self.questions) or not np.isfinite(self.floor).all():
-            self._tidy()
+            self._prune()
 
-    def _tidy(self) -> None:
-        """Keep the ``k`` highest of each question only, and know the least of them."""
-        question, rows, scores = map(np.concatenate, zip(*self.kept, strict=True))
+    def _prune(self) -> None:
+        """Drop all but the ``k`` highest of each question, and raise the floor to the lowest."""
+        question, rows, scores = map(np.concatenate, zip(*self.candidates, strict=True))
         order = np.lexsort((rows, -scores, question))
         question, rows, scores = question[order], rows[order], scores[order]
         firsts = np.searchsorted(question, np.arange(len(self.questions)))
         high = np.arange(len(question)) - firsts[question] < self.k
-        self.kept = [(question[high], rows[high], scores[high])]
+        self.candidates = [(question[high], rows[high], scores[high])]
         self.size = int(high.sum())
         counts = np.bincount(question[high], minlength=len(self.questions))
         full = counts == self.k
         lasts = np.cumsum(counts) - 1
         self.floor[full] = scores[high][lasts[full]]
 
-    def found(self) -> list[Nearest]:
-        """The highest products of each question."""
-        self._tidy()
-        question, rows, scores = self.kept[0]
+    def results(self) -> list[Nearest]:
+        """Return the highest products of each question."""
+        self._prune()
+        question, rows, scores = self.candidates[0]
         ends = np.searchsorted(question, np.arange(1, len(self.questions)))
         return [
             Nearest(*each)

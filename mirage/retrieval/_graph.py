@@ -1,8 +1,8 @@
 """Graphs of vectors by usearch, whose files are checked before usearch reads them.
 
-usearch follows the numbers in a file without checking them, so a damaged or crafted one can crash
-the process or have it read memory that is not the graph's. :func:`open_graph` therefore reads the
-whole structure first, with numpy.
+usearch follows the numbers in a file without checking them. A damaged or crafted file can
+therefore crash the process or make it read memory outside the graph. :func:`open_graph` checks the
+whole structure with numpy first.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ from mirage.retrieval._exact import Shard
 
 __all__ = ["open_graph", "write_graph"]
 
-_TOGETHER = 2**14
+_NODE_BATCH = 2**14
 """Nodes that are checked at a time."""
 
 Bytes = NDArray[np.uint8]
 
 
 def write_graph(shards: Sequence[Shard], path: Path, dimensions: int, threads: int) -> None:
-    """Build a graph of the vectors of all shards, and write it.
+    """Build a graph of the vectors of all shards, and write it to a file.
 
     Raises:
         DatasetError: A shard is damaged, or the file cannot be written.
@@ -48,7 +48,7 @@ def write_graph(shards: Sequence[Shard], path: Path, dimensions: int, threads: i
 
 
 def open_graph(path: Path, size: int, dimensions: int) -> Any:
-    """Map a graph into memory after checking it, which reads the file once.
+    """Check a graph, which reads the file once, and map it into memory.
 
     Args:
         path: The file.
@@ -56,7 +56,7 @@ def open_graph(path: Path, size: int, dimensions: int) -> Any:
         dimensions: The number of dimensions of each vector.
 
     Raises:
-        DatasetError: The file is damaged, or no graph of these vectors.
+        DatasetError: The file is damaged, or is not a graph of these vectors.
         MissingPackageError: usearch is not installed.
     """
     index = package("usearch.index", "retrieval").Index
@@ -70,19 +70,19 @@ def open_graph(path: Path, size: int, dimensions: int) -> Any:
             if graph is not None and len(graph) == size:
                 return graph
             fault = "usearch cannot read it"
-    raise DatasetError(f"{path}: damaged ({fault}); delete {path.parent} and build it anew")
+    raise DatasetError(f"{path}: damaged ({fault}); delete {path.parent} and build it again")
 
 
 # The format ---------------------------------------------------------------------------------------
 #
-# A file of usearch 2 holds
+# A file of usearch 2 holds, in this order:
 #   the number of vectors and the bytes of each (uint32), and the vectors;
 #   a head of 64 bytes: see _HEAD;
-#   the number of nodes, of neighbours on upper levels and on level 0, the highest level, and the
-#   node where a search begins (uint64);
+#   the number of nodes, the most neighbours on upper levels and on level 0, the highest level, and
+#   the node where a search begins (uint64);
 #   the level of each node (int16);
 #   each node: its key (uint64), its level (int16), and for each level from 0 up the number of its
-#   neighbours and a place for as many as it can have (uint32).
+#   neighbours, followed by as many slots as it can have neighbours (uint32).
 
 _HEAD = np.dtype(
     [
@@ -108,7 +108,7 @@ _MOST_NEIGHBOURS = 4096
 
 
 class _Sizes(NamedTuple):
-    """The numbers before the levels of the nodes."""
+    """The numbers that precede the levels of the nodes."""
 
     nodes: int
     upper: int
@@ -118,20 +118,20 @@ class _Sizes(NamedTuple):
 
 
 def _fault(data: Bytes, size: int, dimensions: int) -> str:
-    """Return what is wrong with the content of a file; empty if nothing is."""
+    """Return the problem with the content of a file, or an empty string if it is sound."""
     vectors_end = 8 + size * dimensions * 2
     levels_start = vectors_end + _HEAD.itemsize + 8 * len(_Sizes._fields)
     nodes_start = levels_start + 2 * size
     if len(data) < nodes_start:
         return "it is too short"
     if data[:8].view("<u4").tolist() != [size, dimensions * 2]:
-        return f"its vectors are not {size} of {dimensions} dimensions"
+        return f"it does not hold {size} vectors of {dimensions} dimensions"
     head = data[vectors_end : vectors_end + _HEAD.itemsize].view(_HEAD)[0]
-    facts = _KINDS | {"present": size, "deleted": 0, "dimensions": dimensions}
+    expected = _KINDS | {"present": size, "deleted": 0, "dimensions": dimensions}
     if head["magic"] != b"usearch" or head["version"][0] != 2:
         return "it was not written by usearch 2"
-    if any(head[name] != value for name, value in facts.items()):
-        return "its head does not fit the index"
+    if any(head[name] != value for name, value in expected.items()):
+        return "its head does not match the index"
     sizes = _Sizes(*data[vectors_end + _HEAD.itemsize : levels_start].view("<u8").tolist())
     levels = data[levels_start:nodes_start].view("<i2").astype(np.int64)
     fault = _sizes_fault(sizes, levels)
@@ -151,23 +151,23 @@ def _fault(data: Bytes, size: int, dimensions: int) -> str:
 
 def _sizes_fault(sizes: _Sizes, levels: NDArray[np.int64]) -> str:
     if sizes.nodes != len(levels):
-        return "its number of nodes is not that of its vectors"
+        return "its number of nodes differs from its number of vectors"
     if not (0 < sizes.upper <= _MOST_NEIGHBOURS and 0 < sizes.base <= _MOST_NEIGHBOURS):
         return "its nodes have too many neighbours"
     if not are_within(levels, _MOST_LEVELS):
         return "the level of a node is out of range"
     if sizes.entry >= sizes.nodes or not sizes.top == levels.max() == levels[sizes.entry]:
-        return "no search can begin at its first node"
+        return "its entry node is not on the highest level"
     return ""
 
 
 def _links_fault(
     data: Bytes, sizes: _Sizes, levels: NDArray[np.int64], starts: NDArray[np.int64]
 ) -> str:
-    """Return what is wrong with levels and neighbours in the nodes; empty if nothing is."""
+    """Return the problem with the levels or neighbours of nodes, or an empty string if none."""
     for rows in _batches(np.arange(len(starts))):
         if (_numbers(data, starts[rows] + 8, "<i2")[:, 0] != levels[rows]).any():
-            return "a node is not of the level that is listed for it"
+            return "the level of a node differs from the list of levels"
     for level in range(sizes.top + 1):
         most = sizes.upper if level else sizes.base
         offset = _NODE_HEAD + (4 * (1 + sizes.base) + (level - 1) * 4 * (1 + sizes.upper)) * (
@@ -176,11 +176,11 @@ def _links_fault(
         for rows in _batches(np.flatnonzero(levels >= level)):
             lists = _numbers(data, starts[rows] + offset, "<u4", 1 + most).astype(np.int64)
             counts, slots = lists[:, 0], lists[:, 1:]
-            used = slots[np.arange(most) < counts[:, None]]
-            if (counts > most).any() or not are_within(used, len(levels)):
+            neighbours = slots[np.arange(most) < counts[:, None]]
+            if (counts > most).any() or not are_within(neighbours, len(levels)):
                 return "a neighbour of a node is out of range"
             # A node has no list of neighbours above its own level.
-            if (levels[used] < level).any():
+            if (levels[neighbours] < level).any():
                 return "a neighbour of a node is not on its level"
     return ""
 
@@ -189,12 +189,12 @@ def _are_finite(vectors: Bytes) -> bool:
     return all(np.isfinite(part.view("<f2")).all() for part in _batches(vectors, 2**22))
 
 
-def _batches(array: NDArray[Any], size: int = _TOGETHER) -> Iterator[NDArray[Any]]:
+def _batches(array: NDArray[Any], size: int = _NODE_BATCH) -> Iterator[NDArray[Any]]:
     return (array[start : start + size] for start in range(0, len(array), size))
 
 
 def _numbers(data: Bytes, starts: NDArray[np.int64], dtype: str, count: int = 1) -> NDArray[Any]:
-    """Return ``count`` numbers from each of these places on, which need not be aligned."""
+    """Return ``count`` numbers from each of the byte offsets, which need not be aligned."""
     width = np.dtype(dtype).itemsize * count
     numbers: NDArray[Any] = data[starts[:, None] + np.arange(width)].view(dtype)
     return numbers

@@ -1,4 +1,4 @@
-"""What an encoder makes of a corpus, on disk in shards, one of which a killed build does again."""
+"""Encodings of a corpus on disk in shards, so that an interrupted build loses at most one shard."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from mirage.models import Passage
 __all__ = ["SHARD", "deleting_damaged", "fill_shards", "shard_rows", "shard_starts"]
 
 SHARD = 1024
-"""Passages a shard."""
+"""Passages per shard."""
 
 
 def shard_starts(size: int) -> range:
-    """Return the first row of each shard of so many passages."""
+    """Return the first row of each shard of ``size`` passages."""
     return range(0, size, SHARD)
 
 
 def shard_rows(corpus: Corpus, start: int) -> range:
-    """Return the rows of the passages in the shard that begins at a row."""
+    """Return the rows of the passages in the shard that begins at row ``start``."""
     return range(start, min(start + SHARD, len(corpus)))
 
 
@@ -35,14 +35,14 @@ def deleting_damaged(path: Path) -> Iterator[None]:
     """Delete a shard that cannot be read, so that the next build writes it again.
 
     Raises:
-        DatasetError: The shard is damaged, and has been deleted.
+        DatasetError: The shard was damaged and has been deleted.
     """
     try:
         yield
     except DatasetError as error:
         path.unlink()
         message = str(error).partition(";")[0]
-        raise DatasetError(f"{message}; it is deleted: build again to go on") from None
+        raise DatasetError(f"{message}; it was deleted: build again to continue") from None
 
 
 def fill_shards(
@@ -53,38 +53,48 @@ def fill_shards(
     embedder: object,
     progress: bool,
     executor: Executor | None = None,
-    written: Callable[[Sequence[Passage]], None] | None = None,
+    on_written: Callable[[Sequence[Passage]], None] | None = None,
 ) -> list[Path]:
-    """Write the shards that are missing, as ``encode`` gives them; return the paths of all of them.
+    """Write the missing shards, and return the paths of all shards.
 
-    Passages are read here, and shards are written here; an executor's workers only encode.
-    ``written`` is called with the passages of each shard once the shard is on the disk.
+    Passages are read and shards are written in this process; the workers of an executor only
+    encode.
+
+    Args:
+        corpus: The passages.
+        folder: The folder of the shards.
+        suffix: The file name extension of the shards, with its dot.
+        encode: Returns the content of the file of a shard.
+        embedder: The embedder that ``encode`` uses, for error messages.
+        progress: Show a progress bar on stderr if that is a terminal.
+        executor: The executor whose workers encode; by default this process encodes.
+        on_written: Called with the passages of each shard after the shard is on disk.
 
     Raises:
-        DatasetError: a shard cannot be written; names it.
-        NeuralError: ``encode`` fails; names the embedder behind it, and the passages.
+        DatasetError: A shard cannot be written; the message names it.
+        NeuralError: ``encode`` fails; the message names the embedder and the passages.
     """
     paths = {start: folder / f"{start:012}{suffix}" for start in shard_starts(len(corpus))}
     missing = [start for start, path in paths.items() if not path.is_file()]
-    there = sum(len(shard_rows(corpus, start)) for start in paths.keys() - missing)
+    existing = sum(len(shard_rows(corpus, start)) for start in paths.keys() - missing)
     shards = ([corpus.at(row) for row in shard_rows(corpus, start)] for start in missing)
-    work = partial(_encoded, encode, repr(embedder), str(corpus))
-    encoding = (executor or LocalExecutor()).map(Once(partial(_same, work)), shards)
-    with progress_bar(len(corpus), "passages encoded", progress, done=there) as bar:
+    work = partial(_encode_shard, encode, repr(embedder), str(corpus))
+    encoding = (executor or LocalExecutor()).map(Once(partial(_identity, work)), shards)
+    with progress_bar(len(corpus), "passages encoded", progress, done=existing) as bar:
         for number, encoded in encoding:
             write_bytes(paths[missing[number]], encoded, follow=False)
-            if written is not None:
-                written([corpus.at(row) for row in shard_rows(corpus, missing[number])])
+            if on_written is not None:
+                on_written([corpus.at(row) for row in shard_rows(corpus, missing[number])])
             bar.update(len(shard_rows(corpus, missing[number])))
     return list(paths.values())
 
 
-def _same(work: Callable[[Sequence[Passage]], bytes]) -> Callable[[Sequence[Passage]], bytes]:
-    """What has come to a worker as it is, the model in it loaded."""
+def _identity(work: Callable[[Sequence[Passage]], bytes]) -> Callable[[Sequence[Passage]], bytes]:
+    """Return the function unchanged: the model was loaded when the worker unpickled it."""
     return work
 
 
-def _encoded(
+def _encode_shard(
     encode: Callable[[Sequence[Passage]], bytes],
     embedder: str,
     corpus: str,

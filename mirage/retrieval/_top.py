@@ -1,4 +1,4 @@
-"""The highest of many scores, in an order that is the same everywhere."""
+"""The highest of many scores, in an order that is the same on every machine."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ _BLOCK = 32
 
 
 def top_rows(scores: NDArray[np.float32], k: int) -> NDArray[np.int64]:
-    """The places of the ``k`` highest scores, highest first; of equal ones the earlier first."""
+    """Return the rows of the ``k`` highest scores, highest first; ties keep the earlier first."""
     n = len(scores) // _BLOCK
     if n <= k:
         return _top_rows(scores, k)
-    # k blocks have a score of `least` or more in them, so the k highest scores are no lower.
+    # At least k blocks contain a score of `least` or more, so the k highest scores are no lower.
     highest = scores[: n * _BLOCK].reshape(_BLOCK, n).max(axis=0)
     least = np.partition(highest, n - k)[n - k]
     rows = np.flatnonzero(scores >= least)
@@ -27,6 +27,6 @@ def _top_rows(scores: NDArray[np.float32], k: int) -> NDArray[np.int64]:
         return np.argsort(-scores, kind="stable")
     least = np.partition(scores, len(scores) - k)[len(scores) - k]
     above = np.flatnonzero(scores > least)
-    level = np.flatnonzero(scores == least)[: k - len(above)]
-    rows = np.concatenate([above, level])
+    equal = np.flatnonzero(scores == least)[: k - len(above)]
+    rows = np.concatenate([above, equal])
     return rows[np.argsort(-scores[rows], kind="stable")]

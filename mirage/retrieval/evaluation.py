@@ -1,4 +1,4 @@
-"""How good a retrieval run is, by the measures of ir_measures, against relevance judgments."""
+"""Evaluation of retrieval runs against relevance judgments, with ir_measures."""
 
 from __future__ import annotations
 
@@ -38,23 +38,24 @@ __all__ = [
 ]
 
 Qrels = Mapping[str, Mapping[str, int]]
-"""Relevance by query id and passage id, above 0 for what is relevant."""
+"""Relevance grades by query id and passage id; a grade above 0 means relevant."""
 
 MEASURES = ("nDCG@10", "R@10", "RR@10", "P@1")
-"""The measures that are computed where none are named."""
+"""The default measures."""
 
 _LOG = logger("mirage.retrieval")
 
 
 class RetrievalMean(NamedTuple):
-    """One measure of a run.
+    """The mean of one measure over the queries of a run.
 
     Attributes:
-        measure: its name, as ir_measures writes it.
-        mean: over the queries that are measured; NaN where none is.
-        interval: lower and upper end for the mean over all such queries; NaN with fewer than ten.
-        n: queries that are measured, absent ones among them.
-        unmeasured: queries of the run without a relevant passage in the qrels.
+        measure: The name of the measure, as ir_measures writes it.
+        mean: The mean over the measured queries; NaN if there is none.
+        interval: The confidence interval of the mean, as its two ends; NaN with fewer than ten
+            queries.
+        n: The number of measured queries, including those that the run lacks.
+        unmeasured: The number of queries without a relevant passage in the qrels.
     """
 
     measure: str
@@ -65,16 +66,18 @@ class RetrievalMean(NamedTuple):
 
 
 class RetrievalDifference(NamedTuple):
-    """How much higher one run is than another by a measure, on the same queries.
+    """The difference between two runs in one measure, on the same queries.
 
     Attributes:
-        measure: its name.
-        difference: of the means over the queries that both are measured on, first minus second.
-        interval: Its lower and upper end, which hold 0 if and only if ``p`` is above 1 minus the
-            level; NaN if the runs share fewer than ten clusters of queries, or differ on none.
-        p: chance of so large a difference, of either sign, if the two runs are alike.
-        corrected: the same, corrected for the number of measures (Holm).
-        n: the queries.
+        measure: The name of the measure.
+        difference: The mean of the first run minus that of the second, over the queries that are
+            measured in both.
+        interval: The confidence interval of the difference. It contains 0 if and only if ``p`` is
+            above 1 minus the level. NaN if the runs share fewer than ten clusters of queries, or
+            are equal on all of them.
+        p: The two-sided p-value.
+        corrected: The p-value, corrected for the number of measures (Holm).
+        n: The number of queries.
     """
 
     measure: str
@@ -87,17 +90,18 @@ class RetrievalDifference(NamedTuple):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class RetrievalEvaluation(Printed):
-    """The measures of one run; iterates over its :class:`RetrievalMean` rows.
+    """The measures of one run; iterating yields one :class:`RetrievalMean` per measure.
 
     Attributes:
-        name: of the run.
-        measures: their names.
-        query_ids: the queries, those of the run first.
-        values: ``(queries, measures)``, float64; NaN where the qrels have no relevant passage.
-        absent: queries with relevant passages that the run lacks; they count 0.
-        documents: whether documents were ranked, and not passages.
-        strange: whether the qrels name none of all that was found, relevant or not.
-        clusters: what queries hang together with, by query id.
+        name: The name of the run.
+        measures: The names of the measures.
+        query_ids: The ids of the queries, those of the run first.
+        values: The values, float64, of shape ``(queries, measures)``; NaN if the qrels have no
+            relevant passage for the query.
+        absent: The ids of queries with relevant passages that the run lacks; they count as 0.
+        documents: Whether documents were ranked instead of passages.
+        strange: Whether the qrels have a grade for none of the retrieved passages.
+        clusters: The cluster of each query by query id; queries of a cluster are correlated.
     """
 
     name: str
@@ -116,7 +120,7 @@ class RetrievalEvaluation(Printed):
         return len(self.measures)
 
     def __getitem__(self, measure: str) -> RetrievalMean:
-        """The row of one measure."""
+        """Return the mean of one measure."""
         if measure not in self.measures:
             raise UnknownNameError("measure", measure, self.measures)
         return self.rows()[self.measures.index(measure)]
@@ -130,9 +134,13 @@ class RetrievalEvaluation(Printed):
         return int((~np.isnan(self.values)).any(axis=1).sum())
 
     def rows(self, *, level: float = 0.95) -> list[RetrievalMean]:
-        """The mean of each measure, and its interval.
+        """Return the mean of each measure with its confidence interval.
 
-        Queries are what varies: see :func:`mirage.statistics.clusters.mean_intervals`.
+        The intervals treat queries as the random sample; see
+        :func:`mirage.statistics.clusters.mean_intervals`.
+
+        Args:
+            level: The confidence level.
 
         Raises:
             SettingError: ``level`` is not between 0 and 1.
@@ -151,29 +159,33 @@ class RetrievalEvaluation(Printed):
         permutations: int = 10_000,
         seed: int = 0,
     ) -> list[RetrievalDifference]:
-        """How much higher this run is than another, measure by measure, and whether by chance.
+        """Return the difference between this run and another in each measure, with its p-value.
 
         P-values and intervals are those of :func:`mirage.statistics.paired_means`.
 
         Args:
-            other: the other run, evaluated on the same qrels by the same measures.
-            permutations: how many to draw, where there are more.
+            other: The other run, evaluated on the same qrels with the same measures.
+            level: The confidence level.
+            permutations: The number of random permutations to draw; if no more than that exist,
+                all are used.
+            seed: Random seed.
 
         Raises:
-            SettingError: they have other measures, rank other things, or share no query.
+            SettingError: The runs have different measures, one ranks passages and one documents,
+                or they share no query.
         """
         check_level(level)
         if (self.measures, self.documents) != (other.measures, other.documents):
             raise SettingError(
-                f"{self.name!r} and {other.name!r} are compared by the same measures of the same "
-                "things, passages or documents; evaluate both alike"
+                f"{self.name!r} and {other.name!r} have different measures, or one ranks passages "
+                "and the other documents; evaluate both with the same settings"
             )
         row = {id_: i for i, id_ in enumerate(other.query_ids)}
         shared = [i for i, id_ in enumerate(self.query_ids) if id_ in row]
         ids = [self.query_ids[i] for i in shared]
         gaps = self.values[shared] - other.values[[row[id_] for id_ in ids]]
-        known = ~np.isnan(gaps).any(axis=1)
-        gaps, ids = gaps[known], [ids[i] for i in np.flatnonzero(known)]
+        measured = ~np.isnan(gaps).any(axis=1)
+        gaps, ids = gaps[measured], [ids[i] for i in np.flatnonzero(measured)]
         if not ids:
             raise SettingError(f"{self.name!r} and {other.name!r} share no query that is measured")
         codes = self._codes(ids)
@@ -183,12 +195,12 @@ class RetrievalEvaluation(Printed):
         return [RetrievalDifference(name, *row[:3], p, row.n) for name, row, p in rows]
 
     def to_pandas(self) -> pd.DataFrame:
-        """A frame indexed by query id, a column a measure (needs pandas)."""
+        """Return a DataFrame indexed by query id with one column per measure (needs pandas)."""
         columns = {name: self.values[:, i] for i, name in enumerate(self.measures)}
         return frame_of({"query_id": self.query_ids, **columns}).set_index("query_id")
 
     def _tables(self) -> tuple[Table]:
-        what = "documents" if self.documents else "passages"
+        unit = "documents" if self.documents else "passages"
         rows = tuple((row.measure, *_cells(row.mean, row.interval)) for row in self)
         notes = []
         if self.absent:
@@ -199,7 +211,7 @@ class RetrievalEvaluation(Printed):
             notes.append(
                 f"{unmeasured} without a relevant passage in the qrels, left out of the means"
             )
-        title = f"{self.name}: {self._measured} queries, {what}"
+        title = f"{self.name}: {self._measured} queries, {unit}"
         header = ("measure", "mean", "95 % interval")
         return (Table(title, header, rows, notes=tuple(notes), name=0),)
 
@@ -216,42 +228,55 @@ def evaluate(
     query_ids: Iterable[str] | None = None,
     cluster: Cluster = None,
 ) -> RetrievalEvaluation:
-    """Measure a run by ir_measures (MacAvaney et al. 2022, ECIR), for each query and on average.
+    """Measure a run with ir_measures (MacAvaney et al. 2022, ECIR), per query and on average.
 
-    What counts is the order of the run, also where scores are equal: trec_eval would put those in
-    the order of their ids. A query that the run lacks, or found nothing for, counts 0. One of
-    which the qrels name no relevant passage is not measured: NaN, and left out of means.
+    Passages are ranked by their order in the run, even if scores are equal; trec_eval would order
+    equal scores by id. A query that the run lacks, or for which it retrieved nothing, counts as 0.
+    A query without a relevant passage in the qrels is not measured: its values are NaN, and the
+    means leave it out.
 
     Args:
-        run: the run, or the path of a run file.
-        relevance: qrels, the path of a file of them, or queries, whose ``relevant`` passages count.
-        measures: names of ir_measures, such as ``nDCG@10``, ``R@100``, ``AP``, ``Success@5``.
-        documents: rank documents, each by its best passage (max-P); of qrels on passages a
-            document has the highest grade. A document is what stands before ``#``.
-        query_ids: the queries to measure; by default those of the run and of the qrels.
-        cluster: what queries hang together by, where ``relevance`` are queries; see
+        run: The run, or the path of a run file.
+        relevance: Relevance judgments (qrels) by query and passage id, the path of a file of them,
+            or queries whose ``relevant`` passages count.
+        measures: Names of ir_measures, such as ``nDCG@10``, ``R@100``, ``AP`` or ``Success@5``.
+        documents: Rank documents by their best passage (max-P) instead of passages. A document's
+            id is the part of the passage id before ``#``, and its grade is the highest of its
+            passages in the qrels.
+        query_ids: The queries to measure; by default those of the run and of the qrels.
+        cluster: The clusters of correlated queries, if ``relevance`` are queries; see
             :class:`mirage.MirageDataset`.
 
     Raises:
-        MissingPackageError: the extra ``retrieval`` is not installed.
-        UnknownNameError: there is no such measure.
-        SettingError: a measure lacks its cutoff, or stands twice.
-        DatasetError: a file cannot be read, or the qrels name no relevant passage at all.
+        MissingPackageError: The extra ``retrieval`` is not installed.
+        UnknownNameError: A measure is unknown.
+        SettingError: A measure lacks its cutoff, or occurs twice.
+        DatasetError: A file cannot be read, or the qrels have no relevant passage at all.
+
+    Example:
+        >>> from mirage.retrieval import RetrievalRun
+        >>> run = RetrievalRun.of({"q1": {"a": 2.0, "b": 1.0}, "q2": {"a": 1.0}}, "demo")
+        >>> evaluation = evaluate(run, {"q1": {"b": 1}, "q2": {"a": 1}}, ["RR@10"])
+        >>> evaluation["RR@10"].mean
+        0.75
     """
     ranked = run if isinstance(run, RetrievalRun) else RetrievalRun.read(run)
     grades, clusters = _grades(relevance, cluster)
     if not any(map(_has_relevant, grades.values())):
-        raise DatasetError("the qrels name no relevant passage, so that nothing can be measured")
+        raise DatasetError("the qrels have no relevant passage, so nothing can be measured")
     if documents:
         ranked, grades = ranked.documents(), {id_: _by_document(g) for id_, g in grades.items()}
     judged = {id_: dict(grade) for id_, grade in grades.items() if _has_relevant(grade)}
     ids = tuple(dict.fromkeys([*ranked, *judged] if query_ids is None else query_ids))
     values = _values(ranked, {id_: judged[id_] for id_ in ids if id_ in judged}, ids, measures)
     absent = tuple(id_ for id_ in ids if id_ in judged and id_ not in ranked)
-    found = [
+    ranked_and_judged = [
         (ranked[id_].passage_ids, judged[id_]) for id_ in ids if id_ in judged and id_ in ranked
     ]
-    strange = not any(not grade.keys().isdisjoint(passages) for passages, grade in found)
+    # Qrels of another corpus share no id with the run, and all measures would silently be 0.
+    strange = not any(
+        not grade.keys().isdisjoint(passages) for passages, grade in ranked_and_judged
+    )
     if strange:
         _LOG.warning("%s: %s", ranked.name, NOTHING_JUDGED)
     return RetrievalEvaluation(
@@ -260,9 +285,10 @@ def evaluate(
 
 
 def qrels(queries: Iterable[Query]) -> dict[str, dict[str, int]]:
-    """Relevance by query id and passage id: 1 for relevant passages, 0 for others that are shown.
+    """Return relevance grades by query id and passage id, as :func:`evaluate` takes them.
 
-    A query without relevant passages is left out.
+    Relevant passages of a query have grade 1 and its other passages grade 0. Queries without
+    relevant passages are left out.
     """
     return {
         query.id: dict.fromkeys(query.passage_ids, 0) | dict.fromkeys(query.relevant, 1)
@@ -300,55 +326,55 @@ def _values(
     query_ids: Sequence[str],
     names: Sequence[str],
 ) -> NDArray[np.float64]:
-    """The measures of each query, ``(queries, measures)``; NaN where nothing is judged."""
+    """Return the values, ``(queries, measures)``; NaN for queries without a relevant passage."""
     with needing("ir-measures", "retrieval"):
         import ir_measures
-    measures = _parsed(names)
+    measures = _parse_measures(names)
     row = {id_: i for i, id_ in enumerate(query_ids)}
     column = {measure: j for j, measure in enumerate(measures)}
     values = np.full((len(query_ids), len(names)), np.nan)
     values[[row[id_] for id_ in judged]] = 0.0
-    found = {id_: _descending(run[id_].passage_ids) for id_ in judged if id_ in run}
-    for each in ir_measures.iter_calc(measures, judged, found) if judged else ():
+    rankings = {id_: _descending_scores(run[id_].passage_ids) for id_ in judged if id_ in run}
+    for each in ir_measures.iter_calc(measures, judged, rankings) if judged else ():
         values[row[each.query_id], column[each.measure]] = each.value
     return values
 
 
-def _descending(passage_ids: Sequence[str]) -> dict[str, float]:
-    """Scores that are all different: ir_measures would order equal ones by id, backwards."""
+def _descending_scores(passage_ids: Sequence[str]) -> dict[str, float]:
+    """Return distinct scores: ir_measures would order equal ones by id, in reverse."""
     return {id_: float(len(passage_ids) - i) for i, id_ in enumerate(passage_ids)}
 
 
-def _parsed(names: Sequence[str]) -> list[Any]:
+def _parse_measures(names: Sequence[str]) -> list[Any]:
     import ir_measures
 
     if not names or len(set(names)) < len(names):
-        raise SettingError(f"measures are one or more, each once, not {list(names)}")
+        raise SettingError(f"give at least one measure and each only once, got {list(names)}")
     return [_measure(ir_measures, name) for name in names]
 
 
 def _measure(ir_measures: Any, name: str) -> Any:
     try:
-        with warnings.catch_warnings():  # it parses by what Python 3.12 and 3.13 warn of
+        with warnings.catch_warnings():  # its parser uses features deprecated in Python 3.12
             warnings.simplefilter("ignore", DeprecationWarning)
             measure = ir_measures.parse_measure(name)
         if measure.params.get("cutoff", 1) > 0 and ir_measures.DefaultPipeline.supports(measure):
             return measure
     except NameError:
         _, at, cutoff = name.partition("@")
-        known = [f"{each}{at}{cutoff}" for each in ir_measures.measures.registry]
-        alike = [each for each in known if each.lower() == name.lower()]
-        raise UnknownNameError("measure", name, alike or known) from None
+        candidates = [f"{each}{at}{cutoff}" for each in ir_measures.measures.registry]
+        matches = [each for each in candidates if each.lower() == name.lower()]
+        raise UnknownNameError("measure", name, matches or candidates) from None
     except (ValueError, AssertionError):
         pass
     raise SettingError(
-        f"{name!r} is no measure as ir_measures writes them; it is nDCG@10, R@100 or AP, with the "
-        "cutoff where one is needed"
+        f"{name!r} is not a measure of ir_measures; write it as nDCG@10, R@100 or AP, with a "
+        "cutoff if the measure needs one"
     )
 
 
 def _intervals(values: NDArray[np.float64], codes: NDArray[np.intp], level: float) -> list[Any]:
-    """The interval of each measure; most have values from 0 to 1, others any."""
+    """Return the interval of each measure, limited to 0 to 1 unless a value is above 1."""
     with_ends = np.array([not (column > 1).any() for column in values.T])
     low, high = np.where(with_ends, 0.0, -np.inf), np.where(with_ends, 1.0, np.inf)
     return list(map(tuple, mean_intervals(values, codes, low, high, level=level).tolist()))

@@ -1,6 +1,6 @@
-"""Rerankers: a model that reads question and passage together puts the best found in order.
+"""Rerankers: models that reorder the best passages of a run.
 
-Of equal scores, the passage that stood first before stays first.
+Passages with equal scores keep their order.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _LOG = logger("mirage.retrieval")
 
 
 class _Candidates(NamedTuple):
-    """The passages of a query that are to be reranked, in the order before."""
+    """The passages of a query to rerank, in their order in the run."""
 
     query: Query
     passages: Sequence[Passage]
@@ -46,7 +46,7 @@ def _candidates(
     run: RetrievalRun, corpus: Corpus, queries: Iterable[Query], depth: int
 ) -> list[_Candidates]:
     if depth < 1:
-        raise SettingError(f"1 passage or more is reranked, not {depth}")
+        raise SettingError(f"depth must be at least 1, got {depth}")
     return [
         _Candidates(query, corpus.get_many(run[query.id].top(depth).passage_ids))
         for query in queries
@@ -54,18 +54,19 @@ def _candidates(
 
 
 class CrossEncoderReranker:
-    """Reranks by a cross-encoder, which reads each question and passage together.
+    """A reranker with a cross-encoder, a model that reads each question and passage together.
 
-    Scores are the model's logits. Each distinct pair is scored once, by length in batches, and
-    scores by a named model are kept on disk; see :class:`mirage.neural.Reranker`.
+    Scores are the logits of the model. Each distinct pair is scored once, in batches of pairs of
+    similar length. If the model has a name, its scores are cached on disk; see
+    :class:`mirage.neural.Reranker`.
 
     Args:
-        model: a model's name on the hub, by default :data:`mirage.neural.RERANKER_MODEL`; a folder
-            that holds one; or a :class:`mirage.neural.Reranker`, with its own settings.
+        model: The name of a model on the hub, by default :data:`mirage.neural.RERANKER_MODEL`; the
+            folder of a model; or a :class:`mirage.neural.Reranker` with its own settings.
 
     Raises:
-        NeuralError: there is no such model, or it gives more than one score.
-        MissingPackageError: the extra ``neural`` is not installed.
+        NeuralError: The model does not exist, or has more than one score per pair.
+        MissingPackageError: The extra ``neural`` is not installed.
     """
 
     def __init__(self, model: PairScorer | str | Path | None = None) -> None:
@@ -77,7 +78,7 @@ class CrossEncoderReranker:
 
     @property
     def fingerprint(self) -> str:
-        """Of the model and the longest pair that it reads."""
+        """A digest of the model and the longest pair that it reads."""
         return self.scorer.fingerprint
 
     def rerank(
@@ -89,21 +90,22 @@ class CrossEncoderReranker:
         *,
         executor: Executor | None = None,
     ) -> RetrievalRun:
-        """The first passages of each query by the model's scores.
+        """Return the first passages of each query, ordered by the scores of the model.
 
         Args:
-            run: what was found.
-            corpus: the passages that it names.
-            queries: those to rerank.
-            depth: passages to rerank a query; the rest is left out.
-            executor: whose workers load the model and score; by default that is done here.
+            run: The retrieved passages.
+            corpus: The corpus that holds them.
+            queries: The queries to rerank.
+            depth: The number of passages to rerank for each query; the rest is left out.
+            executor: The executor whose workers load the model and score; by default this process
+                does.
 
         Raises:
             SettingError: ``depth`` is below 1.
-            NeuralError: the model cannot be loaded, or fails.
+            NeuralError: The model cannot be loaded, or fails.
         """
-        asked = _candidates(run, corpus, queries, depth)
-        pairs = [(each.query.text, text) for each in asked for text in each.texts]
+        batch = _candidates(run, corpus, queries, depth)
+        pairs = [(each.query.text, text) for each in batch for text in each.texts]
         with during(f"{self!r} on {run!r} of {corpus}"):
             if executor is not None:
                 self.scorer.compute_ahead([pairs], executor)
@@ -111,23 +113,23 @@ class CrossEncoderReranker:
         return RetrievalRun.of(
             {
                 each.query.id: {passage.id: next(scores) for passage in each.passages}
-                for each in asked
+                for each in batch
             },
             f"{run.name}>{self.name}",
         )
 
 
 class EndpointReranker:
-    """Reranks by an endpoint, ``POST .../rerank``, as vLLM, TEI, Jina and Cohere have it.
+    """A reranker with an endpoint, ``POST .../rerank``, as vLLM, TEI, Jina and Cohere offer it.
 
     Cache, budget, retries and headers are those of the :class:`~mirage.LLM`; see
-    :func:`mirage.llm.relevance_all`. A query of which a request fails keeps the order before, which
-    is logged; :attr:`failures` says why, by query id, for the last call.
+    :func:`mirage.llm.relevance_all`. If a request fails, its query keeps the order of the run,
+    which is logged. :attr:`failures` holds the reasons by query id, for the last call.
 
     Args:
-        llm: the model and the address that ``/rerank`` stands behind, such as
+        llm: The model, and the base address of ``/rerank``, such as
             ``LLM("BAAI/bge-reranker-v2-m3", base_url="http://localhost:8000")``.
-        form: ``"jina"`` as Jina, Cohere, Voyage and vLLM take and answer it, or ``"tei"`` for
+        form: The format of requests: ``"jina"`` for Jina, Cohere, Voyage and vLLM, or ``"tei"`` for
             text-embeddings-inference.
     """
 
@@ -142,60 +144,61 @@ class EndpointReranker:
 
     @property
     def fingerprint(self) -> str:
-        """Of the endpoint, the model's name and settings."""
+        """A digest of the endpoint, the model's name and its settings."""
         return self.llm.relevance_digest("", "", self.form).hex()
 
     def rerank(
         self, run: RetrievalRun, corpus: Corpus, queries: Iterable[Query], depth: int
     ) -> RetrievalRun:
-        """The first passages of each query by the endpoint's scores.
+        """Return the first passages of each query, ordered by the scores of the endpoint.
 
         Args:
-            run: what was found.
-            corpus: the passages that it names.
-            queries: those to rerank.
-            depth: passages to rerank a query; the rest is left out.
+            run: The retrieved passages.
+            corpus: The corpus that holds them.
+            queries: The queries to rerank.
+            depth: The number of passages to rerank for each query; the rest is left out.
 
         Raises:
             SettingError: ``depth`` is below 1.
-            LLMError: no query could be reranked, or there is no key for OpenAI.
+            LLMError: No query could be reranked, or there is no key for OpenAI.
         """
-        asked = _candidates(run, corpus, queries, depth)
-        found = relevance_all(
-            self.llm, [(each.query.text, each.texts) for each in asked], form=self.form
+        batch = _candidates(run, corpus, queries, depth)
+        results = relevance_all(
+            self.llm, [(each.query.text, each.texts) for each in batch], form=self.form
         )
         self.failures, scores, before = {}, {}, run.top(depth).scores()
-        for each, outcomes in zip(asked, found, strict=True):
+        for each, outcomes in zip(batch, results, strict=True):
             pairs = zip(each.passages, outcomes, strict=True)
-            known = {passage.id: out.value for passage, out in pairs if out.value is not None}
-            if len(known) < len(outcomes):
-                why = next(outcome.failed for outcome in outcomes if outcome.value is None)
-                self.failures[each.query.id] = why
-                known = before[each.query.id]
-            scores[each.query.id] = known
-        some = sum(bool(each.passages) for each in asked)
-        _tell(self.name, self.failures, len(asked), every=len(self.failures) == some)
+            relevance = {passage.id: out.value for passage, out in pairs if out.value is not None}
+            # A partial response would mix the scores of the model with those of the run.
+            if len(relevance) < len(outcomes):
+                reason = next(outcome.failed for outcome in outcomes if outcome.value is None)
+                self.failures[each.query.id] = reason
+                relevance = before[each.query.id]
+            scores[each.query.id] = relevance
+        nonempty = sum(bool(each.passages) for each in batch)
+        _log_failures(self.name, self.failures, len(batch), every=len(self.failures) == nonempty)
         return RetrievalRun.of(scores, f"{run.name}>{self.name}")
 
 
-def _tell(name: str, failures: Mapping[str, str], asked: int, *, every: bool) -> None:
-    """Log which queries keep their order.
+def _log_failures(name: str, failures: Mapping[str, str], total: int, *, every: bool) -> None:
+    """Log how many queries keep their previous order because requests failed.
 
     Raises:
         LLMError: ``every`` request failed.
     """
     if not failures:
         return
-    first, why = next(iter(failures.items()))
+    first, reason = next(iter(failures.items()))
     if every:
-        raise LLMError(f"{name} reranked none of {asked} queries; query {first!r}: {why}")
+        raise LLMError(f"{name} reranked none of {total} queries; query {first!r}: {reason}")
     _LOG.warning(
         "%s: %d of %d queries keep the order that they had; query %r: %s",
         name,
         len(failures),
-        asked,
+        total,
         first,
-        why,
+        reason,
     )
 
 
@@ -213,28 +216,29 @@ _NUMBERS = re.compile(r"\[\[([\d\s>,]+)\]\]")
 
 
 class LLMReranker:
-    """Reranks by an LLM that puts a list of passages in order.
+    """A reranker with an LLM that puts lists of passages in order.
 
-    As RankGPT (Sun et al. 2023, arXiv 2304.09542, section 3.2): a window is moved from the last
-    passages to the first, in steps, and each window is put in order with what the one before it
-    left in front. Numbers that an answer leaves out follow in the order before. A window whose
-    answer cannot be read, after asking six times, or does not come, keeps the order that it had;
-    that is logged, and :attr:`failures` says why, by query id, for the last call. Scores are
-    places: the last has 1.
+    The method is that of RankGPT (Sun et al. 2023, arXiv 2304.09542, section 3.2). A window moves
+    in steps from the last passages to the first, and the LLM orders the passages in each window.
+    A later window contains the best passages of the window before. Passages whose numbers are
+    missing from a response come last, in their previous order. If a request fails, or no response
+    can be parsed after six attempts, the window keeps its order; this is logged, and
+    :attr:`failures` holds the reasons by query id, for the last call. The last passage has score
+    1, the one before it 2, and so on.
 
     Args:
-        llm: puts passages in order.
-        window: passages that it sees at a time.
-        step: by how many the window moves.
+        llm: The LLM that orders the passages.
+        window: The number of passages in a request.
+        step: The number of passages by which the window moves.
 
     Raises:
-        SettingError: ``window`` is below 2, or ``step`` not from 1 to ``window``.
+        SettingError: ``window`` is below 2, or ``step`` is not from 1 to ``window``.
     """
 
     def __init__(self, llm: LLM, *, window: int = 20, step: int = 10) -> None:
         if window < 2 or not 1 <= step <= window:
             raise SettingError(
-                f"a window has 2 passages or more and moves by 1 to as many, not window={window}, "
+                f"window must be at least 2 and step from 1 to window, got window={window}, "
                 f"step={step}"
             )
         self.llm = llm
@@ -248,51 +252,52 @@ class LLMReranker:
 
     @property
     def fingerprint(self) -> str:
-        """Of the model, its settings, the window and the question's wording."""
+        """A digest of the model, its settings, the window and the wording of the prompt."""
         digest = self.llm.digest([{"role": "user", "content": _TASK + _form(2).text}]).hex()
         return hashlib.sha256(json.dumps([digest, self.window, self.step]).encode()).hexdigest()
 
     def rerank(
         self, run: RetrievalRun, corpus: Corpus, queries: Iterable[Query], depth: int
     ) -> RetrievalRun:
-        """The first passages of each query in the order of the LLM.
+        """Return the first passages of each query in the order of the LLM.
 
         Args:
-            run: what was found.
-            corpus: the passages that it names.
-            queries: those to rerank.
-            depth: passages to rerank a query; the rest is left out.
+            run: The retrieved passages.
+            corpus: The corpus that holds them.
+            queries: The queries to rerank.
+            depth: The number of passages to rerank for each query; the rest is left out.
 
         Raises:
             SettingError: ``depth`` is below 1.
-            LLMError: no window could be put in order, or there is no key for OpenAI.
+            LLMError: No window could be ordered, or there is no key for OpenAI.
         """
-        asked = _candidates(run, corpus, queries, depth)
-        orders = [list(each.passages) for each in asked]
+        batch = _candidates(run, corpus, queries, depth)
+        orders = [list(each.passages) for each in batch]
+        # Windows with the same start are independent across queries and are sent together.
         windows = [(i, start) for i, order in enumerate(orders) for start in self._starts(order)]
         windows.sort(key=itemgetter(1), reverse=True)
         self.failures = {}
         failed = 0
         for start, group in groupby(windows, key=itemgetter(1)):
-            places = [i for i, _ in group]
+            numbers = [i for i, _ in group]
             part = slice(start, start + self.window)
-            questions = [_question(asked[i].query, orders[i][part]) for i in places]
+            questions = [_question(batch[i].query, orders[i][part]) for i in numbers]
             outcomes = ask_all(self.llm, questions, what="windows")
-            for i, outcome in zip(places, outcomes, strict=True):
+            for i, outcome in zip(numbers, outcomes, strict=True):
                 if outcome.value is None:
-                    self.failures[asked[i].query.id] = outcome.failed or outcome.invalid
+                    self.failures[batch[i].query.id] = outcome.failed or outcome.invalid
                     failed += 1
                 else:
                     orders[i][part] = [orders[i][part][number] for number in outcome.value]
-        _tell(self.name, self.failures, len(asked), every=failed == len(windows))
+        _log_failures(self.name, self.failures, len(batch), every=failed == len(windows))
         scores = {
             each.query.id: {passage.id: float(len(order) - i) for i, passage in enumerate(order)}
-            for each, order in zip(asked, orders, strict=True)
+            for each, order in zip(batch, orders, strict=True)
         }
         return RetrievalRun.of(scores, f"{run.name}>{self.name}")
 
     def _starts(self, passages: Sequence[Passage]) -> Iterable[int]:
-        """Where windows begin, the last one first; one passage needs no order."""
+        """Return the starts of the windows, the last one first; none for fewer than 2 passages."""
         if len(passages) < 2:
             return []
         last = max(0, len(passages) - self.window)
@@ -322,7 +327,7 @@ def _form(n: int) -> Form[list[int]]:
 
 
 def _order(text: str, n: int) -> list[int] | None:
-    """The order that ends an answer, counted from 0; numbers that it leaves out come last."""
+    """Return the order at the end of a response, counted from 0; missing numbers come last."""
     lists = _NUMBERS.findall(text.rstrip().rpartition("\n")[2])
     if len(lists) != 1 or final_verdict(text, lists[0].strip()) is None:
         return None

@@ -1,4 +1,4 @@
-"""Queries in other words, or in another language, before passages are looked for."""
+"""Query rewriting: queries are reworded or translated before retrieval."""
 
 from __future__ import annotations
 
@@ -23,33 +23,33 @@ __all__ = ["LLMQueryRewriter", "QueryRewriter", "RecordedQueries", "RewritingRet
 _LOG = logger("mirage.retrieval")
 
 LONGEST = 500
-"""Characters of a rewritten query, at most: a longer one is an essay, not a query."""
+"""Most characters of a rewritten query; a longer response is not a query."""
 
 
 @runtime_checkable
 class QueryRewriter(Protocol):
-    """Anything with these puts queries into other words."""
+    """The interface of objects that reword or translate queries."""
 
     @property
     def name(self) -> str:
-        """What runs call it."""
+        """The name that is added to the name of the retriever."""
 
     @property
     def fingerprint(self) -> str:
-        """Changes with whatever changes its queries."""
+        """A digest of all that affects the rewritten queries, such as the model and its prompt."""
 
     def rewrite(self, queries: Sequence[Query]) -> Sequence[Query]:
-        """The same queries, by id and in order, with other texts and perhaps languages."""
+        """Return the queries in the same order, with the same ids and rewritten texts."""
 
 
 class RewritingRetriever:
-    """A retriever that is asked rewritten queries, such as translations; itself a retriever.
+    """A retriever that rewrites queries, for example translates them, before another retriever.
 
-    What reranks, generates and measures still sees the original queries.
+    Rerankers, generators and measures still get the original queries.
 
     Args:
-        retriever: finds the passages.
-        rewriter: rewrites the queries for it.
+        retriever: The retriever that finds the passages.
+        rewriter: The rewriter of its queries.
     """
 
     def __init__(self, retriever: Retriever, rewriter: QueryRewriter) -> None:
@@ -59,40 +59,42 @@ class RewritingRetriever:
 
     @property
     def corpus(self) -> Corpus:
-        """The retriever's."""
+        """The corpus of the retriever."""
         return self.retriever.corpus
 
     @property
     def fingerprint(self) -> str:
-        """Of both."""
+        """A digest of the rewriter and the retriever."""
         return repr((self.rewriter.fingerprint, self.retriever.fingerprint))
 
     def retrieve(self, queries: Iterable[Query], k: int) -> RetrievalRun:
-        """The best ``k`` passages for each query as it is rewritten.
+        """Return the best ``k`` passages for each rewritten query.
 
         Raises:
-            DatasetError: the rewriter gave other queries than it got.
+            DatasetError: The rewriter returned other query ids than it received.
         """
-        asked = list(queries)
-        rewritten = list(self.rewriter.rewrite(asked))
-        if [query.id for query in rewritten] != [query.id for query in asked]:
-            raise DatasetError(f"{self.rewriter.name} gave other queries than it got")
-        found = self.retriever.retrieve(rewritten, k)
-        return RetrievalRun(dict(found), self.name)
+        batch = list(queries)
+        rewritten = list(self.rewriter.rewrite(batch))
+        if [query.id for query in rewritten] != [query.id for query in batch]:
+            raise DatasetError(
+                f"{self.rewriter.name} returned queries with other ids than it received"
+            )
+        run = self.retriever.retrieve(rewritten, k)
+        return RetrievalRun(dict(run), self.name)
 
 
 class RecordedQueries:
-    """Rewritten queries that are at hand, such as translations made elsewhere.
+    """A rewriter with recorded texts, such as translations that were made elsewhere.
 
     Args:
-        texts: the new text by query id, or the path of JSON Lines with ``id`` (or ``query_id``) and
+        texts: The new text by query id, or the path of JSON Lines with ``id`` (or ``query_id``) and
             ``text`` (or ``query``).
-        language: of the new texts; by default that of the queries.
-        name: what runs call it.
+        language: The language of the new texts; by default that of the queries.
+        name: The name that is added to the name of the retriever.
 
     Raises:
-        DatasetError: the file cannot be read; names the line.
-        UnknownNameError: no such language.
+        DatasetError: The file cannot be read; the message names the line.
+        UnknownNameError: The language is unknown.
     """
 
     def __init__(
@@ -103,93 +105,94 @@ class RecordedQueries:
         name: str = "recorded",
     ) -> None:
         self.texts: dict[str, str] = (
-            _recorded(Path(texts)) if isinstance(texts, str | Path) else dict(texts)
+            _read_texts(Path(texts)) if isinstance(texts, str | Path) else dict(texts)
         )
         self.language: str | None = None if language is None else Language.of(language).code
         self.name = name
 
     @property
     def fingerprint(self) -> str:
-        """Of the texts and their language."""
+        """A digest of the texts and their language."""
         return _digest(repr((self.language, sorted(self.texts.items()))))
 
     def rewrite(self, queries: Sequence[Query]) -> list[Query]:
-        """The queries with these texts.
+        """Return the queries with the recorded texts.
 
         Raises:
-            DatasetError: there is no text for one of them; names it.
+            DatasetError: A query has no recorded text; the message names it.
         """
         missing = next((query.id for query in queries if query.id not in self.texts), None)
         if missing is not None:
             raise DatasetError(f"the recorded queries have no text for query {missing!r}")
-        return [_with(query, self.texts[query.id], self.language) for query in queries]
+        return [_with_text(query, self.texts[query.id], self.language) for query in queries]
 
 
 class LLMQueryRewriter:
-    """Queries as an LLM translates them, or puts them for a search engine.
+    """A rewriter with an LLM that translates queries, or rewords them for a search engine.
 
-    Asked by the one client, so answers are cached and count in its budget. Where no answer can be
-    read, or a call fails, the query stays as it is; how many did is logged, and in :attr:`kept`.
+    Responses are cached and count towards the budget of the LLM. If a call fails or its response
+    cannot be parsed, the query stays unchanged. The number of such queries is logged, and
+    :attr:`kept` holds the reasons.
 
     Args:
-        llm: is asked.
-        language: the language to translate into; ``None`` rewrites in the query's own.
+        llm: The LLM that rewrites queries.
+        language: The language to translate into; ``None`` rewords queries in their own language.
 
     Raises:
-        UnknownNameError: no such language.
+        UnknownNameError: The language is unknown.
     """
 
     def __init__(self, llm: LLM, language: str | None = None) -> None:
         self.llm = llm
         self.language: str | None = None if language is None else Language.of(language).code
-        does = "rewritten" if self.language is None else f"in {self.language}"
-        self.name: str = f"{Path(llm.model).name} {does}".replace(" ", "-")
+        suffix = "rewritten" if self.language is None else f"in {self.language}"
+        self.name: str = f"{Path(llm.model).name} {suffix}".replace(" ", "-")
         self.kept: dict[str, str] = {}
-        """Why a query stayed as it was, by id, when queries were last rewritten."""
+        """Reasons why queries stayed unchanged in the last call, by query id."""
 
     @property
     def fingerprint(self) -> str:
-        """Of what is asked of which model, with which settings."""
+        """A digest of the model, its settings and the prompt."""
         return _digest(
             repr((self.llm.digest(_question("", self.language, "").messages), FORM.text))
         )
 
     def rewrite(self, queries: Sequence[Query]) -> list[Query]:
-        """The queries in new words; those that are in the language already stay.
+        """Return the rewritten queries; those that are in the target language stay unchanged.
 
         Raises:
-            LLMError: no call was answered, or there is no key for OpenAI.
+            LLMError: Every call failed, or there is no key for OpenAI.
         """
-        asked = [query for query in queries if query.language != self.language]
-        questions = [_question(query.text, self.language, query.language) for query in asked]
+        pending = [query for query in queries if query.language != self.language]
+        questions = [_question(query.text, self.language, query.language) for query in pending]
         outcomes = dict(
             zip(
-                (query.id for query in asked),
+                (query.id for query in pending),
                 ask_all(self.llm, questions, what="queries rewritten"),
                 strict=True,
             )
         )
         self.kept = {id_: _reason(each) for id_, each in outcomes.items() if each.value is None}
         failed = [outcome.failed for outcome in outcomes.values() if outcome.failed]
-        if failed and len(failed) == len(asked):
-            raise LLMError(f"no query of {len(asked)} was rewritten; the first: {failed[0]}")
+        if failed and len(failed) == len(pending):
+            raise LLMError(f"no query of {len(pending)} was rewritten; the first: {failed[0]}")
         if self.kept:
             first, why = next(iter(self.kept.items()))
             _LOG.warning(
-                "%d of %d queries stay as they are; the first, %r: %s",
+                "%d of %d queries stay unchanged; the first, %r: %s",
                 len(self.kept),
-                len(asked),
+                len(pending),
                 first,
                 why,
             )
         texts = {id_: each.value for id_, each in outcomes.items() if each.value is not None}
         return [
-            _with(query, texts[query.id], self.language) if query.id in texts else query
+            _with_text(query, texts[query.id], self.language) if query.id in texts else query
             for query in queries
         ]
 
 
-def _with(query: Query, text: str, language: str | None) -> Query:
+def _with_text(query: Query, text: str, language: str | None) -> Query:
     return query.model_copy(update={"text": text, "language": language or query.language})
 
 
@@ -201,22 +204,24 @@ def _digest(text: str) -> str:
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
-def _recorded(path: Path) -> dict[str, str]:
+def _read_texts(path: Path) -> dict[str, str]:
     texts: dict[str, str] = {}
-    for where, row in read_rows(path):
+    for location, row in read_rows(path):
         id_, text = row.get("id", row.get("query_id")), row.get("text", row.get("query"))
         if not isinstance(id_, str | int) or not isinstance(text, str) or not text.strip():
-            raise DatasetError(f"{where}: expected an object with 'id' and 'text'")
+            raise DatasetError(f"{location}: expected an object with 'id' and 'text'")
         if texts.setdefault(str(id_), text) != text:
-            raise DatasetError(f"{where}: query {str(id_)!r} stands here a second time")
+            raise DatasetError(
+                f"{location}: query {str(id_)!r} has another text in an earlier line"
+            )
     return texts
 
 
-# What is asked ------------------------------------------------------------------------------------
+# Prompts ------------------------------------------------------------------------------------------
 
 
 def read_query(text: str) -> str | None:
-    """The query that an answer consists of; ``None`` where it is empty, several lines or long."""
+    """Return the query in a response; ``None`` if it is empty, too long or has several lines."""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     if len(lines) != 1 or len(lines[0]) > LONGEST:
         return None

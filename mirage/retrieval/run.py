@@ -1,4 +1,4 @@
-"""What a retriever found: passages in order, by query."""
+"""Retrieval runs: ranked passages for each query, as in TREC."""
 
 from __future__ import annotations
 
@@ -20,21 +20,22 @@ from mirage.errors import DatasetError, SettingError, UnknownNameError
 
 __all__ = ["NO_HITS", "Hits", "RetrievalRun"]
 
-# No lone surrogates, which file names that are not UTF-8 leave in ids and no file can say.
+# Lone surrogates are excluded: ids from file names that are not UTF-8 can contain them, but no
+# UTF-8 file can.
 _FIELD = re.compile(r"(?!\s)[^\t\n\r\ud800-\udfff]+(?<!\s)")
 
 RRF_K = 60
-"""The constant of reciprocal rank fusion, as in its paper."""
+"""The constant of reciprocal rank fusion, as in Cormack et al. 2009."""
 
 
 class Hits(NamedTuple):
-    """The passages found for one query, best first, and their scores."""
+    """The retrieved passages of one query, best first, and their scores."""
 
     passage_ids: tuple[str, ...]
     scores: NDArray[np.float64]
 
     def top(self, k: int) -> Hits:
-        """The first ``k`` of them."""
+        """Return the first ``k`` passages."""
         return Hits(self.passage_ids[:k], self.scores[:k])
 
 
@@ -42,17 +43,25 @@ NO_HITS = Hits((), np.zeros(0))
 
 
 class RetrievalRun(Mapping[str, Hits]):
-    """Ranked passages by query id, as in TREC: what one retriever found for each query.
+    """Ranked passages by query id, as in TREC: the results of one retriever.
 
-    The higher score comes first; of equal ones, the one that was given first. A query for which
-    nothing was found is there with no passage, so that a measure counts it.
+    Passages are ordered by descending score; equal scores keep the order in which they were
+    passed. A query without results is in the run with no passage, so that measures count it.
 
     Args:
-        hits: the passages of each query, in order of rank.
-        name: what found them; the tag of a run file.
+        hits: The passages of each query, in order of rank.
+        name: The name of the retriever, which is the tag of a run file.
 
     Raises:
-        DatasetError: a passage stands twice for a query, a score is not finite, or scores rise.
+        DatasetError: A passage occurs twice for a query, a score is not finite, or scores are not
+            in descending order.
+
+    Example:
+        >>> run = RetrievalRun.of({"q": {"a": 1.0, "b": 2.0}}, "demo")
+        >>> run["q"].passage_ids
+        ('b', 'a')
+        >>> list(run.lines())
+        ['q Q0 b 1 2.0 demo', 'q Q0 a 2 1.0 demo']
     """
 
     def __init__(self, hits: Mapping[str, Hits], name: str = "run") -> None:
@@ -63,70 +72,81 @@ class RetrievalRun(Mapping[str, Hits]):
 
     @classmethod
     def of(cls, scores: Mapping[str, Mapping[str, float]], name: str = "run") -> Self:
-        """From scores by query id and passage id, in any order.
+        """Return a run from scores by query id and passage id, in any order.
 
         Equal scores keep the order of the mapping.
 
         Raises:
-            DatasetError: a score is not finite.
+            DatasetError: A score is not finite.
         """
-        return cls({query_id: _ordered(found.items()) for query_id, found in scores.items()}, name)
+        return cls(
+            {query_id: _hits_by_score(pairs.items()) for query_id, pairs in scores.items()}, name
+        )
 
     @classmethod
     def read(cls, path: str | Path, query_ids: Iterable[str] = ()) -> Self:
-        """Read a run file (``.gz`` too): lines ``query-id Q0 passage-id rank score tag``.
+        """Read a run file (``.gz`` too) with lines ``query-id Q0 passage-id rank score tag``.
 
-        Fields are parted by tabs, and then ids may have blanks in them, or else by blanks. Ranks
-        may begin at 0 or 1; they order passages of equal scores.
+        Fields are separated by tabs, so that ids may contain spaces, or otherwise by spaces. Ranks
+        may begin at 0 or 1; they order passages with equal scores.
 
         Args:
-            path: the file.
-            query_ids: queries that were asked; those that the file lacks are there with no passage.
+            path: The path of the file.
+            query_ids: The ids of the queries that were run; those that the file lacks get no
+                passage.
 
         Raises:
-            DatasetError: names the file and the line that is not as it should be.
+            DatasetError: A line is malformed; the message names the file and the line.
         """
         rows, name = _rows(Path(path))
-        found = {query_id: _from_rows(path, query_id, each) for query_id, each in rows.items()}
-        return cls({**dict.fromkeys(query_ids, NO_HITS), **found}, name)
+        hits = {query_id: _from_rows(path, query_id, each) for query_id, each in rows.items()}
+        return cls({**dict.fromkeys(query_ids, NO_HITS), **hits}, name)
 
     def write(self, path: str | Path, *, tag: str = "") -> None:
-        """Write a run file (``.gz`` too), ranks from 1; ``tag`` names what ranked.
+        """Write a run file (``.gz`` too) with ranks from 1.
 
-        A query without a passage has no line: tell :meth:`read` of it. Where an id has a blank in
-        it, as a file's name may, fields are parted by tabs, which :meth:`read` takes and few other
-        tools do. A file that is there is replaced once the new one is whole.
+        A query without a passage has no line; pass its id to :meth:`read`. If an id contains a
+        space, as file names may, fields are separated by tabs, which :meth:`read` accepts but few
+        other tools do. An existing file is replaced once the new one is complete.
+
+        Args:
+            path: The path of the file.
+            tag: The tag of the lines; by default the name of the run.
 
         Raises:
-            DatasetError: an id is empty or has a tab or a line end in it, the tag has a blank in
-                it, or the file cannot be written.
+            DatasetError: An id is empty or contains a tab or a line break, the tag contains a
+                space, or the file cannot be written.
         """
         lines = self.lines(tag=tag)
-        place = Path(path)
-        pack = packing if place.suffix == ".gz" else nullcontext
-        with replace_file(place) as file, pack(file) as content:
+        target = Path(path)
+        pack = packing if target.suffix == ".gz" else nullcontext
+        with replace_file(target) as file, pack(file) as content:
             content.writelines(f"{line}\n".encode() for line in lines)
 
     def lines(self, *, tag: str = "") -> Iterator[str]:
-        """The lines of a run file, as :meth:`write` writes them; ``tag`` names what ranked.
+        """Return the lines of a run file, as :meth:`write` writes them.
+
+        Args:
+            tag: The tag of the lines; by default the name of the run.
 
         Raises:
-            DatasetError: an id is empty or has a tab or a line end in it, or the tag a blank.
+            DatasetError: An id is empty or contains a tab or a line break, or the tag contains a
+                space.
         """
         tag = tag or "-".join(self.name.split())
-        ids = {*self._hits, *(id_ for found, _ in self._hits.values() for id_ in found)}
-        broken = [] if tag.split() == [tag] else [tag]
-        broken += [id_ for id_ in ids if not _FIELD.fullmatch(id_)]
-        if broken:
+        ids = {*self._hits, *(id_ for hit_ids, _ in self._hits.values() for id_ in hit_ids)}
+        invalid = [] if tag.split() == [tag] else [tag]
+        invalid += [id_ for id_ in ids if not _FIELD.fullmatch(id_)]
+        if invalid:
             raise DatasetError(
-                f"{broken[0]!r} cannot stand in a TREC file, whose fields are parted by blanks or "
-                "tabs; use ids without tabs and line ends, and a tag without blanks"
+                f"{invalid[0]!r} cannot be a field of a TREC file, whose fields are separated by "
+                "spaces or tabs; use ids without tabs and line breaks, and a tag without spaces"
             )
-        between = " " if all(id_.split() == [id_] for id_ in ids) else "\t"
+        separator = " " if all(id_.split() == [id_] for id_ in ids) else "\t"
         return (
-            between.join((query_id, "Q0", id_, str(rank), repr(score), tag))
-            for query_id, (found, scores) in self._hits.items()
-            for rank, (id_, score) in enumerate(zip(found, scores.tolist(), strict=True), 1)
+            separator.join((query_id, "Q0", id_, str(rank), repr(score), tag))
+            for query_id, (hit_ids, scores) in self._hits.items()
+            for rank, (id_, score) in enumerate(zip(hit_ids, scores.tolist(), strict=True), 1)
         )
 
     def __len__(self) -> int:
@@ -136,7 +156,7 @@ class RetrievalRun(Mapping[str, Hits]):
         return iter(self._hits)
 
     def __contains__(self, query_id: object) -> bool:
-        return query_id in self._hits  # a mapping's own would make an error for each missing id
+        return query_id in self._hits  # Mapping's default would build an error for each missing id
 
     def __getitem__(self, query_id: str) -> Hits:
         try:
@@ -157,85 +177,91 @@ class RetrievalRun(Mapping[str, Hits]):
             for query_id, (ids, scores) in self._hits.items()
         )
 
-    __hash__ = None  # type: ignore[assignment]  # as of any mapping
+    __hash__ = None  # type: ignore[assignment]  # as for any mapping
 
     def scores(self) -> dict[str, dict[str, float]]:
-        """Scores by query id and passage id, in order: what ir_measures and its like take."""
+        """Return the scores by query id and passage id, in order, as ir_measures takes them."""
         return {
             query_id: dict(zip(ids, scores.tolist(), strict=True))
             for query_id, (ids, scores) in self._hits.items()
         }
 
     def top(self, k: int) -> RetrievalRun:
-        """The first ``k`` passages of each query.
+        """Return a run with the first ``k`` passages of each query.
 
         Raises:
             SettingError: ``k`` is below 1.
         """
         if k < 1:
-            raise SettingError(f"a run has 1 passage a query or more, not {k}")
+            raise SettingError(f"k must be at least 1, got {k}")
         return RetrievalRun({id_: hits.top(k) for id_, hits in self._hits.items()}, self.name)
 
     def documents(self, document: Callable[[str], str] | None = None) -> RetrievalRun:
-        """Documents in place of passages, each with the score of its best (max-P).
+        """Return a run of documents, each with the score of its best passage (max-P).
 
-        Dai and Callan 2019, arXiv 1905.09217.
+        See Dai and Callan 2019, arXiv 1905.09217.
 
         Args:
-            document: the document of a passage id; by default what stands before ``#``.
+            document: A function from passage id to document id; by default the part before ``#``.
         """
-        of = document or document_of
+        document_id = document or document_of
         best: dict[str, dict[str, float]] = {}
         for query_id, (ids, scores) in self._hits.items():
-            found = best.setdefault(query_id, {})
+            document_scores = best.setdefault(query_id, {})
             for id_, score in zip(ids, scores.tolist(), strict=True):
-                found.setdefault(of(id_), score)  # the first is the best
+                document_scores.setdefault(document_id(id_), score)  # the first is the best
         return RetrievalRun.of(best, self.name)
 
     def fuse(self, *others: RetrievalRun, k: int = RRF_K, name: str = "") -> RetrievalRun:
-        """One run of several, by reciprocal rank fusion (Cormack et al. 2009, SIGIR).
+        """Combine runs into one by reciprocal rank fusion (Cormack et al. 2009, SIGIR).
 
-        A passage scores the sum of ``1 / (k + rank)`` over the runs that have it, ranks from 1.
-        Equal sums are ordered by passage id. The queries are those of all runs.
+        The score of a passage is the sum of ``1 / (k + rank)`` over the runs that have it, with
+        ranks from 1. Equal sums are ordered by passage id. The queries are those of all runs.
+
+        Args:
+            others: The other runs.
+            k: The constant of the fusion, at least 0.
+            name: The name of the new run; by default the names of all runs, joined by ``+``.
 
         Raises:
             SettingError: ``k`` is below 0.
         """
         if k < 0:
-            raise SettingError(f"the constant of rank fusion is 0 or more, not {k}")
+            raise SettingError(f"k, the constant of rank fusion, must be at least 0, got {k}")
         runs = (self, *others)
         sums: dict[str, dict[str, float]] = {}
         for run in runs:
             for query_id, (ids, _) in run.items():
-                found = sums.setdefault(query_id, {})
+                fused = sums.setdefault(query_id, {})
                 for rank, id_ in enumerate(ids, 1):
-                    found[id_] = found.get(id_, 0.0) + 1 / (k + rank)
-        by_id = {query_id: dict(sorted(found.items())) for query_id, found in sums.items()}
+                    fused[id_] = fused.get(id_, 0.0) + 1 / (k + rank)
+        # Sorted by id, so that ties do not depend on the order of the runs.
+        by_id = {query_id: dict(sorted(fused.items())) for query_id, fused in sums.items()}
         return RetrievalRun.of(by_id, name or "+".join(run.name for run in runs))
 
 
 def _check(query_id: str, ids: Sequence[str], scores: NDArray[np.float64]) -> None:
-    twice = first_duplicate(ids)
-    if twice is not None:
-        raise DatasetError(f"passage {twice!r} is ranked twice for query {query_id!r}")
+    duplicate = first_duplicate(ids)
+    if duplicate is not None:
+        raise DatasetError(f"passage {duplicate!r} is ranked twice for query {query_id!r}")
     if len(ids) != len(scores) or not np.isfinite(scores).all():
-        raise DatasetError(f"query {query_id!r}: each passage has one score, a finite number")
-    if (scores[1:] > scores[:-1]).any():  # a difference may be beyond all numbers
+        raise DatasetError(f"query {query_id!r}: each passage needs one score, a finite number")
+    if (scores[1:] > scores[:-1]).any():  # compare, as a difference of large scores can overflow
         raise DatasetError(f"query {query_id!r}: the passages are not in the order of their scores")
 
 
-def _ordered(found: Iterable[tuple[str, float]]) -> Hits:
-    best = sorted(found, key=lambda hit: -hit[1])  # stable
+def _hits_by_score(pairs: Iterable[tuple[str, float]]) -> Hits:
+    best = sorted(pairs, key=lambda pair: -pair[1])  # a stable sort
     return Hits(tuple(id_ for id_, _ in best), np.array([score for _, score in best], dtype=float))
 
 
 # Files --------------------------------------------------------------------------------------------
 
-_Row = tuple[float, int, str, int]
+_Row = tuple[float, int, str, int]  # negative score, rank, passage id, line number
 
 
 def _rows(path: Path) -> tuple[dict[str, list[_Row]], str]:
-    """Minus score, rank, passage id and number of each line, by query id; and the tag."""
+    """Return the rows of a run file by query id, and its tag."""
     rows: dict[str, list[_Row]] = {}
     tag = "run"
     for number, content in byte_lines(path, whole=True):
@@ -246,7 +272,7 @@ def _rows(path: Path) -> tuple[dict[str, list[_Row]], str]:
             try:
                 row = (-float(score), int(rank), passage_id, number)
             except ValueError:
-                raise _no_line(path, number, line) from None
+                raise _malformed_line(path, number, line) from None
             if not math.isfinite(row[0]):
                 raise DatasetError(f"{path}, line {number}: score {score!r} is not a finite number")
             of_query = rows.get(query_id)
@@ -255,11 +281,11 @@ def _rows(path: Path) -> tuple[dict[str, list[_Row]], str]:
             else:
                 of_query.append(row)
         elif line.strip():
-            raise _no_line(path, number, line)
+            raise _malformed_line(path, number, line)
     return rows, tag.strip() or "run"
 
 
-def _no_line(path: Path, number: int, line: str) -> DatasetError:
+def _malformed_line(path: Path, number: int, line: str) -> DatasetError:
     return DatasetError(
         f"{path}, line {number}: expected 'id Q0 passage-id rank score tag', found {line[:80]!r}"
     )
@@ -268,10 +294,10 @@ def _no_line(path: Path, number: int, line: str) -> DatasetError:
 def _from_rows(path: str | Path, query_id: str, rows: list[_Row]) -> Hits:
     rows.sort()
     ids = tuple(id_ for _, _, id_, _ in rows)
-    twice = first_duplicate(ids)
-    if twice is not None:
-        line = max(number for _, _, id_, number in rows if id_ == twice)
+    duplicate = first_duplicate(ids)
+    if duplicate is not None:
+        line = max(number for _, _, id_, number in rows if id_ == duplicate)
         raise DatasetError(
-            f"{path}, line {line}: passage {twice!r} is ranked twice for query {query_id!r}"
+            f"{path}, line {line}: passage {duplicate!r} is ranked twice for query {query_id!r}"
         )
     return Hits(ids, -np.array([score for score, _, _, _ in rows]))

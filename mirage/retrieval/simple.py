@@ -1,4 +1,4 @@
-"""Retrievers without an index: nothing, what people judged relevant, and what was found before."""
+"""Retrievers without an index: from relevance judgments, a run file, or other retrievers."""
 
 from __future__ import annotations
 
@@ -18,30 +18,32 @@ from mirage.retrieval.run import NO_HITS, Hits, RetrievalRun
 
 __all__ = ["HybridRetriever", "OracleRetriever", "RunRetriever", "relevant_passages"]
 
-_ROWS = 100_000  # ids to read at a time
+_ROWS = 100_000  # ids to read at a time, so that not all ids of a large corpus are in memory
 
 
 def relevant_passages(queries: Iterable[Query], corpus: Corpus) -> dict[str, tuple[str, ...]]:
-    """Return the passages of a corpus that the qrels of each query name.
+    """Return the relevant passages of each query that a corpus has.
 
-    Qrels name passages if the corpus has any of them. Otherwise they name documents, as those of
-    KILT do, and every passage of a document is relevant: first the first passage of each document,
-    then the second of each, and so on.
+    Relevant passages are those in the relevance judgments (qrels) of a query. The qrels name
+    passages if the corpus has any passage with one of their ids. Otherwise they name documents, as
+    those of KILT do, and every passage of a document is relevant. The first passage of each
+    document then comes first, followed by the second of each, and so on.
 
     Raises:
-        DatasetError: no query has qrels, or the corpus has nothing that they name.
+        DatasetError: No query has qrels, or the corpus has none of their passages or documents.
     """
-    named = {query.id: query.relevant for query in queries}
-    ids = set(chain.from_iterable(named.values()))
+    qrels = {query.id: query.relevant for query in queries}
+    ids = set(chain.from_iterable(qrels.values()))
     if not ids:
         raise DatasetError(
-            "the oracle finds what qrels name, and no query has any; where a system is examined it "
-            "gets no gold: make its run first (pipeline.run(dataset)), and rank that"
+            "the oracle retrieves the passages that qrels name, but no query has qrels; systems "
+            "under test get queries without qrels, so make the run first (pipeline.run(dataset)) "
+            "and rank that"
         )
     if any(id_ in corpus for id_ in ids):
         return {
             query_id: tuple(id_ for id_ in relevant if id_ in corpus)
-            for query_id, relevant in named.items()
+            for query_id, relevant in qrels.items()
         }
     parts = _passages_by_document(corpus, ids)
     if not parts:
@@ -49,15 +51,15 @@ def relevant_passages(queries: Iterable[Query], corpus: Corpus) -> dict[str, tup
             f"{corpus} has none of the {len(ids)} passages or documents that the qrels name, such "
             f"as {min(ids)!r}; give the corpus that the qrels were made on"
         )
-    found = {}
-    for query_id, documents in named.items():
+    passages = {}
+    for query_id, documents in qrels.items():
         by_rank = zip_longest(*(parts.get(document, ()) for document in documents))
-        found[query_id] = tuple(id_ for rank in by_rank for id_ in rank if id_ is not None)
-    return found
+        passages[query_id] = tuple(id_ for rank in by_rank for id_ in rank if id_ is not None)
+    return passages
 
 
 def _passages_by_document(corpus: Corpus, documents: Collection[str]) -> Mapping[str, list[str]]:
-    """Return the ids of the passages of each document that a corpus has."""
+    """Return the ids of the passages of each document, by document id."""
     by_id: dict[str, list[str]] = {}
     for start in range(0, len(corpus), _ROWS):
         for id_ in corpus.ids_at(range(start, min(start + _ROWS, len(corpus)))):
@@ -65,18 +67,18 @@ def _passages_by_document(corpus: Corpus, documents: Collection[str]) -> Mapping
                 by_id.setdefault(document, []).append(id_)
     if by_id:
         return by_id
-    for passage in corpus:  # whose ids do not say their document
+    for passage in corpus:  # passage ids do not contain document ids, so read the passages
         if passage.document_id in documents:
             by_id.setdefault(passage.document_id, []).append(passage.id)
     return by_id
 
 
 class OracleRetriever:
-    """Finds the passages that the qrels of a query name: the best that retrieval could do.
+    """A retriever that returns the passages in the qrels of a query, as an upper bound.
 
     Passages that the corpus lacks are left out. If the qrels name documents, their passages are
-    found. It is the one retriever that looks at the gold of a query, and for measuring what perfect
-    retrieval would be worth alone (BERGEN, Rau et al. 2024, arXiv 2407.01102, section 4.1).
+    returned. No other retriever reads the ground truth of a query. Use this one only to measure
+    the value of perfect retrieval (BERGEN, Rau et al. 2024, arXiv 2407.01102, section 4.1).
     """
 
     name = "oracle"
@@ -89,27 +91,29 @@ class OracleRetriever:
         """Return the first ``k`` relevant passages of each query, in the order of its qrels.
 
         Raises:
-            DatasetError: no query has qrels, as none has that is handed to a system, or the corpus
-                has nothing that they name.
+            DatasetError: No query has qrels, or the corpus has none of their passages. Queries that
+                are passed to a system never have qrels.
         """
-        found = relevant_passages(queries, self.corpus)
-        return RetrievalRun({id_: _in_order(ids[:k]) for id_, ids in found.items()}, self.name)
+        passages = relevant_passages(queries, self.corpus)
+        return RetrievalRun(
+            {id_: _hits_in_order(ids[:k]) for id_, ids in passages.items()}, self.name
+        )
 
 
-def _in_order(ids: tuple[str, ...]) -> Hits:
+def _hits_in_order(ids: tuple[str, ...]) -> Hits:
     return Hits(ids, np.arange(len(ids), 0, -1, dtype=float))
 
 
 class RunRetriever:
-    """Finds what a run holds, such as a run file of another system.
+    """A retriever that returns the passages of a run, such as a run file of another system.
 
     Args:
-        run: the run, or the path of a run file (:meth:`RetrievalRun.read`).
-        corpus: the passages that it names.
-        name: what runs call it; by default the run's own name.
+        run: The run, or the path of a run file (:meth:`RetrievalRun.read`).
+        corpus: The corpus of its passages.
+        name: The name that its runs get; by default the name of ``run``.
 
     Raises:
-        DatasetError: the file cannot be read, or the run names a passage that the corpus lacks.
+        DatasetError: The file cannot be read, or the corpus lacks a passage of the run.
     """
 
     def __init__(self, run: RetrievalRun | str | Path, corpus: Corpus, name: str = "") -> None:
@@ -117,16 +121,16 @@ class RunRetriever:
         self.corpus: Corpus = corpus
         self.name: str = name or self.run.name
         for query_id, (ids, _) in self.run.items():
-            strange = next((id_ for id_ in ids if id_ not in corpus), None)
-            if strange is not None:
+            unknown_id = next((id_ for id_ in ids if id_ not in corpus), None)
+            if unknown_id is not None:
                 raise DatasetError(
-                    f"run {self.name!r} ranks passage {strange!r} for query {query_id!r}, which "
+                    f"run {self.name!r} ranks passage {unknown_id!r} for query {query_id!r}, which "
                     f"{corpus} does not have; give the corpus that the run was made on"
                 )
 
     @property
     def fingerprint(self) -> str:
-        """Of the run's passages and scores, and the corpus."""
+        """A digest of the run's passages and scores, and of the corpus."""
         digest = hashlib.sha256(self.corpus.fingerprint.encode())
         for query_id, (ids, scores) in self.run.items():
             digest.update(repr((query_id, ids)).encode())
@@ -134,30 +138,39 @@ class RunRetriever:
         return digest.hexdigest()
 
     def retrieve(self, queries: Iterable[Query], k: int) -> RetrievalRun:
-        """The first ``k`` passages of the run for each query, none where the run lacks it."""
-        found = {query.id: self.run.get(query.id) for query in queries}
-        hits = {id_: (each or NO_HITS).top(k) for id_, each in found.items()}
+        """Return the first ``k`` passages of the run for each query, none if it lacks the query."""
+        rankings = {query.id: self.run.get(query.id) for query in queries}
+        hits = {id_: (each or NO_HITS).top(k) for id_, each in rankings.items()}
         return RetrievalRun(hits, self.name)
 
 
 class HybridRetriever:
-    """Several retrievers as one, by reciprocal rank fusion; see :meth:`RetrievalRun.fuse`.
+    """Several retrievers, combined by reciprocal rank fusion; see :meth:`RetrievalRun.fuse`.
 
     Args:
-        retrievers: two or more, on one corpus.
-        depth: passages that each is asked for before they are fused.
-        k: the constant of the fusion.
+        retrievers: At least two retrievers on one corpus.
+        depth: The number of passages that each retriever returns before fusion.
+        k: The constant of the fusion.
 
     Raises:
-        DatasetError: their corpora differ, or there are none.
+        DatasetError: The corpora differ, or there is no retriever.
+
+    Example:
+        >>> from mirage.models import Passage, Query
+        >>> from mirage.retrieval import BM25
+        >>> passages = [Passage(id="a", text="Paris is in France."), Passage(id="b", text="Tea")]
+        >>> index = BM25.build(passages, language="en", progress=False)
+        >>> hybrid = HybridRetriever(index, index)
+        >>> hybrid.retrieve([Query(id="q", text="Paris?", language="en")], k=1)["q"].passage_ids
+        ('a',)
     """
 
     def __init__(self, *retrievers: Retriever, depth: int = 100, k: int = 60) -> None:
-        prints = {retriever.corpus.fingerprint for retriever in retrievers}
-        if len(prints) != 1:
+        fingerprints = {retriever.corpus.fingerprint for retriever in retrievers}
+        if len(fingerprints) != 1:
             raise DatasetError(
-                f"a hybrid is made of retrievers on one corpus; these {len(retrievers)} have "
-                f"{len(prints)}"
+                f"a hybrid needs retrievers on one corpus; these {len(retrievers)} retrievers have "
+                f"{len(fingerprints)} corpora"
             )
         self.retrievers: tuple[Retriever, ...] = retrievers
         self.depth: int = depth
@@ -167,11 +180,11 @@ class HybridRetriever:
 
     @property
     def fingerprint(self) -> str:
-        """Of all of them, the depth and the constant."""
+        """A digest of the retrievers, the depth and the constant."""
         return repr(([each.fingerprint for each in self.retrievers], self.depth, self.k))
 
     def retrieve(self, queries: Iterable[Query], k: int) -> RetrievalRun:
-        """The best ``k`` passages of the fused run for each query."""
-        asked = list(queries)
-        first, *others = (each.retrieve(asked, max(k, self.depth)) for each in self.retrievers)
-        return first.fuse(*others, k=self.k, name=self.name).top(k)
+        """Return the best ``k`` passages of the fused run for each query."""
+        batch = list(queries)
+        first, *rest = (each.retrieve(batch, max(k, self.depth)) for each in self.retrievers)
+        return first.fuse(*rest, k=self.k, name=self.name).top(k)

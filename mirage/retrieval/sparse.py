@@ -1,4 +1,4 @@
-"""Retrieval by weights of terms that a model has learned to give."""
+"""Learned sparse retrieval: passages are scored by term weights that a model predicts."""
 
 from __future__ import annotations
 
@@ -47,14 +47,14 @@ _ARRAYS = {
 
 
 class SparseRetriever:
-    """Finds passages by the terms that a learned sparse model gives them, from an index on disk.
+    """A retriever that ranks passages by the term weights of a model, with an index on disk.
 
-    As SPLADE (Formal et al. 2021, arXiv 2107.05720): the model weighs every term of its vocabulary
-    for a question and for a passage, written or not, and the score is the sum of the products.
-    Passages that share no term with the question are not found; equal scores stand in the order of
-    the corpus. Weights are kept as SciPy's sparse matrices, and a shard of them is in memory at a
-    time. Build one with :meth:`build`, open it with :meth:`open`; both take the ``embedder``,
-    and :meth:`open` explains ``verify``.
+    The method is that of SPLADE (Formal et al. 2021, arXiv 2107.05720). The model weights every
+    term of its vocabulary for a question and for a passage, even if the text does not contain it.
+    The score is the sum of the products of the weights. Passages that share no weighted term with
+    the question are not retrieved; equal scores keep the order of the corpus. Weights are stored
+    as SciPy sparse matrices, with one shard in memory at a time. :meth:`build` builds an index,
+    and :meth:`open` opens one and explains ``verify``. Both take the ``embedder``.
     """
 
     name = "sparse"
@@ -67,13 +67,13 @@ class SparseRetriever:
         names = [path.name for path in self._shards.values()]
         manifest = read_manifest(folder, KIND, _FIELDS, files=names, verify=verify)
         if manifest["format"] != FORMAT:
-            raise DatasetError(f"{folder} is a {KIND} of another format; build it anew")
+            raise DatasetError(f"{folder} is a {KIND} of another format; build it again")
         self.folder, self.corpus, self.embedder = folder, corpus, embedder
         self.fingerprint: str = manifest["key"]
         if self.fingerprint != _key(corpus, embedder):
             raise DatasetError(
                 f"{folder} is an index of another corpus than {corpus}, or by another model than "
-                f"{embedder!r}; build it anew"
+                f"{embedder!r}; build it again"
             )
 
     @classmethod
@@ -88,24 +88,25 @@ class SparseRetriever:
     ) -> Self:
         """Encode a corpus into a folder, and open the index.
 
-        It is built as a :class:`~mirage.retrieval.DenseRetriever` is: beside its place, in shards
-        of 1,024 passages; a build that was killed goes on; an index of another corpus or model is
-        replaced.
+        The index is built as by :meth:`mirage.retrieval.DenseRetriever.build`: in shards of 1,024
+        passages in a temporary folder. An interrupted build continues with the missing shards, and
+        an index of another corpus or model is replaced.
 
         Args:
-            corpus: the passages; passages that are no corpus become a temporary one.
-            folder: where to; ``None`` keeps the index in a temporary folder until the program ends
-                or the object is gone.
-            embedder: gives the weights; the name or folder of a model is a
+            corpus: The passages; an iterable of passages is first written to a temporary corpus.
+            folder: The folder of the index. ``None`` keeps the index in a temporary folder, which
+                is deleted when the program ends or the object is garbage collected.
+            embedder: The model that computes the weights; its name or folder makes a
                 :class:`~mirage.neural.SparseEmbedder`.
-            executor: whose workers encode the passages; by default that is done here.
-            progress: show a progress bar on stderr, if that is a terminal.
+            executor: The executor whose workers encode the passages; by default this process
+                encodes.
+            progress: Show a progress bar on stderr if that is a terminal.
 
         Raises:
-            NeuralError: the model cannot be loaded, or fails on a passage.
-            DatasetError: the folder holds something else, cannot be written, or another process
-                builds there.
-            MissingPackageError: the extra ``neural`` is not installed.
+            NeuralError: The model cannot be loaded, or fails on a passage.
+            DatasetError: The folder holds something else, cannot be written, or is in use by
+                another build.
+            MissingPackageError: The extra ``neural`` is not installed.
         """
         if not isinstance(corpus, Corpus):
             corpus = Corpus.build(corpus)
@@ -123,9 +124,9 @@ class SparseRetriever:
                     _read(path, len(shard_rows(corpus, start)))
             write_manifest(part, KIND, {"format": FORMAT, "key": key})
 
-        place, goes_with = build_folder(folder, KIND, key, fill)
-        retriever = cls(place, corpus, model, verify=False)
-        goes_with(retriever)
+        index_folder, delete_with = build_folder(folder, KIND, key, fill)
+        retriever = cls(index_folder, corpus, model, verify=False)
+        delete_with(retriever)
         return retriever
 
     @classmethod
@@ -137,12 +138,12 @@ class SparseRetriever:
         *,
         verify: bool = True,
     ) -> Self:
-        """Open an index; its files are read when questions need them.
+        """Open an index, whose files are read when questions need them.
 
         Args:
             folder: The folder that :meth:`build` wrote.
             corpus: The corpus that it was built from.
-            embedder: The model that made its weights.
+            embedder: The model that computed its weights.
             verify: Check the SHA-256 of every file, which reads them all once (about a second per
                 GB). If false, only sizes are checked.
 
@@ -167,31 +168,31 @@ class SparseRetriever:
             DatasetError: A file of the index is damaged.
         """
         if k < 1:
-            raise SettingError(f"a search gives 1 passage or more, not {k}")
-        asked = list(queries)
-        with during(f"{self.embedder!r} on {len(asked)} questions to {self.corpus}"):
-            questions = self.embedder.queries([query.text for query in asked]).T.tocsc()
-        best = [Nearest(np.zeros(0, np.int64), np.zeros(0))] * len(asked)
+            raise SettingError(f"k must be at least 1, got {k}")
+        batch = list(queries)
+        with during(f"{self.embedder!r} on {len(batch)} questions to {self.corpus}"):
+            questions = self.embedder.queries([query.text for query in batch]).T.tocsc()
+        best = [Nearest(np.zeros(0, np.int64), np.zeros(0))] * len(batch)
         for start, path in self._shards.items():
             weights = _read(path, len(shard_rows(self.corpus, start)), questions.shape[0])
             products = (weights @ questions).tocsc()
             for i, (rows, scores) in enumerate(best):
                 column = slice(products.indptr[i], products.indptr[i + 1])
-                found = products.indices[column].astype(np.int64) + start
+                new_rows = products.indices[column].astype(np.int64) + start
                 both = (
-                    np.concatenate([rows, found]),
+                    np.concatenate([rows, new_rows]),
                     np.concatenate([scores, products.data[column]]),
                 )
                 best[i] = Nearest(*both).top(k)
         return RetrievalRun(
-            {query.id: self._hits(each) for query, each in zip(asked, best, strict=True)},
+            {query.id: self._hits(each) for query, each in zip(batch, best, strict=True)},
             self.name,
         )
 
-    def _hits(self, found: Nearest) -> Hits:
-        some = found.scores > 0
-        ids = self.corpus.ids_at(found.rows[some])
-        return Hits(tuple(ids), found.scores[some].astype(np.float64))
+    def _hits(self, best: Nearest) -> Hits:
+        positive = best.scores > 0
+        ids = self.corpus.ids_at(best.rows[positive])
+        return Hits(tuple(ids), best.scores[positive].astype(np.float64))
 
 
 def _as_embedder(embedder: SparseEmbedder | str | Path) -> SparseEmbedder:
@@ -199,8 +200,8 @@ def _as_embedder(embedder: SparseEmbedder | str | Path) -> SparseEmbedder:
 
 
 def _key(corpus: Corpus, embedder: SparseEmbedder) -> str:
-    facts = json.dumps([FORMAT, corpus.fingerprint, embedder.fingerprint])
-    return hashlib.sha256(facts.encode()).hexdigest()
+    settings = json.dumps([FORMAT, corpus.fingerprint, embedder.fingerprint])
+    return hashlib.sha256(settings.encode()).hexdigest()
 
 
 def _shard_bytes(weights: csr_array) -> bytes:
@@ -217,7 +218,7 @@ def _shard_bytes(weights: csr_array) -> bytes:
 
 
 def _read(path: Path, rows: int, terms: int | None = None) -> csr_array:
-    """Read a shard; SciPy follows its numbers without checking them.
+    """Read a shard and check its numbers, which SciPy would follow without checking.
 
     Args:
         path: The file.
@@ -242,5 +243,5 @@ def _read(path: Path, rows: int, terms: int | None = None) -> csr_array:
         and bool(np.isfinite(data).all())
     )
     if not sound:
-        raise DatasetError(f"{path}: damaged; delete {path.parent} and build the {KIND} anew")
+        raise DatasetError(f"{path}: damaged; delete {path.parent} and build the {KIND} again")
     return csr_array((data, indices, indptr), shape=shape)

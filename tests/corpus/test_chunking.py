@@ -30,16 +30,16 @@ def test_the_text_is_recoverable_and_ids_do_not_depend_on_the_rest(
     texts = [p.text for query in MirageDataset.bundled(language)[:4] for p in query.passages]
     documents = [document(text, f"d{i}") for i, text in enumerate(texts)]
     cut = list(chunk(documents, 12, unit))  # type: ignore[arg-type]
-    for one in documents:
-        own = [p for p in cut if p.document_id == one.id]
-        assert joined([p.text for p in own]) == joined([one.text])
-        assert own == list(chunk([one], 12, unit))  # type: ignore[arg-type]
-        assert [p.id for p in own] == [f"{one.id}#{n}" for n in range(len(own))]
+    for source in documents:
+        passages = [p for p in cut if p.document_id == source.id]
+        assert joined([p.text for p in passages]) == joined([source.text])
+        assert passages == list(chunk([source], 12, unit))  # type: ignore[arg-type]
+        assert [p.id for p in passages] == [f"{source.id}#{n}" for n in range(len(passages))]
     assert {p.title for p in cut} == {"T"}
     assert max(len(tokenize(p.text, None)) for p in cut) <= 12 * 2  # a hyphen parts two tokens
 
 
-def test_words_of_scripts_without_spaces_are_their_signs() -> None:
+def test_characters_are_words_in_scripts_without_spaces() -> None:
     assert [p.text for p in chunk([document("東京はABC日本の首都。")], 3)] == [
         "東京は",
         "ABC日本",
@@ -48,14 +48,14 @@ def test_words_of_scripts_without_spaces_are_their_signs() -> None:
     assert [p.text for p in chunk([document("ที่นี่ กา")], 2)] == ["ที่นี่", "กา"]
 
 
-def test_passages_overlap_by_as_many_units_as_asked() -> None:
+def test_passages_overlap_by_the_requested_units() -> None:
     cut = [p.text for p in chunk([document("a b c d e f g")], 3, overlap=1)]
     assert cut == ["a b c", "c d e", "e f g"]
     assert [p.text for p in chunk([document("a b")], 3, overlap=1)] == ["a b"]
     assert [p.text for p in chunk([document("a b c d")], 3, overlap=1)] == ["a b c", "c d"]
 
 
-def test_a_tokenizer_says_what_a_unit_is() -> None:
+def test_a_function_defines_the_units() -> None:
     def pairs(text: str) -> list[tuple[int, int]]:
         return [(i, min(i + 2, len(text))) for i in range(0, len(text), 2)]
 
@@ -67,12 +67,12 @@ def test_a_text_without_words_gives_no_passage() -> None:
 
 
 @pytest.mark.parametrize(("size", "overlap"), [(0, 0), (3, 3), (3, -1)])
-def test_sizes_that_make_no_sense_are_refused(size: int, overlap: int) -> None:
-    with pytest.raises(SettingError, match="1 unit or more"):
+def test_invalid_sizes_raise_errors(size: int, overlap: int) -> None:
+    with pytest.raises(SettingError, match="size must be at least 1"):
         list(chunk([document("a")], size, overlap=overlap))
 
 
-def test_units_that_there_are_not_are_refused() -> None:
+def test_unknown_units_raise_an_error() -> None:
     with pytest.raises(SettingError, match="'sentence'"):
         list(chunk([document("a")], 3, "sentence"))  # type: ignore[arg-type]
 

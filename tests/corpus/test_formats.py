@@ -272,8 +272,8 @@ def test_an_encrypted_or_damaged_file_is_one_error_that_names_it(tmp_path: Path)
         ("a.pdf", whole, "encrypted; save it without a password"),
         ("b.pdf", b"%PDF-1.4 nothing", "cannot be read as PDF"),
         ("c.pdf", pdf("text")[:300], "cannot be read as PDF"),
-        ("d.docx", b"PK\x03\x04 nothing", "no Word document"),
-        ("e.docx", word_document()[:-500], "no Word document"),
+        ("d.docx", b"PK\x03\x04 nothing", "not a Word document"),
+        ("e.docx", word_document()[:-500], "not a Word document"),
     ):
         with pytest.raises(DatasetError, match=rf"{name}: {reason}"):
             document_of(write(tmp_path, name, content))
@@ -289,8 +289,12 @@ def test_a_scanned_pdf_is_reported_as_without_text(
     write(tmp_path, "whole.pdf", pdf("The inn."))
     assert [d.id for d in read_documents(tmp_path)] == ["half.pdf", "whole.pdf"]
     messages = [record.getMessage() for record in caplog.records]
-    assert any("scan.pdf: skipped what has no text on 2 of 2 pages" in each for each in messages)
-    assert any("half.pdf: skipped what has no text on 1 of 2 pages" in each for each in messages)
+    assert any(
+        "scan.pdf: content was skipped: no text on 2 of 2 pages" in each for each in messages
+    )
+    assert any(
+        "half.pdf: content was skipped: no text on 1 of 2 pages" in each for each in messages
+    )
     assert len(messages) == 2
 
 
@@ -305,9 +309,9 @@ def test_files_of_other_formats_are_counted(
         write(tmp_path, name, b"\x89")
     assert len(Corpus.build(tmp_path)) == 1
     (message,) = [record.getMessage() for record in caplog.records]
-    assert "skipped 4 files of formats that are not read: .png (2)" in message
+    assert "skipped 4 files in formats that cannot be read: .png (2)" in message
     assert ".xlsx (1)" in message
-    assert "no ending (1)" in message
+    assert "no extension (1)" in message
 
 
 @pytest.mark.parametrize(

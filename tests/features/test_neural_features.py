@@ -262,11 +262,11 @@ def test_models_may_be_objects(nli: Path, tmp_path: Path) -> None:
     assert not cache_path.exists()
     assert repr(scorer) == "NLI('DebertaV2ForSequenceClassification')"
     for wrong in ((model,), (str(nli), tokenizer)):
-        with pytest.raises(SettingError, match="a model and its tokenizer"):
+        with pytest.raises(SettingError, match="a model together with its tokenizer"):
             NLI(*wrong)
-    with pytest.raises(SettingError, match="max_length is 16 tokens or more"):
+    with pytest.raises(SettingError, match="max_length must be at least 16 tokens"):
         NLI(nli, max_length=15)
-    with pytest.raises(SettingError, match="token_budget 1 or more"):
+    with pytest.raises(SettingError, match="token_budget at least 1"):
         NLI(nli, token_budget=0)
 
 
@@ -325,7 +325,7 @@ def test_the_order_of_pairs_does_not_change_scores(nli: Path) -> None:
 def test_scores_of_more_pairs_than_are_sorted_together(
     nli: Path, shapes: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("mirage.neural.pairs._TOGETHER", 7)
+    monkeypatch.setattr("mirage.neural.pairs._PART", 7)
     model, tokenizer = in_memory(nli)
     batches = shapes(model)
     pairs = natural_pairs("en")[:20]
@@ -588,14 +588,16 @@ def test_models_without_the_label_are_refused(zoo: Zoo, reranker: Path) -> None:
     with pytest.raises(NeuralError, match=r"'neutral'.* labels are not_entailment, entailment"):
         support_neutral(two)
     for labels in (("LABEL_0", "LABEL_1"), ("entailment", "entails", "neutral")):
-        with pytest.raises(NeuralError, match=f"'entailment'.* {', '.join(labels)}; take a model"):
+        with pytest.raises(NeuralError, match=f"'entailment'.* {', '.join(labels)}; use a model"):
             NLI(zoo.make("bert", labels))
     with pytest.raises(NeuralError, match="labels are score"):
         NLI(reranker)
 
 
 def test_a_reranker_gives_one_score(nli: Path) -> None:
-    with pytest.raises(NeuralError, match="is no reranker: it gives a pair 3 scores instead of 1"):
+    with pytest.raises(
+        NeuralError, match="is not a reranker: it has 3 scores per pair instead of 1"
+    ):
         Reranker(nli)
 
 
@@ -775,9 +777,9 @@ def test_the_full_suite_takes_names_of_models(nli: Path, reranker: Path) -> None
     suite = FeatureSuite.full(llm, nli=str(nli), reranker=str(reranker), language="sw")
     assert suite.names == PAPER
     assert suite.language == "sw"
-    with pytest.raises(NeuralError, match="is no reranker"):
+    with pytest.raises(NeuralError, match="is not a reranker"):
         FeatureSuite.full(llm, nli=str(nli), reranker=str(nli))
-    with pytest.raises(NeuralError, match="has no label 'entailment'"):
+    with pytest.raises(NeuralError, match="does not have exactly one label 'entailment'"):
         FeatureSuite.full(llm, nli=str(reranker), reranker=str(reranker))
 
 

@@ -95,11 +95,11 @@ def test_missing_values_have_a_reason() -> None:
     ("rows", "wrong"),
     [
         ([[1.0, 2.0]], "1 vectors for 2 texts"),
-        ([[1.0, 2.0], [1.0]], "as long as"),
+        ([[1.0, 2.0], [1.0]], "all of one length"),
         ([[1.0, 2.0], [float("nan"), 1.0]], "finite"),
-        ([1.0, 2.0], "no vector"),
-        (["a", "b"], "no vector"),
-        ([[], []], "no vector"),
+        ([1.0, 2.0], "must return vectors"),
+        (["a", "b"], "must return vectors"),
+        ([[], []], "must return vectors"),
     ],
 )
 def test_an_embedder_that_gives_something_else_is_an_error(rows: list[Any], wrong: str) -> None:

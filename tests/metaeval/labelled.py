@@ -1,4 +1,4 @@
-"""Labelled sentences for tests, and judges whose figures are known."""
+"""Labelled sentences for tests, and judges with known figures."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ def query(name: str, language: str = "en") -> Query:
 
 
 def labelled(rows: Iterable[tuple[str, str, str]], **more: object) -> LabelledSentences:
-    """One sentence a row ``(language, query id, label)``; the texts are ``s0``, ``s1``, ..."""
-    kept = list(rows)
+    """Return one sentence, ``s0``, ``s1``, ..., per row ``(language, query id, label)``."""
+    row_list = list(rows)
     return LabelledSentences(
-        tuple(AnswerSentence(query(q, code), f"s{i}") for i, (code, q, _) in enumerate(kept)),
-        tuple((label,) for _, _, label in kept),
-        tuple(() for _ in kept),
+        tuple(AnswerSentence(query(q, code), f"s{i}") for i, (code, q, _) in enumerate(row_list)),
+        tuple((label,) for _, _, label in row_list),
+        tuple(() for _ in row_list),
         **more,
     )
 
@@ -43,18 +43,18 @@ class Recorded:
 
 
 def recorded(name: str, labels: Iterable[str | None]) -> Recorded:
-    """The judge that gives the sentences of :func:`labelled` these labels, in order."""
+    """Return a judge that gives the sentences of :func:`labelled` these labels, in order."""
     return Recorded(name, {f"s{i}": label for i, label in enumerate(labels)})
 
 
 def by_number(numbers: Iterable[float | None]) -> Callable[[AnswerSentence], float | None]:
-    """The score of the sentences of :func:`labelled`, in order."""
-    known = {f"s{i}": number for i, number in enumerate(numbers)}
-    return lambda sentence: known[sentence.text]
+    """Return a score that gives the sentences of :func:`labelled` these numbers, in order."""
+    numbers_by_text = {f"s{i}": number for i, number in enumerate(numbers)}
+    return lambda sentence: numbers_by_text[sentence.text]
 
 
 def irrcac() -> Any:
-    """The class of irrCAC, or a skip where it is not installed.
+    """Return the class of irrCAC, or skip the test if it is not installed.
 
     It is in no extra, because it asks for one version of scipy; any works, by ``pip install
     --no-deps irrCAC``.

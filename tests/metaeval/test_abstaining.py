@@ -1,4 +1,4 @@
-"""Judges that abstain: the stated risk on labels nobody calibrated on, and what a cascade asks."""
+"""Judges that abstain: the risk on new labels, and the sentences that a cascade passes on."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def test_it_decides_as_far_as_its_errors_allow() -> None:
     assert "decides 60 %" in str(judge)
 
 
-def test_one_that_guesses_abstains_throughout_and_says_so() -> None:
+def test_a_random_score_abstains_on_every_item() -> None:
     rng = np.random.default_rng(0)
     judge = AbstainingJudge.calibrate(rng.random(100), rng.random(100) < 0.5)
     assert judge.coverage == 0
@@ -63,13 +63,13 @@ def test_a_balanced_risk_does_not_let_the_frequent_label_hide_the_rare_one() -> 
 def test_sentences_of_one_answer_count_less_than_as_many_answers() -> None:
     scores, answers = np.where(RIGHT, 0.9, 0.1), np.repeat(np.arange(5), 20)
     assert AbstainingJudge.calibrate(scores, RIGHT).coverage == 1
-    with pytest.raises(JudgmentError, match=r"100 labels in 5 clusters .* it takes \d{3} labels"):
+    with pytest.raises(JudgmentError, match=r"100 labels in 5 clusters .* at least \d{3} labels"):
         AbstainingJudge.calibrate(scores, RIGHT, clusters=answers.tolist())
 
 
 def test_thirteen_labels_are_too_few_and_fourteen_are_not() -> None:
     # 0.8 ** 13 = 0.055, 0.8 ** 14 = 0.044
-    with pytest.raises(JudgmentError, match="it takes 14 labels"):
+    with pytest.raises(JudgmentError, match="at least 14 labels"):
         AbstainingJudge.calibrate([0.9] * 13, [True] * 13)
     assert AbstainingJudge.calibrate([0.9] * 14, [True] * 14).coverage == 1
 
@@ -83,12 +83,12 @@ def test_settings_and_columns_are_checked() -> None:
         AbstainingJudge.calibrate([0.5, 0.6], [True])
     with pytest.raises(JudgmentError, match="true or false"):
         AbstainingJudge.calibrate([0.5], [2])
-    with pytest.raises(JudgmentError, match="takes both"):
+    with pytest.raises(JudgmentError, match="needs items with both"):
         AbstainingJudge.calibrate([0.9] * 50, [True] * 50, balanced=True)
 
 
-def test_the_risk_is_exceeded_as_rarely_as_stated_where_it_is_just_reached() -> None:
-    """Scores that say nothing, of a judge that errs in 1 of 5, in answers alike within."""
+def test_the_risk_is_exceeded_as_rarely_as_the_confidence_promises() -> None:
+    """Scores without information, of a judge with error rate 0.2, on clustered answers."""
     rng = np.random.default_rng(0)
     decided = 0
     for _ in range(150):
@@ -125,7 +125,7 @@ def test_a_cascade_asks_about_what_the_score_leaves_undecided(server: ChatServer
     assert evaluate(sentences, judge)["number, else judge zero-shot"]["en"].invalid == 0
 
 
-def test_a_cascade_to_people_says_what_they_get() -> None:
+def test_a_cascade_without_an_llm_has_no_cost_estimate() -> None:
     truth = [YES, NO] * 40
     sentences = labelled([("en", f"q{i}", label) for i, label in enumerate(truth)])
     judge = cascade(
@@ -134,24 +134,24 @@ def test_a_cascade_to_people_says_what_they_get() -> None:
         sentences,
     )
     assert judge.undecided(sentences.sentences) == ()
-    with pytest.raises(JudgmentError, match="what 'people' costs is not known"):
+    with pytest.raises(JudgmentError, match="the cost of 'people' is unknown"):
         judge.estimate(sentences.sentences)
-    with pytest.raises(JudgmentError, match="says not how sure"):
+    with pytest.raises(JudgmentError, match="its confidence is unknown"):
         cascade(recorded("people", truth), recorded("others", truth), sentences)
 
 
-def test_a_list_of_scores_is_fitted_and_calibrated_by_parts_that_it_was_not_fitted_to() -> None:
+def test_a_list_of_scores_is_calibrated_on_held_out_folds() -> None:
     truth = [YES, NO] * 60
     sentences = labelled([("en", f"q{i}", label) for i, label in enumerate(truth)])
-    # No threshold at 0.5 would do: high numbers, and low ones, speak against.
-    upside_down = score(by_number([3.0 if one == NO else 1.0 for one in truth]), name="number")
+    # A threshold of 0.5 would fail, because high numbers mean the negative label.
+    upside_down = score(by_number([3.0 if label == NO else 1.0 for label in truth]), name="number")
     judge = cascade([upside_down], None, sentences)
     assert judge.name == "number, else people"
     assert (judge.abstaining.labels, judge.abstaining.coverage) == (120, 1)
     assert judge.label(sentences.sentences) == truth
     with pytest.raises(SettingError, match="no score to combine"):
         cascade([], None, sentences)
-    # Of what it remembers it knows nothing on other answers, so that there is no share to decide.
+    # A model that overfits noise does not generalize, so no share can be decided.
     rng = np.random.default_rng(0)
     noise = [
         score(by_number(rng.standard_normal(120).tolist()), name=f"noise {n}") for n in range(100)
@@ -159,10 +159,13 @@ def test_a_list_of_scores_is_fitted_and_calibrated_by_parts_that_it_was_not_fitt
     assert cascade(noise, None, sentences).abstaining.coverage == 0
 
 
-def test_what_is_left_can_be_written_for_people_and_read_again(tmp_path: Path) -> None:
+def test_undecided_sentences_can_be_written_and_read_again(tmp_path: Path) -> None:
     passages = (Passage(id="p", text="Ziwa.", title="Maji"), Passage(id="2", text="Mto."))
-    asked = Query(id="q", language="sw", text="Nini?", passages=passages, cluster="c")
-    sentences = (AnswerSentence(asked, "Ziwa ni pana.", ("p",)), AnswerSentence(asked, "Mto."))
+    question = Query(id="q", language="sw", text="Nini?", passages=passages, cluster="c")
+    sentences = (
+        AnswerSentence(question, "Ziwa ni pana.", ("p",)),
+        AnswerSentence(question, "Mto."),
+    )
     write_sentences(sentences, tmp_path / "left.jsonl")
     assert read_sentences(tmp_path / "left.jsonl") == sentences
     with pytest.raises(DatasetError, match="has no label"):

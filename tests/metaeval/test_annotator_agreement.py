@@ -21,7 +21,7 @@ properties = settings(max_examples=50, deadline=None)
 def annotated(
     labels: list[tuple[str, ...]], code: str = "en", a_query: int = 1
 ) -> LabelledSentences:
-    """Sentences with these labels, ``a_query`` of them to a query."""
+    """Return sentences with these labels, ``a_query`` of them per query."""
     sentences = tuple(
         AnswerSentence(query(f"q{i // a_query}", code), f"s{i}") for i in range(len(labels))
     )
@@ -31,16 +31,16 @@ def annotated(
 def by_irrcac(labels: list[tuple[str, ...]]) -> tuple[float, float]:
     """AC1 and Fleiss' kappa; missing labels are NaN."""
     width = max(map(len, labels))
-    code = {label: float(ord(label)) for given in labels for label in given}
-    rows = [[*map(code.get, given), *[np.nan] * (width - len(given))] for given in labels]
+    code = {label: float(ord(label)) for row in labels for label in row}
+    rows = [[*map(code.get, row), *[np.nan] * (width - len(row))] for row in labels]
     # With pandas 3 it would take NaN for a category if they were not named.
     cac = irrcac()(pd.DataFrame(rows), categories=sorted(code.values()), digits=15)
     return tuple(cac_of()["est"]["coefficient_value"] for cac_of in (cac.gwet, cac.fleiss))
 
 
 def by_krippendorff(labels: list[tuple[str, ...]]) -> float:
-    names = sorted({label for given in labels for label in given})
-    counts = np.array([[given.count(name) for name in names] for given in labels])
+    names = sorted({label for row in labels for label in row})
+    counts = np.array([[row.count(name) for name in names] for row in labels])
     return float(krippendorff.alpha(value_counts=counts, level_of_measurement="nominal"))
 
 
@@ -64,12 +64,12 @@ FOUR_RATERS = [
 
 
 def test_an_example_with_missing_labels() -> None:
-    found = annotator_agreement(annotated([tuple(row) for row in FOUR_RATERS]))["en"]
-    assert found.gwet_ac1 == pytest.approx(0.77544, abs=5e-6)
-    assert found.fleiss_kappa == pytest.approx(0.76117, abs=5e-6)
-    assert found.krippendorff_alpha == pytest.approx(0.74342, abs=5e-6)
-    assert found.agreement == pytest.approx(0.81818, abs=5e-6)
-    assert found.sentences == 11
+    agreement = annotator_agreement(annotated([tuple(row) for row in FOUR_RATERS]))["en"]
+    assert agreement.gwet_ac1 == pytest.approx(0.77544, abs=5e-6)
+    assert agreement.fleiss_kappa == pytest.approx(0.76117, abs=5e-6)
+    assert agreement.krippendorff_alpha == pytest.approx(0.74342, abs=5e-6)
+    assert agreement.agreement == pytest.approx(0.81818, abs=5e-6)
+    assert agreement.sentences == 11
 
 
 # Against others
@@ -82,23 +82,23 @@ rows = st.lists(
 @properties
 @given(rows)
 def test_all_three_are_those_of_other_packages(labels: list[tuple[str, ...]]) -> None:
-    different = len({label for given in labels for label in given}) > 1
-    paired = {label for given in labels if len(given) > 1 for label in given}
+    different = len({label for row in labels for label in row}) > 1
+    paired = {label for row in labels if len(row) > 1 for label in row}
     if not different or len(paired) < 2:
         return
-    found = annotator_agreement(annotated(labels), draws=10)["en"]
+    agreement = annotator_agreement(annotated(labels), draws=10)["en"]
     ac1, kappa = by_irrcac(labels)
-    assert found.gwet_ac1 == pytest.approx(ac1, abs=1e-9)
-    assert found.fleiss_kappa == pytest.approx(kappa, abs=1e-9)
-    assert found.krippendorff_alpha == pytest.approx(by_krippendorff(labels), abs=1e-9)
+    assert agreement.gwet_ac1 == pytest.approx(ac1, abs=1e-9)
+    assert agreement.fleiss_kappa == pytest.approx(kappa, abs=1e-9)
+    assert agreement.krippendorff_alpha == pytest.approx(by_krippendorff(labels), abs=1e-9)
 
 
 def test_full_agreement_and_one_label() -> None:
     full = annotator_agreement(annotated([("x",) * 3, ("y",) * 3] * 5))["en"]
     assert (full.agreement, full.gwet_ac1, full.fleiss_kappa, full.krippendorff_alpha) == (1,) * 4
-    one = annotator_agreement(annotated([("x", "x")] * 5))["en"]
-    assert one.agreement == 1
-    assert np.isnan([one.gwet_ac1, one.fleiss_kappa, one.krippendorff_alpha]).all()
+    single = annotator_agreement(annotated([("x", "x")] * 5))["en"]
+    assert single.agreement == 1
+    assert np.isnan([single.gwet_ac1, single.fleiss_kappa, single.krippendorff_alpha]).all()
     assert gwet_ac1([[2, 0]] * 5) == 1  # there was another label to give
 
 
@@ -108,8 +108,10 @@ def test_full_agreement_and_one_label() -> None:
 def test_an_interval_is_of_drawn_queries() -> None:
     rng = np.random.default_rng(0)
     labels = [tuple("xy"[int(v)] for v in rng.random(3) < rng.random()) for _ in range(60)]
-    found = annotator_agreement(annotated(labels, a_query=3), draws=200, level=0.8, seed=4)["en"]
-    counts = np.array([[given.count(name) for name in "xy"] for given in labels])
+    agreement = annotator_agreement(annotated(labels, a_query=3), draws=200, level=0.8, seed=4)[
+        "en"
+    ]
+    counts = np.array([[row.count(name) for name in "xy"] for row in labels])
     # np.unique sorts the queries' names as texts: the places of the draws differ from the files'.
     order = np.argsort([f"q{i}" for i in range(20)])
     values = []
@@ -120,16 +122,18 @@ def test_an_interval_is_of_drawn_queries() -> None:
         values.append([gwet_ac1(counts[chosen]), krippendorff_alpha(counts[chosen])])
     wider = 1.327728 / 1.281552 * np.sqrt(20 / 19)  # Student's t, as for the agreement of judges
     ends = wider * (np.quantile(values, [0.1, 0.9], axis=0) - np.mean(values, axis=0))
-    lower, upper = ends + np.array([found.gwet_ac1, found.krippendorff_alpha])
-    np.testing.assert_allclose(found.gwet_ac1_interval, (lower[0], upper[0]), rtol=1e-5)
-    np.testing.assert_allclose(found.krippendorff_alpha_interval, (lower[1], upper[1]), rtol=1e-5)
-    assert (found.sentences, found.queries) == (60, 20)
+    lower, upper = ends + np.array([agreement.gwet_ac1, agreement.krippendorff_alpha])
+    np.testing.assert_allclose(agreement.gwet_ac1_interval, (lower[0], upper[0]), rtol=1e-5)
+    np.testing.assert_allclose(
+        agreement.krippendorff_alpha_interval, (lower[1], upper[1]), rtol=1e-5
+    )
+    assert (agreement.sentences, agreement.queries) == (60, 20)
 
 
 def test_one_query_has_no_interval() -> None:
-    found = annotator_agreement(annotated([("x", "y"), ("x", "x")], a_query=2))["en"]
-    assert np.isnan(found.gwet_ac1_interval).all()
-    assert not np.isnan(found.gwet_ac1)
+    agreement = annotator_agreement(annotated([("x", "y"), ("x", "x")], a_query=2))["en"]
+    assert np.isnan(agreement.gwet_ac1_interval).all()
+    assert not np.isnan(agreement.gwet_ac1)
 
 
 # The result
@@ -143,23 +147,23 @@ def test_languages_and_fine_grained_labels() -> None:
         (("f", ""), ("f", "f"), ("g", "f"), ("g", "g")),
         source="both",
     )
-    found = annotator_agreement(both)
-    assert [row.language for row in found] == ["en", "de"]
-    assert (found["en"].agreement, found["de"].agreement) == (0.5, 1)
+    agreement = annotator_agreement(both)
+    assert [row.language for row in agreement] == ["en", "de"]
+    assert (agreement["en"].agreement, agreement["de"].agreement) == (0.5, 1)
     fine = annotator_agreement(both, fine=True)
     assert (fine["en"].sentences, fine["en"].agreement) == (1, 1)  # an empty label is none
     assert fine["de"].agreement == 0.5
-    frame = found.to_pandas()
-    assert frame["gwet_ac1"].tolist() == [row.gwet_ac1 for row in found]
+    frame = agreement.to_pandas()
+    assert frame["gwet_ac1"].tolist() == [row.gwet_ac1 for row in agreement]
     assert {"gwet_ac1_lower", "krippendorff_alpha_upper"} < set(frame.columns)
     lines = str(fine).splitlines()
     assert lines[0] == "Agreement of annotators on both, fine-grained labels"
     assert lines[2].split()[:3] == ["en", "1", "100.0%"]
     assert max(map(len, lines)) <= 80
-    with pytest.raises(JudgmentError, match="no labels of annotators in 'fr'"):
-        found["fr"]
+    with pytest.raises(JudgmentError, match="no annotator labels in 'fr'"):
+        agreement["fr"]
 
 
 def test_one_annotator_cannot_agree() -> None:
-    with pytest.raises(JudgmentError, match="no sentence in 'en' has labels of two annotators"):
+    with pytest.raises(JudgmentError, match="no sentence in 'en' has labels from two annotators"):
         annotator_agreement(annotated([("x",), ("y",)]))

@@ -1,4 +1,4 @@
-"""A judge across languages: rules of known kappa, over real HTTP, and recorded verdicts."""
+"""Consistency across languages: rules with a known kappa, over real HTTP, and recorded verdicts."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ YES, NO = "Supported", "Not Supported"
 
 
 def sentences(codes: tuple[str, ...] = CODES, queries: int = 20) -> list[AnswerSentence]:
-    """Two sentences a query, the second with a word that a rule can read."""
+    """Return two sentences per query; their first words differ, so that a rule can judge them."""
     passages = (Passage(id="1", text="-"),)
     return [
         AnswerSentence(Query(id=f"q{n}", language=code, text="-", passages=passages), text)
@@ -46,13 +46,13 @@ def judge_at(server: ChatServer) -> LLMSentenceJudge:
 
 def test_a_rule_without_a_language_has_kappa_1_in_18(server: ChatServer) -> None:
     server.answer = lambda request: answer("true" in sentence_in(request))
-    found = language_consistency(sentence_verdicts(judge_at(server), sentences(queries=3)))
-    assert len(found.languages) == 18
-    assert len(found.rows) == 18 * 17 / 2
-    assert (found.items, found.queries) == (6, 3)
-    assert found.alpha == found.kappa == found.agreement == 1
-    assert {row.kappa for row in found} == {1}
-    assert np.isnan(found.alpha_interval[0])
+    consistency = language_consistency(sentence_verdicts(judge_at(server), sentences(queries=3)))
+    assert len(consistency.languages) == 18
+    assert len(consistency.rows) == 18 * 17 / 2
+    assert (consistency.items, consistency.queries) == (6, 3)
+    assert consistency.alpha == consistency.kappa == consistency.agreement == 1
+    assert {row.kappa for row in consistency} == {1}
+    assert np.isnan(consistency.alpha_interval[0])
 
 
 def sentence_in(request: Mapping[str, Any]) -> str:
@@ -76,17 +76,19 @@ def test_a_rule_that_depends_on_the_language_has_the_kappa_of_its_table(
 
     server.answer = rule
     items = sentences(("en", "de", "sw"))
-    found = language_consistency(sentence_verdicts(judge_at(server), items), judge="lenient")
+    consistency = language_consistency(sentence_verdicts(judge_at(server), items), judge="lenient")
     # Agreement 3/4; by chance 3/4 * 1/2 + 1/4 * 1/2 = 1/2.
-    assert found.pair("de", "en").kappa == pytest.approx(0.5)
-    assert found.pair("en", "sw").kappa == 1
-    assert found.kappas["de"] == pytest.approx(0.5)
-    assert found.kappas["sw"] == pytest.approx(0.75)
-    lower, upper = found.pair("en", "de").interval
+    assert consistency.pair("de", "en").kappa == pytest.approx(0.5)
+    assert consistency.pair("en", "sw").kappa == 1
+    assert consistency.kappas["de"] == pytest.approx(0.5)
+    assert consistency.kappas["sw"] == pytest.approx(0.75)
+    lower, upper = consistency.pair("en", "de").interval
     assert lower < 0.5 < upper
-    assert found.agreement == pytest.approx((0.75 + 0.75 + 1) / 3)
-    assert "How far lenient agrees with itself in 3 languages, on 40 items of 20" in str(found)
-    assert "least: en and de, 0.50" in str(found)
+    assert consistency.agreement == pytest.approx((0.75 + 0.75 + 1) / 3)
+    assert "How far lenient agrees with itself in 3 languages, on 40 items of 20" in str(
+        consistency
+    )
+    assert "lowest: en and de, 0.50" in str(consistency)
 
 
 def test_recorded_verdicts_have_the_figures_of_other_libraries() -> None:
@@ -95,56 +97,62 @@ def test_recorded_verdicts_have_the_figures_of_other_libraries() -> None:
     truth = rng.integers(3, size=60)
     codes = np.where(rng.random((4, 60)) < 0.7, truth, rng.integers(3, size=(4, 60)))
     verdicts = {
-        code: {(f"q{n // 2}", str(n)): int(said) for n, said in enumerate(row)}
+        code: {(f"q{n // 2}", str(n)): int(verdict) for n, verdict in enumerate(row)}
         for code, row in zip(("en", "de", "fr", "ja"), codes, strict=True)
     }
-    found = language_consistency(verdicts)
+    consistency = language_consistency(verdicts)
     alpha = krippendorff.alpha(codes, level_of_measurement="nominal", value_domain=[0, 1, 2])
-    assert found.alpha == pytest.approx(alpha)
+    assert consistency.alpha == pytest.approx(alpha)
     expected = cohen_kappa_score(codes[0], codes[3])
-    assert found.pair("en", "ja").kappa == pytest.approx(expected)
-    assert found.queries == 30
-    assert len(found.to_pandas()) == 6
+    assert consistency.pair("en", "ja").kappa == pytest.approx(expected)
+    assert consistency.queries == 30
+    assert len(consistency.to_pandas()) == 6
     alone = {
-        code: {(str(n), "-"): said[item] for n, item in enumerate(said)}
-        for code, said in verdicts.items()
+        code: {(str(n), "-"): by_item[item] for n, item in enumerate(by_item)}
+        for code, by_item in verdicts.items()
     }
-    assert language_consistency(alone).alpha_interval != found.alpha_interval
+    assert language_consistency(alone).alpha_interval != consistency.alpha_interval
 
 
-def test_what_a_language_lacks_is_counted_and_left_out() -> None:
+def test_missing_verdicts_are_counted_and_left_out() -> None:
     both = {(f"q{n}",): n % 2 for n in range(20)}
-    found = language_consistency({"en": both, "de": {**both, ("q0",): None, ("q9",): None}})
-    assert found.missing == {"en": 0, "de": 2}
-    assert (found.items, found.alpha) == (18, 1)
+    consistency = language_consistency({"en": both, "de": {**both, ("q0",): None, ("q9",): None}})
+    assert consistency.missing == {"en": 0, "de": 2}
+    assert (consistency.items, consistency.alpha) == (18, 1)
     with pytest.raises(JudgmentError, match="no item has a verdict in two"):
         language_consistency({"en": {("a",): 1}, "de": {("b",): 1}})
-    with pytest.raises(JudgmentError, match="two languages or more, not 1"):
+    with pytest.raises(JudgmentError, match="at least two languages, got 1"):
         language_consistency({"en": both})
     with pytest.raises(JudgmentError, match="2 sentences in 'en' and 1 in 'de'"):
         sentence_verdicts(None, sentences(("en", "de"), 1)[:3])  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize(("apart", "shown"), [(4, False), (5, True)])
-def test_an_interval_takes_five_queries_on_which_verdicts_differ(apart: int, shown: bool) -> None:
-    said = {(f"q{n}",): n % 2 for n in range(40)}
-    other = said | {(f"q{n}",): 1 - n % 2 for n in range(apart)}
-    found = language_consistency({"en": said, "de": other})
-    assert found.kappa < 1
-    for ends in (found.alpha_interval, found.rows[0].interval, found.kappas_intervals["de"]):
-        assert np.isnan(ends[0]) != shown
+@pytest.mark.parametrize(("apart", "has_interval"), [(4, False), (5, True)])
+def test_an_interval_takes_five_queries_on_which_verdicts_differ(
+    apart: int, has_interval: bool
+) -> None:
+    verdicts = {(f"q{n}",): n % 2 for n in range(40)}
+    other = verdicts | {(f"q{n}",): 1 - n % 2 for n in range(apart)}
+    consistency = language_consistency({"en": verdicts, "de": other})
+    assert consistency.kappa < 1
+    for ends in (
+        consistency.alpha_interval,
+        consistency.rows[0].interval,
+        consistency.kappas_intervals["de"],
+    ):
+        assert np.isnan(ends[0]) != has_interval
 
 
 def test_a_language_has_an_interval_where_it_is_the_one_that_differs() -> None:
-    said = {(f"q{n}",): n % 2 for n in range(40)}
-    verdicts = {code: dict(said) for code in ("ar", "de", "en", "fi", "sw")}
+    base = {(f"q{n}",): n % 2 for n in range(40)}
+    verdicts = {code: dict(base) for code in ("ar", "de", "en", "fi", "sw")}
     verdicts["sw"] |= {(f"q{n}",): 1 - n % 2 for n in range(8)}
-    shown = language_consistency(verdicts).kappas_intervals
-    assert [code for code, (low, _) in shown.items() if not np.isnan(low)] == ["sw"]
+    intervals = language_consistency(verdicts).kappas_intervals
+    assert [code for code, (low, _) in intervals.items() if not np.isnan(low)] == ["sw"]
 
 
-class Turned:
-    """A judge that prefers the model called ``long``, and names the two in the other order."""
+class SwappingJudge:
+    """A judge that prefers the model ``long``, and returns the two models in reverse order."""
 
     def judge(self, *columns: Any, **_: Any) -> Any:
         return [
@@ -156,7 +164,7 @@ class Turned:
 def test_a_verdict_is_of_the_pair_that_was_asked_about() -> None:
     dataset = MirageDataset(list(MirageDataset.bundled("en"))[:1])
     pairs = [Pair(next(iter(dataset)).id, "long", "x")]
-    verdicts = pair_verdicts(Turned(), {"en": (dataset, [])}, pairs=pairs)
+    verdicts = pair_verdicts(SwappingJudge(), {"en": (dataset, [])}, pairs=pairs)
     assert [*verdicts["en"].values()] == ["a"]
 
 
@@ -179,4 +187,6 @@ def test_a_judge_of_pairs_on_the_bundled_corpus(server: ChatServer) -> None:
     assert len({pair[1] for pair in verdicts["en"]}) == 2  # either response comes first
     assert language_consistency(verdicts).agreement == 1
     with pytest.raises(JudgmentError, match="6 queries and 1 models"):
-        pair_verdicts(judge, {code: (own, runs[:1]) for code, (own, runs) in parallel.items()})
+        pair_verdicts(
+            judge, {code: (dataset, runs[:1]) for code, (dataset, runs) in parallel.items()}
+        )

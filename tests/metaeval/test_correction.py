@@ -1,4 +1,4 @@
-"""A share corrected by a few labels, and cards that say whether to gate on a feature."""
+"""Shares corrected with a few labels, and transfer cards."""
 
 from __future__ import annotations
 
@@ -23,27 +23,27 @@ from mirage.statistics import powered_mean, roc_auc
 from mirage.statistics.classification import roc_auc_interval
 from mirage.statistics.prediction_powered import cross_predicted
 
-# 200 sentences, two a query; people say yes to 60 %, of which the score knows something.
+# 200 sentences, two per query; people label 60 % positive, and the score is informative.
 RNG = np.random.default_rng(0)
 TRUE = RNG.random(200) < 0.6
 SCORE = TRUE + RNG.normal(0, 0.4, 200)
 OTHER = TRUE + RNG.normal(0, 0.5, 200)
 
 
-def some(count: int, true: np.ndarray = TRUE) -> tuple[LabelledSentences, list[AnswerSentence]]:
-    """So many labelled sentences, and the others."""
+def split(count: int, true: np.ndarray = TRUE) -> tuple[LabelledSentences, list[AnswerSentence]]:
+    """Return ``count`` labelled sentences, and the other sentences."""
     rows = [("en", f"q{i // 2}", YES if yes else NO) for i, yes in enumerate(true)]
-    others = [AnswerSentence(query(f"q{i // 2}"), f"s{i}") for i in range(count, 200)]
-    return labelled(rows[:count]), others
+    rest = [AnswerSentence(query(f"q{i // 2}"), f"s{i}") for i in range(count, 200)]
+    return labelled(rows[:count]), rest
 
 
 def helpful(numbers: np.ndarray = SCORE, name: str = "helpful", **settings: float) -> object:
     return score(by_number(numbers.tolist()), name=name, **settings)  # type: ignore[arg-type]
 
 
-def test_a_share_is_that_of_the_plain_arrays() -> None:
-    own, others = some(80)
-    row = corrected_share(own, helpful(threshold=0.5), others)["helpful"]
+def test_a_corrected_share_equals_the_powered_mean_of_arrays() -> None:
+    sample, rest = split(80)
+    row = corrected_share(sample, helpful(threshold=0.5), rest)["helpful"]
     labels = np.where(np.arange(200) < 80, TRUE, np.nan)
     expected = powered_mean(labels, SCORE, cluster=np.arange(200) // 2)
     assert row.corrected.interval == pytest.approx(expected.interval)
@@ -56,16 +56,16 @@ def test_a_share_is_that_of_the_plain_arrays() -> None:
 
 
 def test_a_judge_that_names_labels_helps_too() -> None:
-    own, others = some(80)
+    sample, rest = split(80)
     says = recorded("says", [YES if value > 0.5 else NO for value in SCORE])
-    row = corrected_share(own, says, others)["says"]
+    row = corrected_share(sample, says, rest)["says"]
     assert row.said == (SCORE > 0.5).mean()
     assert row.corrected.worth > 85
 
 
-def test_several_scores_together_say_more() -> None:
-    own, others = some(140)
-    both = corrected_share(own, [helpful(), helpful(OTHER, "other")], others)
+def test_several_scores_together_are_more_precise() -> None:
+    sample, rest = split(140)
+    both = corrected_share(sample, [helpful(), helpful(OTHER, "other")], rest)
     worth = {row.judge: row.corrected.worth for row in both}
     assert list(worth) == ["helpful", "other", "together"]
     assert worth["together"] > max(worth["helpful"], worth["other"])
@@ -75,8 +75,8 @@ def test_several_scores_together_say_more() -> None:
     assert list(both.to_pandas()["judge"]) == list(worth)
 
 
-def test_cross_predictions_know_nothing_of_their_own_label() -> None:
-    # Where features are noise, what labels teach of the others says nothing of a label.
+def test_a_cross_prediction_does_not_use_its_own_label() -> None:
+    # If features are noise, a model of the other labels cannot predict a label.
     rng = np.random.default_rng(1)
     with_own = []
     for _ in range(60):
@@ -86,10 +86,10 @@ def test_cross_predictions_know_nothing_of_their_own_label() -> None:
     assert np.mean(with_own) < 0.05
 
 
-def test_a_card_says_what_to_gate_on() -> None:
-    own, _ = some(200)
+def test_a_card_advises_on_gates() -> None:
+    sample, _ = split(200)
     noise = np.random.default_rng(2).normal(size=200)
-    card = transfer_card(own, [helpful(), helpful(noise, "noise"), "support_lexical"])
+    card = transfer_card(sample, [helpful(), helpful(noise, "noise"), "support_lexical"])
     good = card["helpful"]
     assert good.roc_auc == pytest.approx(roc_auc(SCORE, TRUE))
     assert good.gate
@@ -101,14 +101,14 @@ def test_a_card_says_what_to_gate_on() -> None:
     assert "noise: do not gate on it: no better than chance" in text
     assert "helpful: tells them apart" in text
     assert max(map(len, text.splitlines())) <= 80
-    few = transfer_card(some(16)[0], helpful())["helpful"]
+    few = transfer_card(split(16)[0], helpful())["helpful"]
     assert few.advice == "do not gate on it: too few labels to tell"
     assert math.isnan(few.interval[0])
 
 
 def test_a_feature_that_agrees_less_here_is_named() -> None:
     weak = TRUE + np.random.default_rng(4).normal(0, 2.2, 200)
-    row = transfer_card(some(200)[0], helpful(weak))["helpful"]
+    row = transfer_card(split(200)[0], helpful(weak))["helpful"]
     row = row._replace(known=(("de", 0.95),), gate=True)
     assert row.advice == "tells them apart, less than it did on MEMERAG"
 
@@ -117,14 +117,14 @@ def test_a_feature_that_agrees_less_here_is_named() -> None:
 def test_the_interval_of_an_area_holds_it(queries: int) -> None:
     # Two scores at a distance of 1, in clusters of three: the area is Phi(1 / sqrt(2)).
     truth = 0.5 * math.erfc(-0.5)
-    rng, held = np.random.default_rng(queries), []
+    rng, covered = np.random.default_rng(queries), []
     for _ in range(400):
         shared = np.repeat(rng.normal(0, math.sqrt(0.5), queries), 3)
         positive = rng.random(3 * queries) < 0.5
         scores = positive + shared + rng.normal(0, math.sqrt(0.5), 3 * queries)
         low, high = roc_auc_interval(scores, positive, np.repeat(np.arange(queries), 3))
-        held.append(low <= truth <= high)
-    assert 0.925 < np.mean(held) < 0.985
+        covered.append(low <= truth <= high)
+    assert 0.925 < np.mean(covered) < 0.985
 
 
 def test_the_error_of_an_area_by_hand() -> None:
@@ -151,21 +151,21 @@ def test_sentences_of_a_run() -> None:
             Response(query_id=second, text=None, error="no answer"),
         ),
     )
-    found = sentences_of(dataset, run)
-    assert [sentence.text for sentence in found] == ["One is so.", "Two is not."]
-    assert [sentence.citations for sentence in found] == [
+    sentences = sentences_of(dataset, run)
+    assert [sentence.text for sentence in sentences] == ["One is so.", "Two is not."]
+    assert [sentence.citations for sentence in sentences] == [
         (dataset[first].passages[0].id,),
         (),
     ]
 
 
-def test_what_cannot_be_measured_is_refused() -> None:
-    own, others = some(50)
+def test_invalid_judges_and_labels_raise_errors() -> None:
+    sample, rest = split(50)
     with pytest.raises(JudgmentError, match="there is no judge"):
-        corrected_share(own, [], others)
+        corrected_share(sample, [], rest)
     with pytest.raises(JudgmentError, match="names labels"):
-        transfer_card(own, recorded("says", [YES] * 200))
-    with pytest.raises(JudgmentError, match="measured on two"):
+        transfer_card(sample, recorded("says", [YES] * 200))
+    with pytest.raises(JudgmentError, match="a score needs two"):
         transfer_card(labelled([("en", "q1", YES), ("en", "q2", YES)]), helpful())
     with pytest.raises(JudgmentError, match="no share was corrected by 'x'"):
-        corrected_share(own, helpful(), others)["x"]
+        corrected_share(sample, helpful(), rest)["x"]

@@ -104,12 +104,13 @@ def test_a_share_is_corrected_by_a_lower_is_better_score() -> None:
     assert corrected_share(some, by_threshold, rest)["x"].said == np.mean(1 - GOOD <= 0.4)
 
 
-def test_unknown_facts_speak_against_a_sentence() -> None:
+def test_unknown_facts_predict_the_negative_label() -> None:
     texts = ["It has 3 ships.", "It has 3777 ships and 9555 harbours."] * 20
-    asked = query("q").model_copy(update={"text": "How many?"})
-    passage = asked.passages[0].model_copy(update={"text": "It has 3 ships."})
+    question = query("q").model_copy(update={"text": "How many?"})
+    passage = question.passages[0].model_copy(update={"text": "It has 3 ships."})
     queries = [
-        asked.model_copy(update={"id": f"q{i}", "passages": (passage,)}) for i in range(len(texts))
+        question.model_copy(update={"id": f"q{i}", "passages": (passage,)})
+        for i in range(len(texts))
     ]
     sentences = LabelledSentences(
         tuple(AnswerSentence(each, text) for each, text in zip(queries, texts, strict=True)),
@@ -122,7 +123,7 @@ def test_unknown_facts_speak_against_a_sentence() -> None:
     assert evaluate(sentences, "unknown_facts", draws=10)["unknown_facts"][MEAN].roc_auc == 0.95
 
 
-def test_a_score_without_a_direction_says_which_was_assumed() -> None:
+def test_results_note_the_assumed_direction_of_a_score() -> None:
     note = "x declares no direction: a higher value was assumed to speak for 'Supported'"
     plain = as_score(GOOD, Facts())
     assert transfer_card(SENTENCES, plain)["x"].direction == note
@@ -165,7 +166,7 @@ def test_a_direction_may_depend_on_the_language() -> None:
     assert result.direction == "x: its direction depends on the language"
     assert result.best_threshold("en").value == pytest.approx(0.35)
     assert result.best_threshold("de").value == pytest.approx(0.35)
-    with pytest.raises(JudgmentError, match="ask for one language"):
+    with pytest.raises(JudgmentError, match="select one language"):
         result.best_threshold()
-    with pytest.raises(JudgmentError, match="give labels in one language"):
+    with pytest.raises(JudgmentError, match="use labels in one language"):
         cascade(as_score(GOOD[:80], facts, threshold=0.4), None, labelled(rows))

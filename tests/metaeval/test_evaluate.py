@@ -1,4 +1,4 @@
-"""Judges whose figures are known, through the one call and its result."""
+"""Evaluation of judges with known figures."""
 
 from __future__ import annotations
 
@@ -70,10 +70,10 @@ def test_balanced_accuracy_by_hand() -> None:
         ("silent", 0, 0),
         ("some", (3 / 4 + 1 / 2) / 2, (1 + 3 / 4) / 2),
     ):
-        found = result[name]
-        assert found["en"].balanced_accuracy == en
-        assert found["de"].balanced_accuracy == de
-        assert found[MEAN].balanced_accuracy == (en + de) / 2
+        figures = result[name]
+        assert figures["en"].balanced_accuracy == en
+        assert figures["de"].balanced_accuracy == de
+        assert figures[MEAN].balanced_accuracy == (en + de) / 2
     assert result["some"]["en"].recall == {YES: 3 / 4, NO: 1 / 2}
     assert result["some"][MEAN].recall == {YES: (3 / 4 + 1) / 2, NO: (1 / 2 + 3 / 4) / 2}
     assert result["silent"]["de"].invalid == 6
@@ -86,25 +86,25 @@ def test_balanced_accuracy_by_hand() -> None:
 
 
 def test_an_unknown_label_is_wrong_but_all_of_them_are_a_mistake() -> None:
-    said: list[str | None] = ["perhaps", *wrong_at()[1:]]
-    found = evaluate(SENTENCES, recorded("me", said))["me"]
-    assert found["en"].balanced_accuracy == (3 / 4 + 1) / 2
-    assert (found["en"].invalid, found["de"].invalid) == (1, 0)
-    with pytest.raises(JudgmentError, match=r"'me' gave none of .*, but 'no', 'yes'; have it use"):
+    answers: list[str | None] = ["perhaps", *wrong_at()[1:]]
+    figures = evaluate(SENTENCES, recorded("me", answers))["me"]
+    assert figures["en"].balanced_accuracy == (3 / 4 + 1) / 2
+    assert (figures["en"].invalid, figures["de"].invalid) == (1, 0)
+    with pytest.raises(JudgmentError, match=r"'me' gave none of .*, but 'no', 'yes'; make it use"):
         evaluate(SENTENCES, recorded("me", ["yes", "no"] * 6))
 
 
 def test_three_labels_and_a_language_that_lacks_one() -> None:
     rows = [("en", f"q{i}", label) for i, label in enumerate("aabbcc")]
     rows += [("de", f"q{i}", label) for i, label in enumerate("aabb")]
-    found = evaluate(labelled(rows), recorded("me", "abbbca" + "abbb"))["me"]
-    assert found["en"].recall == {"a": 1 / 2, "b": 1, "c": 1 / 2}
-    assert found["en"].balanced_accuracy == pytest.approx(2 / 3)
-    assert found["de"].balanced_accuracy == 3 / 4
-    assert found[MEAN].recall == {"a": 1 / 2, "b": 1, "c": 1 / 2}
+    figures = evaluate(labelled(rows), recorded("me", "abbbca" + "abbb"))["me"]
+    assert figures["en"].recall == {"a": 1 / 2, "b": 1, "c": 1 / 2}
+    assert figures["en"].balanced_accuracy == pytest.approx(2 / 3)
+    assert figures["de"].balanced_accuracy == 3 / 4
+    assert figures[MEAN].recall == {"a": 1 / 2, "b": 1, "c": 1 / 2}
 
 
-def test_what_is_left_out_is_counted_and_never_judged() -> None:
+def test_undecided_sentences_are_counted_and_never_judged() -> None:
     rows = [*ROWS, ("en", "q9", "Challenging to determine")]
     result = evaluate(labelled(rows), judge("right"))  # it does not know the last sentence
     assert result.left_out == {"Challenging to determine": 1}
@@ -158,28 +158,28 @@ def test_the_mean_has_the_error_of_independent_languages() -> None:
 
 
 def test_intervals_hold_the_truth_as_often_as_they_say() -> None:
-    held = 0
+    covered = 0
     for seed in range(200):
         sentences, rng = noisy(seed, queries=40)
         me = recorded("me", accurate(sentences, rng, 0.8))
         result = evaluate(sentences, me, draws=300, level=0.8)
         lower, upper = result["me"][MEAN].interval
-        held += lower <= 0.8 <= upper
-    assert 0.72 <= held / 200 <= 0.88
+        covered += lower <= 0.8 <= upper
+    assert 0.72 <= covered / 200 <= 0.88
 
 
 def test_the_same_seed_gives_the_same() -> None:
     sentences, rng = noisy(0, queries=20)
     me = recorded("me", accurate(sentences, rng, 0.8))
     scores = by_number(rng.random(len(sentences)).tolist())
-    found = [
+    results = [
         evaluate(sentences, [me, score(scores, name="x")], draws=100, seed=seed)
         for seed in (0, 0, 1)
     ]
-    assert found[0]["me"][MEAN].interval == found[1]["me"][MEAN].interval
-    assert found[0]["x"].labels == found[1]["x"].labels
-    assert found[0]["me"][MEAN].interval != found[2]["me"][MEAN].interval
-    assert not np.array_equal(found[0]["x"].thresholds, found[2]["x"].thresholds)
+    assert results[0]["me"][MEAN].interval == results[1]["me"][MEAN].interval
+    assert results[0]["x"].labels == results[1]["x"].labels
+    assert results[0]["me"][MEAN].interval != results[2]["me"][MEAN].interval
+    assert not np.array_equal(results[0]["x"].thresholds, results[2]["x"].thresholds)
 
 
 # Scores
@@ -189,38 +189,38 @@ def test_the_order_of_sentences_and_languages_changes_nothing() -> None:
     rng = np.random.default_rng(0)
     rows = [(code, f"q{n // 2}", YES if n % 3 else NO) for code in ("en", "de") for n in range(40)]
     numbers = [float(label == YES) + rng.normal(0, 0.7) for _, _, label in rows]
-    others = [float(label == YES) + rng.normal(0, 0.7) for _, _, label in rows]
-    found = set()
+    other_numbers = [float(label == YES) + rng.normal(0, 0.7) for _, _, label in rows]
+    outputs = set()
     for order in (range(80), range(79, -1, -1), rng.permutation(80).tolist()):
         sentences = labelled([rows[i] for i in order])
         result = evaluate(
             sentences,
             [
                 score(by_number([numbers[i] for i in order]), name="one"),
-                score(by_number([others[i] for i in order]), name="other"),
+                score(by_number([other_numbers[i] for i in order]), name="other"),
             ],
             draws=200,
         )
         (comparison,) = result.compare(permutations=500)
-        found.add(f"{result}\n{comparison.p:.12f}")
-    assert len(found) == 1
+        outputs.add(f"{result}\n{comparison.p:.12f}")
+    assert len(outputs) == 1
 
 
 def test_a_score_with_a_given_threshold() -> None:
     numbers = [0.9, 0.5, 0.4, None, 0.1, 0.5, 1.0, 0.0, 0.2, 0.5, 0.7, 0.3]
-    found = evaluate(SENTENCES, score(by_number(numbers), 0.5, name="x"))["x"]
-    assert found.labels == (YES, YES, NO, None, NO, YES, YES, NO, NO, YES, YES, NO)
-    assert found["en"].balanced_accuracy == (2 / 4 + 1 / 2) / 2
-    assert found["de"].balanced_accuracy == (2 / 2 + 3 / 4) / 2
-    assert found[MEAN].invalid == 1
+    result = evaluate(SENTENCES, score(by_number(numbers), 0.5, name="x"))["x"]
+    assert result.labels == (YES, YES, NO, None, NO, YES, YES, NO, NO, YES, YES, NO)
+    assert result["en"].balanced_accuracy == (2 / 4 + 1 / 2) / 2
+    assert result["de"].balanced_accuracy == (2 / 2 + 3 / 4) / 2
+    assert result[MEAN].invalid == 1
     # en: of 3 scored supported and 2 not, 0.9 > both, 0.5 > 0.1 and = 0.5, 0.4 > 0.1
-    assert found["en"].roc_auc == (2 + 1.5 + 1) / 6
-    assert (found.threshold_source, found.threshold) == ("given", "threshold 0.5, given")
-    assert found.best_threshold("de") == (pytest.approx(0.4), (1 + 3 / 4) / 2)
-    assert found.calibration("de").brier == pytest.approx(
+    assert result["en"].roc_auc == (2 + 1.5 + 1) / 6
+    assert (result.threshold_source, result.threshold) == ("given", "threshold 0.5, given")
+    assert result.best_threshold("de") == (pytest.approx(0.4), (1 + 3 / 4) / 2)
+    assert result.calibration("de").brier == pytest.approx(
         np.mean(np.square(np.array([0, 0, 0.2, 0.5, 0.7, 0.3])))
     )
-    assert sum(bin.sentences for bin in found.calibration().bins) == 11
+    assert sum(bin.sentences for bin in result.calibration().bins) == 11
 
 
 def test_a_score_without_a_threshold_gets_it_from_other_queries() -> None:
@@ -228,16 +228,16 @@ def test_a_score_without_a_threshold_gets_it_from_other_queries() -> None:
     sentences, _ = noisy(1)
     good = np.array([label == YES for (label,) in sentences.labels])
     numbers = (good * 1.0 + rng.normal(0, 0.3, len(good))).tolist()
-    found = evaluate(sentences, score(by_number(numbers), name="x"))["x"]
-    assert found.threshold_source == "cross-validation"
-    assert found.threshold.endswith("cross-validated over queries in 5 folds")
-    assert found.thresholds is not None
+    result = evaluate(sentences, score(by_number(numbers), name="x"))["x"]
+    assert result.threshold_source == "cross-validation"
+    assert result.threshold.endswith("cross-validated over queries in 5 folds")
+    assert result.thresholds is not None
     expected = cross_validated_thresholds(
-        np.array(numbers), good, found.truth.language, found.truth.query, seed=0
+        np.array(numbers), good, result.truth.language, result.truth.query, seed=0
     )
-    assert np.array_equal(found.thresholds, expected)
-    assert 0.9 < found[MEAN].balanced_accuracy <= found.best_threshold().balanced_accuracy
-    assert found[MEAN].roc_auc > 0.97
+    assert np.array_equal(result.thresholds, expected)
+    assert 0.9 < result[MEAN].balanced_accuracy <= result.best_threshold().balanced_accuracy
+    assert result[MEAN].roc_auc > 0.97
 
 
 def test_one_language_alone_has_a_threshold_of_its_own() -> None:
@@ -279,18 +279,18 @@ def test_p_values_by_hand() -> None:
     a = recorded("a", truth)
     b = recorded("b", [OTHER[label] if i < 8 else label for i, label in enumerate(truth)])
     result = evaluate(labelled(rows), [b, a, recorded("c", truth)])
-    found = result.compare()
-    first = found["a", "b"]
+    comparisons = result.compare()
+    first = comparisons["a", "b"]
     assert first.judges == ("a", "b")
     assert first.difference == pytest.approx(0.4)
     assert first.interval[0] < 0.4 < first.interval[1]
     assert (first.p, first.differing) == (2 / 2**8, 8)
-    assert found["c", "a"].p == 1
-    assert found["b", "c"].p == 2 / 2**8
-    assert first.corrected == found["b", "c"].corrected == 3 * 2 / 2**8
-    assert (first.mark, found["a", "c"].mark) == ("*", "")
-    assert [c.p for c in result.compare("en", unit="sentence")] == [c.p for c in found]
-    assert [c.p for c in result.compare(permutations=100)] != [c.p for c in found]
+    assert comparisons["c", "a"].p == 1
+    assert comparisons["b", "c"].p == 2 / 2**8
+    assert first.corrected == comparisons["b", "c"].corrected == 3 * 2 / 2**8
+    assert (first.mark, comparisons["a", "c"].mark) == ("*", "")
+    assert [c.p for c in result.compare("en", unit="sentence")] == [c.p for c in comparisons]
+    assert [c.p for c in result.compare(permutations=100)] != [c.p for c in comparisons]
 
 
 def test_sentences_of_a_query_are_swapped_together() -> None:
@@ -320,14 +320,14 @@ def test_languages_weigh_the_same_in_a_comparison() -> None:
     assert result.compare("de")["a", "b"].p == 2 / 2**8
 
 
-def test_what_cannot_be_compared() -> None:
-    one = evaluate(SENTENCES, judge("right"))
-    with pytest.raises(JudgmentError, match="two judges or more"):
-        one.compare()
+def test_invalid_comparisons_raise_errors() -> None:
+    single = evaluate(SENTENCES, judge("right"))
+    with pytest.raises(JudgmentError, match="at least two judges"):
+        single.compare()
     two = evaluate(SENTENCES, [judge("a", 0), judge("b", 1)])
     with pytest.raises(UnknownNameError, match="language of these labels 'fr'"):
         two.compare("fr")
-    with pytest.raises(SettingError, match="a query or a sentence, not a 'queries'"):
+    with pytest.raises(SettingError, match="unit must be 'query' or 'sentence', got 'queries'"):
         two.compare(unit="queries")
     with pytest.raises(JudgmentError, match="'a' and 'x' were not compared"):
         two.compare()["a", "x"]
@@ -347,12 +347,12 @@ def with_fine() -> LabelledSentences:
 
 def test_errors_by_fine_grained_label() -> None:
     result = evaluate(with_fine(), [judge("a", 0, 1, 4), judge("b")])
-    found = {(row.label, row.fine, row.judge): row[3:] for row in result.errors()}
-    assert found[YES, "copy", "a"] == (3, 2)
-    assert found[NO, "new", "a"] == (2, 1)
-    assert found[NO, "new", "b"] == (2, 0)
-    assert (YES, "", "a") not in found
-    assert {key for key in found if key[2] == "a"} == {
+    errors = {(row.label, row.fine, row.judge): row[3:] for row in result.errors()}
+    assert errors[YES, "copy", "a"] == (3, 2)
+    assert errors[NO, "new", "a"] == (2, 1)
+    assert errors[NO, "new", "b"] == (2, 0)
+    assert (YES, "", "a") not in errors
+    assert {key for key in errors if key[2] == "a"} == {
         (YES, "copy", "a"), (YES, "conclusion", "a"), (NO, "new", "a"), (NO, "wrong", "a"),
         (NO, "copy", "a"), (NO, "conclusion", "a"),
     }  # fmt: skip
@@ -400,8 +400,8 @@ def test_tables_fit_80_columns() -> None:
 
 def test_a_table_by_eye() -> None:
     rows = [(code, f"{q} {n}", label) for n in range(6) for code, q, label in ROWS]
-    said = [label for _ in range(6) for label in wrong_at(0)]
-    result = evaluate(labelled(rows), [recorded("mine", said), recorded("yes", [YES] * 72)])
+    answers = [label for _ in range(6) for label in wrong_at(0)]
+    result = evaluate(labelled(rows), [recorded("mine", answers), recorded("yes", [YES] * 72)])
     lower, upper = (100 * end for end in result["mine"][MEAN].interval)
     error = 100 * result["mine"][MEAN].standard_error
     least, most = (100 * end for end in result["yes"][MEAN].interval)
@@ -438,7 +438,7 @@ def test_to_pandas() -> None:
 
 def test_names_are_looked_up() -> None:
     result = evaluate(SENTENCES, [judge("mine"), judge("yours", 1)])
-    assert [found.name for found in result] == list(result.names) == ["mine", "yours"]
+    assert [row.name for row in result] == list(result.names) == ["mine", "yours"]
     with pytest.raises(UnknownNameError, match="unknown judge 'mien'; did you mean 'mine'"):
         result["mien"]
     with pytest.raises(UnknownNameError, match="language of these figures 'fr'"):
@@ -459,12 +459,12 @@ def test_names_are_looked_up() -> None:
         ([judge("a"), judge("a")], "two judges are called 'a'"),
     ],
 )
-def test_judges_have_names_of_their_own(judges: Sequence[Any], message: str) -> None:
+def test_judges_need_unique_names(judges: Sequence[Any], message: str) -> None:
     with pytest.raises(JudgmentError, match=message):
         evaluate(SENTENCES, judges)
 
 
-def test_names_are_looked_at_before_any_judge_is_asked() -> None:
+def test_names_are_checked_before_any_judge_is_run() -> None:
     def costly(_: AnswerSentence) -> str:
         raise AssertionError("was asked")
 
@@ -472,7 +472,9 @@ def test_names_are_looked_at_before_any_judge_is_asked() -> None:
         evaluate(SENTENCES, [costly, "suport_lexical"])
     with pytest.raises(JudgmentError, match="two judges are called 'costly'"):
         evaluate(SENTENCES, [costly, costly])
-    with pytest.raises(JudgmentError, match="score 'support_lexical' can tell two labels apart"):
+    with pytest.raises(
+        JudgmentError, match="score 'support_lexical' can be measured on two labels"
+    ):
         evaluate(SENTENCES.merged({YES: "yes"}, positive=YES), [costly, "support_lexical"])
 
 
@@ -485,9 +487,9 @@ def test_a_language_with_one_label_only() -> None:
 def test_bad_arguments() -> None:
     with pytest.raises(ValueError, match="level must be between 0 and 1"):
         evaluate(SENTENCES, judge("a"), level=95)
-    with pytest.raises(SettingError, match="1 draw or more, not 0"):
+    with pytest.raises(SettingError, match="draws must be at least 1, got 0"):
         evaluate(SENTENCES, judge("a"), draws=0)
-    with pytest.raises(FeatureError, match="'answer_bleu' has no value on any of 12 sentences"):
+    with pytest.raises(FeatureError, match="'answer_bleu' has no value for any of 12 sentences"):
         evaluate(SENTENCES, "answer_bleu")
     with pytest.raises(DatasetError, match="no sentence has a label"):
         evaluate(labelled([("en", "q", "Challenging to determine")]), judge("a"))
@@ -495,14 +497,14 @@ def test_bad_arguments() -> None:
 
 def test_one_query_has_no_interval() -> None:
     rows = [("en", "q", YES), ("en", "q", NO)]
-    found = evaluate(labelled(rows), recorded("a", [YES, NO]))["a"][MEAN]
-    assert found.balanced_accuracy == 1
-    assert np.isnan([found.standard_error, *found.interval]).all()
+    figures = evaluate(labelled(rows), recorded("a", [YES, NO]))["a"][MEAN]
+    assert figures.balanced_accuracy == 1
+    assert np.isnan([figures.standard_error, *figures.interval]).all()
 
 
 @pytest.mark.parametrize("queries", [14, 40])
 def test_a_judge_that_hardly_errs_does_not_look_certain(queries: int) -> None:
-    held = []
+    covered = []
     for seed in range(100):
         rng = np.random.default_rng(seed)
         rows = [("en", f"q{q}", NO if rng.random() < 0.3 or q < 2 else YES) for q in range(queries)]
@@ -510,8 +512,8 @@ def test_a_judge_that_hardly_errs_does_not_look_certain(queries: int) -> None:
         lower, upper = evaluate(
             sentences, recorded("a", accurate(sentences, rng, 0.95)), draws=200
         )["a"]["en"].interval
-        held.append(lower <= 0.95 <= upper)
-    assert np.mean(held) >= 0.9
+        covered.append(lower <= 0.95 <= upper)
+    assert np.mean(covered) >= 0.9
     few = labelled([("en", f"q{i}", NO if i % 2 else YES) for i in range(13)])
     result = evaluate(few, recorded("a", [YES] * 13))
     assert np.isnan(result["a"][MEAN].interval).all()

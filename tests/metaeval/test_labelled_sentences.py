@@ -1,4 +1,4 @@
-"""Labels from files and frames, and what is taken of them."""
+"""Labels from files and frames: reading, selecting and merging."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def write(path: Path, *rows: dict[str, Any]) -> Path:
     return path
 
 
-def changed(**fields: object) -> dict[str, Any]:
+def row_with(**fields: object) -> dict[str, Any]:
     return {**ROW, **fields}
 
 
@@ -39,21 +39,25 @@ def changed(**fields: object) -> dict[str, Any]:
 def test_rows_of_a_file(tmp_path: Path) -> None:
     rows = [
         ROW,
-        changed(sentence="It floods.", citations=["7#2"], label=["no", None, "yes"]),
-        changed(query_id=5, language="de", label=True, fine="copied"),
+        row_with(sentence="It floods.", citations=["7#2"], label=["no", None, "yes"]),
+        row_with(query_id=5, language="de", label=True, fine="copied"),
     ]
-    found = LabelledSentences.from_jsonl(write(tmp_path / "own.jsonl", *rows), positive="yes")
-    first, second, third = found
+    sentences = LabelledSentences.from_jsonl(write(tmp_path / "own.jsonl", *rows), positive="yes")
+    first, second, third = sentences
     assert [passage.id for passage in first.cited] == ["1", "7#2"]  # all: it cites none
     assert [passage.text for passage in second.cited] == ["It floods."]
     assert first.query.id == second.query.id == ROW["query"]
     assert (third.query.id, third.query.language) == ("5", "de")
-    assert found.labels == (("yes",), ("no", "yes"), ("True",))
-    assert found.fine == ((), (), ("copied",))
-    assert (found.source, found.positive, found.languages) == ("own.jsonl", "yes", ("en", "de"))
-    assert found.names == ("True", "no", "yes")
-    assert found.counts() == {"en": Counter(yes=2, no=1), "de": Counter({"True": 1})}
-    assert found.counts(fine=True)["de"] == Counter(copied=1)
+    assert sentences.labels == (("yes",), ("no", "yes"), ("True",))
+    assert sentences.fine == ((), (), ("copied",))
+    assert (sentences.source, sentences.positive, sentences.languages) == (
+        "own.jsonl",
+        "yes",
+        ("en", "de"),
+    )
+    assert sentences.names == ("True", "no", "yes")
+    assert sentences.counts() == {"en": Counter(yes=2, no=1), "de": Counter({"True": 1})}
+    assert sentences.counts(fine=True)["de"] == Counter(copied=1)
 
 
 def test_the_language_may_be_named_once(tmp_path: Path) -> None:
@@ -65,21 +69,25 @@ def test_the_language_may_be_named_once(tmp_path: Path) -> None:
 
 
 def test_fine_labels_that_nobody_filled_in_are_none(tmp_path: Path) -> None:
-    rows = changed(label=["a", "b"], fine=None), changed(label="a", fine="")
+    rows = row_with(label=["a", "b"], fine=None), row_with(label="a", fine="")
     assert LabelledSentences.from_jsonl(write(tmp_path / "own.jsonl", *rows)).fine == ((), ())
 
 
 def test_a_frame_is_read_as_a_file_is(tmp_path: Path) -> None:
-    rows = [ROW, changed(label=["no", None], fine=["x", None]), changed(citations=["1"])]
-    found = LabelledSentences.from_jsonl(write(tmp_path / "own.jsonl", *rows))
+    rows = [ROW, row_with(label=["no", None], fine=["x", None]), row_with(citations=["1"])]
+    sentences = LabelledSentences.from_jsonl(write(tmp_path / "own.jsonl", *rows))
     frame = pd.DataFrame(rows)  # fills in NaN where a row has no such field
     frame["of another tool"] = 1.5
     assert frame["fine"].isna().any()
     same = LabelledSentences.from_pandas(frame)
-    assert (same.sentences, same.labels, same.fine) == (found.sentences, found.labels, found.fine)
+    assert (same.sentences, same.labels, same.fine) == (
+        sentences.sentences,
+        sentences.labels,
+        sentences.fine,
+    )
 
 
-def test_what_is_no_frame() -> None:
+def test_other_types_than_frames_raise_an_error() -> None:
     with pytest.raises(DatasetError, match="expected a frame of pandas or polars, found list"):
         LabelledSentences.from_pandas([ROW])  # type: ignore[arg-type]
 
@@ -99,18 +107,18 @@ def test_labels_of_a_frame_may_be_numbers_and_arrays() -> None:
     ("row", "message"),
     [
         ({"query": "x"}, "field 'passages'"),
-        (changed(sentence=""), "field 'sentence'"),
-        (changed(label=None), "the sentence has no label"),
-        (changed(label=[]), "the sentence has no label"),
-        (changed(label=[["a"]]), "field 'label.0'"),
-        (changed(label={"a": 1}), "field 'label.0'"),
-        (changed(language="xx"), "unknown language 'xx'"),
-        (changed(passages="one text"), "field 'passages'"),
-        (changed(passages=[3]), "field 'passages.0'"),
-        (changed(passages=[{"id": "a", "text": "1"}] * 2), "shows passage 'a' twice"),
-        (changed(citations=["7#3"]), "cites '7#3', which is none of its passages"),
-        (changed(label=["a", "b"], fine="c"), "1 fine-grained labels beside 2 labels"),
-        (changed(query_id=ROW["query"], query="Who?"), "has another text than before"),
+        (row_with(sentence=""), "field 'sentence'"),
+        (row_with(label=None), "the sentence has no label"),
+        (row_with(label=[]), "the sentence has no label"),
+        (row_with(label=[["a"]]), "field 'label.0'"),
+        (row_with(label={"a": 1}), "field 'label.0'"),
+        (row_with(language="xx"), "unknown language 'xx'"),
+        (row_with(passages="one text"), "field 'passages'"),
+        (row_with(passages=[3]), "field 'passages.0'"),
+        (row_with(passages=[{"id": "a", "text": "1"}] * 2), "shows passage 'a' twice"),
+        (row_with(citations=["7#3"]), "cites '7#3', which is not one of its passages"),
+        (row_with(label=["a", "b"], fine="c"), "1 fine-grained labels beside 2 labels"),
+        (row_with(query_id=ROW["query"], query="Who?"), "has another text in an earlier row"),
     ],
 )
 def test_a_wrong_row_is_named(tmp_path: Path, row: dict[str, Any], message: str) -> None:
@@ -119,7 +127,7 @@ def test_a_wrong_row_is_named(tmp_path: Path, row: dict[str, Any], message: str)
     assert message in str(caught.value)
 
 
-def test_there_has_to_be_a_sentence(tmp_path: Path) -> None:
+def test_missing_files_and_sentences_raise_errors(tmp_path: Path) -> None:
     with pytest.raises(DatasetError, match=r"nowhere: there is no file such as en\.jsonl"):
         LabelledSentences.memerag(tmp_path / "nowhere")
     with pytest.raises(DatasetError, match=r"en\.jsonl: cannot be read"):
@@ -132,7 +140,7 @@ def test_there_has_to_be_a_sentence(tmp_path: Path) -> None:
         LabelledSentences((AnswerSentence(query("a"), "s"),), (("x",), ("y",)), ((),))
 
 
-# What is taken of them
+# Views
 
 
 def annotated(
@@ -147,31 +155,31 @@ def annotated(
 
 
 def test_majority() -> None:
-    found = annotated(
+    sentences = annotated(
         ((YES, NO, YES), ("copy", "new", "copy")),
         ((YES, NO), ("copy", "new")),  # a tie
         ((NO, NO, YES), ("new", "", "copy")),
         ((NO, NO, YES, YES, NO), ("new", "new", "copy", "copy", "wrong")),
         ((NO, NO, YES), ("new", "wrong", "copy")),  # a tie of the fine-grained
     ).majority()
-    assert found.labels == ((YES,), (), (NO,), (NO,), (NO,))
-    assert found.fine == (("copy",), (), ("new",), ("new",), ())
-    assert found.majority().labels == found.labels
-    assert found.majority().fine == found.fine
+    assert sentences.labels == ((YES,), (), (NO,), (NO,), (NO,))
+    assert sentences.fine == (("copy",), (), ("new",), ("new",), ())
+    assert sentences.majority().labels == sentences.labels
+    assert sentences.majority().fine == sentences.fine
 
 
 def test_the_undecided_are_left_out_and_counted() -> None:
     hard = "Challenging to determine"
-    found = annotated(
+    sentences = annotated(
         ((YES,), ("copy",)),
         ((hard,), ("",)),
         ((YES, NO), ("copy", "new")),
         ((hard, hard, YES), ("", "", "copy")),
         ((NO, hard, NO), ("new", "", "new")),
     )
-    kept, left_out = found.decided()
-    assert [sentence.text for sentence in kept] == ["s0", "s4"]
-    assert kept.labels == ((YES,), (NO,))
+    decided, left_out = sentences.decided()
+    assert [sentence.text for sentence in decided] == ["s0", "s4"]
+    assert decided.labels == ((YES,), (NO,))
     assert left_out == {hard: 2, "no majority": 1}
     with pytest.raises(DatasetError, match="no sentence has a label to measure a judge on"):
         annotated(((hard,), ("",))).decided()
@@ -179,10 +187,10 @@ def test_the_undecided_are_left_out_and_counted() -> None:
 
 def test_select() -> None:
     rows = [("en", "a", YES), ("de", "b", NO), ("sw", "c", YES)]
-    found = labelled(rows)
-    assert [s.text for s in found.select(languages=["sw", "en"])] == ["s0", "s2"]
+    sentences = labelled(rows)
+    assert [s.text for s in sentences.select(languages=["sw", "en"])] == ["s0", "s2"]
     with pytest.raises(UnknownNameError, match="language of labelled sentences 'fr'"):
-        found.select(languages=["fr"])
+        sentences.select(languages=["fr"])
     several = annotated(((YES, NO, YES), ("copy", "new", "copy")), ((NO,), ("new",)))
     assert [s.text for s in several.select(fine=["new"])] == ["s1"]
     with pytest.raises(UnknownNameError, match=r"fine-grained label .* 'knew'; did you mean 'new'"):
@@ -190,10 +198,10 @@ def test_select() -> None:
 
 
 def test_merged() -> None:
-    found = labelled([("en", "a", "direct"), ("en", "b", "context"), ("en", "c", "unrelated")])
-    two = found.merged({"direct": "related", "context": "related"}, positive="related")
+    sentences = labelled([("en", "a", "direct"), ("en", "b", "context"), ("en", "c", "unrelated")])
+    two = sentences.merged({"direct": "related", "context": "related"}, positive="related")
     assert two.labels == (("related",), ("related",), ("unrelated",))
     assert two.positive == "related"
-    assert found.names == ("context", "direct", "unrelated")
+    assert sentences.names == ("context", "direct", "unrelated")
     with pytest.raises(UnknownNameError, match="'contexts'; did you mean 'context'"):
-        found.merged({"contexts": "x"}, positive="x")
+        sentences.merged({"contexts": "x"}, positive="x")

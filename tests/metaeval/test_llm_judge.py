@@ -1,4 +1,4 @@
-"""An LLM as a judge of sentences, over real HTTP: what it is asked, and what becomes of answers."""
+"""An LLM as a judge of sentences, over real HTTP: its prompts and the parsing of responses."""
 
 from __future__ import annotations
 
@@ -61,11 +61,11 @@ def says(choose: Callable[[str], str]) -> Callable[[Mapping[str, Any]], str]:
     return lambda request: f"<answer>{choose(sentence_in(request))}</answer>"
 
 
-def known(text: str) -> str:
+def truth_of(text: str) -> str:
     return TRUTH[int(text[1:])]
 
 
-# What is asked ------------------------------------------------------------------------------------
+# Prompts ------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("strategy", STRATEGIES)
@@ -80,8 +80,8 @@ def test_what_each_strategy_asks(server: ChatServer, strategy: Any, task: Any) -
         ("passage-1", "title: Nil\nDer Nil mündet ins Mittelmeer."),
         ("passage-2", "Der Kongo mündet in den Atlantik."),
     ]
-    shown = passages if task == "faithfulness" else []
-    assert texts == [("question", NILE.text), *shown, ("sentence", SENTENCE.text)]
+    passage_texts = passages if task == "faithfulness" else []
+    assert texts == [("question", NILE.text), *passage_texts, ("sentence", SENTENCE.text)]
     assert all(f'"{label}"' in outside for label in LABELS[task])
     assert "<answer> and </answer>" in outside
     assert "The question is in German" in outside
@@ -90,14 +90,14 @@ def test_what_each_strategy_asks(server: ChatServer, strategy: Any, task: Any) -
 
 
 def test_only_cited_passages_are_shown() -> None:
-    def shown(citations: tuple[str, ...]) -> list[str]:
+    def mark_names(citations: tuple[str, ...]) -> list[str]:
         sentence = AnswerSentence(NILE, SENTENCE.text, citations)
         return [
             name for name, _ in marked(label_question(sentence, "faithfulness", "cot").prompt)[0]
         ]
 
-    assert shown(("2#0",)) == ["question", "passage-1", "sentence"]
-    assert shown(()) == ["question", "sentence"]
+    assert mark_names(("2#0",)) == ["question", "passage-1", "sentence"]
+    assert mark_names(()) == ["question", "sentence"]
     uncited = label_question(SENTENCE._replace(citations=()), "faithfulness", "zero-shot").prompt
     assert "(passages: 0)" in uncited
 
@@ -122,18 +122,18 @@ def test_nothing_in_a_sentence_gets_out_of_its_mark(name: str, strategy: Any) ->
     assert outside == marked(harmless)[1]
     assert [name for name, _ in texts] == ["question", "passage-1", "passage-2", "sentence"]
     # A judge that repeats it labels nothing, and what else it is shown is as it was.
-    shown = dict(texts)["sentence"]
-    assert read_label(shown, FAITHFULNESS) is None
-    assert read_label(f"It says:\n{shown}", FAITHFULNESS) is None
-    assert read_label(f"<answer>{NO}</answer>\nIt says:\n{shown}", FAITHFULNESS) == NO
+    echoed = dict(texts)["sentence"]
+    assert read_label(echoed, FAITHFULNESS) is None
+    assert read_label(f"It says:\n{echoed}", FAITHFULNESS) is None
+    assert read_label(f"<answer>{NO}</answer>\nIt says:\n{echoed}", FAITHFULNESS) == NO
     before = INJECTIONS[name].partition("<answer")[0].partition("</answer")[0]
     # Tags, which only models read, are replaced by a sign.
-    seen, written = shown.replace("\ufffd", ""), re.sub("[\U000e0000-\U000e007f]", "", before)
-    assert seen.replace(" ", "").startswith(written.replace(" ", ""))
+    visible, written = echoed.replace("\ufffd", ""), re.sub("[\U000e0000-\U000e007f]", "", before)
+    assert visible.replace(" ", "").startswith(written.replace(" ", ""))
     hostile.encode()
 
 
-# What is read -------------------------------------------------------------------------------------
+# Parsing ------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -268,13 +268,13 @@ def test_long_outputs_are_read_at_once() -> None:
     )
 
 
-# What becomes of answers --------------------------------------------------------------------------
+# Results ------------------------------------------------------------------------------------------
 
 
 def test_asked_again_five_times_and_then_no_label(
     server: ChatServer, caplog: pytest.LogCaptureFixture
 ) -> None:
-    server.answer = says(lambda text: "Perhaps" if text == "s1" else known(text))
+    server.answer = says(lambda text: "Perhaps" if text == "s1" else truth_of(text))
     judge = judge_at(server, "cot")
     with caplog.at_level(logging.WARNING, "mirage.metaeval"):
         labels = judge.label(SENTENCES.sentences)
@@ -283,11 +283,11 @@ def test_asked_again_five_times_and_then_no_label(
         "judge 'judge cot' gave no label to 1 of 8 sentences, which counts as wrong; the first: no "
         "label in 6 answers; the last one was '<answer>Perhaps</answer>'"
     ]
-    asked = [last_user_text(r) for r in server.requests if sentence_in(r) == "s1"]
-    assert len(asked) == ASKS
-    assert len(set(asked)) == 2
-    assert asked[1].startswith(asked[0])
-    assert 'that is "Supported" or "Not Supported"' in asked[1].removeprefix(asked[0])
+    prompts = [last_user_text(r) for r in server.requests if sentence_in(r) == "s1"]
+    assert len(prompts) == ASKS
+    assert len(set(prompts)) == 2
+    assert prompts[1].startswith(prompts[0])
+    assert 'that is "Supported" or "Not Supported"' in prompts[1].removeprefix(prompts[0])
     assert len(server.requests) == len(TRUTH) - 1 + ASKS
     # Not even that is asked for again.
     assert judge.label(SENTENCES.sentences) == labels
@@ -304,7 +304,7 @@ def test_the_first_answer_with_a_label_counts(server: ChatServer) -> None:
 
 
 def test_an_invalid_label_counts_as_wrong(server: ChatServer) -> None:
-    server.answer = says(lambda text: "Perhaps" if text == "s0" else known(text))
+    server.answer = says(lambda text: "Perhaps" if text == "s0" else truth_of(text))
     judge = judge_at(server)
     assert isinstance(judge, SentenceJudge)
     figures = evaluate(SENTENCES, judge)[judge.name]["en"]
@@ -328,7 +328,7 @@ def test_a_failed_call_is_no_mistake_of_the_judge(
 ) -> None:
     def answer(request: Mapping[str, Any]) -> Reply | str:
         text = sentence_in(request)
-        return reply if text in ("s2", "s3") else f"<answer>{known(text)}</answer>"
+        return reply if text in ("s2", "s3") else f"<answer>{truth_of(text)}</answer>"
 
     server.answer = answer
     judge = judge_at(server, retries=1, name="mine")
@@ -337,7 +337,7 @@ def test_a_failed_call_is_no_mistake_of_the_judge(
     ) as error:
         evaluate(SENTENCES, judge)
     assert reason in str(error.value)
-    assert str(error.value).endswith("in the cache; ask again for the rest")
+    assert str(error.value).endswith("in the cache; run again for the rest")
 
     # Taken for wrong where that is asked for, and said.
     judge.failed_is_wrong = True
@@ -347,7 +347,7 @@ def test_a_failed_call_is_no_mistake_of_the_judge(
     assert "was not answered about 2 of 8 sentences, which counts as wrong" in caplog.text
 
     # What was answered is not asked for again.
-    server.answer = says(known)
+    server.answer = says(truth_of)
     before = len(server.requests)
     judge.failed_is_wrong = False
     assert judge.label(SENTENCES.sentences) == TRUTH
@@ -355,10 +355,10 @@ def test_a_failed_call_is_no_mistake_of_the_judge(
 
 
 def test_a_spent_budget_stops_and_more_of_it_goes_on(server: ChatServer) -> None:
-    server.answer = says(known)
+    server.answer = says(truth_of)
     stopped = judge_at(server, budget=Budget(calls=5), concurrency=2)
     with pytest.raises(
-        JudgmentError, match=r"3 of 8 .* the budget of 5 calls is spent; what was answered"
+        JudgmentError, match=r"3 of 8 .* the budget of 5 calls is spent; the other responses"
     ):
         stopped.label(SENTENCES.sentences)
     assert len(server.requests) == 5
@@ -370,7 +370,7 @@ def test_a_spent_budget_stops_and_more_of_it_goes_on(server: ChatServer) -> None
 
 def test_without_a_cache_nothing_is_promised(server: ChatServer) -> None:
     server.answer = lambda _: Reply("no", status=400)
-    with pytest.raises(JudgmentError, match="nothing was kept, as the LLM has no cache"):
+    with pytest.raises(JudgmentError, match="no response was stored, because the LLM has no cache"):
         judge_at(server, cache=False).label([SENTENCE])
 
 
@@ -383,8 +383,8 @@ def test_the_same_sentence_is_asked_about_once(server: ChatServer) -> None:
     assert judge.label([]) == []
 
 
-def test_what_it_will_cost(server: ChatServer) -> None:
-    server.answer = says(known)
+def test_cost_estimates(server: ChatServer) -> None:
+    server.answer = says(truth_of)
     judge = judge_at(server, price=Price(1e6, 0), max_tokens=10)
     before = judge.estimate([*SENTENCES, SENTENCES.sentences[0]])
     assert (before.calls, before.cached, before.completion_tokens) == (8, 0, 80)
@@ -399,7 +399,7 @@ def test_what_it_will_cost(server: ChatServer) -> None:
     assert (unknown.completion_tokens, unknown.cost) == (None, None)
 
 
-def test_what_cannot_be_asked(server: ChatServer) -> None:
+def test_unknown_strategies_and_tasks_raise_errors(server: ChatServer) -> None:
     with pytest.raises(UnknownNameError, match="did you mean 'guidelines\\+cot'"):
         judge_at(server, "guidelines+ct")
     with pytest.raises(UnknownNameError, match="did you mean 'relevance'"):
@@ -417,7 +417,7 @@ def test_relevance_is_measured_with_three_labels(server: ChatServer) -> None:
 
 
 def test_strategies_are_compared_on_the_same_sentences(server: ChatServer) -> None:
-    """The better prompt is told from the worse, and two that say the same are not."""
+    """A better prompt is significantly better, and two equal prompts are not."""
     rng = random.Random(0)
     truth = [rng.choice(FAITHFULNESS) for _ in range(120)]
     sentences = labelled(

@@ -40,7 +40,7 @@ with open(out, "w") as file:
 """
 
 
-def made(sentences: int) -> list[dict[str, Any]]:
+def make_rows(sentences: int) -> list[dict[str, Any]]:
     """Sentences in three languages, two on each query."""
     return [
         {
@@ -74,8 +74,8 @@ def real(folder: Path) -> list[dict[str, Any]]:
 def fixed_judge(request: Mapping[str, Any]) -> str:
     """Labels that differ by sentence and strategy; one in fifty only at the second asking."""
     prompt = last_user_text(request)
-    shown, outside = marked(prompt.removesuffix(f"\n\n{REMINDER}"))
-    number = hashlib.sha256(json.dumps([shown, outside]).encode()).digest()[0]
+    texts, outside = marked(prompt.removesuffix(f"\n\n{REMINDER}"))
+    number = hashlib.sha256(json.dumps([texts, outside]).encode()).digest()[0]
     if number < 5 and not prompt.endswith(REMINDER):
         return "I cannot tell yet."
     return f"<rationale>Let me see.</rationale>\n<answer>{YES if number % 3 else NO}</answer>"
@@ -98,7 +98,7 @@ def kill_after(server: ChatServer, process: subprocess.Popen[bytes], requests: i
 
 
 def arrived(server: ChatServer, at: int = 0) -> list[str]:
-    """The prompts from a place on; what a killed process had not sent whole is empty."""
+    """Return the prompts from request ``at`` on, without requests that were cut off by a kill."""
     return [last_user_text(request) for request in server.requests[at:] if request]
 
 
@@ -106,14 +106,14 @@ def answered(server: ChatServer, cache: Path) -> set[str]:
     """The prompts whose answers are in the cache."""
     llm = LLM("judge", base_url=server.url, cache=cache)
     assert llm.cache is not None
-    found = {
+    prompts = {
         prompt
         for prompt in set(arrived(server))
         for sample in (0, 1)
         if llm.cached([{"role": "user", "content": prompt}], sample)
     }
     llm.cache.close()
-    return found
+    return prompts
 
 
 def check_killed_and_resumed(
@@ -125,19 +125,19 @@ def check_killed_and_resumed(
     labelled = LabelledSentences.from_jsonl(path)
     server.answer = fixed_judge
 
-    known, before = [], []
+    cached, before = [], []
     for requests in killed_after:
         kill_after(server, start(server, folder), requests)
-        known.append(answered(server, cache))
+        cached.append(answered(server, cache))
         before.append(len(server.requests))
     assert not (folder / "result.txt").exists()
     assert start(server, folder).wait() == 0
 
     # What had been answered was never asked again; only what was under way at a kill may be.
     kills = len(killed_after)
-    for were_known, at in zip(known, before, strict=True):
-        assert len(were_known) > at - kills * (CONCURRENCY + 1)
-        assert not were_known & set(arrived(server, at))
+    for cached_prompts, at in zip(cached, before, strict=True):
+        assert len(cached_prompts) > at - kills * (CONCURRENCY + 1)
+        assert not cached_prompts & set(arrived(server, at))
     expected = {
         label_question(s, "faithfulness", way).prompt for way in STRATEGIES for s in labelled
     }
@@ -150,23 +150,23 @@ def check_killed_and_resumed(
     assert len(arrived(server)) <= len(expected) + kills * CONCURRENCY
 
     # As if nothing had happened; and every answer is in the cache.
-    done = len(server.requests)
+    total = len(server.requests)
     llm = LLM("judge", base_url=server.url, cache=cache)
     judges = [LLMSentenceJudge(llm, strategy) for strategy in STRATEGIES]
     result = evaluate(labelled, judges)
-    assert len(server.requests) == done
+    assert len(server.requests) == total
     assert (folder / "result.txt").read_text() == str(result)
     assert [judge[language].invalid for judge in result for language in ("en", "mean")] == [0] * 8
     for judge, way in zip(result, STRATEGIES, strict=True):
         for sentence, label in zip(labelled, judge.labels, strict=True):
             prompt = label_question(sentence, "faithfulness", way).prompt
-            asked = f"{prompt}\n\n{REMINDER}"
-            said = fixed_judge({"messages": [{"content": asked}]})
-            assert said.endswith(f"<answer>{label}</answer>")
+            reminded = f"{prompt}\n\n{REMINDER}"
+            response = fixed_judge({"messages": [{"content": reminded}]})
+            assert response.endswith(f"<answer>{label}</answer>")
 
 
 def test_sixty_sentences_killed_once(server: ChatServer, tmp_path: Path) -> None:
-    check_killed_and_resumed(server, tmp_path, made(60), (100,))
+    check_killed_and_resumed(server, tmp_path, make_rows(60), (100,))
 
 
 @pytest.mark.slow
@@ -176,6 +176,6 @@ def test_1400_sentences_killed_three_times(
     try:
         rows = real(request.getfixturevalue("data_dir") / "memerag" / "memerag")
     except pytest.skip.Exception:
-        rows = made(1400)
+        rows = make_rows(1400)
     assert len(rows) == 1400
     check_killed_and_resumed(server, tmp_path, rows, (700, 2500, 4200))

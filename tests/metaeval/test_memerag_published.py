@@ -55,21 +55,21 @@ def test_sentences_and_label_shares(data_dir: Path, published: dict) -> None:
 
 
 def test_a_folder_is_read_whole_and_relevance_too(data_dir: Path) -> None:
-    found = LabelledSentences.memerag(data_dir / "memerag" / "memerag", task="relevance")
-    assert sorted(found.languages) == sorted(LANGUAGES)
-    assert found.counts()["de"] == {
+    relevance = LabelledSentences.memerag(data_dir / "memerag" / "memerag", task="relevance")
+    assert sorted(relevance.languages) == sorted(LANGUAGES)
+    assert relevance.counts()["de"] == {
         "Directly answers the question": 287,
         "Adds context to the answer": 124,
         "Unrelated to the question": 57,
     }
-    assert not any(found.fine)
+    assert not any(relevance.fine)
 
 
 def test_the_undecided(data_dir: Path) -> None:
-    kept, left_out = load(data_dir, "memerag").decided()
+    decided, left_out = load(data_dir, "memerag").decided()
     assert left_out == {CHALLENGING: 13 + 10 + 8}
-    assert len(kept) == 400 + 468 + 563 - 31
-    assert kept.counts(fine=True)["en"]["Nuance shift"] == 27
+    assert len(decided) == 400 + 468 + 563 - 31
+    assert decided.counts(fine=True)["en"]["Nuance shift"] == 27
 
 
 # The majority
@@ -99,17 +99,17 @@ def test_the_fine_grained_majority_is_the_published_one(data_dir: Path) -> None:
 @pytest.mark.parametrize("task", ["faithfulness", "relevance", "fine"])
 def test_agreement_is_that_of_other_packages(data_dir: Path, task: str) -> None:
     labelled = load(data_dir, "memerag_ext", "relevance" if task == "relevance" else "faithfulness")
-    found = annotator_agreement(labelled, fine=task == "fine", draws=200)
+    agreement = annotator_agreement(labelled, fine=task == "fine", draws=200)
     columns = labelled.fine if task == "fine" else labelled.labels
     for code in LANGUAGES:
         rows = [
-            given
-            for sentence, given in zip(labelled.sentences, columns, strict=True)
+            labels
+            for sentence, labels in zip(labelled.sentences, columns, strict=True)
             if sentence.query.language == code
         ]
         codes = np.unique(rows, return_inverse=True)[1].reshape(-1, 5)
         cac = irrcac()(pd.DataFrame(codes), digits=15)
-        row = found[code]
+        row = agreement[code]
         for ours, theirs, interval in (
             (row.gwet_ac1, cac.gwet()["est"]["coefficient_value"], row.gwet_ac1_interval),
             (row.fleiss_kappa, cac.fleiss()["est"]["coefficient_value"], row.fleiss_kappa_interval),
@@ -133,13 +133,13 @@ def judged(data_dir: Path) -> MetaEvaluation:
     labelled = load(data_dir, "memerag")
     support = evaluate(labelled, "support_lexical", draws=10)["support_lexical"]
     sentences = support.truth.labelled
-    known = {
+    values = {
         (sentence.query.id, sentence.text): value
         for sentence, value in zip(sentences, support.scores, strict=True)
     }
 
     def again(sentence: AnswerSentence) -> float:
-        return float(known[sentence.query.id, sentence.text])
+        return float(values[sentence.query.id, sentence.text])
 
     def length_of_id(sentence: AnswerSentence) -> float:
         return float(len(sentence.query.id))
@@ -166,11 +166,11 @@ def test_lexical_support_beats_a_published_llm_judge(
 
 
 def test_support_is_a_poor_probability(judged: MetaEvaluation) -> None:
-    found = judged["at 0.8"].calibration()
-    assert sum(bin.sentences for bin in found.bins) == 1400
-    shares = np.array([bin.positive for bin in found.bins if bin.sentences >= 20])
+    calibration = judged["at 0.8"].calibration()
+    assert sum(bin.sentences for bin in calibration.bins) == 1400
+    shares = np.array([bin.positive for bin in calibration.bins if bin.sentences >= 20])
     assert (np.diff(shares) > 0).all()  # it orders sentences well, but
-    assert found.error > 0.1
+    assert calibration.error > 0.1
 
 
 @pytest.mark.parametrize(

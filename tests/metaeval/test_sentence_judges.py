@@ -1,4 +1,4 @@
-"""Judges and scores: what they get, and what is made of what they say."""
+"""Judges and scores: their input, and the handling of their output."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ def test_support_of_a_sentence_is_that_by_its_passages(cited: tuple[str, ...] | 
     text = "Answer: it ends in the Mediterranean Sea. North of Cairo."
     sentence = AnswerSentence(NILE, text, cited)
     texts = [NILE[id_].text for id_ in (NILE.passage_ids if cited is None else cited)]
-    found = ask("support_lexical", [sentence])
-    assert found.scores is not None
-    others = [passage.text for passage in NILE.passages if passage.text not in texts]
-    support = sentence_support(text, texts, "en", question=NILE.text, others=others)
-    assert found.scores.tolist() == [support]
-    assert (found.scores[0] == 0) == (cited == ())
+    opinion = ask("support_lexical", [sentence])
+    assert opinion.scores is not None
+    other_texts = [passage.text for passage in NILE.passages if passage.text not in texts]
+    support = sentence_support(text, texts, "en", question=NILE.text, others=other_texts)
+    assert opinion.scores.tolist() == [support]
+    assert (opinion.scores[0] == 0) == (cited == ())
 
 
 def test_a_sentence_as_a_response() -> None:
@@ -52,7 +52,7 @@ def length(sentence: AnswerSentence) -> float:
     return float(len(sentence.text))
 
 
-def test_what_may_be_a_judge() -> None:
+def test_functions_features_and_objects_are_judges() -> None:
     judge = recorded("me", [YES, None, NO])
     assert isinstance(judge, SentenceJudge)
     assert ask(judge, SENTENCES)[:3] == ("me", (YES, None, NO), None)
@@ -61,12 +61,12 @@ def test_what_may_be_a_judge() -> None:
         return YES if sentence.text == "s0" else None
 
     assert ask(first_is_good, SENTENCES)[:3] == ("first_is_good", (YES, None, None), None)
-    said = ask(length, SENTENCES)
-    assert (said.name, said.labels, said.threshold) == ("length", None, None)
-    assert said.scores is not None
-    assert said.scores.tolist() == [2, 2, 2]
-    said = ask(score(length, 1.5, name="long"), SENTENCES)
-    assert (said.name, said.threshold) == ("long", 1.5)
+    opinion = ask(length, SENTENCES)
+    assert (opinion.name, opinion.labels, opinion.threshold) == ("length", None, None)
+    assert opinion.scores is not None
+    assert opinion.scores.tolist() == [2, 2, 2]
+    opinion = ask(score(length, 1.5, name="long"), SENTENCES)
+    assert (opinion.name, opinion.threshold) == ("long", 1.5)
     assert ask(lambda _: np.float32(0.5), SENTENCES).scores.tolist() == [0.5] * 3
     mine = FunctionFeature(lambda _, response: len(response.text or "") / 2, name="mine")
     assert ask(mine, SENTENCES).name == "mine"
@@ -77,9 +77,9 @@ def test_scores_may_be_missing() -> None:
     def gaps(sentence: AnswerSentence) -> float | None:
         return {"s0": 0.5, "s1": None, "s2": math.nan}[sentence.text]
 
-    said = ask(gaps, SENTENCES)
-    assert said.scores is not None
-    np.testing.assert_array_equal(said.scores, [0.5, np.nan, np.nan])
+    opinion = ask(gaps, SENTENCES)
+    assert opinion.scores is not None
+    np.testing.assert_array_equal(opinion.scores, [0.5, np.nan, np.nan])
 
     class Half:
         name = "half"
@@ -87,12 +87,12 @@ def test_scores_may_be_missing() -> None:
         def compute(self, batch: Sequence[Answered]) -> list[float | NotComputed]:
             return [NotComputed("odd") if i % 2 else 1.0 for i, _ in enumerate(batch)]
 
-    said = ask(Half(), SENTENCES)
-    assert said.scores is not None
-    np.testing.assert_array_equal(said.scores, [1, np.nan, 1])
+    opinion = ask(Half(), SENTENCES)
+    assert opinion.scores is not None
+    np.testing.assert_array_equal(opinion.scores, [1, np.nan, 1])
 
 
-def test_what_is_no_judge() -> None:
+def test_other_objects_are_not_judges() -> None:
     with pytest.raises(UnknownNameError, match="did you mean 'support_lexical'"):
         ask("suport_lexical", SENTENCES)
     with pytest.raises(
@@ -101,15 +101,15 @@ def test_what_is_no_judge() -> None:
         ask("answer_bleu", SENTENCES)
     with pytest.raises(FeatureError, match="needs a model, so its name alone is not enough"):
         score("fluency")
-    with pytest.raises(JudgmentError, match="3 is no judge"):
+    with pytest.raises(JudgmentError, match="3 is not a judge"):
         ask(3, SENTENCES)
-    with pytest.raises(JudgmentError, match="is no judge"):
+    with pytest.raises(JudgmentError, match="is not a judge"):
         ask(AnswerSentence, SENTENCES)
-    with pytest.raises(SettingError, match="threshold nan is no number"):
+    with pytest.raises(SettingError, match="threshold must be a finite number, got nan"):
         Score("x", lambda sentences: [0.0 for _ in sentences], math.nan)
 
 
-def test_what_a_judge_may_not_say() -> None:
+def test_invalid_outputs_of_a_judge_raise_errors() -> None:
     with pytest.raises(JudgmentError, match=r"returned True for a sentence of query 'a'.*a text"):
         ask(lambda _: True, SENTENCES)
     with pytest.raises(JudgmentError, match="returned inf for a sentence of query 'a'"):

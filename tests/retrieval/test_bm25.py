@@ -26,7 +26,7 @@ def corpus(*texts: str) -> list[Passage]:
     return [Passage(id=f"p{i}", text=text) for i, text in enumerate(texts)]
 
 
-def written_out(
+def reference_scores(
     passages: Sequence[Passage], question: str, code: str, k1: float, b: float
 ) -> list[float]:
     """Table 1 of Kamphuis et al. 2020 ("Which BM25 do you mean?"), Lucene with exact lengths."""
@@ -53,14 +53,14 @@ def test_scores_are_those_of_the_formula(code: str, k1: float, b: float) -> None
     index = BM25.build(passages, language=code, k1=k1, b=b)
     assert len(index) == len(passages) > 40
     for query in list(dataset)[:3]:
-        expected = written_out(passages, query.text, code, k1, b)
+        expected = reference_scores(passages, query.text, code, k1, b)
         ids = [passage.id for passage in passages]
-        found = dict(zip(ids, index.scores(query.text, ids), strict=True))
-        assert list(found.values()) == pytest.approx(expected, rel=1e-5, abs=1e-6)
+        scores = dict(zip(ids, index.scores(query.text, ids), strict=True))
+        assert list(scores.values()) == pytest.approx(expected, rel=1e-5, abs=1e-6)
         hits = index.search(query.text, 7)
-        ranked = sorted(filter(found.get, found), key=lambda id_: -found[id_])[:7]
+        ranked = sorted(filter(scores.get, scores), key=lambda id_: -scores[id_])[:7]
         assert len(hits) > 2
-        assert [(hit.passage.id, hit.score) for hit in hits] == [(i, found[i]) for i in ranked]
+        assert [(hit.passage.id, hit.score) for hit in hits] == [(i, scores[i]) for i in ranked]
 
 
 @pytest.mark.parametrize("code", ["ja", "th", "zh"])
@@ -70,9 +70,9 @@ def test_questions_find_their_passages_where_words_have_no_spaces(code: str) -> 
         {p.id: p for query in dataset for p in query.passages}.values(), language=code
     )
     best = [(query, index.search(query.text, 1)) for query in dataset]
-    own = [bool(hits) and hits[0].passage.id in query.passage_ids for query, hits in best]
-    assert len(own) == 40
-    assert sum(own) > 26  # at random: 1; in the languages with spaces: 29 to 38
+    is_own = [bool(hits) and hits[0].passage.id in query.passage_ids for query, hits in best]
+    assert len(is_own) == 40
+    assert sum(is_own) > 26  # at random: 1; in the languages with spaces: 29 to 38
 
 
 @pytest.mark.parametrize(("code", "least"), [("en", 0.9), ("zh", 0.85), ("sw", 0.6), ("ar", 0.7)])
@@ -83,15 +83,15 @@ def test_real_questions_find_the_passages_that_were_pooled_for_them(
     index = BM25.build(
         {p.id: p for query in dataset for p in query.passages}.values(), language=code
     )
-    own = [
+    shares = [
         sum(hit.passage.id in query.passage_ids for hit in index.search(query.text, 5)) / 5
         for query in dataset
     ]
     assert len(index) > 1000
-    assert sum(own) / len(own) > least  # 5 of 1,000 at random: 0.01
+    assert sum(shares) / len(shares) > least  # 5 of 1,000 at random: 0.01
 
 
-def test_only_what_shares_a_word_is_found_and_ties_keep_their_order() -> None:
+def test_only_passages_with_a_shared_word_are_found_and_ties_keep_their_order() -> None:
     index = BM25.build(corpus("the nile", "a lake", "The Nile.", "", "nile the"), language="en")
     assert [hit.passage.id for hit in index.search("Where is the Nile?", 5)] == ["p0", "p2", "p4"]
     assert [hit.passage.id for hit in index.search("NILE", 2)] == ["p0", "p2"]
@@ -110,20 +110,20 @@ def test_the_title_is_searched_too_and_passages_are_found_by_id() -> None:
     assert repr(index) == "BM25(2 passages, language='en', k1=0.9, b=0.4)"
 
 
-def test_a_corpus_that_cannot_be_searched() -> None:
+def test_invalid_corpora_and_settings_raise_errors() -> None:
     with pytest.raises(DatasetError, match="no passage with a word"):
         BM25.build(corpus("...", ""), language="en")
-    with pytest.raises(DatasetError, match="passage 'p0' is there twice"):
+    with pytest.raises(DatasetError, match="passage 'p0' occurs twice"):
         BM25.build([*corpus("a", "b"), *corpus("c")], language="en")
     with pytest.raises(UnknownNameError, match="xx"):
         BM25.build(corpus("a"), language="xx")
     with pytest.raises(SettingError, match="b from 0 to 1"):
         BM25.build(corpus("a"), language="en", b=2)
     for k1 in (-1, float("nan"), float("inf")):
-        with pytest.raises(SettingError, match="k1 is 0 or more"):
+        with pytest.raises(SettingError, match="k1 must be at least 0"):
             BM25.build(corpus("a"), language="en", k1=k1)
     for k in (0, -1):
-        with pytest.raises(SettingError, match=f"1 passage or more, not {k}"):
+        with pytest.raises(SettingError, match=f"k must be at least 1, got {k}"):
             BM25.build(corpus("a"), language="en").search("a", k)
 
 
@@ -164,12 +164,12 @@ def test_the_highest_come_first_and_of_equal_ones_the_earlier(n: int, k: int) ->
         assert top_rows(scores, k).tolist() == brute
 
 
-def test_what_numba_finds_is_the_same(bundled: Corpus, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_numba_gives_identical_results(bundled: Corpus, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("numba", reason="numba is not installed")
     index, queries = BM25.build(bundled), MirageDataset.bundled("sw")
     plain = index.retrieve(queries, 10)
     monkeypatch.setattr(bm25, "COMPILED", 0)
-    monkeypatch.setattr(_columns, "adding", None)
+    monkeypatch.setattr(_columns, "numpy_adder", None)
     assert index.retrieve(queries, 10) == plain
     # Whatever columns have a place for each passage: all that two questions share, some, none.
     for wide, room in ((10**9, 2**26), (10**9, 4 * len(bundled) * 3), (0, 2**26)):
@@ -179,7 +179,7 @@ def test_what_numba_finds_is_the_same(bundled: Corpus, monkeypatch: pytest.Monke
     assert list(index.retrieve([], 10)) == []
 
 
-def test_a_corpus_of_several_languages_is_taken_by_script() -> None:
+def test_a_corpus_of_several_languages_is_tokenized_by_script() -> None:
     both = Corpus.build(corpus("東京は首都です。"), language="ja") + Corpus.build(
         [Passage(id="e", text="Tokyo is the capital.")], language="en"
     )
@@ -213,7 +213,7 @@ def test_an_index_of_another_corpus_is_never_used(bundled: Corpus, tmp_path: Pat
 
 
 @pytest.mark.parametrize("name", ["terms.npy", "starts.npy", "rows.npy", "impacts.npy"])
-def test_a_file_that_was_cut_short_is_named(bundled: Corpus, tmp_path: Path, name: str) -> None:
+def test_a_truncated_file_is_named_in_the_error(bundled: Corpus, tmp_path: Path, name: str) -> None:
     BM25.build(bundled, tmp_path / "index", progress=False)
     path = tmp_path / "index" / name
     path.write_bytes(path.read_bytes()[:-4])
@@ -222,7 +222,7 @@ def test_a_file_that_was_cut_short_is_named(bundled: Corpus, tmp_path: Path, nam
     assert BM25.build(bundled, tmp_path / "index", progress=False).search("nile", 1)
 
 
-def test_a_full_disk_is_named(
+def test_a_full_disk_is_reported(
     bundled: Corpus, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(bm25, "SHARD", 40)
@@ -235,28 +235,28 @@ def test_a_full_disk_is_named(
     assert again.retrieve(queries, 20) == whole.retrieve(queries, 20)
 
 
-def test_a_build_that_was_stopped_goes_on_where_it_was(
+def test_an_interrupted_build_continues_with_the_missing_shards(
     bundled: Corpus, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     whole = BM25.build(bundled, progress=False)
     monkeypatch.setattr("mirage.retrieval.bm25.SHARD", 40)
-    made: list[int] = []
+    starts: list[int] = []
     make = bm25._make_shard
 
     def stops(folders: object, shards: object, start: int, language: object) -> int:
-        if len(made) == 3:
+        if len(starts) == 3:
             raise KeyboardInterrupt
-        made.append(start)
+        starts.append(start)
         return make(folders, shards, start, language)  # type: ignore[arg-type]
 
     monkeypatch.setattr(bm25, "_make_shard", stops)
     with pytest.raises(KeyboardInterrupt):
         BM25.build(bundled, tmp_path / "index", progress=False)
     assert not (tmp_path / "index").exists()
-    made.clear()
-    monkeypatch.setattr(bm25, "_make_shard", lambda *args: made.append(args[2]) or make(*args))
+    starts.clear()
+    monkeypatch.setattr(bm25, "_make_shard", lambda *args: starts.append(args[2]) or make(*args))
     index = BM25.build(bundled, tmp_path / "index", progress=False)
-    assert made == list(range(120, len(bundled), 40))
+    assert starts == list(range(120, len(bundled), 40))
     queries = MirageDataset.bundled("en")
     assert index.retrieve(queries, 20) == whole.retrieve(queries, 20)
 

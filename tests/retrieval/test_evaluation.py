@@ -1,4 +1,4 @@
-"""Measures of retrieval: ir_measures' values, what counts 0, what is unmeasured, and tests."""
+"""Evaluation of retrieval runs: values, absent and unmeasured queries, intervals and tests."""
 
 from __future__ import annotations
 
@@ -30,28 +30,28 @@ def test_values_are_those_of_ir_measures() -> None:
         for q, judged in grades.items()
     }
     measures = [nDCG @ 10, R @ 5, P @ 1, RR @ 10, AP, Success @ 3]
-    found = evaluate(RetrievalRun.of(scores), grades, list(map(str, measures)))
+    evaluation = evaluate(RetrievalRun.of(scores), grades, list(map(str, measures)))
     expected = ir_measures.calc_aggregate(measures, grades, scores)
-    for row, measure in zip(found, measures, strict=True):
+    for row, measure in zip(evaluation, measures, strict=True):
         assert row.mean == pytest.approx(expected[measure], abs=1e-12)
         assert (row.n, row.unmeasured) == (20, 0)
         assert row.interval[0] < row.mean < row.interval[1]
 
 
-def test_absent_counts_nothing_and_unjudged_is_unmeasured() -> None:
-    found = evaluate(RUN, GRADES, ["R@10", "RR@10"])
-    assert found.query_ids == ("q1", "q2", "q3", "q4")
-    np.testing.assert_array_equal(found.values, [[0.5, 0.5], [0, 0], [np.nan] * 2, [0, 0]])
-    assert found.absent == ("q4",)
-    assert found["R@10"][1:] == (
+def test_absent_queries_count_0_and_unjudged_queries_are_not_measured() -> None:
+    evaluation = evaluate(RUN, GRADES, ["R@10", "RR@10"])
+    assert evaluation.query_ids == ("q1", "q2", "q3", "q4")
+    np.testing.assert_array_equal(evaluation.values, [[0.5, 0.5], [0, 0], [np.nan] * 2, [0, 0]])
+    assert evaluation.absent == ("q4",)
+    assert evaluation["R@10"][1:] == (
         pytest.approx(0.5 / 3),
         pytest.approx((np.nan,) * 2, nan_ok=True),
         3,
         1,
     )
-    shown = str(found)
-    assert "1 query is not in the run, counted 0" in shown
-    assert "1 without a relevant passage in the qrels" in shown
+    text = str(evaluation)
+    assert "1 query is not in the run, counted 0" in text
+    assert "1 without a relevant passage in the qrels" in text
     assert evaluate(RUN, GRADES, ["R@10"], query_ids=["q1", "q2"])["R@10"].mean == 0.25
 
 
@@ -64,11 +64,11 @@ def test_equal_scores_count_in_the_order_of_the_run() -> None:
 
 
 def test_documents_count_by_their_best_passage() -> None:
-    found = evaluate(RUN, GRADES, ["R@10", "nDCG@10"], documents=True)
-    assert found["R@10"].mean == pytest.approx(1 / 3)  # c#1 finds the document c of q1
+    evaluation = evaluate(RUN, GRADES, ["R@10", "nDCG@10"], documents=True)
+    assert evaluation["R@10"].mean == pytest.approx(1 / 3)  # c#1 finds the document c of q1
     # Ranked b, a, c with grades 0, 1, 2: on paper.
     gain = (1 / math.log2(3) + 2 / 2) / (2 + 1 / math.log2(3))
-    assert found.values[0, 1] == pytest.approx(gain, abs=1e-12)
+    assert evaluation.values[0, 1] == pytest.approx(gain, abs=1e-12)
     on_documents = {"q1": {"a": 1, "c": 2}}
     assert evaluate(RUN.top(3), on_documents, ["R@10"], documents=True)["R@10"].mean == 1
 
@@ -79,21 +79,21 @@ def test_queries_and_files_are_qrels_too(tmp_path: Path) -> None:
         Query(id="q2", language="en", text="?", passages=(Passage(id="x#1", text="."),)),
     ]
     assert qrels(queries) == {"q1": {"a#0": 1}}
-    found = evaluate(RUN, queries, ["RR@10"])
-    assert found.clusters == {"q1": "one"}
+    evaluation = evaluate(RUN, queries, ["RR@10"])
+    assert evaluation.clusters == {"q1": "one"}
     RUN.write(tmp_path / "run")
     (tmp_path / "qrels").write_text("q1 0 a#0 1\n")
     from_files = evaluate(tmp_path / "run", tmp_path / "qrels", ["RR@10"])
-    assert from_files["RR@10"].mean == found["RR@10"].mean == 0.5
+    assert from_files["RR@10"].mean == evaluation["RR@10"].mean == 0.5
 
 
 def test_ids_of_another_corpus_are_noticed(caplog: pytest.LogCaptureFixture) -> None:
     evaluate(RUN, GRADES)
     assert caplog.text == ""
-    found = evaluate(RUN, {"q1": {"a.md#0": 1}})
+    evaluation = evaluate(RUN, {"q1": {"a.md#0": 1}})
     assert "with other ids?" in caplog.text
-    assert found.strange
-    assert "with other ids?" in " ".join(str(found).split())
+    assert evaluation.strange
+    assert "with other ids?" in " ".join(str(evaluation).split())
 
 
 def test_few_queries_have_no_interval_and_clusters_make_it_wide() -> None:
@@ -122,17 +122,17 @@ def test_two_runs_are_compared_on_the_same_queries() -> None:
     assert first.p == second.p == 2 / 2**12  # all 4096 ways to swap, two of them as far
     assert first.corrected == 2 * first.p
     assert all(row.p == 1 and row.difference == 0 for row in good.compare(good))
-    with pytest.raises(SettingError, match="the same measures"):
+    with pytest.raises(SettingError, match="different measures"):
         good.compare(evaluate(RUN, GRADES, ["P@1"]))
 
 
-def test_what_cannot_be_measured_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_invalid_measures_and_qrels_raise_errors(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(UnknownNameError, match=r"did you mean '(n|N)DCG@10'"):
         evaluate(RUN, GRADES, ["ndcg@10"])
     for wrong in ("nDCG@", "R", "P@0"):
-        with pytest.raises(SettingError, match="with the cutoff where one is needed"):
+        with pytest.raises(SettingError, match="a cutoff if the measure needs one"):
             evaluate(RUN, GRADES, [wrong])
-    with pytest.raises(SettingError, match="each once"):
+    with pytest.raises(SettingError, match="each only once"):
         evaluate(RUN, GRADES, ["P@1", "P@1"])
     with pytest.raises(DatasetError, match="no relevant passage"):
         evaluate(RUN, {"q1": {"a": 0}})

@@ -38,7 +38,7 @@ def corpus() -> Corpus:
 
 
 @pytest.fixture(scope="module")
-def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def model_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return cross_encoder(tmp_path_factory.mktemp("models") / "tiny")
 
 
@@ -53,12 +53,12 @@ RUN = RetrievalRun.of({"q": {"a": 5.0, "b": 4.0, "c": 3.0, "d": 2.0, "e": 1.0}, 
 # A cross-encoder ----------------------------------------------------------------------------------
 
 
-def test_a_cross_encoder_gives_its_logits(corpus: Corpus, place: Path) -> None:
+def test_a_cross_encoder_gives_its_logits(corpus: Corpus, model_folder: Path) -> None:
     from sentence_transformers import CrossEncoder
 
-    reranker = CrossEncoderReranker(place)
+    reranker = CrossEncoderReranker(model_folder)
     run = reranker.rerank(RUN, corpus, QUERIES, 4)
-    model = CrossEncoder(str(place))
+    model = CrossEncoder(str(model_folder))
     pairs = [(QUERIES[0].text, TEXTS[id_]) for id_ in "abcd"]
     logits = dict(zip("abcd", model.predict(pairs, activation_fn=lambda x: x), strict=True))
     assert run["q"].passage_ids == tuple(sorted(logits, key=lambda id_: -logits[id_]))
@@ -69,21 +69,21 @@ def test_a_cross_encoder_gives_its_logits(corpus: Corpus, place: Path) -> None:
 
 
 def test_a_cross_encoder_that_fails_is_named_with_what_it_was_given(
-    corpus: Corpus, place: Path, monkeypatch: pytest.MonkeyPatch
+    corpus: Corpus, model_folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    reranker = CrossEncoderReranker(PairScorer(place, cache=False))
+    reranker = CrossEncoderReranker(PairScorer(model_folder, cache=False))
     monkeypatch.setattr(reranker.scorer, "_scores_of", lambda _: 1 / 0)
-    said = r"CrossEncoderReranker\(.*tiny.* on RetrievalRun\('bm25'.* of Corpus.*ZeroDivision"
-    with pytest.raises(NeuralError, match=said):
+    pattern = r"CrossEncoderReranker\(.*tiny.* on RetrievalRun\('bm25'.* of Corpus.*ZeroDivision"
+    with pytest.raises(NeuralError, match=pattern):
         reranker.rerank(RUN, corpus, QUERIES, 4)
 
 
-def test_models_are_told_apart(place: Path) -> None:
+def test_different_models_have_different_fingerprints(model_folder: Path) -> None:
     from transformers import AutoModelForSequenceClassification, AutoTokenizer
 
     def in_memory() -> tuple[Any, Any]:
-        model = AutoModelForSequenceClassification.from_pretrained(place)
-        return model, AutoTokenizer.from_pretrained(place)
+        model = AutoModelForSequenceClassification.from_pretrained(model_folder)
+        return model, AutoTokenizer.from_pretrained(model_folder)
 
     (model, tokenizer), same = in_memory(), in_memory()
     other = in_memory()
@@ -93,16 +93,16 @@ def test_models_are_told_apart(place: Path) -> None:
         for each in ((model, tokenizer), same, other)
     ]
     assert prints[0] == prints[1] != prints[2]
-    shorter = CrossEncoderReranker(PairScorer(place, max_length=32))
-    assert CrossEncoderReranker(place).fingerprint != shorter.fingerprint
+    shorter = CrossEncoderReranker(PairScorer(model_folder, max_length=32))
+    assert CrossEncoderReranker(model_folder).fingerprint != shorter.fingerprint
 
 
-def test_pairs_that_do_not_fit_in_memory_are_halved(place: Path) -> None:
+def test_pairs_that_do_not_fit_in_memory_are_halved(model_folder: Path) -> None:
     import torch
 
-    scorer = PairScorer(place, cache=False)
+    scorer = PairScorer(model_folder, cache=False)
     pairs = [("nile", "abcdefgh"[: i % 8 + 1]) for i in range(8)]
-    expected = PairScorer(place, cache=False).scores(pairs)
+    expected = PairScorer(model_folder, cache=False).scores(pairs)
     sizes = []
 
     def short_of_memory(_: Any, __: Any, kwargs: Mapping[str, Any]) -> None:
@@ -131,20 +131,22 @@ JINA: Callable[[Mapping[str, Any]], Any] = lambda request: {  # noqa: E731
 TEI: Callable[[Mapping[str, Any]], Any] = lambda request: length_of(request, "texts", "score")  # noqa: E731
 
 
-def answering(made: Callable[[Mapping[str, Any]], Any]) -> Callable[[Mapping[str, Any]], Reply]:
-    return lambda request: Reply(body=json.dumps(made(request)).encode())
+def respond_with(
+    make_body: Callable[[Mapping[str, Any]], Any],
+) -> Callable[[Mapping[str, Any]], Reply]:
+    return lambda request: Reply(body=json.dumps(make_body(request)).encode())
 
 
 def llm(server: ChatServer, **settings: Any) -> LLM:
-    given = {"cache": False, "backoff": 0.01, "retries": 2, **settings}
-    return LLM("org/reranker", base_url=server.url, **given)
+    options = {"cache": False, "backoff": 0.01, "retries": 2, **settings}
+    return LLM("org/reranker", base_url=server.url, **options)
 
 
-@pytest.mark.parametrize(("form", "made"), [("jina", JINA), ("tei", TEI)])
+@pytest.mark.parametrize(("form", "make_body"), [("jina", JINA), ("tei", TEI)])
 def test_an_endpoint_is_asked_in_its_form(
-    server: ChatServer, corpus: Corpus, form: Any, made: Any
+    server: ChatServer, corpus: Corpus, form: Any, make_body: Any
 ) -> None:
-    server.answer = answering(made)
+    server.answer = respond_with(make_body)
     reranker = EndpointReranker(llm(server, api_key="a-key-of-mine"), form=form)
     run = reranker.rerank(RUN, corpus, QUERIES, 4)
     assert run.scores() == {"q": {"c": 10.5, "b": 4.0, "a": 3.0, "d": 2.0}, "none": {}}
@@ -156,10 +158,10 @@ def test_an_endpoint_is_asked_in_its_form(
     assert server.headers[0]["authorization"] == "Bearer a-key-of-mine"
 
 
-def test_what_was_answered_is_not_asked_again_and_costs_are_counted(
+def test_cached_scores_are_not_requested_again_and_costs_are_counted(
     server: ChatServer, corpus: Corpus, tmp_path: Path
 ) -> None:
-    server.answer = answering(JINA)
+    server.answer = respond_with(JINA)
     model = llm(server, cache=tmp_path / "c", budget=Budget(tokens=10_000), price=Price(1, 1))
     reranker = EndpointReranker(model)
     first = reranker.rerank(RUN, corpus, QUERIES, 3)
@@ -171,7 +173,7 @@ def test_what_was_answered_is_not_asked_again_and_costs_are_counted(
     assert other.fingerprint != reranker.fingerprint == EndpointReranker(model).fingerprint
 
 
-def test_a_query_that_fails_keeps_its_order_and_is_told_of(
+def test_a_query_whose_request_fails_keeps_its_order_and_is_logged(
     server: ChatServer, corpus: Corpus, caplog: pytest.LogCaptureFixture
 ) -> None:
     def answer(request: Mapping[str, Any]) -> Reply:
@@ -203,10 +205,10 @@ def test_a_query_that_fails_keeps_its_order_and_is_told_of(
         [1, 2],
     ],
 )
-def test_an_answer_without_a_score_for_each_is_none(
+def test_a_response_without_all_scores_is_an_error(
     server: ChatServer, corpus: Corpus, body: Any
 ) -> None:
-    server.answer = answering(lambda _: body)
+    server.answer = respond_with(lambda _: body)
     with pytest.raises(LLMError, match="the answer must have 5 scores"):
         EndpointReranker(llm(server)).rerank(RUN, corpus, QUERIES, 5)
     assert len(server.requests) == 3  # with two retries
@@ -228,8 +230,8 @@ def test_too_many_texts_are_sent_in_halves(server: ChatServer, corpus: Corpus) -
 
 def by_length(request: Mapping[str, Any]) -> str:
     """Puts the longest passage first."""
-    shown = re.findall(r"<passage-(\d+) \w+>\n(.*)\n", last_user_text(request))
-    best = sorted(shown, key=lambda passage: -len(passage[1]))
+    passages = re.findall(r"<passage-(\d+) \w+>\n(.*)\n", last_user_text(request))
+    best = sorted(passages, key=lambda passage: -len(passage[1]))
     return f"[[{' > '.join(number for number, _ in best)}]]"
 
 
@@ -247,11 +249,13 @@ def test_windows_bring_the_best_to_the_front(
         assert run["q"].passage_ids == ("c", "b", "a", "e", "d")
 
 
-def test_an_order_is_read_strictly_and_what_is_left_out_comes_last(
+def test_an_order_is_parsed_strictly_and_missing_numbers_come_last(
     server: ChatServer, corpus: Corpus
 ) -> None:
-    said = iter(["[[9 > 1]]", "[[1 > 1 > 2]]", "no order", "[[2 > 1]] and [[1 > 2]]", "[[3 > 5]]"])
-    server.answer = lambda _: next(said)
+    responses = iter(
+        ["[[9 > 1]]", "[[1 > 1 > 2]]", "no order", "[[2 > 1]] and [[1 > 2]]", "[[3 > 5]]"]
+    )
+    server.answer = lambda _: next(responses)
     reranker = LLMReranker(llm(server))
     run = reranker.rerank(RUN, corpus, QUERIES, 5)
     assert run["q"].passage_ids == ("c", "e", "a", "b", "d")
@@ -266,7 +270,7 @@ def test_a_passage_cannot_give_the_order(server: ChatServer) -> None:
     assert "[[1 > 2]]" not in last_user_text(server.requests[0])
 
 
-def test_an_answer_that_cannot_be_read_keeps_the_order_and_is_told_of(
+def test_an_invalid_response_keeps_the_order_and_is_logged(
     server: ChatServer, corpus: Corpus, caplog: pytest.LogCaptureFixture
 ) -> None:
     server.answer = lambda request: (
@@ -284,16 +288,16 @@ def test_an_answer_that_cannot_be_read_keeps_the_order_and_is_told_of(
         reranker.rerank(run, corpus, [query("fails", "f")], 5)
 
 
-def test_settings_that_make_no_sense(server: ChatServer, corpus: Corpus) -> None:
+def test_invalid_settings_raise_errors(server: ChatServer, corpus: Corpus) -> None:
     for window, step in ((1, 1), (5, 6), (5, 0)):
-        with pytest.raises(SettingError, match="a window has 2 passages or more"):
+        with pytest.raises(SettingError, match="window must be at least 2"):
             LLMReranker(llm(server), window=window, step=step)
-    with pytest.raises(SettingError, match="1 passage or more is reranked"):
+    with pytest.raises(SettingError, match="depth must be at least 1"):
         EndpointReranker(llm(server)).rerank(RUN, corpus, QUERIES, 0)
 
 
 def test_a_pipeline_reranks(server: ChatServer, corpus: Corpus) -> None:
-    server.answer = answering(JINA)
+    server.answer = respond_with(JINA)
     pipeline = Pipeline(
         RunRetriever(RUN, corpus), reranker=EndpointReranker(llm(server)), rerank_k=5, show_k=2
     )

@@ -26,7 +26,7 @@ def test_passages_are_in_the_order_of_scores_and_ties_as_given() -> None:
     assert repr(RUN) == "RetrievalRun('bm25', 2 queries, up to 3 passages each)"
     with pytest.raises(UnknownNameError, match="q3"):
         RUN["q3"]
-    with pytest.raises(SettingError, match="1 passage a query or more"):
+    with pytest.raises(SettingError, match="k must be at least 1"):
         RUN.top(0)
 
 
@@ -39,7 +39,7 @@ def test_a_run_goes_through_a_file(tmp_path: Path, name: str) -> None:
     assert "q2" not in RetrievalRun.read(tmp_path / name)
 
 
-def test_other_peoples_files_are_read(tmp_path: Path) -> None:
+def test_files_of_other_tools_are_read(tmp_path: Path) -> None:
     path = tmp_path / "run.tsv"
     path.write_text("q1\tQ0\tdoc a\t1\t2.0\tx\nq1\tQ0\tdoc b\t0\t2.0\tx\nq1\tQ0\tdoc c\t2\t9\tx\n")
     assert RetrievalRun.read(path)["q1"].passage_ids == ("doc c", "doc b", "doc a")
@@ -56,7 +56,9 @@ def test_other_peoples_files_are_read(tmp_path: Path) -> None:
         ("q1 Q0 a 1 2 x\nq1 Q0 a 2 1 x\n", "passage 'a' is ranked twice for query 'q1'"),
     ],
 )
-def test_what_is_wrong_with_a_file_is_said(tmp_path: Path, text: str, message: str) -> None:
+def test_a_malformed_file_raises_an_error_with_the_line(
+    tmp_path: Path, text: str, message: str
+) -> None:
     path = tmp_path / "run.trec"
     path.write_text(text)
     with pytest.raises(DatasetError, match=message):
@@ -70,13 +72,13 @@ def test_files_that_cannot_be_read_or_written(tmp_path: Path) -> None:
     with pytest.raises(DatasetError, match=r"cut\.gz: cannot be unpacked"):
         RetrievalRun.read(tmp_path / "cut.gz")
     for broken in ("my\tdoc", "my\ndoc", " doc", "", "\udcff"):
-        with pytest.raises(DatasetError, match="cannot stand in a TREC file"):
+        with pytest.raises(DatasetError, match="cannot be a field of a TREC file"):
             RetrievalRun.of({"q": {broken: 1.0}}).write(tmp_path / "run")
-    with pytest.raises(DatasetError, match="'my rag' cannot stand in a TREC file"):
+    with pytest.raises(DatasetError, match="'my rag' cannot be a field of a TREC file"):
         RUN.write(tmp_path / "run", tag="my rag")
 
 
-def test_ids_may_have_blanks_as_names_of_files_do(tmp_path: Path) -> None:
+def test_ids_may_contain_spaces(tmp_path: Path) -> None:
     run = RetrievalRun.of({"q": {"annual leave.md#0": 2.0, "pay.md#1": 1.0}}, "my rag")
     run.write(tmp_path / "run")
     assert (tmp_path / "run").read_text().splitlines()[1] == "q\tQ0\tpay.md#1\t2\t1.0\tmy-rag"
@@ -100,7 +102,7 @@ def test_a_file_is_whole_or_as_it_was(tmp_path: Path) -> None:
     assert sorted(tmp_path.iterdir()) == [link, path]
 
 
-def test_runs_that_make_no_sense_are_refused() -> None:
+def test_invalid_runs_raise_errors() -> None:
     with pytest.raises(DatasetError, match="not in the order"):
         RetrievalRun({"q": Hits(("a", "b"), np.array([1.0, 2.0]))})
     with pytest.raises(DatasetError, match="'a' is ranked twice"):
@@ -125,7 +127,7 @@ def test_reciprocal_rank_fusion() -> None:
     assert fused.name == "bm25+dense"
     tied = RetrievalRun.of({"q": {"b": 1.0}}).fuse(RetrievalRun.of({"q": {"a": 1.0}}))
     assert tied["q"].passage_ids == ("a", "b")
-    with pytest.raises(SettingError, match="0 or more"):
+    with pytest.raises(SettingError, match="must be at least 0"):
         RUN.fuse(other, k=-1)
 
 

@@ -1,4 +1,4 @@
-"""Rewritten queries: recorded, by an LLM, and what becomes of those that cannot be read."""
+"""Query rewriting: recorded queries, rewriting with an LLM, and invalid responses."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def translated(request: Any) -> str:
     return "the river" if "mto" in last_user_text(request) else '"The mountain"'
 
 
-def test_what_is_found_is_found_by_the_new_words(server: ChatServer, bm25: BM25) -> None:
+def test_retrieval_uses_the_rewritten_queries(server: ChatServer, bm25: BM25) -> None:
     assert bm25.retrieve(QUERIES, 1)["1"].passage_ids == ("mto",)
     server.answer = translated
     retriever = RewritingRetriever(bm25, LLMQueryRewriter(llm_of(server), "en"))
@@ -65,7 +65,7 @@ def test_what_is_found_is_found_by_the_new_words(server: ChatServer, bm25: BM25)
     list(run.lines())  # its name can stand in a run file
 
 
-def test_a_query_whose_new_words_cannot_be_read_stays_and_is_counted(
+def test_a_query_with_an_invalid_rewrite_stays_unchanged_and_is_counted(
     server: ChatServer, caplog: pytest.LogCaptureFixture
 ) -> None:
     server.answer = lambda request: (
@@ -75,7 +75,7 @@ def test_a_query_whose_new_words_cannot_be_read_stays_and_is_counted(
     first, second, _ = rewriter.rewrite(QUERIES)
     assert (first, second.text, second.language) == (QUERIES[0], "the mountain", "en")
     assert list(rewriter.kept) == ["1"]
-    assert "1 of 2 queries stay as they are; the first, '1'" in caplog.text
+    assert "1 of 2 queries stay unchanged; the first, '1'" in caplog.text
 
 
 def test_no_answer_at_all_is_an_error(server: ChatServer) -> None:

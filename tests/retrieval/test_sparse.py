@@ -22,13 +22,13 @@ QUERIES = [
 
 
 @pytest.fixture(scope="module")
-def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def model_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return sparse_encoder(tmp_path_factory.mktemp("splade"))
 
 
 @pytest.fixture(scope="module")
-def embedder(place: Path) -> SparseEmbedder:
-    return SparseEmbedder(place, batch_size=2)
+def embedder(model_folder: Path) -> SparseEmbedder:
+    return SparseEmbedder(model_folder, batch_size=2)
 
 
 @pytest.fixture(scope="module")
@@ -37,13 +37,13 @@ def corpus() -> Corpus:
 
 
 def test_scores_are_those_of_sentence_transformers(
-    place: Path, corpus: Corpus, embedder: SparseEmbedder, monkeypatch: pytest.MonkeyPatch
+    model_folder: Path, corpus: Corpus, embedder: SparseEmbedder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from sentence_transformers import SparseEncoder
 
     monkeypatch.setattr(_shards, "SHARD", 2)
     index = SparseRetriever.build(corpus, embedder=embedder, progress=False)
-    model = SparseEncoder(str(place))
+    model = SparseEncoder(str(model_folder))
     questions = model.encode_query([query.text for query in QUERIES])
     products = model.similarity(questions, model.encode_document(TEXTS)).numpy()
     run = index.retrieve(QUERIES, 4)
@@ -54,19 +54,19 @@ def test_scores_are_those_of_sentence_transformers(
         assert scores == pytest.approx(row[order], rel=1e-4)
     assert isinstance(index, Retriever)
     assert list(index.retrieve([], 3)) == []
-    with pytest.raises(SettingError, match="1 passage or more"):
+    with pytest.raises(SettingError, match="k must be at least 1"):
         index.retrieve(QUERIES, 0)
 
 
 def test_a_build_goes_on_and_is_never_used_for_something_else(
-    place: Path,
+    model_folder: Path,
     corpus: Corpus,
     embedder: SparseEmbedder,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(_shards, "SHARD", 2)
-    whole = SparseRetriever.build(corpus, tmp_path / "whole", embedder=place, progress=False)
+    whole = SparseRetriever.build(corpus, tmp_path / "whole", embedder=model_folder, progress=False)
     calls: list[int] = []
     passages = embedder.passages
 
@@ -89,7 +89,7 @@ def test_a_build_goes_on_and_is_never_used_for_something_else(
     other = Corpus.build([Passage(id="x", text="another")])
     with pytest.raises(DatasetError, match="index of another corpus"):
         SparseRetriever.open(folder, other, embedder)
-    model = SparseEmbedder(place)
+    model = SparseEmbedder(model_folder)
     next(model._model.parameters()).data[7] += 0.5
     with pytest.raises(DatasetError, match="by another model"):
         SparseRetriever.open(folder, corpus, model)
@@ -99,7 +99,7 @@ def test_a_build_goes_on_and_is_never_used_for_something_else(
         SparseRetriever.open(folder, corpus, embedder)
 
 
-def test_a_damaged_shard_and_a_model_that_is_none_are_named(
+def test_damaged_shards_and_missing_models_raise_errors(
     corpus: Corpus, embedder: SparseEmbedder, tmp_path: Path
 ) -> None:
     index = SparseRetriever.build(corpus, tmp_path / "i", embedder=embedder, progress=False)

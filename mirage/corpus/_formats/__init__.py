@@ -1,4 +1,4 @@
-"""Parsers of file formats: each turns the bytes of a file into blocks."""
+"""Parsers of file formats, each of which turns the bytes of a file into blocks."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ FORMATS: Mapping[str, str] = MappingProxyType(
         ".docx": "docx",
     }
 )
-"""The module that parses the files of each ending."""
+"""The module that parses the files of each extension."""
 
 
 def parse_file(path: Path, content: bytes) -> Parsed:
-    """Parse the content of a file by the ending of its name.
+    """Parse the content of a file in the format of its extension.
 
     Raises:
-        DatasetError: The file cannot be read; names it.
+        DatasetError: The file cannot be read; the message names it.
         MissingPackageError: The format needs the extra ``documents``.
     """
     ending = next(ending for ending in FORMATS if path.name.lower().endswith(ending))
@@ -49,7 +49,7 @@ def parse_file(path: Path, content: bytes) -> Parsed:
     except MirageError:
         raise
     except Exception as error:
-        # Parsers of other projects raise errors of any kind if a file is damaged.
+        # Third-party parsers raise errors of any type if a file is damaged.
         reason = f"{type(error).__name__}: {error}"[:200]
         raise DatasetError(
             f"{path}: cannot be read as {ending[1:].upper()} ({reason}); is it damaged?"

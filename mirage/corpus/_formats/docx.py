@@ -1,4 +1,4 @@
-"""Word documents, by python-docx."""
+"""Parsing of Word documents with python-docx."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ if TYPE_CHECKING:
 __all__ = ["parse"]
 
 LARGEST = 1 << 28
-"""The size of an unpacked document, in bytes, above which it is refused."""
+"""The most bytes of an unpacked document; larger ones are refused."""
 
 _HEADING = re.compile(r"heading (\d)", re.IGNORECASE)
 _CODE = re.compile(r"code|preformatted|source|macro", re.IGNORECASE)
 
 
 def parse(content: bytes) -> Parsed:
-    """Return the headings, paragraphs, list items and tables; hidden text is left out.
+    """Return the headings, paragraphs, list items and tables, without hidden text.
 
     Raises:
         DatasetError: The file is damaged, or too large when unpacked.
@@ -38,11 +38,13 @@ def parse(content: bytes) -> Parsed:
         with zipfile.ZipFile(io.BytesIO(content)) as archive:
             size = sum(entry.file_size for entry in archive.infolist())
     except zipfile.BadZipFile:
-        raise DatasetError("no Word document (.docx), or damaged") from None
+        raise DatasetError("not a Word document (.docx), or damaged") from None
     if size > LARGEST:
-        raise DatasetError(f"unpacks to {size} bytes, and {LARGEST} are the most that is read")
+        raise DatasetError(
+            f"unpacks to {size} bytes, but the limit is {LARGEST}; split the document"
+        )
     document = docx.Document(io.BytesIO(content))
-    return Parsed([*_merged_code(_blocks(document))], document.core_properties.title or "")
+    return Parsed([*_merge_code(_blocks(document))], document.core_properties.title or "")
 
 
 def _blocks(document: WordDocument) -> Iterator[Block]:
@@ -83,15 +85,15 @@ def _visible_text(paragraph: Paragraph) -> str:
 def _table(table: Table) -> Block:
     lines = []
     for row in table.rows:
-        # A merged cell comes once for each column that it spans.
+        # row.cells repeats a merged cell for each column that it spans.
         cells = list({id(cell._tc): cell for cell in row.cells}.values())
         texts = ("\n".join(map(_visible_text, cell.paragraphs)) for cell in cells)
         lines.append(" | ".join(" ".join(text.split()) for text in texts))
     return Block("\n".join(lines), "table")
 
 
-def _merged_code(blocks: Iterator[Block]) -> Iterator[Block]:
-    """Merge paragraphs of code, of which each line is one."""
+def _merge_code(blocks: Iterator[Block]) -> Iterator[Block]:
+    """Merge consecutive code paragraphs, as Word stores each line as a paragraph."""
     code: list[str] = []
     for block in blocks:
         if block.kind == "code":

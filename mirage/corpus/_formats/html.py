@@ -1,4 +1,4 @@
-"""HTML, by selectolax, whose parser follows the rules of browsers."""
+"""Parsing of HTML with selectolax, whose parser follows the rules of browsers."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _CHARSET = re.compile(
 )
 _BYTE_ORDER_MARKS = {codecs.BOM_UTF8: "utf-8", b"\xff\xfe": "utf-16-le", b"\xfe\xff": "utf-16-be"}
 
-# What a browser does not show, and what repeats on every page of a site.
+# Elements that a browser does not show, or that repeat on every page of a site.
 _LEFT_OUT = (
     "script, style, noscript, template, svg, iframe, object, head, nav, footer, select, "
     "[hidden], [aria-hidden=true], input, textarea"
@@ -31,7 +31,7 @@ _HIDDEN_STYLE = re.compile(
     re.IGNORECASE,
 )
 _HEADINGS = {f"h{level}": level for level in range(1, 7)}
-# Elements within a line of text; every other one begins a new block.
+# Elements within a line of text; all others begin a new block.
 _INLINE = re.compile(
     "a|abbr|acronym|b|bdi|bdo|big|cite|code|data|del|dfn|em|font|i|img|ins|kbd|label|mark|q|rp|rt"
     "|ruby|s|samp|small|span|strike|strong|sub|sup|time|tt|u|var|wbr"
@@ -40,10 +40,10 @@ _CELL = re.compile("td|th")
 _SPACE = re.compile(r"\s+")
 
 DEEPEST = 2000
-"""The depth of nested elements above which a page is refused: parsing takes the square of it."""
+"""The most levels of nested elements in a page; parsing takes quadratic time in the depth."""
 
 INDENTED = 8
-"""The depth of nested lists up to which items are indented."""
+"""The most levels of nested lists whose items are indented."""
 
 _NESTING = re.compile(
     r"<(/?)(?:div|span|section|article|main|ul|ol|dl|table|tbody|blockquote|font|a|b|i|em|strong|u|s"
@@ -63,7 +63,7 @@ def parse(content: bytes) -> Parsed:
     with needing("selectolax", "documents"):
         from selectolax.lexbor import LexborHTMLParser
 
-    source = _decoded(content)
+    source = _decode(content)
     _check_depth(source)
     tree = LexborHTMLParser(source)
     title = tree.css_first("title")
@@ -87,7 +87,7 @@ def _check_depth(source: str) -> None:
             raise DatasetError(f"elements are nested more than {DEEPEST} deep; simplify the page")
 
 
-def _decoded(content: bytes) -> str:
+def _decode(content: bytes) -> str:
     for mark, encoding in _BYTE_ORDER_MARKS.items():
         if content.startswith(mark):
             return content[len(mark) :].decode(encoding)
@@ -116,7 +116,7 @@ def _flat(text: str) -> str:
 class _Walk:
     """A walk over a tree in reading order that gathers text into blocks.
 
-    It keeps a stack of its own, since a page may nest elements deeper than Python can recurse.
+    It uses its own stack, since a page may nest elements deeper than Python can recurse.
     """
 
     def __init__(self, root: LexborNode) -> None:
@@ -166,7 +166,7 @@ class _Walk:
         stack += ((child, False) for child in reversed(children))
 
     def _whole(self, node: LexborNode, tag: str) -> Block | None:
-        """Return the block that is one element, unless it stands within a list item."""
+        """Return the block that consists of one element, or ``None`` within a list item."""
         if self._lists:
             return None
         if tag in _HEADINGS:

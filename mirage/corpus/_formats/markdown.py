@@ -1,4 +1,4 @@
-"""Markdown, by markdown-it-py."""
+"""Parsing of Markdown with markdown-it-py."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ def _parser() -> MarkdownIt:
 
 
 def parse(content: bytes) -> Parsed:
-    """Return the blocks of the source, which keep their markup.
+    """Return the blocks of the source, with their markup.
 
-    Front matter, comments and link definitions, which no reader of the page sees, are left out.
+    Front matter, comments and link definitions are left out, as they are not visible on the page.
     """
     text = content.decode("utf-8-sig").replace("\r\n", "\n").replace("\r", "\n")
     front = _FRONT_MATTER.match(text)
     body = text[front.end() :] if front else text
-    # The parser replaces NUL, which keeps the lines as they are.
+    # markdown-it replaces NUL characters without changing line numbers.
     return Parsed([*_blocks(body)], _front_title(front[1] or "") if front else "")
 
 

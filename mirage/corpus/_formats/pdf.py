@@ -1,4 +1,4 @@
-"""PDF, by pypdf."""
+"""Parsing of PDF with pypdf."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ def parse(content: bytes) -> Parsed:
     with needing("pypdf", "documents"):
         from pypdf import PasswordType, PdfReader
 
-    with _without_remarks():
+    with _silence_pypdf():
         reader = PdfReader(io.BytesIO(content))
-        # Many files are encrypted with an empty password, to forbid printing.
+        # Many files are encrypted with an empty password, only to forbid printing.
         if reader.is_encrypted and reader.decrypt("") == PasswordType.NOT_DECRYPTED:
             raise DatasetError("encrypted; save it without a password")
         pages = [page.extract_text().strip() for page in reader.pages]
@@ -41,8 +41,8 @@ def parse(content: bytes) -> Parsed:
 
 
 @contextmanager
-def _without_remarks() -> Iterator[None]:
-    """Keep pypdf from logging what it repairs."""
+def _silence_pypdf() -> Iterator[None]:
+    """Keep pypdf from logging the damage that it repairs."""
     logger = logging.getLogger("pypdf")
     level = logger.level
     logger.setLevel(logging.CRITICAL)

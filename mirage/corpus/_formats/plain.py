@@ -1,4 +1,4 @@
-"""Plain text."""
+"""Parsing of plain text."""
 
 from __future__ import annotations
 

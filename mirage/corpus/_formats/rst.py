@@ -1,4 +1,4 @@
-"""reStructuredText, by docutils."""
+"""Parsing of reStructuredText with docutils."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from mirage.errors import DatasetError, needing
 __all__ = ["parse"]
 
 LARGEST = 1_000_000
-"""The length of a file, in characters, above which it is refused: docutils would take minutes."""
+"""The most characters of a file; docutils would take minutes for a longer one."""
 
 _SETTINGS: dict[str, Any] = {
-    # No file but this one is read, whatever it includes.
+    # Directives that would read other files are disabled, for security.
     "file_insertion_enabled": False,
     "raw_enabled": False,
     "_disable_config": True,
@@ -24,7 +24,7 @@ _SETTINGS: dict[str, Any] = {
     "doctitle_xform": False,
     "warning_stream": False,
 }
-# What no reader of the page sees.
+# Elements that are not visible on the page.
 _LEFT_OUT = ("comment", "target", "substitution_definition", "pending", "meta", "raw")
 _HIDDEN = (".. raw::", ".. include::")
 _CODE = ("literal_block", "doctest_block", "math_block")
@@ -35,7 +35,7 @@ _TEXT = ("paragraph", "rubric", "attribution", "line", "caption", "term", "footn
 def parse(content: bytes) -> Parsed:
     """Return the sections, paragraphs, code, lists and tables, with their inline markup.
 
-    Directives that docutils does not know, such as those of Sphinx, keep their source.
+    Directives unknown to docutils, such as those of Sphinx, keep their source.
 
     Raises:
         DatasetError: The file is too large.
@@ -49,12 +49,12 @@ def parse(content: bytes) -> Parsed:
     text = content.decode("utf-8-sig")
     if len(text) > LARGEST:
         raise DatasetError(
-            f"{len(text)} characters, and {LARGEST} are the most that is read of "
-            "reStructuredText; split the file"
+            f"{len(text)} characters, but reStructuredText may have {LARGEST}; split the file"
         )
     settings = _SETTINGS | {"line_length_limit": len(text) + 1}
     inliner = Inliner()
-    # Parsing inline markup takes the square of a line's length, and the source is wanted anyway.
+    # Inline markup is not parsed: that takes quadratic time in a line's length, and blocks keep
+    # their source.
     inliner.parse = _keep_source  # type: ignore[method-assign,assignment]
     parser = Parser(inliner=inliner)
     document = publish_doctree(text, parser=parser, settings_overrides=settings)
@@ -79,7 +79,7 @@ def _blocks(parent: Any, level: int) -> Iterator[Block]:
         elif name in _CODE:
             yield Block(_code(node), "code")
         elif name == "system_message":
-            # The source of what docutils could not read is attached to its message.
+            # docutils attaches the source that it could not parse to its error message.
             sources = [child for child in node.children if child.tagname == "literal_block"]
             hidden = any(child.astext().startswith(_HIDDEN) for child in sources)
             yield from () if hidden else (Block(_code(child), "code") for child in sources)
@@ -98,7 +98,7 @@ def _code(node: Any) -> str:
 
 
 def _source(node: Any) -> str:
-    """Return a paragraph with its markup, as it is written."""
+    """Return a paragraph as it is written, with its markup."""
     return str(getattr(node, "rawsource", "") or node.astext())
 
 
