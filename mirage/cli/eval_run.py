@@ -65,7 +65,7 @@ def eval_run(
     if level not in LEVELS:
         raise UnknownNameError("level", level, LEVELS)
     relevance = _relevance(qrels)
-    measured, *others = (
+    evaluations = [
         evaluate(
             RetrievalRun.read(file_of(path)),
             relevance,
@@ -74,17 +74,16 @@ def eval_run(
         )
         for path in (run, compare)
         if path is not None
-    )
-    if others and others[0].name == measured.name:
-        measured = replace(measured, name=run.name)
-        others = [replace(others[0], name=compare.name if compare else "")]
-    compared = measured.compare(others[0]) if others else []
-    parts = [str(each) for each in (measured, *others)]
-    if compared:
-        parts.append(_differences(measured, others[0], compared))
-    plain = {"runs": [_plain(each) for each in (measured, *others)]}
-    if compared:
-        plain["differences"] = [row._asdict() for row in compared]
+    ]
+    if compare is not None and evaluations[0].name == evaluations[1].name:
+        names = run.name, compare.name
+        evaluations = [replace(e, name=name) for e, name in zip(evaluations, names, strict=True)]
+    parts = list(map(str, evaluations))
+    plain: dict[str, Any] = {"runs": list(map(_plain, evaluations))}
+    if compare is not None:
+        differences = evaluations[0].compare(evaluations[1])
+        parts.append(_differences(*evaluations, differences))
+        plain["differences"] = [row._asdict() for row in differences]
     out_either("\n\n".join(parts), plain, as_json)
 
 
