@@ -82,7 +82,7 @@ def eval_run(
     plain: dict[str, Any] = {"runs": list(map(_plain, evaluations))}
     if compare is not None:
         differences = evaluations[0].compare(evaluations[1])
-        parts.append(_differences(*evaluations, differences))
+        parts.append(_differences(evaluations[0], evaluations[1], differences))
         plain["differences"] = [row._asdict() for row in differences]
     out_either("\n\n".join(parts), plain, as_json)
 
