@@ -22,15 +22,19 @@ TIMEOUT_S = 3.0
 # Settings -----------------------------------------------------------------------------------------
 
 
-def _whole(text: str) -> int:
-    number = int(text)
-    if number < 1:
-        raise ValueError
-    return number
+def _whole(text: str) -> int | None:
+    return int(text) if text.isdecimal() and int(text) > 0 else None
 
 
-def _yes_or_no(text: str) -> bool:
-    return {"yes": True, "no": False}[text]
+def _number(text: str) -> float | None:
+    try:
+        return float(text)
+    except ValueError:
+        return None
+
+
+def _yes_or_no(text: str) -> bool | None:
+    return {"yes": True, "no": False}.get(text)
 
 
 def pair_of(
@@ -47,7 +51,7 @@ def pair_of(
 _PARSERS: dict[str, tuple[Callable[[str], Any], str]] = {
     "key_from": (str, "the name of an environment variable"),
     "max_tokens": (_whole, "a whole number above 0"),
-    "temperature": (float, "a number"),
+    "temperature": (_number, "a number"),
     "concurrency": (_whole, "a whole number above 0"),
     "price": (str, ""),
     "cache": (_yes_or_no, "yes or no"),
@@ -105,10 +109,9 @@ def _parse_settings(texts: Iterable[str]) -> dict[str, Any]:
         if name not in _PARSERS:
             raise UnknownNameError("setting of an LLM", name, _PARSERS)
         parse, expected = _PARSERS[name]
-        try:
-            settings[name] = parse(text)
-        except (ValueError, KeyError):
-            raise MirageError(f"--llm {name}={text}: expected {expected}") from None
+        settings[name] = parse(text)
+        if settings[name] is None:
+            raise MirageError(f"--llm {name}={text}: expected {expected}")
     if "price" in settings:
         from mirage.llm import Price
 
